@@ -1,0 +1,28 @@
+"""Bind: completes nodes whose kubelet became Ready."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from shared.runtime.bootstrap import bind_runtime
+
+from shared.messages.wake import decode
+from shared.runtime.observability import count, logger, metrics
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """Serve one `node-ready` event; every node of it is looked at anew."""
+    message = decode(event)
+    service = bind_runtime().service(message.cluster)
+    for node in message.wake.objects:
+        report = service.run(node.name)
+        count("PodsBoundAtReady", report.pods_bound)
+        logger.info(
+            "node initialized" if report.initialized else "node not ready yet",
+            cluster=message.cluster,
+            node=report.node,
+            waiting_for=report.waiting_for,
+            pods_bound=report.pods_bound,
+            request=context.aws_request_id,
+        )

@@ -1,0 +1,33 @@
+"""Emptiness: starts the timer of a node that became empty, and takes its steps."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from shared.runtime.bootstrap import emptiness_runtime
+
+from shared.messages.wake import decode
+from shared.runtime.observability import logger, metrics
+from shared.services.timers import text_of
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Serve one `node-empty` event, or one step of an EmptinessTimer (its state in and out)."""
+    if "detail" not in event:
+        service = emptiness_runtime().service(text_of(event, "cluster"))
+        state = service.step(event)
+        logger.info("emptiness step", cluster=state["cluster"], node=state["node"], state=state)
+        return state
+    message = decode(event)
+    service = emptiness_runtime().service(message.cluster)
+    for node in message.wake.objects:
+        outcome = service.begin(node.name, message.wake.at)
+        logger.info(
+            "node reported empty",
+            cluster=message.cluster,
+            node=node.name,
+            outcome=outcome,
+            request=context.aws_request_id,
+        )
+    return {}

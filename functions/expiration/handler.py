@@ -1,0 +1,24 @@
+"""Expiration: takes the steps of ExpirationTimers."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from shared.runtime.bootstrap import expiration_runtime
+
+from shared.runtime.observability import logger, metrics
+from shared.services.timers import text_of
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Take one step: the timer's state in, its next state out."""
+    state = expiration_runtime().service(text_of(event, "cluster")).step(event)
+    logger.info(
+        "expiration step",
+        cluster=state["cluster"],
+        node=state["node"],
+        state=state,
+        request=context.aws_request_id,
+    )
+    return state

@@ -1,0 +1,1 @@
+"""The one part inside the cluster: watches, and says on the event bus what happened."""

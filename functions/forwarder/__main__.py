@@ -1,0 +1,5 @@
+import sys
+
+from functions.forwarder.main import main
+
+sys.exit(main())

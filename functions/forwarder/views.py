@@ -1,0 +1,127 @@
+"""The little that is kept of each object: 10,000 pods must fit into a few megabytes."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from shared.manifests.fields import condition, controller, mapping, mappings, text
+from shared.manifests.provisioners import is_paused
+from shared.model import labels as keys
+
+
+class PodView(NamedTuple):
+    """A pod.
+
+    Attributes:
+        node: Where it is bound, empty when pending.
+        waits: Whether it is marked unschedulable and waits for capacity that we should buy.
+        counts: Whether its presence keeps its node from being empty.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    node: str
+    waits: bool
+    counts: bool
+
+
+class NodeView(NamedTuple):
+    """A node.
+
+    Attributes:
+        ours: Whether it carries the label of a Provisioner.
+        held: Whether our not-ready taint still keeps kube-scheduler away.
+        shown: What it shows as allocatable and its taint keys, as one text; empty if not ours.
+    """
+
+    name: str
+    uid: str
+    version: str
+    ours: bool
+    deleting: bool
+    ready: bool
+    held: bool
+    shown: str
+
+    @property
+    def initialized(self) -> bool:
+        """Whether binding is over."""
+        return self.ready and not self.held
+
+
+class ProvisionerView(NamedTuple):
+    """A Provisioner.
+
+    Attributes:
+        generation: Grows with each change of its spec.
+    """
+
+    name: str
+    uid: str
+    version: str
+    generation: int
+    deleting: bool
+    paused: bool
+
+
+View = PodView | NodeView | ProvisionerView
+
+
+def view_pod(raw: Mapping[str, Any]) -> PodView:
+    """Return what is kept of a pod."""
+    metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
+    owner = controller(metadata)
+    stays = owner is not None and owner.kind in ("DaemonSet", "Node")
+    ended = status.get("phase") in ("Succeeded", "Failed")
+    node = sys.intern(text(spec.get("nodeName")))
+    scheduled = condition(status, "PodScheduled")
+    marked = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+    blocked = (
+        spec.get("schedulingGates")
+        or status.get("nominatedNodeName")
+        or metadata.get("deletionTimestamp")
+    )
+    return PodView(
+        namespace=sys.intern(text(metadata.get("namespace"))),
+        name=text(metadata.get("name")),
+        uid=text(metadata.get("uid")),
+        version=text(metadata.get("resourceVersion")),
+        node=node,
+        waits=marked and not (node or stays or ended or blocked),
+        counts=not (stays or ended),
+    )
+
+
+def view_node(raw: Mapping[str, Any]) -> NodeView:
+    """Return what is kept of a node."""
+    metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
+    taints = sorted(text(one.get("key")) for one in mappings(spec.get("taints")))
+    ours = bool(mapping(metadata.get("labels")).get(keys.PROVISIONER_NAME))
+    allocatable = mapping(status.get("allocatable"))
+    parts = [*(f"{name}={allocatable[name]}" for name in sorted(allocatable)), *taints]
+    return NodeView(
+        name=text(metadata.get("name")),
+        uid=text(metadata.get("uid")),
+        version=text(metadata.get("resourceVersion")),
+        ours=ours,
+        deleting=metadata.get("deletionTimestamp") is not None,
+        ready=condition(status, "Ready").get("status") == "True",
+        held=keys.NOT_READY_TAINT in taints,
+        shown=sys.intern(" ".join(parts)) if ours else "",
+    )
+
+
+def view_provisioner(raw: Mapping[str, Any]) -> ProvisionerView:
+    """Return what is kept of a Provisioner."""
+    metadata = mapping(raw.get("metadata"))
+    generation = metadata.get("generation")
+    return ProvisionerView(
+        name=text(metadata.get("name")),
+        uid=text(metadata.get("uid")),
+        version=text(metadata.get("resourceVersion")),
+        generation=generation if isinstance(generation, int) else 0,
+        deleting=metadata.get("deletionTimestamp") is not None,
+        paused=is_paused(mapping(metadata.get("annotations"))),
+    )

@@ -1,0 +1,32 @@
+"""Interrupt: acts on what AWS says about our machines."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from shared.runtime.bootstrap import interrupt_runtime
+
+from shared.messages.notices import decode_notice
+from shared.runtime.observability import count, logger, metrics
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """Serve one event of EC2 or AWS Health; machines that are not ours are left alone."""
+    notice = decode_notice(event)
+    runtime = interrupt_runtime()
+    for instance_id in notice.instance_ids:
+        cluster = runtime.cluster_of(instance_id)
+        if cluster is None:
+            continue
+        report = runtime.service(cluster).run(notice, instance_id)
+        count("Interruptions", 1)
+        logger.info(
+            "notice",
+            cluster=cluster,
+            kind=notice.kind.value,
+            node=report.node,
+            instance_id=instance_id,
+            action=report.action,
+            request=context.aws_request_id,
+        )

@@ -1,0 +1,53 @@
+"""Provision: plans for pods that wait for capacity, and launches what the plan says.
+
+Fed by the queue (the guarantee) and by the fast lane (the first event after quiet).
+"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
+
+from shared.messages.wake import decode
+from shared.model.errors import RetryableError
+from shared.runtime.observability import logger, metrics
+from shared.runtime.reports import report_provision
+from shared.services.waking import ClusterWake, wakes
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Serve a batch of queue records, or one event of the fast lane."""
+    runtime = provision_runtime()
+    if "Records" not in event:
+        message = decode(event)
+        service = runtime.service(message.cluster)
+        report = service.run(context.aws_request_id, runtime.deadline(context), settle=True)
+        report_provision(message.cluster, report, lane="fast")
+        return {"batchItemFailures": []}
+    clusters, invalid = wakes((one["messageId"], one["body"]) for one in event["Records"])
+    for record in invalid:
+        runtime.dead_letter(record.text, record.reason)
+    failed: list[str] = []
+    for position, wake in enumerate(clusters):
+        try:
+            _serve(runtime, wake, context, first=position == 0)
+        except RetryableError as error:
+            logger.warning("plan again later", cluster=wake.cluster, error=str(error))
+            failed.extend(wake.record_ids)
+    return {"batchItemFailures": [{"itemIdentifier": one} for one in failed]}
+
+
+def _serve(
+    runtime: ProvisionRuntime, wake: ClusterWake, context: LambdaContext, *, first: bool
+) -> None:
+    service = runtime.service(wake.cluster)
+    if wake.provisioners_changed:
+        service.report_provisioners()
+    if first:
+        report = service.run(context.aws_request_id, runtime.deadline(context), settle=False)
+        report_provision(wake.cluster, report, lane="queue")
+    else:
+        # One message each, so that no cluster waits for another.
+        runtime.wake(wake.cluster)

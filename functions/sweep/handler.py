@@ -1,0 +1,35 @@
+"""Sweep: every minute, looks over every cluster for what events missed."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from shared.runtime.bootstrap import sweep_runtime
+
+from shared.messages.wake import SOURCE, decode
+from shared.model.errors import AutoscalerError
+from shared.runtime.observability import count, logger, metrics
+from shared.runtime.reports import report_sweep
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """Serve the schedule, or the heartbeat of one forwarder."""
+    runtime = sweep_runtime()
+    if event.get("source") == SOURCE:
+        message = decode(event)
+        runtime.note_heartbeat(message.cluster, message.wake.at)
+        count("Heartbeats", 1)
+        return
+    for cluster in runtime.clusters():
+        try:
+            report_sweep(cluster, runtime.service(cluster).run())
+        except AutoscalerError as error:
+            # One cluster that cannot be read must not hide the others from us.
+            count("SweepFailures", 1)
+            logger.exception(
+                "sweep failed",
+                cluster=cluster,
+                error=str(error),
+                request=context.aws_request_id,
+            )

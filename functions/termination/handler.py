@@ -1,0 +1,32 @@
+"""Termination: starts the drain of a node that is being deleted, and takes its steps."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from shared.runtime.bootstrap import termination_runtime
+
+from shared.messages.wake import decode
+from shared.runtime.observability import logger, metrics
+from shared.services.timers import text_of
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Serve one `node-deleted` event, or one step of a NodeTermination (its state in and out)."""
+    if "detail" not in event:
+        state = termination_runtime().service(text_of(event, "cluster")).step(event)
+        logger.info("termination step", cluster=state["cluster"], node=state["node"], state=state)
+        return state
+    message = decode(event)
+    service = termination_runtime().service(message.cluster)
+    for node in message.wake.objects:
+        outcome = service.begin(node.name)
+        logger.info(
+            "node deleted",
+            cluster=message.cluster,
+            node=node.name,
+            outcome=outcome,
+            request=context.aws_request_id,
+        )
+    return {}

@@ -1,0 +1,1 @@
+"""The AWS half of Dovetail as a CDK application."""

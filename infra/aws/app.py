@@ -1,0 +1,60 @@
+"""The CDK application; `cdk.json` runs it.
+
+Context: see `infra.aws.config.Config`; for example `cdk deploy --all -c clusters=prod,staging`.
+Nothing here calls AWS: stacks take account and Region from whoever deploys them.
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import App, Stack, Tags, Validations
+
+from infra.aws.bundling import BundlingError
+from infra.aws.cluster import Cluster
+from infra.aws.config import ConfigError, read_config
+from infra.aws.control_plane import ControlPlane
+from infra.aws.names import CONTROL_PLANE_STACK, cluster_stack_name
+
+
+def build_app(context: Mapping[str, Any] | None = None, *, outdir: str | None = None) -> App:
+    """Return the application, not yet synthesised.
+
+    Args:
+        context: Used besides what the CDK CLI passes.
+        outdir: Where the cloud assembly goes; chosen by the CLI when None.
+
+    Raises:
+        ConfigError: If a context value is wrong.
+    """
+    app = App(context=dict(context or {}), outdir=outdir, analytics_reporting=False)
+    config = read_config(app.node.try_get_context)
+    control_plane = ControlPlane(app, CONTROL_PLANE_STACK, config=config)
+    stacks: list[Stack] = [control_plane]
+    for cluster in config.clusters:
+        attachment = Cluster(app, cluster_stack_name(cluster), cluster=cluster, config=config)
+        # Its roles trust the functions' roles, which must exist by then.
+        attachment.add_stack_dependency(control_plane)
+        stacks.append(attachment)
+    for stack in stacks:
+        Tags.of(stack).add("app", "dovetail")
+    if app.node.try_get_context("nag"):
+        # Only those who check need the package.
+        from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415
+
+        Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    return app
+
+
+def main() -> int:
+    """Synthesise; a mistake of the user's ends in one line."""
+    try:
+        build_app().synth()
+    except (ConfigError, BundlingError) as error:
+        sys.stderr.write(f"dovetail: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

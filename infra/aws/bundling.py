@@ -1,0 +1,140 @@
+"""The code of the functions as one asset, made without Docker.
+
+`code` carries the repository's code only. `full` adds the locked dependencies, built for the
+Lambda runtime (Python 3.13 on arm64); the lock file is part of the asset's source, so the
+asset's hash changes when it does.
+"""
+
+import atexit
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import jsii
+from aws_cdk import BundlingOptions, DockerImage, ILocalBundling
+from aws_cdk import aws_lambda as lambda_
+
+from infra.aws.config import ConfigError
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LOCK: Final = Path("requirements") / "functions.txt"
+PACKAGES: Final = ("functions", "shared")
+# Entry points that do not run in Lambda.
+LEFT_OUT: Final = (Path("functions") / "cli", Path("functions") / "forwarder")
+
+# manylinux_2_28 for wheels that have dropped the older tag; AL2023 has glibc 2.34.
+PLATFORMS: Final = ("manylinux2014_aarch64", "manylinux_2_28_aarch64")
+PYTHON_VERSION: Final = "3.13"
+
+# Left out of the bundle: the SDK, which the runtime has, and the asynchronous half of the
+# Kubernetes client with all that only it needs, half of everything (tried: nothing imports it).
+PRUNED: Final = (
+    "bin",
+    "boto3*",
+    "botocore*",
+    "s3transfer*",
+    "kubernetes/aio",
+    "aiohappyeyeballs*",
+    "aiohttp*",
+    "aiosignal*",
+    "frozenlist*",
+    "multidict*",
+    "propcache*",
+    "yarl*",
+    "*/tests",
+    "**/*.pyi",
+)
+
+
+class BundlingError(RuntimeError):
+    """The dependencies could not be installed; the text says why."""
+
+
+@jsii.implements(ILocalBundling)
+class LockedInstall:
+    """Installs the lock file for the Lambda runtime and puts the code beside it."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+
+    def try_bundle(self, output_dir: str, *_args: Any, **_options: Any) -> bool:
+        """Fill `output_dir`; always succeeds or raises, so that Docker is never asked.
+
+        Raises:
+            BundlingError: If pip fails.
+        """
+        _install(self._source / LOCK, Path(output_dir))
+        for package in PACKAGES:
+            shutil.copytree(self._source / package, Path(output_dir) / package)
+        return True
+
+
+def function_code(bundle: Literal["full", "code"]) -> lambda_.Code:
+    """Return the asset all functions share.
+
+    Raises:
+        ConfigError: If the lock file that `full` needs is not there.
+    """
+    source = _staged(with_lock=bundle == "full")
+    if bundle == "code":
+        return lambda_.Code.from_asset(str(source))
+    return lambda_.Code.from_asset(
+        str(source),
+        bundling=BundlingOptions(
+            # Never pulled: local bundling either succeeds or raises.
+            image=DockerImage.from_registry("never-used"),
+            local=LockedInstall(source),
+        ),
+    )
+
+
+def _staged(*, with_lock: bool) -> Path:
+    """Return a fresh folder with exactly the files that decide what the asset contains."""
+    folder = Path(tempfile.mkdtemp(prefix="dovetail-asset-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            inside = path.relative_to(ROOT)
+            if any(inside.is_relative_to(left_out) for left_out in LEFT_OUT):
+                continue
+            _copy(path, folder / inside)
+    for path in sorted((ROOT / "shared").rglob("*.json")):
+        _copy(path, folder / path.relative_to(ROOT))
+    if with_lock:
+        if not (ROOT / LOCK).is_file():
+            raise ConfigError(f"bundle: {LOCK} is missing: run `make lock` or give bundle=code")
+        _copy(ROOT / LOCK, folder / LOCK)
+        recipe = {"platforms": PLATFORMS, "pruned": PRUNED, "python": PYTHON_VERSION}
+        (folder / "recipe.json").write_text(json.dumps(recipe), encoding="utf-8")
+    return folder
+
+
+def _copy(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, target)
+
+
+def _install(lock: Path, target: Path) -> None:
+    command = [
+        *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+        # Bytecode of this interpreter would be of the wrong version and carry time stamps.
+        *("--no-compile", "--only-binary=:all:", "--implementation", "cp"),
+        *("--python-version", PYTHON_VERSION),
+        *(word for platform in PLATFORMS for word in ("--platform", platform)),
+        *("--require-hashes", "--no-deps", "--target", str(target), "-r", str(lock)),
+    ]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 -- fixed words
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        reason = lines[-1] if lines else f"pip ended with {done.returncode}"
+        raise BundlingError(f"{LOCK}: the bundle could not be installed: {reason}")
+    for pattern in PRUNED:
+        for path in sorted(target.glob(pattern)):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()

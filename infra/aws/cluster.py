@@ -1,0 +1,74 @@
+"""The attachment stack: what the control plane needs for one EKS cluster."""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_eks as eks
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from infra.aws.cluster_rights import launch_statements, terminate_statements
+from infra.aws.components.cluster_role import ClusterRole
+from infra.aws.components.forwarder_identity import ForwarderIdentity
+from infra.aws.components.node_profile import NodeProfile
+from infra.aws.config import Config
+from infra.aws.names import PARAMETERS, Right
+
+
+class Cluster(Stack):
+    """Roles, access entries, instance profile, forwarder identity and the attachment."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: str,
+        config: Config,
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            scope, construct_id, description=f"Dovetail: attaches cluster {cluster}", **options
+        )
+        nodes = NodeProfile(self, "Nodes", cluster=cluster)
+        eks.CfnAccessEntry(
+            self,
+            "NodesAccessEntry",
+            cluster_name=cluster,
+            principal_arn=nodes.role.role_arn,
+            type="EC2_LINUX",
+        )
+        launch = ClusterRole(
+            self,
+            cluster=cluster,
+            right=Right.LAUNCH,
+            statements=launch_statements(
+                self,
+                cluster,
+                node_role_arn=nodes.role.role_arn,
+                image_owners=config.image_owners,
+            ),
+        )
+        terminate = ClusterRole(
+            self,
+            cluster=cluster,
+            right=Right.TERMINATE,
+            statements=terminate_statements(self, cluster),
+        )
+        forwarder = ForwarderIdentity(self, "Forwarder", cluster=cluster)
+        # The fields of shared.settings.ClusterAttachment.
+        attachment = {
+            "name": cluster,
+            "launch_role": launch.role.role_arn,
+            "terminate_role": terminate.role.role_arn,
+            "instance_profile": nodes.profile_name,
+        }
+        ssm.StringParameter(
+            self,
+            "Attachment",
+            parameter_name=f"{PARAMETERS}/{cluster}",
+            description=f"How Dovetail acts for cluster {cluster}",
+            string_value=self.to_json_string(attachment),
+        )
+        CfnOutput(self, "InstanceProfile", value=nodes.profile_name)
+        CfnOutput(self, "ForwarderRole", value=forwarder.role.role_arn)

@@ -1,0 +1,193 @@
+"""What the roles of one cluster may do in EC2, bound to tags that name the cluster.
+
+Machines, fleets and launch templates are tagged when they are made, and only what carries the
+tags can be used or ended. EC2 asks for the tags on every resource a call makes.
+
+Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+(2026-08).
+"""
+
+from collections.abc import Sequence
+
+from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import aws_iam as iam
+
+CLUSTER_TAG = "dovetail.dev/cluster"
+PROVISIONER_TAG = "karpenter.sh/provisioner-name"
+
+# What a launch makes and its request tags. A request without the tags is refused by the statements
+# for fleet and instance, and the other two exist only with an instance.
+TAGGED = ("fleet", "instance", "network-interface", "spot-instances-request", "volume")
+# What a launch uses: the selectors of the user's Provisioners find it, in this account.
+USED = (
+    "capacity-reservation",
+    "key-pair",
+    "network-interface",
+    "placement-group",
+    "security-group",
+    "snapshot",
+    "spot-instances-request",
+    "subnet",
+    "volume",
+)
+
+
+def launch_statements(
+    stack: Stack, cluster: str, *, node_role_arn: str, image_owners: Sequence[str]
+) -> list[iam.PolicyStatement]:
+    """Return what the launch role may do; ending machines is not among it."""
+    of_cluster = _request_tags(cluster)
+    launch = ["ec2:CreateFleet", "ec2:RunInstances"]
+    images = [_ec2(stack, "image", account="")]
+    return [
+        iam.PolicyStatement(
+            sid="LaunchTaggedMachines",
+            actions=launch,
+            resources=[_ec2(stack, "instance")],
+            conditions={
+                "StringEquals": of_cluster,
+                "StringLike": {f"aws:RequestTag/{PROVISIONER_TAG}": "*"},
+            },
+        ),
+        iam.PolicyStatement(
+            sid="AskForTaggedFleets",
+            actions=["ec2:CreateFleet"],
+            resources=[_ec2(stack, "fleet")],
+            conditions={"StringEquals": of_cluster},
+        ),
+        iam.PolicyStatement(
+            sid="LaunchFromOurTemplates",
+            actions=launch,
+            resources=[_ec2(stack, "launch-template")],
+            conditions={"StringEquals": _resource_tags(cluster)},
+        ),
+        # The fleet's own check knows no owner; each machine it launches is checked as well.
+        iam.PolicyStatement(sid="AskForImages", actions=["ec2:CreateFleet"], resources=images),
+        iam.PolicyStatement(
+            sid="LaunchFromTrustedImages",
+            actions=["ec2:RunInstances"],
+            resources=images,
+            conditions={"StringEquals": {"ec2:Owner": ["amazon", Aws.ACCOUNT_ID, *image_owners]}},
+        ),
+        iam.PolicyStatement(
+            sid="LaunchInto",
+            actions=launch,
+            # Snapshots of public images belong to their owner and stand without account.
+            resources=[*(_ec2(stack, kind) for kind in USED), _ec2(stack, "snapshot", account="")],
+        ),
+        iam.PolicyStatement(
+            sid="MakeTemplates",
+            actions=["ec2:CreateLaunchTemplate"],
+            resources=[_ec2(stack, "launch-template")],
+            conditions={"StringEquals": of_cluster},
+        ),
+        iam.PolicyStatement(
+            sid="TagWhatIsLaunched",
+            actions=["ec2:CreateTags"],
+            resources=[_ec2(stack, kind) for kind in TAGGED],
+            conditions={
+                "StringEquals": {
+                    **of_cluster,
+                    "ec2:CreateAction": ["CreateFleet", "RunInstances"],
+                }
+            },
+        ),
+        iam.PolicyStatement(
+            sid="TagTemplates",
+            actions=["ec2:CreateTags"],
+            resources=[_ec2(stack, "launch-template")],
+            conditions={"StringEquals": {**of_cluster, "ec2:CreateAction": "CreateLaunchTemplate"}},
+        ),
+        iam.PolicyStatement(
+            sid="GiveMachinesTheirRole",
+            actions=["iam:PassRole"],
+            resources=[node_role_arn],
+            conditions={
+                "StringEquals": {
+                    "iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
+                }
+            },
+        ),
+        iam.PolicyStatement(
+            sid="FindImages",
+            actions=["ssm:GetParameters"],
+            resources=[
+                stack.format_arn(
+                    service="ssm", account="", resource="parameter", resource_name="aws/service/*"
+                )
+            ],
+        ),
+        _read(
+            "ec2:DescribeInstances",
+            "ec2:DescribeLaunchTemplates",
+            "ec2:DescribeSecurityGroups",
+            "ec2:DescribeSubnets",
+        ),
+        _find_endpoint(stack, cluster),
+    ]
+
+
+def terminate_statements(stack: Stack, cluster: str) -> list[iam.PolicyStatement]:
+    """Return what the terminate role may do; launching is not among it."""
+    return [
+        iam.PolicyStatement(
+            sid="EndOurs",
+            actions=["ec2:TerminateInstances"],
+            resources=[_ec2(stack, "instance")],
+            conditions={
+                "StringEquals": _resource_tags(cluster),
+                "StringLike": {f"aws:ResourceTag/{PROVISIONER_TAG}": "*"},
+            },
+        ),
+        iam.PolicyStatement(
+            sid="DropOurTemplates",
+            actions=["ec2:DeleteLaunchTemplate"],
+            resources=[_ec2(stack, "launch-template")],
+            conditions={"StringEquals": _resource_tags(cluster)},
+        ),
+        _read("ec2:DescribeInstances", "ec2:DescribeLaunchTemplates"),
+        _find_endpoint(stack, cluster),
+    ]
+
+
+def _request_tags(cluster: str) -> dict[str, str]:
+    return {
+        f"aws:RequestTag/{CLUSTER_TAG}": cluster,
+        f"aws:RequestTag/kubernetes.io/cluster/{cluster}": "owned",
+    }
+
+
+def _resource_tags(cluster: str) -> dict[str, str]:
+    return {
+        f"aws:ResourceTag/{CLUSTER_TAG}": cluster,
+        f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "owned",
+    }
+
+
+def _ec2(stack: Stack, kind: str, *, account: str | None = None) -> str:
+    return stack.format_arn(service="ec2", account=account, resource=kind, resource_name="*")
+
+
+def _read(*actions: str) -> iam.PolicyStatement:
+    """Allow descriptions to be read in this Region; these actions know no resource."""
+    return iam.PolicyStatement(
+        sid="Look",
+        actions=list(actions),
+        resources=["*"],
+        conditions={"StringEquals": {"aws:RequestedRegion": Aws.REGION}},
+    )
+
+
+def _find_endpoint(stack: Stack, cluster: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid="FindEndpoint",
+        actions=["eks:DescribeCluster"],
+        resources=[
+            stack.format_arn(
+                service="eks",
+                resource="cluster",
+                resource_name=cluster,
+                arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+            )
+        ],
+    )

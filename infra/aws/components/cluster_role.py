@@ -1,0 +1,50 @@
+"""A role of one cluster: what the control plane becomes when it acts for that cluster."""
+
+from collections.abc import Sequence
+
+from aws_cdk import Stack
+from aws_cdk import aws_eks as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.aws.acknowledgements import allow
+from infra.aws.functions import BY_RIGHT
+from infra.aws.names import Right, cluster_role_name, function_role_arn
+
+
+class ClusterRole(Construct):
+    """The launch or the terminate role of a cluster, with its entry to the Kubernetes API.
+
+    Attributes:
+        role: The role, assumable by exactly the functions that need this right.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        cluster: str,
+        right: Right,
+        statements: Sequence[iam.PolicyStatement],
+    ) -> None:
+        super().__init__(scope, f"{right.value.capitalize()}Role")
+        stack = Stack.of(self)
+        principals: list[iam.IPrincipal] = [
+            iam.ArnPrincipal(function_role_arn(stack, name)) for name in BY_RIGHT[right]
+        ]
+        self.role = iam.Role(
+            self,
+            "Role",
+            role_name=cluster_role_name(cluster, right),
+            assumed_by=iam.CompositePrincipal(*principals),
+            description=f"Dovetail: {right.value} nodes of {cluster}",
+        )
+        allow(self.role, statements)
+        eks.CfnAccessEntry(
+            self,
+            "AccessEntry",
+            cluster_name=cluster,
+            principal_arn=self.role.role_arn,
+            kubernetes_groups=[right.kubernetes_group],
+            type="STANDARD",
+        )

@@ -1,0 +1,59 @@
+"""Who the forwarder is in AWS: a role for its service account that may send to one bus."""
+
+from aws_cdk import Aws, Stack
+from aws_cdk import aws_eks as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from infra.aws.acknowledgements import allow
+from infra.aws.names import FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, bus_arn
+
+
+class ForwarderIdentity(Construct):
+    """EKS Pod Identity of one cluster's forwarder.
+
+    Attributes:
+        role: The role.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, cluster: str) -> None:
+        super().__init__(scope, construct_id)
+        stack = Stack.of(self)
+        # The agent passes these session tags, so no other service account can be given the role.
+        # Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-abac.html (2026-08).
+        agent = iam.ServicePrincipal(
+            "pods.eks.amazonaws.com",
+            conditions={
+                "StringEquals": {
+                    "aws:SourceAccount": Aws.ACCOUNT_ID,
+                    "aws:RequestTag/eks-cluster-name": cluster,
+                    "aws:RequestTag/kubernetes-namespace": FORWARDER_NAMESPACE,
+                    "aws:RequestTag/kubernetes-service-account": FORWARDER_ACCOUNT,
+                }
+            },
+        ).with_session_tags()
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=agent,
+            description=f"Dovetail's forwarder in {cluster}",
+        )
+        allow(
+            self.role,
+            [
+                iam.PolicyStatement(
+                    sid="Tell",
+                    actions=["events:PutEvents"],
+                    resources=[bus_arn(stack)],
+                    conditions={"StringEquals": {"events:source": "dovetail"}},
+                )
+            ],
+        )
+        eks.CfnPodIdentityAssociation(
+            self,
+            "Association",
+            cluster_name=cluster,
+            namespace=FORWARDER_NAMESPACE,
+            service_account=FORWARDER_ACCOUNT,
+            role_arn=self.role.role_arn,
+        )

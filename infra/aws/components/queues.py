@@ -1,0 +1,57 @@
+"""The queues: what waits to be planned, and where what cannot be done ends."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.aws.acknowledgements import acknowledge
+
+# After five failures a message is a defect of ours or of the message, not bad luck.
+MAX_RECEIVES = 5
+
+
+class Queues(Construct):
+    """The wake queue and two dead-letter queues.
+
+    Attributes:
+        wake: What provision is called for.
+        wake_failures: Wake-ups that failed `MAX_RECEIVES` times.
+        dead_letters: Records that cannot be understood, events no target took and asynchronous
+            calls that failed for good.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, consumer_timeout: Duration, window: Duration
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.dead_letters = _queue(self, "DeadLetters", retention=Duration.days(14))
+        acknowledge(
+            self.dead_letters, "SQS3", "it is where events and calls end that failed for good"
+        )
+        self.wake_failures = _queue(self, "WakeFailures", retention=Duration.days(14))
+        self.wake = sqs.Queue(
+            self,
+            "Wake",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=Duration.days(1),
+            # AWS asks for six times the consumer's time-out and the window.
+            # Source: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+            # (2026-08).
+            visibility_timeout=Duration.seconds(
+                6 * int(consumer_timeout.to_seconds()) + int(window.to_seconds())
+            ),
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=self.wake_failures, max_receive_count=MAX_RECEIVES
+            ),
+        )
+
+
+def _queue(scope: Construct, construct_id: str, *, retention: Duration) -> sqs.Queue:
+    return sqs.Queue(
+        scope,
+        construct_id,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=True,
+        retention_period=retention,
+    )

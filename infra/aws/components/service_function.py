@@ -1,0 +1,95 @@
+"""One function with a role and a log group of its own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_destinations as destinations
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.aws.acknowledgements import acknowledge, allow
+from infra.aws.functions import FunctionPlan
+from infra.aws.names import METRICS_NAMESPACE, construct_name, function_name, function_role_name
+from infra.aws.rights import log_statements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all functions share.
+
+    Attributes:
+        code: The asset.
+        retention: Of their logs.
+        failures: Queue for asynchronous calls that failed for good.
+    """
+
+    code: lambda_.Code
+    retention: logs.RetentionDays
+    failures: sqs.IQueue
+
+
+class ServiceFunction(Construct):
+    """A function of ours.
+
+    Attributes:
+        function: The function.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        plan: FunctionPlan,
+        surroundings: Surroundings,
+        environment: Mapping[str, str],
+        statements: Sequence[iam.PolicyStatement],
+    ) -> None:
+        super().__init__(scope, construct_name(plan.name))
+        log_group = logs.LogGroup(
+            self,
+            "Log",
+            log_group_name=f"/aws/lambda/{function_name(plan.name)}",
+            retention=surroundings.retention,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        role = iam.Role(
+            self,
+            "Role",
+            role_name=function_role_name(plan.name),
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description=plan.purpose,
+        )
+        allow(role, [*log_statements(log_group.log_group_arn), *statements])
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            function_name=function_name(plan.name),
+            description=plan.purpose,
+            code=surroundings.code,
+            handler=f"functions.{plan.name}.handler.handler",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            memory_size=plan.memory_mib,
+            timeout=Duration.seconds(plan.timeout_seconds),
+            role=role,
+            log_group=log_group,
+            environment={
+                **environment,
+                "POWERTOOLS_SERVICE_NAME": plan.name,
+                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+                "POWERTOOLS_TRACE_DISABLED": "true",
+            },
+        )
+        acknowledge(
+            self.function, "L1", "all functions share one bundle, built and tested for this runtime"
+        )
+        if plan.asynchronous:
+            self.function.configure_async_invoke(
+                on_failure=destinations.SqsDestination(surroundings.failures),
+                retry_attempts=plan.async_retries,
+                max_event_age=Duration.seconds(plan.async_max_age_seconds),
+            )

@@ -1,0 +1,64 @@
+"""One timer: a state machine that waits and lets its function take a step, again and again."""
+
+from pathlib import Path
+from typing import Final
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as stepfunctions
+from constructs import Construct
+
+from infra.aws.acknowledgements import acknowledge, allow
+from infra.aws.names import Timer, construct_name
+
+DEFINITION: Final = Path(__file__).parent.parent / "state_machines" / "timer.asl.json"
+
+
+class TimerMachine(Construct):
+    """A standard workflow over the definition all timers share.
+
+    Attributes:
+        machine: The state machine.
+    """
+
+    def __init__(self, scope: Construct, *, timer: Timer, function: lambda_.IFunction) -> None:
+        super().__init__(scope, f"{construct_name(timer.value)}Machine")
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
+            description=f"Lets {timer.machine_name} call its function",
+        )
+        allow(
+            role,
+            [
+                iam.PolicyStatement(
+                    sid="TakeStep",
+                    actions=["lambda:InvokeFunction"],
+                    resources=[function.function_arn],
+                )
+            ],
+        )
+        self.machine = stepfunctions.StateMachine(
+            self,
+            "Machine",
+            state_machine_name=timer.machine_name,
+            state_machine_type=stepfunctions.StateMachineType.STANDARD,
+            definition_body=stepfunctions.DefinitionBody.from_string(
+                DEFINITION.read_text(encoding="utf-8")
+            ),
+            definition_substitutions={"FunctionArn": function.function_arn},
+            role=role,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        acknowledge(
+            self.machine,
+            "SF1",
+            "standard workflows keep the history of each execution for 90 days by themselves",
+        )
+        acknowledge(
+            self.machine,
+            "SF2",
+            "a timer is one call after a long wait; what it did is in the function's log",
+        )

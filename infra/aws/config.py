@@ -1,0 +1,191 @@
+"""What the user can choose, read from cdk.json and `-c key=value`, checked before anything else."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from aws_cdk.aws_logs import RetentionDays
+
+from shared.settings import (
+    FunctionSettings,
+    ProvisionSettings,
+    RefreshCatalogSettings,
+    SweepSettings,
+    TerminationSettings,
+)
+
+_CLUSTER: Final = re.compile(r"^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$")
+_TOPIC: Final = re.compile(r"^arn:[^:]+:sns:[^:]+:\d{12}:[^:]+$")
+_ACCOUNT: Final = re.compile(r"^\d{12}$")
+
+# Retentions CloudWatch Logs knows, by days.
+# Source: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
+# (2026-08).
+RETENTIONS: Final[Mapping[int, RetentionDays]] = {
+    1: RetentionDays.ONE_DAY,
+    3: RetentionDays.THREE_DAYS,
+    5: RetentionDays.FIVE_DAYS,
+    7: RetentionDays.ONE_WEEK,
+    14: RetentionDays.TWO_WEEKS,
+    30: RetentionDays.ONE_MONTH,
+    60: RetentionDays.TWO_MONTHS,
+    90: RetentionDays.THREE_MONTHS,
+    120: RetentionDays.FOUR_MONTHS,
+    150: RetentionDays.FIVE_MONTHS,
+    180: RetentionDays.SIX_MONTHS,
+    365: RetentionDays.ONE_YEAR,
+    400: RetentionDays.THIRTEEN_MONTHS,
+    545: RetentionDays.EIGHTEEN_MONTHS,
+    731: RetentionDays.TWO_YEARS,
+    1827: RetentionDays.FIVE_YEARS,
+    3653: RetentionDays.TEN_YEARS,
+}
+
+_MODELS: Final[tuple[type[FunctionSettings], ...]] = (
+    ProvisionSettings,
+    TerminationSettings,
+    SweepSettings,
+    RefreshCatalogSettings,
+)
+
+
+class ConfigError(ValueError):
+    """A context value is wrong; the text names it and says what to write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The choices of one synthesis.
+
+    Attributes:
+        clusters: EKS clusters to attach, sorted.
+        bundle: `full` installs the locked dependencies for Lambda into the asset; `code` takes
+            them from the environment the functions run in.
+        batch_window_seconds: How long the queue collects before provision is called.
+        removal: Whether ledger and bucket outlive the stack.
+        log_retention_days: Of the functions' log groups.
+        alarm_topic: ARN of the SNS topic alarms are sent to; empty for none.
+        image_owners: Accounts, besides Amazon and this one, whose AMIs may be launched.
+        settings: Overrides of defaults in `shared.settings`, by field name.
+    """
+
+    clusters: tuple[str, ...] = ()
+    bundle: Literal["full", "code"] = "full"
+    batch_window_seconds: int = 1
+    removal: Literal["retain", "destroy"] = "retain"
+    log_retention_days: int = 30
+    alarm_topic: str = ""
+    image_owners: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def read_config(get: Callable[[str], Any]) -> Config:
+    """Return the configuration in a CDK context.
+
+    Args:
+        get: Returns the context value of a key, None when there is none.
+
+    Raises:
+        ConfigError: If a value is wrong.
+    """
+    return Config(
+        clusters=_clusters(get("clusters")),
+        bundle=_choice(get, "bundle", "full", "code"),
+        batch_window_seconds=_number(get, "batch_window", default=1, lowest=1, highest=300),
+        removal=_choice(get, "removal", "retain", "destroy"),
+        log_retention_days=_retention(get),
+        alarm_topic=_matching(get("alarm_topic"), _TOPIC, "alarm_topic", "the ARN of an SNS topic"),
+        image_owners=_owners(get("image_owners")),
+        settings=_settings(get("settings")),
+    )
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    """Return the distinct words of a list or of a comma-separated text, sorted."""
+    if value is None:
+        return ()
+    parts = value if isinstance(value, list) else str(value).split(",")
+    return tuple(sorted({str(part).strip() for part in parts} - {""}))
+
+
+def _clusters(value: Any) -> tuple[str, ...]:
+    names = _words(value)
+    stacks: dict[str, str] = {}
+    for name in names:
+        if not _CLUSTER.match(name):
+            raise ConfigError(
+                f"clusters: {name!r}: give names of EKS clusters (letters, digits, - and _, "
+                "at most 100), separated by commas"
+            )
+        other = stacks.setdefault(name.replace("_", "-"), name)
+        if other != name:
+            raise ConfigError(
+                f"clusters: {other!r} and {name!r} would share a stack name: deploy them apart"
+            )
+    return names
+
+
+def _owners(value: Any) -> tuple[str, ...]:
+    return tuple(
+        _matching(word, _ACCOUNT, "image_owners", "12-digit account numbers")
+        for word in _words(value)
+    )
+
+
+def _matching(value: Any, pattern: re.Pattern[str], key: str, wanted: str) -> str:
+    if value in {None, ""}:
+        return ""
+    if not pattern.match(str(value)):
+        raise ConfigError(f"{key}: {value!r}: give {wanted}")
+    return str(value)
+
+
+def _choice(get: Callable[[str], Any], key: str, first: Any, second: Any) -> Any:
+    value = get(key)
+    if value is None:
+        return first
+    if value not in {first, second}:
+        raise ConfigError(f"{key}: {value!r}: give {first} or {second}")
+    return value
+
+
+def _number(get: Callable[[str], Any], key: str, *, default: int, lowest: int, highest: int) -> int:
+    value = get(key)
+    if value is None:
+        return default
+    text = str(value)
+    if not text.isdecimal() or not lowest <= int(text) <= highest:
+        raise ConfigError(f"{key}: {value!r}: give whole seconds from {lowest} to {highest}")
+    return int(text)
+
+
+def _retention(get: Callable[[str], Any]) -> int:
+    value = get("log_retention_days")
+    if value is None:
+        return 30
+    if str(value) not in {str(days) for days in RETENTIONS}:
+        known = ", ".join(str(days) for days in RETENTIONS)
+        raise ConfigError(f"log_retention_days: {value!r}: give one of {known}")
+    return int(str(value))
+
+
+def _settings(value: Any) -> dict[str, str]:
+    """Return overrides of settings, each known to at least one function and not a resource."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigError(
+            f"settings: {value!r}: give an object in cdk.json, setting names to values"
+        )
+    changeable = {
+        name
+        for model in _MODELS
+        for name, about in model.model_fields.items()
+        if not about.is_required() and name != "cluster_parameters"
+    }
+    for name in sorted(value):
+        if name not in changeable:
+            known = ", ".join(sorted(changeable))
+            raise ConfigError(f"settings: {name!r} is unknown: give one of {known}")
+    return {str(name): str(given) for name, given in sorted(value.items())}

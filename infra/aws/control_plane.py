@@ -1,0 +1,120 @@
+"""The control-plane stack: one per account and Region, for all clusters of both."""
+
+from typing import Any
+
+from aws_cdk import CfnOutput, Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.aws import rights
+from infra.aws.bundling import function_code
+from infra.aws.components.alarms import Alarms
+from infra.aws.components.archive import Archive
+from infra.aws.components.delivery import Delivery
+from infra.aws.components.ledger import Ledger
+from infra.aws.components.queues import Queues
+from infra.aws.components.service_function import ServiceFunction, Surroundings
+from infra.aws.components.timer_machine import TimerMachine
+from infra.aws.config import RETENTIONS, Config
+from infra.aws.environment import function_environment
+from infra.aws.functions import FUNCTIONS, FunctionPlan
+from infra.aws.names import PARAMETERS, Timer, function_name, machine_arn
+
+# SQS accepts up to 10,000 records a batch once there is a window.
+BATCH_SIZE = 10_000
+
+
+class ControlPlane(Stack):
+    """Bus, queues, functions, timers, ledger, archive, rules and alarms."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, config: Config, **options: Any
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            description="Dovetail: the node autoscaler's control plane",
+            **options,
+        )
+        self._config = config
+        keep = config.removal == "retain"
+        provision = next(plan for plan in FUNCTIONS if plan.name == "provision")
+        self._queues = Queues(
+            self,
+            "Queues",
+            consumer_timeout=Duration.seconds(provision.timeout_seconds),
+            window=Duration.seconds(config.batch_window_seconds),
+        )
+        self._ledger = Ledger(self, "Ledger", keep=keep)
+        self._archive = Archive(self, "Archive", keep=keep)
+        functions = self._make_functions()
+        self._feed_provision(functions["provision"])
+        machines = {
+            timer: TimerMachine(self, timer=timer, function=functions[timer.value]).machine
+            for timer in Timer
+        }
+        delivery = Delivery(self, "Delivery", functions=functions, queues=self._queues)
+        alarms = Alarms(self, "Alarms", topic_arn=config.alarm_topic)
+        alarms.watch_queues(self._queues)
+        if config.clusters:
+            alarms.watch_heartbeat(delivery.heartbeat)
+        alarms.watch_functions(functions)
+        alarms.watch_timers(machines)
+        outputs = {
+            "BusName": delivery.bus.event_bus_name,
+            "WakeQueueUrl": self._queues.wake.queue_url,
+            "LedgerTable": self._ledger.table.table_name,
+            "ArchiveBucket": self._archive.bucket.bucket_name,
+        }
+        for name, value in outputs.items():
+            CfnOutput(self, name, value=value)
+
+    def _make_functions(self) -> dict[str, lambda_.Function]:
+        surroundings = Surroundings(
+            code=function_code(self._config.bundle),
+            retention=RETENTIONS[self._config.log_retention_days],
+            failures=self._queues.dead_letters,
+        )
+        resources = self._resources()
+        return {
+            plan.name: ServiceFunction(
+                self,
+                plan=plan,
+                surroundings=surroundings,
+                environment=function_environment(plan.settings, resources, self._config.settings),
+                statements=self._statements(plan),
+            ).function
+            for plan in FUNCTIONS
+        }
+
+    def _resources(self) -> dict[str, str]:
+        return {
+            "table": self._ledger.table.table_name,
+            "bucket": self._archive.bucket.bucket_name,
+            "queue_url": self._queues.wake.queue_url,
+            "dead_letter_url": self._queues.dead_letters.queue_url,
+            "cluster_parameters": PARAMETERS,
+            "bind_function": function_name("bind"),
+            **{f"{timer.value}_machine": machine_arn(self, timer) for timer in Timer},
+        }
+
+    def _statements(self, plan: FunctionPlan) -> list[iam.PolicyStatement]:
+        queues = self._queues
+        return [
+            *(rights.ledger_statements(self._ledger.table) if plan.uses_ledger else ()),
+            *rights.bucket_statements(plan, self._archive.bucket),
+            *rights.queue_statements(plan, queues.wake, queues.dead_letters),
+            *rights.cluster_statements(plan, self),
+            *rights.start_statements(plan, self),
+            *rights.catalogue_statements(plan),
+        ]
+
+    def _feed_provision(self, function: lambda_.Function) -> None:
+        function.add_event_source_mapping(
+            "Wake",
+            event_source_arn=self._queues.wake.queue_arn,
+            batch_size=BATCH_SIZE,
+            max_batching_window=Duration.seconds(self._config.batch_window_seconds),
+            report_batch_item_failures=True,
+        )

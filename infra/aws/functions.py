@@ -1,0 +1,137 @@
+"""Every function of the control plane and what it may do; the stack is built from this table."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from infra.aws.names import Right, Timer
+from shared.settings import (
+    FunctionSettings,
+    ProvisionSettings,
+    RefreshCatalogSettings,
+    SweepSettings,
+    TerminationSettings,
+    TimerSettings,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionPlan:
+    """One function.
+
+    Attributes:
+        name: Of its package under functions/.
+        purpose: One line for the console.
+        settings: Model that reads its environment.
+        asynchronous: Whether events or other functions call it without waiting for its answer.
+        async_retries: How often a failed call of that kind is repeated.
+        async_max_age_seconds: ... and how long it stays worth doing.
+        right: Which role of each cluster it assumes; None when it calls no cluster.
+        starts: State machines it starts.
+        wakes: Whether it sends to the wake queue.
+        woken: Whether the wake queue calls it.
+        invokes_bind: Whether it invokes bind.
+        uses_ledger: Whether it reads and writes the ledger.
+        keeps_decisions: Whether it reads and writes decisions and reads the catalogue.
+        writes_catalogue: Whether it writes the catalogue from EC2 and the price list.
+    """
+
+    name: str
+    purpose: str
+    settings: type[FunctionSettings] = TimerSettings
+    timeout_seconds: int = 60
+    memory_mib: int = 512
+    asynchronous: bool = True
+    async_retries: int = 2
+    async_max_age_seconds: int = 3600
+    right: Right | None = None
+    starts: tuple[Timer, ...] = ()
+    wakes: bool = False
+    woken: bool = False
+    invokes_bind: bool = False
+    uses_ledger: bool = True
+    keeps_decisions: bool = False
+    writes_catalogue: bool = False
+
+
+FUNCTIONS: Final = (
+    FunctionPlan(
+        name="provision",
+        purpose="Plans and launches nodes for pending pods",
+        settings=ProvisionSettings,
+        timeout_seconds=120,
+        memory_mib=1024,
+        # Only the fast lane calls it so, and the queue has the same event.
+        async_retries=0,
+        async_max_age_seconds=60,
+        right=Right.LAUNCH,
+        starts=(Timer.EXPIRATION, Timer.REGISTRATION),
+        wakes=True,
+        woken=True,
+        invokes_bind=True,
+        keeps_decisions=True,
+    ),
+    FunctionPlan(
+        name="bind",
+        purpose="Binds nominated pods to nodes that have become ready",
+        right=Right.LAUNCH,
+        starts=(Timer.EMPTINESS, Timer.EXPIRATION),
+    ),
+    FunctionPlan(
+        name="emptiness",
+        purpose="Takes the steps of EmptinessTimer",
+        right=Right.TERMINATE,
+        starts=(Timer.EMPTINESS, Timer.TERMINATION),
+    ),
+    FunctionPlan(
+        name="expiration",
+        purpose="Takes the steps of ExpirationTimer",
+        asynchronous=False,
+        right=Right.TERMINATE,
+        # A wait longer than an execution may last goes on in a next one.
+        starts=(Timer.EXPIRATION, Timer.TERMINATION),
+    ),
+    FunctionPlan(
+        name="registration",
+        purpose="Takes the steps of RegistrationTimer",
+        asynchronous=False,
+        right=Right.TERMINATE,
+        starts=(Timer.TERMINATION,),
+        invokes_bind=True,
+    ),
+    FunctionPlan(
+        name="termination",
+        purpose="Takes the steps of NodeTermination",
+        settings=TerminationSettings,
+        right=Right.TERMINATE,
+        starts=(Timer.TERMINATION,),
+    ),
+    FunctionPlan(
+        name="interrupt",
+        purpose="Answers interruption warnings of EC2",
+        right=Right.TERMINATE,
+        starts=(Timer.TERMINATION,),
+        # Pods of a machine that will be lost are planned for at once.
+        wakes=True,
+    ),
+    FunctionPlan(
+        name="sweep",
+        purpose="Finds what lost events left undone and wakes who does it",
+        settings=SweepSettings,
+        right=Right.TERMINATE,
+        # Any timer can have been lost, so sweep may start each of them.
+        starts=tuple(Timer),
+        wakes=True,
+        invokes_bind=True,
+    ),
+    FunctionPlan(
+        name="refresh_catalog",
+        purpose="Writes instance types, offerings and prices of the Region",
+        settings=RefreshCatalogSettings,
+        uses_ledger=False,
+        writes_catalogue=True,
+    ),
+)
+
+BY_RIGHT: Final = {
+    right: tuple(plan.name for plan in FUNCTIONS if plan.right == right) for right in Right
+}

@@ -1,0 +1,131 @@
+"""Names that several parts must agree on without referring to each other.
+
+Functions start state machines and state machines call functions; the cluster stacks trust roles
+of the control plane. Names that are fixed here break those circles: every ARN can be written
+without a reference to the resource itself.
+"""
+
+import hashlib
+from enum import StrEnum
+from typing import Final
+
+from aws_cdk import ArnFormat, Aws, Stack
+
+BUS: Final = "dovetail"
+PARAMETERS: Final = "/dovetail/clusters"
+METRICS_NAMESPACE: Final = "Dovetail"
+CONTROL_PLANE_STACK: Final = "DovetailControlPlane"
+FORWARDER_NAMESPACE: Final = "dovetail"
+FORWARDER_ACCOUNT: Final = "dovetail-forwarder"
+
+# A role name has 64 characters: "Dovetail-" + cluster + "-" + Region + "-terminate"; the longest
+# name of a Region has 14 characters (ap-northeast-1).
+_CLUSTER_IN_ROLE: Final = 64 - len("Dovetail-") - 1 - 14 - len("-terminate")
+
+
+class Timer(StrEnum):
+    """The state machines, by the name of the function that takes their steps."""
+
+    EMPTINESS = "emptiness"
+    EXPIRATION = "expiration"
+    REGISTRATION = "registration"
+    TERMINATION = "termination"
+
+    @property
+    def machine_name(self) -> str:
+        """Name of the state machine."""
+        if self is Timer.TERMINATION:
+            return "DovetailNodeTermination"
+        return f"Dovetail{self.value.capitalize()}Timer"
+
+
+class Right(StrEnum):
+    """What a cluster's role may do; no role may do both."""
+
+    LAUNCH = "launch"
+    TERMINATE = "terminate"
+
+    @property
+    def kubernetes_group(self) -> str:
+        """Group that the access entry of the role gives, bound by infra/cluster."""
+        return f"dovetail:{self.value}"
+
+
+def construct_name(name: str) -> str:
+    """Return a function's name as a construct is called, as in `RefreshCatalog`."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def function_name(name: str) -> str:
+    """Return the Lambda name of a function of ours, as in `dovetail-refresh-catalog`."""
+    return f"dovetail-{name.replace('_', '-')}"
+
+
+def function_role_name(name: str) -> str:
+    """Return the name of the role a function runs under (roles are shared by all Regions)."""
+    return f"Dovetail-{Aws.REGION}-{name.replace('_', '-')}"
+
+
+def function_arn(stack: Stack, name: str) -> str:
+    """Return the ARN of a function of ours."""
+    return stack.format_arn(
+        service="lambda",
+        resource="function",
+        resource_name=function_name(name),
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+
+
+def function_role_arn(stack: Stack, name: str) -> str:
+    """Return the ARN of the role a function of ours runs under."""
+    return role_arn(stack, function_role_name(name))
+
+
+def machine_arn(stack: Stack, timer: Timer) -> str:
+    """Return the ARN of a state machine of ours."""
+    return stack.format_arn(
+        service="states",
+        resource="stateMachine",
+        resource_name=timer.machine_name,
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+
+
+def role_arn(stack: Stack, name: str) -> str:
+    """Return the ARN of a role; IAM has no Region."""
+    return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
+
+
+def bus_arn(stack: Stack) -> str:
+    """Return the ARN of the bus."""
+    return stack.format_arn(service="events", resource="event-bus", resource_name=BUS)
+
+
+def cluster_role_name(cluster: str, right: Right) -> str:
+    """Return the name of a cluster's launch or terminate role.
+
+    Two clusters may have one name in two Regions of an account, so the Region is part of it.
+    """
+    return f"Dovetail-{_shortened(cluster)}-{Aws.REGION}-{right.value}"
+
+
+def cluster_roles_pattern(stack: Stack, right: Right) -> str:
+    """Return a pattern for the ARNs of all clusters' roles of one kind in this Region."""
+    return role_arn(stack, f"Dovetail-*-{Aws.REGION}-{right.value}")
+
+
+def node_role_name(cluster: str) -> str:
+    """Return the name of a cluster's node role and of its instance profile."""
+    return f"DovetailNode-{_shortened(cluster)}-{Aws.REGION}"
+
+
+def cluster_stack_name(cluster: str) -> str:
+    """Return the name of a cluster's stack; stack names know no underscore."""
+    return f"DovetailCluster-{cluster.replace('_', '-')}"
+
+
+def _shortened(cluster: str) -> str:
+    if len(cluster) <= _CLUSTER_IN_ROLE:
+        return cluster
+    digest = hashlib.sha256(cluster.encode()).hexdigest()[:8]
+    return f"{cluster[: _CLUSTER_IN_ROLE - 9]}-{digest}"

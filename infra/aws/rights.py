@@ -1,0 +1,171 @@
+"""The statements of the functions' roles, smallest that work."""
+
+from aws_cdk import Aws, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+
+from infra.aws.functions import FunctionPlan
+from infra.aws.names import (
+    PARAMETERS,
+    cluster_roles_pattern,
+    function_arn,
+    machine_arn,
+)
+
+DECISIONS: str = "decisions/*"
+CATALOGUE: str = "catalog/*"
+
+
+def ledger_statements(table: dynamodb.ITable) -> list[iam.PolicyStatement]:
+    """Allow what single rows and transactions need; scans are not among it."""
+    return [
+        iam.PolicyStatement(
+            sid="Ledger",
+            actions=[
+                "dynamodb:ConditionCheckItem",
+                "dynamodb:DeleteItem",
+                "dynamodb:GetItem",
+                "dynamodb:PutItem",
+                "dynamodb:Query",
+                "dynamodb:UpdateItem",
+            ],
+            resources=[table.table_arn],
+        )
+    ]
+
+
+def bucket_statements(plan: FunctionPlan, bucket: s3.IBucket) -> list[iam.PolicyStatement]:
+    """Allow decisions to be kept and the catalogue to be read, or the catalogue to be written."""
+    statements = []
+    if plan.keeps_decisions:
+        statements += [
+            iam.PolicyStatement(
+                sid="Decisions",
+                actions=["s3:GetObject", "s3:PutObject"],
+                resources=[bucket.arn_for_objects(DECISIONS)],
+            ),
+            iam.PolicyStatement(
+                sid="ReadCatalogue",
+                actions=["s3:GetObject"],
+                resources=[bucket.arn_for_objects(CATALOGUE)],
+            ),
+            # Without it a key that does not exist is answered by "access denied".
+            iam.PolicyStatement(
+                sid="TellMissingKeys",
+                actions=["s3:ListBucket"],
+                resources=[bucket.bucket_arn],
+                conditions={"StringLike": {"s3:prefix": [DECISIONS, CATALOGUE]}},
+            ),
+        ]
+    if plan.writes_catalogue:
+        statements.append(
+            iam.PolicyStatement(
+                sid="WriteCatalogue",
+                actions=["s3:PutObject"],
+                resources=[bucket.arn_for_objects(CATALOGUE)],
+            )
+        )
+    return statements
+
+
+def queue_statements(
+    plan: FunctionPlan, wake_queue: sqs.IQueue, dead_letters: sqs.IQueue
+) -> list[iam.PolicyStatement]:
+    """Allow records that cannot be understood to be put aside, and wake-ups to be sent."""
+    statements = [
+        iam.PolicyStatement(
+            sid="PutAside", actions=["sqs:SendMessage"], resources=[dead_letters.queue_arn]
+        )
+    ]
+    if plan.wakes:
+        statements.append(
+            iam.PolicyStatement(
+                sid="Wake", actions=["sqs:SendMessage"], resources=[wake_queue.queue_arn]
+            )
+        )
+    if plan.woken:
+        statements.append(
+            iam.PolicyStatement(
+                sid="TakeWakeUps",
+                actions=["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"],
+                resources=[wake_queue.queue_arn],
+            )
+        )
+    return statements
+
+
+def cluster_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStatement]:
+    """Allow the attached clusters to be found and their role of one kind to be assumed."""
+    if plan.right is None:
+        return []
+    path = PARAMETERS.removeprefix("/")
+    return [
+        iam.PolicyStatement(
+            sid="FindClusters",
+            actions=["ssm:GetParameter", "ssm:GetParametersByPath"],
+            resources=[
+                stack.format_arn(service="ssm", resource="parameter", resource_name=path),
+                stack.format_arn(service="ssm", resource="parameter", resource_name=f"{path}/*"),
+            ],
+        ),
+        iam.PolicyStatement(
+            sid="AssumeClusterRole",
+            actions=["sts:AssumeRole"],
+            resources=[cluster_roles_pattern(stack, plan.right)],
+        ),
+    ]
+
+
+def start_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStatement]:
+    """Allow timers to be started and bind to be invoked."""
+    statements = []
+    if plan.starts:
+        statements.append(
+            iam.PolicyStatement(
+                sid="StartTimers",
+                actions=["states:StartExecution"],
+                resources=[machine_arn(stack, timer) for timer in plan.starts],
+            )
+        )
+    if plan.invokes_bind:
+        statements.append(
+            iam.PolicyStatement(
+                sid="InvokeBind",
+                actions=["lambda:InvokeFunction"],
+                resources=[function_arn(stack, "bind")],
+            )
+        )
+    return statements
+
+
+def catalogue_statements(plan: FunctionPlan) -> list[iam.PolicyStatement]:
+    """Allow offers and prices to be read; these actions know no resource."""
+    if not plan.writes_catalogue:
+        return []
+    return [
+        iam.PolicyStatement(
+            sid="ReadOffers",
+            actions=[
+                "ec2:DescribeInstanceTypeOfferings",
+                "ec2:DescribeInstanceTypes",
+                "ec2:DescribeSpotPriceHistory",
+            ],
+            resources=["*"],
+            conditions={"StringEquals": {"aws:RequestedRegion": Aws.REGION}},
+        ),
+        # The price list has endpoints in a few Regions only, so no Region can be asked for.
+        iam.PolicyStatement(sid="ReadPrices", actions=["pricing:GetProducts"], resources=["*"]),
+    ]
+
+
+def log_statements(log_group_arn: str) -> list[iam.PolicyStatement]:
+    """Allow lines to be written to the function's own log group; it exists already."""
+    return [
+        iam.PolicyStatement(
+            sid="Log",
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
+            resources=[log_group_arn],
+        )
+    ]

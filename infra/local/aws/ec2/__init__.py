@@ -1,0 +1,105 @@
+"""The embedded EC2: the emulator's API made to behave where the product looks closely.
+
+A fleet that chooses, instances that take time to start and to end, prices, capacity that runs
+out, throttles, and an account ready for a first cluster.
+`install` changes the emulator inside this process; the result's `close` undoes all of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from infra.local.aws.ec2 import (
+    access_entries,
+    fleet,
+    gaps,
+    lifecycle,
+    listing,
+    pricing,
+    spot_prices,
+    templates,
+    type_listing,
+)
+from infra.local.aws.ec2.agenda import Agenda
+from infra.local.aws.ec2.host import Host
+from infra.local.aws.ec2.price_book import embedded_catalog, read_price_book
+from infra.local.aws.ec2.repairs import Repairs, check_version
+from infra.local.aws.ec2.throttling import Throttles
+from infra.local.aws.ec2.verbs import register
+from infra.local.aws.ec2.world import World
+
+__all__ = ["Host", "Installation", "install"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What `install` changed: the state, the list of replaced names, and the way back."""
+
+    world: World
+    repairs: Repairs
+
+    def close(self) -> None:
+        """Stop the clocks and restore the emulator; doing it twice is harmless."""
+        self.world.agenda.close()
+        self.world.outbox.close()
+        self.repairs.undo()
+
+
+def install(
+    host: Host,
+    catalog_path: Path | None = None,
+    *,
+    agenda: Agenda | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Installation:
+    """Put the embedded EC2 into the emulator of this process, once.
+
+    Args:
+        host: the control registry; it gets the verbs and the Pricing service, and is asked to
+            call back on reset and stop.
+        catalog_path: a catalogue file for prices, by default the embedded one of the host's
+            Region; what the file lacks, or all when there is none, is computed.
+        agenda: the clock of instances; tests pass one they drive themselves.
+        now: wall clock, UTC.
+
+    Raises:
+        RepairError: the emulator is not the version, or not of the shape, that was read.
+    """
+    check_version()
+    clock = agenda or Agenda()
+
+    def emit(*args: Any, **kwargs: Any) -> str:
+        return host.emit_event(*args, **kwargs)
+
+    world = World(
+        region=host.region,
+        account=host.account_id,
+        book=read_price_book(catalog_path or embedded_catalog(host.region)),
+        agenda=clock,
+        outbox=Agenda(monotonic=clock.monotonic, threaded=clock.threaded),
+        throttles=Throttles(clock.monotonic),
+        emit=emit,
+        now=now,
+    )
+    repairs = Repairs()
+    try:
+        fleet.repair(repairs, world)
+        templates.repair(repairs)
+        lifecycle.repair(repairs, world)
+        listing.repair(repairs, world)
+        type_listing.repair(repairs)
+        spot_prices.repair(repairs, world)
+        gaps.repair(repairs, world)
+        entries = access_entries.repair(repairs)
+    except BaseException:
+        repairs.undo()
+        raise
+    installation = Installation(world=world, repairs=repairs)
+    register(host, world)
+    host.service(pricing.TARGET)(pricing.products(world))
+    host.on_reset(world.reset)
+    host.on_reset(entries.reset)
+    host.on_stop(installation.close)
+    return installation

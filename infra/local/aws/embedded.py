@@ -1,0 +1,145 @@
+"""The embedded AWS API as a child process with a Python handle, for tests and the demo."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from infra.local.aws.clients import ClientFor, clients_of
+from infra.local.aws.control import ACCOUNT_ID, ControlError, Json
+from infra.local.aws.service import Options
+
+_ROOT = Path(__file__).parents[3]
+_START_SECONDS = 60.0
+_STOP_SECONDS = 10.0
+
+
+class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
+    """Starts the server, waits until it answers, ends it with the block.
+
+    Example:
+        with EmbeddedAws() as aws:
+            aws.client("sqs").create_queue(QueueName="work")
+            aws.control("events/emit", {"source": "aws.ec2", "detail-type": "x", "detail": {}})
+    """
+
+    account_id = ACCOUNT_ID
+
+    def __init__(self, options: Options | None = None, *, port: int = 0) -> None:
+        self._options = options or Options()
+        self._port = port
+        self._process: subprocess.Popen[bytes] | None = None
+        self._clients: ClientFor | None = None
+        self.url = ""
+        self.region = self._options.region
+
+    @property
+    def pid(self) -> int:
+        """Process id of the server."""
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        with tempfile.TemporaryDirectory() as folder:
+            ready = Path(folder) / "ready.json"
+            self._process = subprocess.Popen(
+                self._command(ready),
+                env=_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+            )
+            self.url = json.loads(self._await(ready))["url"]
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.terminate()
+        self._process.stdin.close()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client for the server, one for each service."""
+        if self._clients is None:
+            self._clients = clients_of(self.url, self.region)
+        return self._clients(service)
+
+    def control(self, verb: str, arguments: Json | None = None) -> Any:
+        """Call a control verb and return its answer.
+
+        Raises:
+            ControlError: the verb is unknown or refused.
+        """
+        return call_verb(self.url, verb, arguments)
+
+    def reset(self) -> None:
+        """Forget every resource."""
+        self.control("reset")
+
+    def _command(self, ready: Path) -> list[str]:
+        options = self._options
+        command = [sys.executable, "-m", "infra.local.aws", "--with-parent"]
+        command += ["--port", str(self._port), "--ready-file", str(ready)]
+        command += ["--region", options.region, "--workers", str(options.workers)]
+        command += ["--pollers", str(options.pollers), "--async-retry-seconds"]
+        command.append(",".join(str(seconds) for seconds in options.retry_seconds))
+        if options.log_dir is not None:
+            command += ["--log-dir", str(options.log_dir)]
+        return command
+
+    def _await(self, ready: Path) -> str:
+        assert self._process is not None
+        ends = time.monotonic() + _START_SECONDS
+        while not ready.exists():
+            if self._process.poll() is not None:
+                raise RuntimeError(
+                    f"the embedded AWS API ended with code {self._process.returncode} at start: "
+                    "its error is on standard error"
+                )
+            if time.monotonic() > ends:
+                self._process.kill()
+                raise RuntimeError(f"the embedded AWS API was not ready in {_START_SECONDS:.0f} s")
+            time.sleep(0.02)
+        return ready.read_text(encoding="utf-8")
+
+
+def _environment() -> dict[str, str]:
+    """This process's environment, with this very project importable from any folder."""
+    paths = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
+    return dict(os.environ) | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def call_verb(url: str, verb: str, arguments: Json | None = None) -> Any:
+    """Call a control verb of the server at `url`.
+
+    Raises:
+        ControlError: the verb is unknown or refused.
+    """
+    request = urllib.request.Request(  # noqa: S310 - the URL is our own loopback server
+        f"{url}/_dovetail/{verb}",
+        data=json.dumps(arguments or {}).encode(),
+        headers={"Content-Type": "application/json"},
+        method="POST",
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - as above
+            return json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        raise ControlError(json.loads(error.read())["error"]) from None

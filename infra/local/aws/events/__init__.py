@@ -1,0 +1,1 @@
+"""EventBridge: taking events, matching rules, delivering to targets, schedules."""

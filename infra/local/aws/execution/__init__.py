@@ -1,0 +1,1 @@
+"""Running Lambda functions: environments, their pool, invocations, logs and metrics."""

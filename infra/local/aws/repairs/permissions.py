@@ -1,0 +1,43 @@
+"""IAM: roles are checked by action name, by our own rules."""
+
+import re
+from typing import Any
+
+from infra.local.aws.backends import moto_name
+from infra.local.aws.permissions import Permissions
+from infra.local.aws.repairs.registry import repair, replace
+
+_SCOPE = re.compile(r"Credential=([^/]+)/\d+/[^/]*/([^/]+)/")
+_used: list[Permissions] = []
+
+
+def use_permissions(permissions: Permissions) -> None:
+    """Name the rules that requests are checked by."""
+    _used[:] = [permissions]
+
+
+@repair("permissions-by-action")
+def check_by_action() -> None:
+    """Ask our rules before each operation; moto's cannot judge resources and conditions."""
+    from moto.core.exceptions import AccessDeniedError
+
+    mixin = moto_name("core.authorization", "ActionAuthenticatorMixin")
+
+    def authorize(self: Any, iam_request_cls: type, resource: str = "*") -> None:
+        del iam_request_cls, resource
+        scope = _SCOPE.search(self.headers.get("Authorization") or "")
+        if scope is None or not _used:
+            return
+        body = self.raw_body or b""
+        refused = _used[0].check(
+            key_id=scope[1],
+            service=scope[2],
+            operation=str(self.data["Action"] if scope[2] == "s3" else self._get_action()),
+            body=body if isinstance(body, bytes) else str(body).encode(),
+            target_role=str((self.querystring.get("RoleArn") or [""])[0]),
+        )
+        if refused is not None:
+            role, action = refused.split(": ", 1)
+            raise AccessDeniedError(user_arn=role, action=action)
+
+    replace(mixin, "_authenticate_and_authorize_action", authorize)

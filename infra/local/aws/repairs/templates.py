@@ -1,0 +1,190 @@
+"""CloudFormation: failures become failed stacks, outputs survive, properties are not lost."""
+
+import logging
+from importlib import import_module
+from typing import Any
+from urllib.parse import urlparse
+
+from infra.local.aws.backends import backend, moto_name
+from infra.local.aws.repairs.registry import (
+    add,
+    as_classmethod,
+    repair,
+    replace,
+    stock_classmethod,
+)
+from infra.local.aws.templates.resource_types import add_resource_types
+
+_URL_READERS = ("utils", "models", "responses")
+_LOG = logging.getLogger(__name__)
+
+
+@repair("templates-types")
+def add_types() -> None:
+    """Create the resource types moto leaves out without a word."""
+    add_resource_types()
+
+
+@repair("templates-urls")
+def read_template_urls() -> None:
+    """A template URL with an IP address names the bucket in its path."""
+    modules = [import_module(f"moto.cloudformation.{name}") for name in _URL_READERS]
+    stock: Any = modules[0].get_stack_from_s3_url
+
+    def get_stack_from_s3_url(template_url: str, account_id: str, partition: str) -> str:
+        parts = urlparse(template_url)
+        if (parts.hostname or "").replace(".", "").isdigit():
+            template_url = f"http://localhost{parts.path}"
+        return str(stock(template_url, account_id=account_id, partition=partition))
+
+    for module in modules:
+        replace(module, "get_stack_from_s3_url", get_stack_from_s3_url)
+
+
+@repair("templates-failures")
+def fail_stacks() -> None:
+    """A resource that cannot be made fails the stack with its reason, as CloudFormation does."""
+    from moto.cloudformation.models import CloudFormationBackend, Stack
+
+    stock_create = Stack.create_resources
+    stock_execute = CloudFormationBackend.execute_change_set
+
+    def create_resources(self: Any) -> None:
+        try:
+            stock_create(self)
+        except Exception as error:  # noqa: BLE001 - any failure of any moto service ends here
+            _fail(self, error)
+
+    def execute_change_set(self: Any, change_set_name: str, stack_name: str | None = None) -> None:
+        change_set = _find_change_set(self, change_set_name, stack_name)
+        if change_set is None:
+            stock_execute(self, change_set_name, stack_name)
+            return
+        try:
+            stock_execute(self, change_set.change_set_id, stack_name)
+        except Exception as error:  # noqa: BLE001 - any failure of any moto service ends here
+            change_set.execution_status = "EXECUTE_FAILED"
+            _fail(change_set.stack, error)
+
+    replace(Stack, "create_resources", create_resources)
+    replace(CloudFormationBackend, "execute_change_set", execute_change_set)
+
+
+def _fail(stack: Any, error: Exception) -> None:
+    reason = f"{type(error).__name__}: {error}"
+    _LOG.warning("stack %s failed: %s", stack.name, reason, exc_info=error)
+    stack.status = "CREATE_FAILED"
+    stack.stack_status_reason = reason
+    stack._add_stack_event("CREATE_FAILED", resource_status_reason=reason)
+
+
+def _find_change_set(stacks: Any, name: str, stack_name: str | None) -> Any:
+    for change_set in stacks.change_sets.values():
+        if change_set.change_set_id == name:
+            return change_set
+        named = change_set.change_set_name == name
+        if named and stack_name in (None, change_set.stack_name, change_set.stack_id):
+            return change_set
+    return None
+
+
+@repair("templates-outputs")
+def keep_outputs() -> None:
+    """A stack made by a change set has outputs and exports too."""
+    from moto.cloudformation.models import ChangeSet
+
+    stock = ChangeSet.apply
+
+    def apply(self: Any) -> None:
+        self.stack.resource_map._template = self.template_dict
+        stock(self)
+        self.stack.template = self.template
+        self.stack.template_dict = self.template_dict
+        self.stack.output_map = self.stack._create_output_map()
+        stacks = backend("cloudformation", self.stack.account_id, self.stack.region_name)
+        for export in self.stack.exports:
+            stacks.exports[export.name] = export
+
+    replace(ChangeSet, "apply", apply)
+
+
+@repair("templates-functions")
+def keep_function_properties() -> None:
+    """Architectures, log group, dead letters, concurrency, layers of AWS::Lambda::Function."""
+    function_class = moto_name("awslambda.models", "LambdaFunction")
+    stock = stock_classmethod(function_class, "create_from_cloudformation_json")
+    stock_configuration = function_class.get_configuration
+
+    def create(cls: type, name: str, template: Any, account: str, region: str, **rest: Any) -> Any:
+        properties = template["Properties"]
+        function = stock(cls, name[:64], template, account, region, **rest)
+        function.architectures = properties.get("Architectures") or ["x86_64"]
+        function.logging_config = properties.get("LoggingConfig")
+        function.dead_letter_config = properties.get("DeadLetterConfig")
+        function.tracing_config = properties.get("TracingConfig") or {"Mode": "PassThrough"}
+        return function
+
+    def get_configuration(self: Any, on_create: bool = False) -> Any:  # noqa: FBT001, FBT002 - moto's
+        configuration = stock_configuration(self, on_create)
+        default = {"LogFormat": "Text", "LogGroup": self.logs_group_name}
+        configuration["LoggingConfig"] = default | (getattr(self, "logging_config", None) or {})
+        if getattr(self, "dead_letter_config", None):
+            configuration["DeadLetterConfig"] = self.dead_letter_config
+        return configuration
+
+    replace(function_class, "create_from_cloudformation_json", as_classmethod(create))
+    replace(function_class, "get_configuration", get_configuration)
+
+
+@repair("templates-tables")
+def keep_table_properties() -> None:
+    """Time to live and point-in-time recovery of AWS::DynamoDB::Table."""
+    table_class = moto_name("dynamodb.models.table", "Table")
+    stock = stock_classmethod(table_class, "create_from_cloudformation_json")
+
+    def create(cls: type, name: str, template: Any, account: str, region: str, **rest: Any) -> Any:
+        table = stock(cls, name, template, account, region, **rest)
+        lifetime = template["Properties"].get("TimeToLiveSpecification")
+        if lifetime:
+            backend("dynamodb", account, region).update_time_to_live(name, lifetime)
+        return table
+
+    replace(table_class, "create_from_cloudformation_json", as_classmethod(create))
+
+
+@repair("templates-versions")
+def name_function_versions() -> None:
+    """AWS::Lambda::Version has an ARN and a number; aliases ask for both."""
+    version_class = moto_name("awslambda.models", "LambdaVersion")
+
+    def create(
+        cls: type, _name: str, template: Any, account: str, region: str, **_rest: Any
+    ) -> Any:
+        function = template["Properties"]["FunctionName"]
+        published = backend("lambda", account, region).publish_version(function)
+        version = cls({"Version": published.version})
+        version.physical_resource_id = published.function_arn
+        return version
+
+    def get_cfn_attribute(self: Any, attribute: str) -> Any:
+        return str(self.version) if attribute == "Version" else self.physical_resource_id
+
+    replace(version_class, "create_from_cloudformation_json", as_classmethod(create))
+    add(version_class, "get_cfn_attribute", get_cfn_attribute)
+    add(version_class, "has_cfn_attr", as_classmethod(lambda _cls, _attribute: True))
+
+
+@repair("templates-parameters")
+def read_parameter_tags() -> None:
+    """Tags of AWS::SSM::Parameter are a map in templates, unlike those of other types."""
+    parameter_class = moto_name("ssm.models", "Parameter")
+    stock = stock_classmethod(parameter_class, "create_from_cloudformation_json")
+
+    def create(cls: Any, name: str, template: Any, account: str, region: str, **rest: Any) -> Any:
+        tags = template["Properties"].get("Tags")
+        if isinstance(tags, dict):
+            rows = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+            template["Properties"]["Tags"] = rows
+        return stock(cls, name, template, account, region, **rest)
+
+    replace(parameter_class, "create_from_cloudformation_json", as_classmethod(create))

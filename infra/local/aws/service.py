@@ -1,0 +1,90 @@
+"""Everything that runs beside moto in the server's process, wired together."""
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.aws.control import Control
+from infra.local.aws.events.bus import EventBus
+from infra.local.aws.events.delivery import Deliveries
+from infra.local.aws.events.schedules import Scheduler
+from infra.local.aws.execution.deferred import RETRY_SECONDS, DeferredInvocations
+from infra.local.aws.execution.invoker import Invoker
+from infra.local.aws.execution.metrics import MetricStore
+from infra.local.aws.execution.output import FunctionOutput
+from infra.local.aws.permissions import Permissions
+from infra.local.aws.senders import DestinationSender, FunctionSender, start_machine
+from infra.local.aws.sources.supervisor import MappingSupervisor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Settings of one server.
+
+    Attributes:
+        workers: invocations that may run at the same time; more wait for their turn.
+        pollers: pollers for each event source mapping; AWS runs five or more.
+        retry_seconds: waits before the second and third asynchronous attempt.
+        log_dir: folder for one log file per function, or None.
+    """
+
+    region: str = "us-east-1"
+    workers: int = 8
+    pollers: int = 1
+    retry_seconds: tuple[float, ...] = RETRY_SECONDS
+    log_dir: Path | None = None
+
+
+class Services:
+    """The parts that live beside moto: Lambda, its event sources, EventBridge's delivery."""
+
+    def __init__(self, control: Control, options: Options) -> None:
+        region, account = control.region, control.account_id
+        self._code_root = Path(tempfile.mkdtemp(prefix="dovetail-functions-"))
+        self.permissions = Permissions(account)
+        self.metrics = MetricStore()
+        self.output = FunctionOutput(
+            account_id=account, region=region, metrics=self.metrics, folder=options.log_dir
+        )
+        self.invoker = Invoker(
+            url=control.url,
+            account_id=account,
+            region=region,
+            workers=options.workers,
+            code_root=self._code_root,
+            output=self.output,
+        )
+        functions = FunctionSender()
+        self.deliveries = Deliveries({"lambda": functions, "states": start_machine})
+        self.bus = EventBus(self.deliveries, account_id=account, region=region)
+        self.deferred = DeferredInvocations(
+            self.invoker,
+            workers=options.workers,
+            retry_seconds=options.retry_seconds,
+            send=DestinationSender(self.bus, functions),
+        )
+        functions.deferred = self.deferred
+        self.scheduler = Scheduler(self.bus, account_id=account, region=region)
+        self.mappings = MappingSupervisor(self.invoker, pollers=options.pollers)
+        control.deliver_events_to(self.bus.emit)
+
+    def start(self) -> None:
+        """Start the threads."""
+        for part in (self.output, self.deferred, self.scheduler, self.mappings):
+            part.start()
+
+    def reset(self) -> None:
+        """Forget everything moto just forgot."""
+        for part in (self.deferred, self.bus, self.deliveries, self.scheduler, self.mappings):
+            part.clear()
+        self.invoker.reset()
+        self.metrics.clear()
+        self.permissions.clear()
+
+    def stop(self) -> None:
+        """Stop the threads, end every worker, remove unpacked code."""
+        for part in (self.scheduler, self.mappings, self.deferred, self.deliveries, self.output):
+            part.stop()
+        self.invoker.stop()
+        shutil.rmtree(self._code_root, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Event source mappings: from SQS queues to functions, in batches."""

@@ -1,0 +1,1 @@
+"""CloudFormation: resource types moto lacks, deployment, and the check that all of it exists."""

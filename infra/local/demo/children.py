@@ -1,0 +1,113 @@
+"""The processes of the embedded world: started, awaited, and ended whatever happens."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from infra.local.demo.problem import Problem
+
+ROOT = Path(__file__).parents[3]
+_START_SECONDS = 60.0
+_STOP_SECONDS = 8.0
+
+
+class Children:
+    """Child processes, each with a log file; ending them leaves nothing behind."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep logs and ready files in `folder`."""
+        self._folder = folder
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._logs: list[IO[bytes]] = []
+
+    def start(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        ready: bool = True,
+    ) -> dict[str, Any]:
+        """Start `python -m ...` and wait for its ready file.
+
+        Args:
+            name: Of the child, its log and its ready file.
+            arguments: After `python -m`.
+            environment: Added to ours.
+            ready: Whether it writes a ready file; its JSON is returned, else {}.
+
+        Raises:
+            Problem: If it ends or stays silent.
+        """
+        ready_file = self._folder / f"{name}.ready"
+        ready_file.unlink(missing_ok=True)
+        log = (self._folder / f"{name}.log").open("ab")
+        self._logs.append(log)
+        command = [sys.executable, "-m", *arguments]
+        if ready:
+            command += ["--ready-file", str(ready_file)]
+        # A group of its own: Ctrl-C at the terminal is ours to hand on, in the right order.
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        self._running[name] = process
+        return self._await(name, process, ready_file) if ready else {}
+
+    def alive(self, name: str) -> bool:
+        """Return whether a child runs."""
+        return name in self._running and self._running[name].poll() is None
+
+    def pid(self, name: str) -> int:
+        """Return a child's process id."""
+        return self._running[name].pid
+
+    def stop(self, name: str, *, hard: bool = False) -> None:
+        """End one child; `hard` kills it as a crash would."""
+        process = self._running.pop(name)
+        _signal(process, signal.SIGKILL if hard else signal.SIGTERM)
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            _signal(process, signal.SIGKILL)
+            process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
+
+    def stop_all(self) -> None:
+        """End all children, the last started first."""
+        for name in list(reversed(self._running)):
+            self.stop(name)
+        for log in self._logs:
+            log.close()
+        self._logs.clear()
+
+    def _await(
+        self, name: str, process: subprocess.Popen[bytes], ready_file: Path
+    ) -> dict[str, Any]:
+        ends = time.monotonic() + _START_SECONDS
+        while time.monotonic() < ends:
+            if process.poll() is not None:
+                raise Problem(f"{name} ended at start: see {self._folder / f'{name}.log'}")
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+                found = json.loads(ready_file.read_text(encoding="utf-8"))
+                return dict(found)
+            time.sleep(0.03)
+        raise Problem(f"{name} was not ready in time: see {self._folder / f'{name}.log'}")
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

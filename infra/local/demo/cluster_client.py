@@ -1,0 +1,171 @@
+"""A small client of a Kubernetes API: what the demo reads and writes, nothing of the product."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+import yaml
+
+from infra.local.demo.problem import Problem
+
+Object = dict[str, Any]
+
+# Path and plural of every kind a scenario may apply; kinds without a namespace end in "!".
+_PATHS = {
+    ("v1", "Namespace"): "api/v1/namespaces!",
+    ("v1", "Node"): "api/v1/nodes!",
+    ("v1", "Pod"): "api/v1/pods",
+    ("v1", "Service"): "api/v1/services",
+    ("v1", "ConfigMap"): "api/v1/configmaps",
+    ("v1", "ServiceAccount"): "api/v1/serviceaccounts",
+    ("apps/v1", "Deployment"): "apis/apps/v1/deployments",
+    ("apps/v1", "DaemonSet"): "apis/apps/v1/daemonsets",
+    ("apps/v1", "StatefulSet"): "apis/apps/v1/statefulsets",
+    ("batch/v1", "Job"): "apis/batch/v1/jobs",
+    ("policy/v1", "PodDisruptionBudget"): "apis/policy/v1/poddisruptionbudgets",
+    ("karpenter.sh/v1alpha5", "Provisioner"): "apis/karpenter.sh/v1alpha5/provisioners!",
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): (
+        "apis/apiextensions.k8s.io/v1/customresourcedefinitions!"
+    ),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): (
+        "apis/rbac.authorization.k8s.io/v1/clusterroles!"
+    ),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): (
+        "apis/rbac.authorization.k8s.io/v1/clusterrolebindings!"
+    ),
+    ("rbac.authorization.k8s.io/v1", "Role"): "apis/rbac.authorization.k8s.io/v1/roles",
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): (
+        "apis/rbac.authorization.k8s.io/v1/rolebindings"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Exception):  # noqa: N818 - an answer of the server, not a failure of ours
+    """The API server said no."""
+
+    status: int
+    message: str
+
+    def __str__(self) -> str:
+        """Return status and message."""
+        return f"{self.status}: {self.message}"
+
+
+class ClusterClient:
+    """Talks JSON to an API server."""
+
+    def __init__(self, server: str, *, token: str = "", ca_file: str | None = None) -> None:
+        """Connect lazily, with a bearer token if one is given."""
+        self._server = server.rstrip("/")
+        self._pool = urllib3.PoolManager(maxsize=4, ca_certs=ca_file, retries=False)
+        self._headers = {"Accept": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    @classmethod
+    def from_kubeconfig(cls, path: Path) -> "ClusterClient":
+        """Return a client of the current context; token and client-less configurations only."""
+        try:
+            config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise Problem(f"{path}: cannot be read as a kubeconfig: {error}") from error
+        named = {one["name"]: one for one in config["contexts"]}
+        context = named[config["current-context"]]["context"]
+        cluster = next(c for c in config["clusters"] if c["name"] == context["cluster"])["cluster"]
+        user = next(u for u in config["users"] if u["name"] == context["user"])["user"]
+        return cls(
+            cluster["server"],
+            token=user.get("token", ""),
+            ca_file=cluster.get("certificate-authority"),
+        )
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Object:
+        """Make one request and return its JSON.
+
+        Raises:
+            Refused: If the answer is not a success.
+        """
+        url = f"{self._server}/{path}" + (f"?{urlencode(query)}" if query else "")
+        headers = {**self._headers, "Content-Type": content_type}
+        data = None if body is None else json.dumps(body).encode()
+        timeout = urllib3.Timeout(connect=5, read=30)
+        answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout)
+        document: Object = json.loads(answer.data or b"{}")
+        if not 200 <= answer.status < 300:
+            raise Refused(answer.status, str(document.get("message", ""))[:400])
+        return document
+
+    def items(self, path: str, **query: str) -> list[Object]:
+        """Return all objects of a collection."""
+        listed = self.call("GET", path, query=query)
+        return list(listed.get("items") or [])
+
+    def apply(self, document: Object) -> None:
+        """Create or replace what the document says, by server-side apply."""
+        self.call(
+            "PATCH",
+            path_of(document),
+            document,
+            content_type="application/apply-patch+yaml",
+            query={"fieldManager": "dovetail-demo", "force": "true"},
+        )
+
+    def delete(self, document: Object) -> None:
+        """Delete an object; gone already is fine."""
+        try:
+            self.call("DELETE", path_of(document), query={"propagationPolicy": "Background"})
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+
+    def merge(self, path: str, change: Object) -> None:
+        """Apply a merge patch."""
+        self.call("PATCH", path, change, content_type="application/merge-patch+json")
+
+
+def path_of(document: Object) -> str:
+    """Return the path of an object, without a leading slash.
+
+    Raises:
+        Problem: If its kind is not one that scenarios may use.
+    """
+    kind = (str(document.get("apiVersion")), str(document.get("kind")))
+    if kind not in _PATHS:
+        known = ", ".join(sorted(name for _, name in _PATHS))
+        raise Problem(f"kind {kind[1]} of {kind[0]} is not known here: use one of {known}")
+    path = _PATHS[kind]
+    name = document["metadata"]["name"]
+    if path.endswith("!"):
+        return f"{path[:-1]}/{name}"
+    group, plural = path.rsplit("/", 1)
+    namespace = document["metadata"].get("namespace", "default")
+    return f"{group}/namespaces/{namespace}/{plural}/{name}"
+
+
+def read_documents(paths: Iterable[Path]) -> list[Object]:
+    """Return the Kubernetes documents of YAML files, in order.
+
+    Raises:
+        Problem: If a file cannot be read.
+    """
+    found: list[Object] = []
+    for path in paths:
+        try:
+            documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        except (OSError, yaml.YAMLError) as error:
+            raise Problem(f"{path}: cannot be read: {str(error).splitlines()[0]}") from error
+        found.extend(one for one in documents if one)
+    return found

@@ -1,0 +1,225 @@
+"""What a scenario expects: each read from the Kubernetes and EC2 APIs.
+
+An expectation returns why it does not hold yet, or an empty text when it does.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from infra.local.demo.timeline import PROVISIONER, NodeTrack, Timeline
+
+_ALIVE: Final = frozenset({"pending", "running"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What an expectation may look at.
+
+    Attributes:
+        known_nodes: Names of the nodes that stood when the scenario began.
+        speed: What ttls were divided by.
+    """
+
+    timeline: Timeline
+    known_nodes: frozenset[str]
+    speed: float
+
+
+Check = Callable[[Situation, Any], str]
+
+
+def check(situation: Situation, name: str, argument: Any) -> str:
+    """Return why an expectation does not hold, empty when it does; unknown names never hold."""
+    known = CHECKS.get(name)
+    if known is None:
+        return f"expectation {name!r} is not known: use one of {', '.join(sorted(CHECKS))}"
+    return known(situation, argument)
+
+
+def _selected(argument: Mapping[str, Any]) -> Mapping[str, str]:
+    return dict(argument.get("selector") or {})
+
+
+def _pods_running(situation: Situation, argument: Mapping[str, Any]) -> str:
+    pods = situation.timeline.living_pods(_selected(argument))
+    running = [one for one in pods if one.running is not None]
+    if len(pods) == len(running) == argument["count"]:
+        return ""
+    return f"{len(running)} of {len(pods)} pods run, expected {argument['count']}"
+
+
+def _pods_on_new_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
+    for pod in situation.timeline.living_pods(_selected(argument)):
+        if not pod.node or pod.node in situation.known_nodes:
+            return f"{pod.name} is on {pod.node or 'no node'}, which stood before"
+    return ""
+
+
+def _pods_on_known_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
+    pods = situation.timeline.living_pods(_selected(argument))
+    there = [one for one in pods if one.node in situation.known_nodes]
+    if len(there) >= argument["at_least"]:
+        return ""
+    return f"{len(there)} pods on nodes that stood before, expected {argument['at_least']}"
+
+
+def _pods_on_provisioner(situation: Situation, argument: Mapping[str, Any]) -> str:
+    owners = {one.name: one.labels.get(PROVISIONER) for one in situation.timeline.nodes.values()}
+    for pod in situation.timeline.living_pods(_selected(argument)):
+        owner = owners.get(pod.node)
+        if owner != argument["provisioner"] and pod.node not in situation.known_nodes:
+            return f"{pod.name} is on a node of {owner}, expected {argument['provisioner']}"
+    return ""
+
+
+def _pods_per_node(situation: Situation, argument: Mapping[str, Any]) -> str:
+    counts: dict[str, int] = {}
+    for pod in situation.timeline.living_pods(_selected(argument)):
+        counts[pod.node] = counts.get(pod.node, 0) + 1
+    for node, count in sorted(counts.items()):
+        if count > argument["at_most"]:
+            return f"{node or 'no node'} has {count} pods, at most {argument['at_most']} expected"
+    return ""
+
+
+def _our_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
+    nodes = [one for one in situation.timeline.living_nodes() if one.ours]
+    if len(nodes) < argument.get("at_least", 0):
+        return f"{len(nodes)} nodes of ours, expected at least {argument['at_least']}"
+    if len(nodes) > argument.get("at_most", len(nodes)):
+        return f"{len(nodes)} nodes of ours, expected at most {argument['at_most']}"
+    types = argument.get("instance_types")
+    for node in nodes:
+        found = node.labels.get("node.kubernetes.io/instance-type")
+        if types is not None and found not in types:
+            return f"{node.name} is a {found}, expected one of {', '.join(types)}"
+        capacity_type = node.labels.get("karpenter.sh/capacity-type")
+        if argument.get("capacity_type", capacity_type) != capacity_type:
+            return f"{node.name} is {capacity_type}, expected {argument['capacity_type']}"
+    return ""
+
+
+def _instances_match_nodes(situation: Situation, _: Any) -> str:
+    nodes = {one.instance_id for one in situation.timeline.living_nodes() if one.ours}
+    running = {one for one, state in situation.timeline.instances.items() if state in _ALIVE}
+    if nodes == running:
+        return ""
+    return f"{len(running)} instances run for {len(nodes)} nodes of ours"
+
+
+def _everything_gone(situation: Situation, _: Any) -> str:
+    nodes = [one for one in situation.timeline.living_nodes() if one.ours]
+    if nodes:
+        return f"{len(nodes)} nodes of ours are still there"
+    running = [one for one, state in situation.timeline.instances.items() if state in _ALIVE]
+    return f"{len(running)} instances still run" if running else ""
+
+
+def _instances_in_all(situation: Situation, argument: Mapping[str, Any]) -> str:
+    count = len(situation.timeline.instances)
+    if count == argument["count"]:
+        return ""
+    return f"{count} instances were launched in all, expected {argument['count']}"
+
+
+def _cordoned_before_gone(situation: Situation, _: Any) -> str:
+    ended = [one for one in situation.timeline.our_nodes() if one.gone is not None]
+    if not ended:
+        return "no node of ours has gone yet"
+    for node in ended:
+        if node.cordoned is None or node.gone is None or node.cordoned > node.gone:
+            return f"{node.name} went without being cordoned"
+        if situation.timeline.instances.get(node.instance_id) in _ALIVE:
+            return f"{node.name} is gone and its instance {node.instance_id} still runs"
+    return ""
+
+
+def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> str:
+    """Each ended node waited its ttl, at the speed of the world, and not much longer."""
+    ttl = max(1.0, round(argument["ttl_seconds"] / situation.speed))
+    slack = float(argument.get("slack_seconds", 30))
+    ended = [one for one in situation.timeline.our_nodes() if one.gone is not None]
+    if not ended:
+        return "no node of ours has gone yet"
+    for node in ended:
+        waited = _waited(node)
+        # Readings are a fraction of a second apart, and stamps are whole seconds.
+        if waited is None or waited < ttl - 2:
+            return f"{node.name} was removed {_text(waited)} after it became empty, ttl is {ttl} s"
+        if waited > ttl + slack:
+            return f"{node.name} waited {_text(waited)}, ttl is {ttl} s"
+    return ""
+
+
+def _untouched(situation: Situation, _: Any) -> str:
+    standing = {one.name: one for one in situation.timeline.living_nodes()}
+    for name in sorted(situation.known_nodes):
+        if name not in standing:
+            return f"{name} is not Dovetail's and is gone"
+        if standing[name].changed_by_others:
+            return f"{name} is not Dovetail's and was changed"
+    return ""
+
+
+def _bound_after_resource(situation: Situation, argument: Mapping[str, Any]) -> str:
+    resource = argument["resource"]
+    for node in situation.timeline.our_nodes():
+        if node.initialized is not None and not int(node.capacity_at_untaint.get(resource, "0")):
+            return f"{node.name} was opened before it showed {resource}"
+    for pod in situation.timeline.living_pods(_selected(argument)):
+        node_track = next((n for n in situation.timeline.our_nodes() if n.name == pod.node), None)
+        if pod.bound is None or node_track is None or node_track.ready is None:
+            return f"{pod.name} is not bound to a ready node of ours"
+        if pod.bound < node_track.ready:
+            return f"{pod.name} was bound before {pod.node} was ready"
+    return ""
+
+
+def _deleted_node_drained(situation: Situation, _: Any) -> str:
+    """A node that was deleted was held, cordoned, and went only when nobody was on it."""
+    deleted = [one for one in situation.timeline.our_nodes() if one.deleting is not None]
+    if not deleted:
+        return "no node of ours was deleted yet"
+    for node in deleted:
+        if node.gone is None:
+            return f"{node.name} is still draining"
+        left = [
+            pod
+            for pod in situation.timeline.pods.values()
+            if pod.node == node.name and (pod.gone is None or pod.gone > node.gone)
+        ]
+        if left:
+            return f"{left[0].name} was still on {node.name} when it went"
+        if node.cordoned is None:
+            return f"{node.name} was never cordoned"
+    return ""
+
+
+def _waited(node: NodeTrack) -> float | None:
+    if node.emptied is None or (node.deleting is None and node.gone is None):
+        return None
+    ended = node.deleting if node.deleting is not None else node.gone
+    return None if ended is None else ended - node.emptied
+
+
+def _text(seconds: float | None) -> str:
+    return "at once" if seconds is None else f"{seconds:.1f} s"
+
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "bound_after_resource": _bound_after_resource,
+    "cordoned_before_gone": _cordoned_before_gone,
+    "deleted_node_drained": _deleted_node_drained,
+    "everything_gone": _everything_gone,
+    "instances_in_all": _instances_in_all,
+    "instances_match_nodes": _instances_match_nodes,
+    "our_nodes": _our_nodes,
+    "pods_on_known_nodes": _pods_on_known_nodes,
+    "pods_on_new_nodes": _pods_on_new_nodes,
+    "pods_on_provisioner": _pods_on_provisioner,
+    "pods_per_node": _pods_per_node,
+    "pods_running": _pods_running,
+    "removed_after_empty": _removed_after_empty,
+    "untouched": _untouched,
+}

@@ -1,0 +1,72 @@
+"""Reads the three APIs again and again and feeds the timeline."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import urllib3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from infra.local.demo.cluster_client import ClusterClient, Refused
+from infra.local.demo.timeline import Timeline
+
+_PERIOD = 0.4
+
+
+class Observer:
+    """A thread that looks at the cluster and EC2 a few times a second."""
+
+    def __init__(
+        self, cluster: ClusterClient, ec2: Any, on_change: Callable[[], None] | None = None
+    ) -> None:
+        """Prepare; `on_change` is called after each reading."""
+        self.timeline = Timeline()
+        self.failures = 0
+        # Held while the timeline is written or read as a whole.
+        self.lock = threading.RLock()
+        self._cluster = cluster
+        self._ec2 = ec2
+        self._on_change = on_change
+        self._began = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look; the first reading is made before this returns."""
+        self.look()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        self._thread.join(timeout=10)
+
+    def now(self) -> float:
+        """Return the seconds since the observer was made."""
+        return time.monotonic() - self._began
+
+    def look(self) -> None:
+        """Make one reading."""
+        # Machines first: a node never seems to stand without the machine it stands on.
+        pages = self._ec2.get_paginator("describe_instances").paginate()
+        instances = [
+            one
+            for page in pages
+            for reservation in page["Reservations"]
+            for one in reservation["Instances"]
+        ]
+        nodes = self._cluster.items("api/v1/nodes")
+        pods = self._cluster.items("api/v1/namespaces/default/pods")
+        with self.lock:
+            self.timeline.observe(self.now(), pods, nodes, instances)
+
+    def _run(self) -> None:
+        while not self._ended.wait(_PERIOD):
+            try:
+                self.look()
+            except (Refused, urllib3.exceptions.HTTPError, ClientError, BotoCoreError):
+                # The next reading will do; a world that stays silent fails its expectations.
+                self.failures += 1
+            if self._on_change is not None:
+                self._on_change()

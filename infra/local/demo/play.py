@@ -1,0 +1,124 @@
+"""Plays a scenario: does each step and waits until its expectations hold."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from infra.local.demo.cluster_client import ClusterClient
+from infra.local.demo.expectations import Situation, check
+from infra.local.demo.observer import Observer
+from infra.local.demo.problem import Problem
+from infra.local.demo.scenario import Scenario, Step, manifests
+
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """How a step ended.
+
+    Attributes:
+        failures: Why expectations did not hold in time, by name; empty when all did.
+    """
+
+    title: str
+    seconds: float
+    failures: tuple[tuple[str, str], ...]
+
+
+class Player:
+    """Plays scenarios against one cluster."""
+
+    def __init__(
+        self,
+        cluster: ClusterClient,
+        observer: Observer,
+        speed: float,
+        say: Callable[[str], None],
+    ) -> None:
+        """Prepare; nodes that stand now are not Dovetail's work."""
+        self._cluster = cluster
+        self._observer = observer
+        self._speed = speed
+        self._say = say
+        self._known = frozenset(one.name for one in observer.timeline.living_nodes())
+
+    def play(self, scenario: Scenario) -> tuple[StepResult, ...]:
+        """Play all steps; after a step that failed the rest is not played."""
+        results: list[StepResult] = []
+        for step in scenario.steps:
+            self._say(step.title)
+            began = time.monotonic()
+            self._do(scenario, step)
+            failures = self._await(step)
+            results.append(
+                StepResult(title=step.title, seconds=time.monotonic() - began, failures=failures)
+            )
+            if failures:
+                break
+        return tuple(results)
+
+    def _do(self, scenario: Scenario, step: Step) -> None:
+        for verb, argument in step.does.items():
+            match verb:
+                case "apply":
+                    for document in manifests(scenario, argument, self._speed):
+                        self._cluster.apply(document)
+                case "delete":
+                    for document in manifests(scenario, argument, self._speed):
+                        self._cluster.delete(document)
+                case "scale":
+                    path = f"apis/apps/v1/namespaces/default/deployments/{argument['deployment']}"
+                    self._cluster.merge(path, {"spec": {"replicas": argument["replicas"]}})
+                case "delete_busiest_node":
+                    self._delete_busiest()
+                case "stand":
+                    self._stand(scenario, argument)
+                case _:
+                    raise Problem(f"step {step.title!r}: verb {verb!r} is not known")
+
+    def _stand(self, scenario: Scenario, names: list[str]) -> None:
+        """Apply nodes of somebody else, and wait until they are Ready."""
+        for document in manifests(scenario, names, self._speed):
+            self._cluster.apply(document)
+        ends = time.monotonic() + 60
+        while time.monotonic() < ends:
+            with self._observer.lock:
+                nodes = self._observer.timeline.living_nodes()
+            if nodes and all(one.ready is not None for one in nodes):
+                self._known = frozenset(one.name for one in nodes)
+                return
+            time.sleep(_LOOK_SECONDS)
+        raise Problem("the nodes that stand before the scenario did not become ready")
+
+    def _delete_busiest(self) -> None:
+        timeline = self._observer.timeline
+        counts: dict[str, int] = {}
+        with self._observer.lock:
+            for pod in timeline.living_pods({}):
+                counts[pod.node] = counts.get(pod.node, 0) + 1
+            nodes = [one for one in timeline.living_nodes() if one.ours]
+        if not nodes:
+            raise Problem("there is no node of ours to delete")
+        busiest = max(nodes, key=lambda one: (counts.get(one.name, 0), one.name))
+        self._cluster.delete(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": busiest.name}}
+        )
+
+    def _await(self, step: Step) -> tuple[tuple[str, str], ...]:
+        """Wait until every expectation of the step holds in one and the same reading."""
+        ends = time.monotonic() + step.within_seconds
+        while True:
+            failures = self._failures(step.expects)
+            if not failures or time.monotonic() > ends:
+                return failures
+            time.sleep(_LOOK_SECONDS)
+
+    def _failures(self, expects: Any) -> tuple[tuple[str, str], ...]:
+        situation = Situation(
+            timeline=self._observer.timeline, known_nodes=self._known, speed=self._speed
+        )
+        with self._observer.lock:
+            found = [(name, check(situation, name, one)) for name, one in expects.items()]
+        return tuple((name, why) for name, why in found if why)

@@ -1,0 +1,162 @@
+"""The summary of a played scenario: for people, and the same as JSON."""
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from infra.local.demo.play import StepResult
+from infra.local.demo.timeline import Timeline
+from infra.local.demo.world import CLUSTER, World
+from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.catalog.summary import summarize
+
+STAGES = ("seen", "event", "batch", "plan", "launch", "node", "bound", "running")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A point of wall time and of the observer's clock: ties the two together."""
+
+    wall: datetime
+    observed: float
+
+    def seconds_of(self, when: datetime) -> float:
+        """Return a wall time as seconds of the observer's clock."""
+        return self.observed + (when - self.wall).total_seconds()
+
+
+def build_report(
+    scenario: str,
+    results: Sequence[StepResult],
+    world: World,
+    timeline: Timeline,
+    moment: Moment,
+) -> dict[str, Any]:
+    """Return the report as plain JSON."""
+    plans = _plans(world)
+    prices = _prices()
+    nodes = [_node(one, timeline, prices) for one in timeline.our_nodes()]
+    bought = [one for one in nodes if one["price_micros_per_hour"]]
+    cost = sum(plan["plan"]["cost_micros_per_hour"] for plan in plans)
+    bound = sum(plan["plan"]["lower_bound_micros_per_hour"] for plan in plans)
+    staying = [one for one in nodes if not one["gone"]]
+    return {
+        "version": 1,
+        "scenario": scenario,
+        "passed": all(not one.failures for one in results),
+        "speed": world.options.speed,
+        "steps": [
+            {
+                "title": one.title,
+                "seconds": round(one.seconds, 1),
+                "failures": [{"expectation": name, "why": why} for name, why in one.failures],
+            }
+            for one in results
+        ],
+        "pods": len({one.name for one in timeline.pods.values() if one.running is not None}),
+        "nodes": nodes,
+        "instance_types": dict(sorted(Counter(one["instance_type"] for one in nodes).items())),
+        "capacity_types": dict(sorted(Counter(one["capacity_type"] for one in nodes).items())),
+        "dollars_per_hour_bought": _dollars(sum(n["price_micros_per_hour"] for n in bought)),
+        "dollars_per_hour_staying": _dollars(sum(n["price_micros_per_hour"] for n in staying)),
+        "plans": len(plans),
+        "plan_dollars_per_hour": _dollars(cost),
+        "lower_bound_dollars_per_hour": _dollars(bound),
+        "gap_percent": round(100 * (cost - bound) / bound, 2) if bound else 0.0,
+        "seconds_by_stage": _stages(world, timeline, plans, moment),
+        "prices": str(summarize(load_catalog(embedded_catalog()))),
+    }
+
+
+def _plans(world: World) -> list[dict[str, Any]]:
+    """Return the recorded decisions that bought something, oldest first."""
+    s3 = world.client("s3")
+    bucket = next(
+        one["Name"] for one in s3.list_buckets()["Buckets"] if "dovetail" in one["Name"].lower()
+    )
+    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"decisions/{CLUSTER}/").get("Contents", [])
+    found = []
+    for row in sorted(listed, key=lambda one: one["Key"]):
+        if row["Key"].endswith(".json.gz"):
+            body = s3.get_object(Bucket=bucket, Key=row["Key"])["Body"].read()
+            document = json.loads(gzip.decompress(body))
+            document["written_at"] = row["LastModified"]
+            if document["plan"]["nodes"]:
+                found.append(document)
+    return found
+
+
+def _prices() -> dict[tuple[str, str, str], int]:
+    catalog = load_catalog(embedded_catalog())
+    return {
+        (one.name, offering.zone, offering.capacity_type.value): offering.price_micros_per_hour
+        for one in catalog.instance_types
+        for offering in one.offerings
+    }
+
+
+def _node(track: Any, timeline: Timeline, prices: dict[tuple[str, str, str], int]) -> Any:
+    instance_type = track.labels.get("node.kubernetes.io/instance-type", "")
+    zone = track.labels.get("topology.kubernetes.io/zone", "")
+    capacity_type = track.labels.get("karpenter.sh/capacity-type", "")
+    return {
+        "name": track.name,
+        "instance_id": track.instance_id,
+        "instance_type": timeline.instance_types.get(track.instance_id, instance_type),
+        "zone": zone,
+        "capacity_type": capacity_type,
+        "price_micros_per_hour": prices.get((instance_type, zone, capacity_type), 0),
+        "most_pods": track.most_pods,
+        "gone": track.gone is not None,
+    }
+
+
+def _stages(
+    world: World, timeline: Timeline, plans: list[dict[str, Any]], moment: Moment
+) -> dict[str, float | None]:
+    """Return seconds from the first pod seen waiting to each stage of the first burst."""
+    waiting = [p.unschedulable for p in timeline.pods.values() if p.unschedulable is not None]
+    if not waiting or not plans:
+        return dict.fromkeys(STAGES)
+    start = min(waiting)
+    invocations = world.control("functions/invocations", function="dovetail-provision")
+    begun = [
+        moment.seconds_of(datetime.fromisoformat(one["at"])) for one in invocations["invocations"]
+    ]
+    first = plans[0]
+    gathered = moment.seconds_of(datetime.fromisoformat(first["snapshot"]["taken_at"]))
+    launched = [
+        moment.seconds_of(one["LaunchTime"])
+        for page in world.client("ec2").get_paginator("describe_instances").paginate()
+        for reservation in page["Reservations"]
+        for one in reservation["Instances"]
+    ]
+    nodes = timeline.our_nodes()
+    moments = {
+        "seen": start,
+        "event": min(begun, default=None),
+        "batch": gathered,
+        "plan": moment.seconds_of(first["written_at"]),
+        "launch": min(launched, default=None),
+        "node": min((n.created for n in nodes if n.created is not None), default=None),
+        "bound": _median(p.bound for p in timeline.pods.values() if p.bound is not None),
+        "running": _median(p.running for p in timeline.pods.values() if p.running is not None),
+    }
+    return {
+        name: None if when is None else round(max(when - start, 0.0), 1)
+        for name, when in moments.items()
+    }
+
+
+def _median(values: Any) -> float | None:
+    listed = list(values)
+    return median(listed) if listed else None
+
+
+def _dollars(micros: int) -> float:
+    return round(micros / 1_000_000, 4)

@@ -1,0 +1,88 @@
+"""Scenarios: a folder of manifests and a file of steps and expectations."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.local.demo.children import ROOT
+from infra.local.demo.cluster_client import Object, read_documents
+from infra.local.demo.problem import Problem
+
+EXAMPLES = ROOT / "examples"
+_TTLS = ("ttlSecondsAfterEmpty", "ttlSecondsUntilExpired")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing that is done, then expectations that must come true within a time.
+
+    Attributes:
+        does: Verb to its arguments: apply, scale, delete or delete_node.
+        expects: Name of an expectation to its arguments.
+        within_seconds: For all expectations of the step, at speed 1.
+    """
+
+    title: str
+    does: Mapping[str, Any] = field(hash=False)
+    expects: Mapping[str, Any] = field(hash=False)
+    within_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What is played and what must come of it."""
+
+    name: str
+    title: str
+    folder: Path
+    steps: tuple[Step, ...]
+
+
+def scenario_names() -> tuple[str, ...]:
+    """Return the names of all scenarios, sorted."""
+    return tuple(sorted(one.parent.name for one in EXAMPLES.glob("*/scenario.yaml")))
+
+
+def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
+    """Return a scenario by name.
+
+    Raises:
+        Problem: If there is none of that name or its file is wrong.
+    """
+    folder = examples / name
+    try:
+        document = yaml.safe_load((folder / "scenario.yaml").read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        known = ", ".join(scenario_names())
+        raise Problem(f"scenario {name!r} does not exist: use one of {known}") from error
+    steps = tuple(
+        Step(
+            title=str(one["title"]),
+            does=one.get("do") or {},
+            expects=one.get("expect") or {},
+            within_seconds=float(one.get("within_seconds", 60)),
+        )
+        for one in document["steps"]
+    )
+    return Scenario(name=name, title=document["title"], folder=folder, steps=steps)
+
+
+def scaled(document: Object, speed: float) -> Object:
+    """Return a manifest with its ttls divided by the speed, at least a second; else unchanged."""
+    if document.get("kind") != "Provisioner" or speed == 1:
+        return document
+    changed = copy.deepcopy(document)
+    for ttl in _TTLS:
+        if ttl in changed["spec"]:
+            changed["spec"][ttl] = max(1, round(changed["spec"][ttl] / speed))
+    return changed
+
+
+def manifests(scenario: Scenario, names: list[str], speed: float) -> list[Object]:
+    """Return the documents of some of a scenario's files, ttls scaled."""
+    documents = read_documents(scenario.folder / one for one in names)
+    return [scaled(one, speed) for one in documents]

@@ -1,0 +1,131 @@
+"""What the person at the terminal sees: stages, nodes filling, and the summary."""
+
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from infra.local.demo.observer import Observer
+from infra.local.demo.timeline import NodeTrack
+
+_ROWS = 18
+
+
+class Screen:
+    """A live view of the cluster while a scenario is played."""
+
+    def __init__(self, console: Console) -> None:
+        """Draw on a console; without a terminal, stages are printed as plain lines."""
+        self._console = console
+        self._stage = ""
+        self._observer: Observer | None = None
+        self._live = Live(console=console, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def say(self, stage: str) -> None:
+        """Show what is being done."""
+        self._stage = stage
+        self._console.print(f"[bold]•[/bold] {stage}")
+
+    def watch(self, observer: Observer) -> None:
+        """Draw what this observer sees from now on."""
+        self._observer = observer
+
+    def refresh(self) -> None:
+        """Draw once."""
+        if self._console.is_terminal and self._observer is not None:
+            self._live.update(self._picture(self._observer))
+
+    def _picture(self, observer: Observer) -> Group:
+        with observer.lock:
+            pods = observer.timeline.living_pods({})
+            nodes = observer.timeline.living_nodes()
+        running = sum(1 for one in pods if one.running is not None)
+        bound = sum(1 for one in pods if one.bound is not None)
+        head = Text(
+            f"{observer.now():6.1f} s   pods: {len(pods)}, bound {bound}, running {running}   "
+            f"nodes: {len(nodes)}"
+        )
+        counts: dict[str, int] = {}
+        for pod in pods:
+            counts[pod.node] = counts.get(pod.node, 0) + 1
+        table = Table(expand=False, box=None, padding=(0, 1))
+        for title in ("node", "type", "bought", "state", "pods", ""):
+            table.add_column(title)
+        most = max([*counts.values(), 1])
+        for node in nodes[:_ROWS]:
+            count = counts.get(node.name, 0)
+            table.add_row(
+                node.name,
+                node.labels.get("node.kubernetes.io/instance-type", ""),
+                node.labels.get("karpenter.sh/capacity-type", "not ours"),
+                state_of(node),
+                str(count),
+                ProgressBar(total=most, completed=count, width=24),
+            )
+        if len(nodes) > _ROWS:
+            table.add_row(f"… and {len(nodes) - _ROWS} more", "", "", "", "", "")
+        return Group(Panel(Group(head, table), title=self._stage, title_align="left"))
+
+
+def state_of(node: NodeTrack) -> str:
+    """Return how far a node has come, in the words of the glossary."""
+    if node.deleting is not None:
+        return "draining"
+    if node.cordoned is not None:
+        return "cordoned"
+    if node.initialized is not None:
+        return "initialized"
+    return "registered" if node.ready is not None else "launched"
+
+
+def print_summary(console: Console, report: dict[str, Any]) -> None:
+    """Print a report for people."""
+    table = Table(title=f"{report['scenario']}: what came of it", title_justify="left", box=None)
+    table.add_column("", style="bold")
+    table.add_column("")
+    for kind, counts in (("types", "instance_types"), ("capacity types", "capacity_types")):
+        text = ", ".join(f"{count} × {name}" for name, count in report[counts].items())
+        table.add_row(kind, text or "none")
+    table.add_row("pods that ran", str(report["pods"]))
+    table.add_row("nodes launched", str(len(report["nodes"])))
+    table.add_row("bought", f"${report['dollars_per_hour_bought']:.4f}/h")
+    table.add_row(
+        "plans",
+        f"{report['plans']}, ${report['plan_dollars_per_hour']:.4f}/h; no plan can cost less than "
+        f"${report['lower_bound_dollars_per_hour']:.4f}/h: gap {report['gap_percent']:.1f} %",
+    )
+    stages = report["seconds_by_stage"]
+    table.add_row(
+        "seconds",
+        " → ".join(f"{name} {'?' if at is None else at}" for name, at in stages.items()),
+    )
+    staying = [one for one in report["nodes"] if not one["gone"]]
+    table.add_row(
+        "what stays", f"{len(staying)} nodes, ${report['dollars_per_hour_staying']:.4f}/h"
+    )
+    table.add_row("prices", report["prices"])
+    console.print(table)
+    for step in report["steps"]:
+        mark = "[red]✗[/red]" if step["failures"] else "[green]✓[/green]"
+        console.print(f"{mark} {step['title']} ({step['seconds']} s)")
+        for failure in step["failures"]:
+            console.print(f"    [red]{failure['expectation']}[/red]: {failure['why']}")

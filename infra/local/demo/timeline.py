@@ -1,0 +1,186 @@
+"""What was seen of pods, nodes and machines, and when: read from the APIs, nothing else."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = dict[str, Any]
+PROVISIONER = "karpenter.sh/provisioner-name"
+
+
+@dataclass(slots=True)
+class PodTrack:
+    """Seconds, since the world began, at which a pod was first seen in each state."""
+
+    name: str
+    labels: Mapping[str, str]
+    cpu: str = ""
+    seen: float | None = None
+    unschedulable: float | None = None
+    bound: float | None = None
+    running: float | None = None
+    gone: float | None = None
+    node: str = ""
+
+
+@dataclass(slots=True)
+class NodeTrack:
+    """The same for a node; `emptied` is when its last pod that counts was last seen to leave."""
+
+    name: str
+    labels: Mapping[str, str]
+    provider_id: str
+    ours: bool
+    capacity_at_untaint: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    created: float | None = None
+    ready: float | None = None
+    initialized: float | None = None
+    emptied: float | None = None
+    cordoned: float | None = None
+    deleting: float | None = None
+    gone: float | None = None
+    changed_by_others: bool = False
+    most_pods: int = 0
+
+    @property
+    def instance_id(self) -> str:
+        """EC2 instance id, empty for a node that has none."""
+        tail = self.provider_id.rsplit("/", 1)[-1]
+        return tail if tail.startswith("i-") else ""
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Everything seen so far, fed by `observe`."""
+
+    pods: dict[str, PodTrack] = field(default_factory=dict)
+    nodes: dict[str, NodeTrack] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    instance_types: dict[str, str] = field(default_factory=dict)
+
+    def observe(
+        self, now: float, pods: Iterable[Object], nodes: Iterable[Object], instances: Iterable[Any]
+    ) -> None:
+        """Take in one reading of the three APIs."""
+        listed = list(pods)
+        self._pods(now, listed)
+        self._nodes(now, list(nodes), listed)
+        present = {one["InstanceId"]: one for one in instances}
+        for instance_id, one in present.items():
+            self.instances[instance_id] = one["State"]["Name"]
+            self.instance_types[instance_id] = one["InstanceType"]
+        for instance_id in self.instances:
+            if instance_id not in present:
+                self.instances[instance_id] = "terminated"
+
+    def living_pods(self, selector: Mapping[str, str]) -> list[PodTrack]:
+        """Return the pods that exist and carry the labels, by name."""
+        return sorted(
+            (
+                one
+                for one in self.pods.values()
+                if one.gone is None and selector.items() <= one.labels.items()
+            ),
+            key=lambda one: one.name,
+        )
+
+    def living_nodes(self) -> list[NodeTrack]:
+        """Return the nodes that exist, by name."""
+        return sorted((n for n in self.nodes.values() if n.gone is None), key=lambda n: n.name)
+
+    def our_nodes(self) -> list[NodeTrack]:
+        """Return every node of ours ever seen, by name."""
+        return sorted((n for n in self.nodes.values() if n.ours), key=lambda n: n.name)
+
+    def _pods(self, now: float, pods: list[Object]) -> None:
+        present = set()
+        for pod in pods:
+            uid = pod["metadata"]["uid"]
+            present.add(uid)
+            track = self.pods.get(uid)
+            if track is None:
+                labels = pod["metadata"].get("labels") or {}
+                requests = pod["spec"]["containers"][0].get("resources", {}).get("requests", {})
+                track = PodTrack(
+                    name=pod["metadata"]["name"], labels=labels, cpu=str(requests.get("cpu", ""))
+                )
+                self.pods[uid] = track
+            status = pod.get("status") or {}
+            track.seen = track.seen if track.seen is not None else now
+            if track.unschedulable is None and _unschedulable(status):
+                track.unschedulable = now
+            if track.bound is None and pod["spec"].get("nodeName"):
+                track.bound, track.node = now, pod["spec"]["nodeName"]
+            if track.running is None and status.get("phase") == "Running":
+                track.running = now
+        for uid, track in self.pods.items():
+            if uid not in present and track.gone is None:
+                track.gone = now
+
+    def _nodes(self, now: float, nodes: list[Object], pods: list[Object]) -> None:
+        counting: dict[str, int] = {}
+        for pod in pods:
+            name = pod["spec"].get("nodeName")
+            if name and _counts(pod):
+                counting[name] = counting.get(name, 0) + 1
+        present = set()
+        for node in nodes:
+            uid = node["metadata"]["uid"]
+            present.add(uid)
+            if uid not in self.nodes:
+                labels = node["metadata"].get("labels") or {}
+                self.nodes[uid] = NodeTrack(
+                    name=node["metadata"]["name"],
+                    labels=labels,
+                    provider_id=node["spec"].get("providerID", ""),
+                    ours=PROVISIONER in labels,
+                    created=now,
+                )
+            self._node(now, self.nodes[uid], node, counting.get(node["metadata"]["name"], 0))
+        for uid, track in self.nodes.items():
+            if uid not in present and track.gone is None:
+                track.gone = now
+
+    def _node(self, now: float, track: NodeTrack, node: Object, pods: int) -> None:
+        taints = {one["key"] for one in node["spec"].get("taints") or []}
+        status = node.get("status") or {}
+        track.provider_id = node["spec"].get("providerID", track.provider_id)
+        track.labels = node["metadata"].get("labels") or {}
+        track.allocatable = status.get("allocatable") or {}
+        ready = any(
+            one["type"] == "Ready" and one["status"] == "True"
+            for one in status.get("conditions") or []
+        )
+        if ready and track.ready is None:
+            track.ready = now
+        if ready and track.initialized is None and "karpenter.sh/not-ready" not in taints:
+            track.initialized = now
+            track.capacity_at_untaint = dict(track.allocatable)
+        if pods:
+            track.emptied = None
+            track.most_pods = max(track.most_pods, pods)
+        elif track.emptied is None and track.initialized is not None:
+            track.emptied = now
+        if track.cordoned is None and node["spec"].get("unschedulable"):
+            track.cordoned = now
+        if track.deleting is None and node["metadata"].get("deletionTimestamp"):
+            track.deleting = now
+        if not track.ours and (
+            node["spec"].get("unschedulable")
+            or "karpenter.sh/termination" in (node["metadata"].get("finalizers") or [])
+        ):
+            track.changed_by_others = True
+
+
+def _unschedulable(status: Object) -> bool:
+    return any(
+        one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable"
+        for one in status.get("conditions") or []
+    )
+
+
+def _counts(pod: Object) -> bool:
+    owners = {one["kind"] for one in pod["metadata"].get("ownerReferences") or []}
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not ended and not owners & {"DaemonSet", "Node"}

@@ -1,0 +1,279 @@
+"""The embedded world: AWS and Kubernetes APIs, the deployed stacks, the forwarder."""
+
+import base64
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from infra.local.aws.clients import clients_of
+from infra.local.aws.templates.deploy import deploy
+from infra.local.aws.embedded import call_verb
+from infra.local.aws.templates.resource_check import missing_resources
+from infra.local.demo.children import ROOT, Children
+from infra.local.demo.cluster_client import ClusterClient, read_documents
+from infra.local.demo.machines import machines
+from infra.local.demo.problem import Problem
+
+CLUSTER = "demo"
+REGION = "us-east-1"
+STACKS = ("DovetailControlPlane", f"DovetailCluster-{CLUSTER}")
+_SYNTH = """import json, sys
+from infra.aws.app import build_app
+build_app(json.loads(sys.argv[1]), outdir=sys.argv[2]).synth()
+"""
+_CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldOptions:
+    """How the world is.
+
+    Attributes:
+        speed: Machines boot, pods start and manifests' ttls end this many times faster.
+        keep_logs: Where the logs are copied to when the world ends, or None.
+    """
+
+    speed: float = 1.0
+    keep_logs: Path | None = None
+
+
+class World:
+    """Everything on one machine; a context manager that leaves nothing behind."""
+
+    def __init__(self, options: WorldOptions, say: Callable[[str], None]) -> None:
+        """Prepare; `say` is told each stage of the way, for people."""
+        self.options = options
+        self._say = say
+        self._folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
+        self.children = Children(self._folder)
+        self.kubeconfig = self._folder / "kubeconfig"
+        self.aws_url = ""
+        self._kube: dict[str, Any] = {}
+        self._forwarder_token = secrets.token_hex(16)
+        self._admin_token = secrets.token_hex(16)
+
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    @property
+    def cluster(self) -> ClusterClient:
+        """A client with the administrator's token."""
+        return ClusterClient(
+            self._kube["url"], token=self._admin_token, ca_file=self._kube["ca_file"]
+        )
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of the embedded AWS API."""
+        return clients_of(self.aws_url, REGION)(service)
+
+    def control(self, verb: str, **arguments: Any) -> Any:
+        """Call a control verb of the embedded AWS API."""
+        return call_verb(self.aws_url, verb, arguments)
+
+    def start_forwarder(self) -> None:
+        """Start the forwarder as its own process, as the Deployment would."""
+        kubeconfig = self._folder / "forwarder.kubeconfig"
+        self._write_kubeconfig(kubeconfig, self._forwarder_token)
+        self.children.start(
+            "forwarder",
+            ["functions.forwarder"],
+            environment={
+                **_CREDENTIALS,
+                "AWS_ENDPOINT_URL": self.aws_url,
+                "DOVETAIL_CLUSTER": CLUSTER,
+                "DOVETAIL_BUS": "dovetail",
+                "DOVETAIL_KUBECONFIG": str(kubeconfig),
+            },
+            ready=False,
+        )
+
+    @property
+    def aws_environment(self) -> dict[str, str]:
+        """What the `aws` command line needs to talk to the embedded AWS API."""
+        return {**_CREDENTIALS, "AWS_ENDPOINT_URL": self.aws_url}
+
+    def log(self, name: str) -> Path:
+        """Return the log file of a child or function."""
+        return self._folder / f"{name}.log"
+
+    def _begin(self) -> None:
+        synth = self._synthesise()
+        self._say("starting the embedded AWS API")
+        self.aws_url = self.children.start(
+            "aws", ["infra.local.aws", "--region", REGION, "--log-dir", str(self._folder / "logs")]
+        )["url"]
+        self._say("starting the embedded Kubernetes API")
+        self._start_kube()
+        self._seed()
+        self._say("synthesising the CDK app")
+        if synth.wait() != 0:
+            raise Problem(f"synthesis failed: see {self.log('synth')}")
+        self._say("deploying its template into the embedded AWS API")
+        self._deploy()
+        self._say("applying CRD and rights to the cluster")
+        client = self.cluster
+        for document in read_documents(sorted((ROOT / "infra" / "cluster").glob("*.yaml"))):
+            if document.get("kind") not in ("Kustomization", "Deployment", "PriorityClass"):
+                client.apply(document)
+        self._say("starting the simulated cluster and the forwarder")
+        self._start_simulation()
+        self.start_forwarder()
+
+    def _synthesise(self) -> subprocess.Popen[bytes]:
+        """Start the synthesis; it takes seconds and needs nothing of the world."""
+        if shutil.which("node") is None:
+            raise Problem("node is missing: install Node.js 20 or newer (CDK needs it)")
+        context = {"clusters": CLUSTER, "bundle": "code", "removal": "destroy"}
+        command = [
+            sys.executable,
+            "-c",
+            _SYNTH,
+            json.dumps(context),
+            str(self._folder / "cdk.out"),
+        ]
+        with self.log("synth").open("wb") as log:
+            return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+
+    def _start_kube(self) -> None:
+        auth = self._folder / "auth.json"
+        self._write_auth(auth, [])
+        self._kube = self.children.start(
+            "kube",
+            [
+                "infra.local.kube",
+                "--port",
+                "0",
+                "--tls-dir",
+                str(self._folder / "tls"),
+                "--auth-file",
+                str(auth),
+            ],
+        )
+        self._write_kubeconfig(self.kubeconfig, self._admin_token)
+
+    def _seed(self) -> None:
+        authority = base64.b64encode(Path(self._kube["ca_file"]).read_bytes()).decode()
+        self.control(
+            "seed",
+            clusters=[{"name": CLUSTER, "endpoint": self._kube["url"], "ca_data": authority}],
+        )
+
+    def _deploy(self) -> None:
+        assembly = self._folder / "cdk.out"
+        deploy(assembly, self.aws_url, STACKS)
+        missing = missing_resources(assembly, self.aws_url, STACKS)
+        if missing:
+            raise Problem(f"not deployed: {missing[0]} (and {len(missing) - 1} more)")
+        eks = self.client("eks")
+        entries = []
+        for arn in eks.list_access_entries(clusterName=CLUSTER)["accessEntries"]:
+            entry = eks.describe_access_entry(clusterName=CLUSTER, principalArn=arn)["accessEntry"]
+            entries.append(
+                {
+                    "role_arn": arn,
+                    "username": entry.get("username") or arn,
+                    "groups": entry.get("kubernetesGroups") or [],
+                }
+            )
+        self._write_auth(self._folder / "auth.json", entries)
+
+    def _start_simulation(self) -> None:
+        machines_file = self._folder / "machines.json"
+        machines_file.write_text(json.dumps(machines()), encoding="utf-8")
+        self.children.start(
+            "sim",
+            [
+                "infra.local.sim",
+                "--server",
+                self._kube["url"],
+                "--token",
+                self._admin_token,
+                "--ca-file",
+                self._kube["ca_file"],
+                "--machines",
+                str(machines_file),
+                "--ec2-endpoint",
+                self.aws_url,
+                "--region",
+                REGION,
+                "--speed",
+                str(self.options.speed),
+            ],
+            environment=_CREDENTIALS,
+        )
+
+    def _write_auth(self, path: Path, entries: list[dict[str, Any]]) -> None:
+        document = {
+            "admin_token": self._admin_token,
+            "static_tokens": [
+                {
+                    "token": self._forwarder_token,
+                    "username": "system:serviceaccount:dovetail:dovetail-forwarder",
+                    "groups": ["system:serviceaccounts"],
+                }
+            ],
+            "sts_url": self.aws_url,
+            "cluster": CLUSTER,
+            "access_entries": entries,
+        }
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(document), encoding="utf-8")
+        fresh.replace(path)
+
+    def _write_kubeconfig(self, path: Path, token: str) -> None:
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "dovetail",
+                    "cluster": {
+                        "server": self._kube["url"],
+                        "certificate-authority": self._kube["ca_file"],
+                    },
+                }
+            ],
+            "users": [{"name": "dovetail", "user": {"token": token}}],
+            "contexts": [
+                {"name": "dovetail", "context": {"cluster": "dovetail", "user": "dovetail"}}
+            ],
+            "current-context": "dovetail",
+        }
+        # JSON is YAML; kubectl takes it.
+        path.write_text(json.dumps(document, indent=2), encoding="utf-8")
+
+    def _end(self) -> None:
+        self.children.stop_all()
+        if self.options.keep_logs is not None:
+            self.options.keep_logs.mkdir(parents=True, exist_ok=True)
+            for log in (*self._folder.glob("*.log"), *self._folder.glob("logs/*")):
+                if log.is_file():
+                    shutil.copy(log, self.options.keep_logs / log.name)
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,77 @@
+"""What the default admission plug-ins of a real server do, as far as an autoscaler sees it."""
+
+from infra.local.kube import errors
+from infra.local.kube.errors import JsonObject
+from infra.local.kube.kinds import Kinds, Resource
+from infra.local.kube.store import Store
+
+NOT_READY = "node.kubernetes.io/not-ready"
+PROTECTED = ("default", "kube-system", "kube-public")
+
+
+def check_namespace(store: Store, kinds: Kinds, resource: Resource, obj: JsonObject) -> None:
+    """Refuse to create in a namespace that is absent or going.
+
+    Raises:
+        ApiError: 404 or 403.
+    """
+    name = obj["metadata"]["namespace"]
+    entry = store.get(kinds.core("namespaces"), ("", name))
+    if entry is None:
+        raise errors.not_found("", "namespaces", name)
+    if entry.fields["status.phase"] == "Terminating":
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        cause = ("NamespaceTerminating", f"namespace {name} is being terminated",
+                 "metadata.namespace")  # fmt: skip
+        named = obj["metadata"].get("name", "")
+        raise errors.forbidden(resource.group, resource.plural, named, why, [cause])
+
+
+def check_namespace_delete(name: str) -> None:
+    """Refuse to delete the namespaces a cluster cannot be without.
+
+    Raises:
+        ApiError: 403.
+    """
+    if name in PROTECTED:
+        raise errors.forbidden("", "namespaces", name, "this namespace may not be deleted")
+
+
+def admit(store: Store, kinds: Kinds, resource: Resource, obj: JsonObject) -> None:
+    """Change a new object the way the plug-ins do.
+
+    Raises:
+        ApiError: 403: the pod names a priority class that does not exist.
+    """
+    if resource.is_pod:
+        _set_priority(store, kinds, obj)
+    elif resource.kind == "Node" and not resource.group:
+        _taint_node(obj)
+
+
+def _taint_node(obj: JsonObject) -> None:
+    taints = obj.setdefault("spec", {}).setdefault("taints", [])
+    taint = {"key": NOT_READY, "effect": "NoSchedule"}
+    if not any((one.get("key"), one.get("effect")) == (NOT_READY, "NoSchedule") for one in taints):
+        taints.append(taint)
+
+
+def _set_priority(store: Store, kinds: Kinds, obj: JsonObject) -> None:
+    resource = kinds.get("scheduling.k8s.io", "priorityclasses")
+    spec = obj["spec"]
+    name = spec.get("priorityClassName")
+    chosen: JsonObject = {"value": 0, "preemptionPolicy": "PreemptLowerPriority"}
+    if name:
+        entry = store.get(resource, ("", name))
+        if entry is None:
+            why = f"no PriorityClass with name {name} was found"
+            raise errors.forbidden("", "pods", obj["metadata"]["name"], why)
+        chosen = entry.load()
+    else:
+        for entry in store.select(resource, "", lambda _: True):
+            found = entry.load()
+            if found.get("globalDefault"):
+                chosen = found
+                spec["priorityClassName"] = entry.key[1]
+    spec["priority"] = chosen["value"]
+    spec.setdefault("preemptionPolicy", chosen["preemptionPolicy"])

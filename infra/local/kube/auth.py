@@ -1,0 +1,211 @@
+"""Who may call: an admin token, static tokens, and EKS tokens that a real STS call confirms.
+
+An EKS token is `k8s-aws-v1.` and the unpadded base64url of a presigned GetCallerIdentity URL. The
+server calls that URL at an endpoint of its own and maps the role it is told to an access entry.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/cluster-auth.html, and the token format of
+https://github.com/kubernetes-sigs/aws-iam-authenticator, 2025-06.
+"""
+
+import base64
+import binascii
+import hmac
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import aiohttp
+from yarl import URL
+
+from infra.local.kube.errors import ApiError
+
+_PREFIX = "k8s-aws-v1."
+_HOST = re.compile(r"^sts(\.[a-z0-9-]+)?\.amazonaws\.com(\.cn)?$")
+_ARN = re.compile(r"arn:aws[a-z-]*:(?:sts|iam)::\d+:[A-Za-z0-9+=,.@_/-]+")
+_ASSUMED = re.compile(r"^arn:(aws[a-z-]*):sts::(\d+):assumed-role/([^/]+)/.+$")
+_MAX_AGE_SECONDS = 15 * 60
+_CLOCK_SKEW_SECONDS = 60
+_CACHE_SECONDS = 60
+_CACHE_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who a token stands for."""
+
+    name: str
+    groups: tuple[str, ...]
+
+
+def unauthorized() -> ApiError:
+    """The caller is nobody we know; the reason is not told."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+class Authenticator:
+    """Checks bearer tokens against a file that may change while the server runs.
+
+    Args:
+        path: JSON with `admin_token`, `static_tokens`, `sts_url`, `cluster`, `access_entries`.
+        clock: Seconds since the epoch.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._stamp: tuple[int, int] = (0, 0)
+        self._settings: dict[str, Any] = {}
+        self._verdicts: dict[str, tuple[float, User | None]] = {}
+        self._session: aiohttp.ClientSession | None = None
+        self.reload()
+
+    @property
+    def admin_token(self) -> str:
+        """The token that may always call."""
+        return str(self._settings.get("admin_token", ""))
+
+    def reload(self) -> None:
+        """Read the file again if it has changed; verdicts given before are forgotten.
+
+        Raises:
+            ValueError: The file is no JSON object.
+        """
+        status = self._path.stat()
+        stamp = (status.st_mtime_ns, status.st_size)
+        if stamp == self._stamp:
+            return
+        settings = json.loads(self._path.read_text(encoding="utf-8"))
+        if not isinstance(settings, dict):
+            raise ValueError(f"auth file {self._path}: not a JSON object; write one")  # noqa: TRY004
+        self._stamp = stamp
+        self._settings = settings
+        self._verdicts.clear()
+
+    async def close(self) -> None:
+        """Close the connections to STS."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def check(self, header: str) -> User:
+        """Return who calls.
+
+        Args:
+            header: The Authorization header.
+
+        Raises:
+            ApiError: 401: the token is missing, unknown, expired, or maps to no access entry.
+        """
+        self._reload_quietly()
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise unauthorized()
+        if user := self._static(token):
+            return user
+        if len(self._verdicts) > _CACHE_LIMIT:
+            self._verdicts.clear()
+        known = self._verdicts.get(token)
+        if known is None or known[0] < self._clock():
+            known = (self._clock() + _CACHE_SECONDS, await self._ask_sts(token))
+            self._verdicts[token] = known
+        if known[1] is None:
+            raise unauthorized()
+        return known[1]
+
+    def _reload_quietly(self) -> None:
+        try:
+            self.reload()
+        except (OSError, ValueError):
+            # Caught between two states of being rewritten: the last good one holds.
+            return
+
+    def _static(self, token: str) -> User | None:
+        admin = self.admin_token
+        if admin and hmac.compare_digest(admin.encode(), token.encode()):
+            return User(name="kubernetes-admin", groups=("system:masters",))
+        for one in self._settings.get("static_tokens") or ():
+            if hmac.compare_digest(str(one["token"]).encode(), token.encode()):
+                return User(name=one["username"], groups=tuple(one.get("groups") or ()))
+        return None
+
+    # -- EKS tokens -----------------------------------------------------------------------
+
+    async def _ask_sts(self, token: str) -> User | None:
+        presigned = _decode(token)
+        endpoint, cluster = self._settings.get("sts_url"), self._settings.get("cluster", "")
+        if presigned is None or not endpoint or not self._is_acceptable(presigned):
+            return None
+        parts = urlsplit(presigned)
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
+        headers = {"Host": parts.netloc, "x-k8s-aws-id": cluster, "Accept": "application/json"}
+        # The signature covers the query as it was written: it must not be encoded anew.
+        target = URL(f"{endpoint.rstrip('/')}/?{parts.query}", encoded=True)
+        try:
+            async with self._session.get(target, headers=headers) as response:
+                text = await response.text()
+                return self._user_of(text) if response.status == 200 else None
+        except (aiohttp.ClientError, TimeoutError):
+            return None
+
+    def _is_acceptable(self, presigned: str) -> bool:
+        parts = urlsplit(presigned)
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        said = {key.lower(): value for key, value in pairs}
+        if len(said) != len(pairs):
+            # A parameter said twice, in whatever case, could be read differently over there.
+            return False
+        signed = said.get("x-amz-signedheaders", "").split(";")
+        return (
+            parts.scheme == "https"
+            and _HOST.match(parts.netloc) is not None
+            and parts.path in {"", "/"}
+            and said.get("action") == "GetCallerIdentity"
+            and "x-k8s-aws-id" in signed
+            and "host" in signed
+            and self._is_fresh(said)
+        )
+
+    def _is_fresh(self, said: dict[str, str]) -> bool:
+        try:
+            moment = datetime.strptime(said["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+            lifetime = int(said["x-amz-expires"])
+        except (KeyError, ValueError):
+            return False
+        age = self._clock() - moment.timestamp()
+        return 0 < lifetime <= _MAX_AGE_SECONDS and -_CLOCK_SKEW_SECONDS <= age <= _MAX_AGE_SECONDS
+
+    def _user_of(self, text: str) -> User | None:
+        match = _ARN.search(text)
+        if match is None:
+            return None
+        arn = match[0]
+        if assumed := _ASSUMED.match(arn):
+            partition, account, role = assumed.groups()
+            arn = f"arn:{partition}:iam::{account}:role/{role}"
+        for entry in self._settings.get("access_entries") or ():
+            if _without_path(entry["role_arn"]) == arn:
+                return User(name=entry["username"], groups=tuple(entry.get("groups") or ()))
+        return None
+
+
+def _without_path(arn: str) -> str:
+    """Drop the path of a role: the ARN of an assumed role does not tell it."""
+    start, slash, name = arn.rpartition("/")
+    return f"{start.partition('/')[0]}{slash}{name}"
+
+
+def _decode(token: str) -> str | None:
+    if not token.startswith(_PREFIX):
+        return None
+    text = token.removeprefix(_PREFIX)
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
+    except (binascii.Error, ValueError):
+        return None

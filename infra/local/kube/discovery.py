@@ -1,0 +1,156 @@
+"""Discovery: which groups, versions and resources there are."""
+
+from infra.local.kube.errors import JsonObject
+from infra.local.kube.kinds import Kinds, Resource
+
+VERSION = {
+    "major": "1",
+    "minor": "32",
+    "gitVersion": "v1.32.0+embedded",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "2024-12-11T00:00:00Z",
+    "goVersion": "",
+    "compiler": "python",
+    "platform": "linux/amd64",
+}
+_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
+    "binding": ("", "v1", "Binding", ["create"]),
+    "eviction": ("policy", "v1", "Eviction", ["create"]),
+    "scale": ("autoscaling", "v1", "Scale", ["get", "patch", "update"]),
+}
+
+
+def _subresource(resource: Resource, name: str) -> tuple[str, str, str, list[str]]:
+    own = (resource.group, resource.version, resource.kind, ["get", "patch", "update"])
+    return _SUBRESOURCES.get(name, own)
+
+
+def _entries(resource: Resource) -> list[JsonObject]:
+    entry: JsonObject = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": _VERBS,
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    found = [entry]
+    for name in resource.subresources:
+        group, version, kind, verbs = _subresource(resource, name)
+        one: JsonObject = {
+            "name": f"{resource.plural}/{name}",
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": kind,
+            "verbs": verbs,
+        }
+        if (group, version) != (resource.group, resource.version):
+            one |= {"group": group, "version": version}
+        found.append(one)
+    return found
+
+
+def _group(name: str, versions: list[str]) -> JsonObject:
+    listed = [{"groupVersion": f"{name}/{one}", "version": one} for one in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def _aggregated(kinds: Kinds, *, core: bool) -> JsonObject:
+    items = []
+    for group, versions in kinds.groups().items():
+        if (group == "") is not core:
+            continue
+        items.append(
+            {
+                "metadata": {"name": group, "creationTimestamp": None},
+                "versions": [
+                    {
+                        "version": version,
+                        "freshness": "Current",
+                        "resources": [
+                            _aggregated_resource(one)
+                            for one in kinds.all()
+                            if (one.group, one.version) == (group, version)
+                        ],
+                    }
+                    for version in versions
+                ],
+            }
+        )
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def _aggregated_resource(resource: Resource) -> JsonObject:
+    def response_kind(group: str, version: str, kind: str) -> JsonObject:
+        return {"group": group, "version": version, "kind": kind}
+
+    found: JsonObject = {
+        "resource": resource.plural,
+        "responseKind": response_kind(resource.group, resource.version, resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": _VERBS,
+    }
+    if resource.short_names:
+        found["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        found["categories"] = list(resource.categories)
+    if resource.subresources:
+        found["subresources"] = [
+            {
+                "subresource": name,
+                "responseKind": response_kind(*_subresource(resource, name)[:3]),
+                "verbs": _subresource(resource, name)[3],
+            }
+            for name in resource.subresources
+        ]
+    return found
+
+
+def answer(kinds: Kinds, path: str, accept: str) -> tuple[JsonObject, str] | None:
+    """Return (body, media type) of a discovery path, or None when it is none."""
+    parts = [part for part in path.split("/") if part]
+    plain = "application/json"
+    if parts in (["api"], ["apis"]) and "as=APIGroupDiscoveryList" in accept:
+        media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        if "v=v2" in accept.replace("v=v2beta1", ""):
+            return _aggregated(kinds, core=parts == ["api"]), media
+    if parts == ["version"]:
+        return dict(VERSION), plain
+    if parts == ["api"]:
+        return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}, plain
+    if parts == ["apis"]:
+        groups = [_group(name, list_) for name, list_ in kinds.groups().items() if name]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}, plain
+    if parts[:1] == ["apis"] and len(parts) == 2 and parts[1] in kinds.groups():
+        found = _group(parts[1], kinds.groups()[parts[1]])
+        return {"kind": "APIGroup", "apiVersion": "v1"} | found, plain
+    return (_resource_list(kinds, parts), plain) if _is_version(kinds, parts) else None
+
+
+def _is_version(kinds: Kinds, parts: list[str]) -> bool:
+    if parts == ["api", "v1"]:
+        return True
+    return (
+        parts[:1] == ["apis"] and len(parts) == 3 and parts[2] in kinds.groups().get(parts[1], ())
+    )
+
+
+def _resource_list(kinds: Kinds, parts: list[str]) -> JsonObject:
+    group = "" if parts[0] == "api" else parts[1]
+    version = parts[-1]
+    chosen = [one for one in kinds.all() if (one.group, one.version) == (group, version)]
+    name = f"{group}/{version}" if group else version
+    listed = [entry for one in chosen for entry in _entries(one)]
+    head: JsonObject = {"kind": "APIResourceList", "apiVersion": "v1"}
+    return head | {"groupVersion": name, "resources": listed}

@@ -1,0 +1,289 @@
+"""The embedded API server: HTTP on loopback over the store."""
+
+import asyncio
+import gzip
+import json
+import logging
+import ssl
+import threading
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+from aiohttp import web
+
+from infra.local.kube import discovery, openapi, watches
+from infra.local.kube.auth import Authenticator
+from infra.local.kube.calls import Call, locate
+from infra.local.kube.errors import ApiError, no_such_path
+from infra.local.kube.faults import Fault, Faults
+from infra.local.kube.kinds import Kinds
+from infra.local.kube.lifecycle import Lifecycle
+from infra.local.kube.store import Store
+from infra.local.kube.verbs import Answer, Verbs
+
+_LOG = logging.getLogger(__name__)
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_GZIP_FROM_BYTES = 128 * 1024
+
+
+class KubeApi:
+    """One API server with an empty cluster of its own.
+
+    Args:
+        port: Port on 127.0.0.1; 0 for any free one.
+        start_version: First resourceVersion; give a later one after a restart, so that watches
+            of the former life are told to list again.
+        tls: Serve HTTPS with this context; plain HTTP when None.
+        authenticator: Who may call; everybody when None.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        start_version: int = 1000,
+        tls: ssl.SSLContext | None = None,
+        authenticator: Authenticator | None = None,
+    ) -> None:
+        self.store = Store(start_version)
+        self.kinds = Kinds()
+        self.lifecycle = Lifecycle(self.store, self.kinds)
+        self.lifecycle.start_cluster(_NAMESPACES, _CLASSES)
+        self.faults = Faults()
+        self.url = ""
+        self._verbs = Verbs(self.lifecycle)
+        self._port = port
+        self._tls = tls
+        self._authenticator = authenticator
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self) -> None:
+        """Start to serve; `url` is set after this.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        server = web.Server(self._serve, handler_cancellation=True, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=0.2)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls)
+        await site.start()
+        scheme = "https" if self._tls else "http"
+        self.url = f"{scheme}://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def stop(self) -> None:
+        """End all streams and stop serving."""
+        if self._runner is not None:
+            server = self._runner.server
+            open_now = [] if server is None else [one.transport for one in server.connections]
+            await self._runner.cleanup()
+            self._runner = None
+            for transport in open_now:
+                if transport is not None:
+                    # A TLS connection would wait half a minute for the farewell of its client.
+                    transport.abort()
+            # A transport that was closed lets go of its socket in a later turn of the loop.
+            await asyncio.sleep(0.005)
+        if self._authenticator is not None:
+            await self._authenticator.close()
+
+    # -- requests -------------------------------------------------------------------------
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            if fault := self.faults.strike(request.method, request.path, watch=_is_watch(request)):
+                struck = await _suffer(request, fault)
+                if struck is not None:
+                    return struck
+            if self._authenticator is not None and request.path not in _HEALTH:
+                await self._authenticator.check(request.headers.get("Authorization", ""))
+            return await self._route(request)
+        except ApiError as error:
+            return _json(error.code, orjson.dumps(error.status()), headers=_retry_after(error))
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:  # noqa: BLE001 the outermost loop: clients get a Status, developers the trace
+            _LOG.exception("%s %s failed", request.method, request.path_qs)
+            defect = ApiError(500, "InternalError", "the embedded API server has a defect; see log")
+            return _json(500, orjson.dumps(defect.status()))
+
+    async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
+        path, accept = request.path, request.headers.get("Accept", "")
+        parts = path.count("/")
+        if path in _HEALTH:
+            return web.Response(text="ok")
+        if path.startswith("/openapi/v3"):
+            return self._openapi(path)
+        if parts <= 3 and (found := discovery.answer(self.kinds, path, accept)):
+            body, media = found
+            return _json(200, orjson.dumps(body), media=media)
+        call = await self._call(request)
+        if call.method == "GET" and not call.subresource and call.flag("watch"):
+            return await watches.serve(request, self.store, call)
+        answer = self._verbs.perform(call)
+        return await self._respond(request, answer)
+
+    def _openapi(self, path: str) -> web.Response:
+        name = path.removeprefix("/openapi/v3").strip("/")
+        body = openapi.document(self.kinds, name) if name else openapi.index(self.kinds)
+        if body is None:
+            raise no_such_path()
+        return _json(200, orjson.dumps(body))
+
+    async def _call(self, request: web.BaseRequest) -> Call:
+        resource, namespace, name, subresource = locate(self.kinds, request.path)
+        try:
+            body = await request.read() if request.body_exists else b""
+        except web.HTTPRequestEntityTooLarge as error:
+            message = "the body of the request is larger than 1 MiB; send a smaller object"
+            raise ApiError(413, "RequestEntityTooLarge", message) from error
+        return Call(
+            method=request.method,
+            resource=resource,
+            namespace=namespace,
+            name=name,
+            subresource=subresource,
+            query=request.query,
+            headers={key.lower(): value for key, value in request.headers.items()},
+            body=body,
+        )
+
+    async def _respond(self, request: web.BaseRequest, answer: Answer) -> web.Response:
+        headers: dict[str, str] = {}
+        body = answer.body
+        if len(body) > _GZIP_FROM_BYTES and "gzip" in request.headers.get("Accept-Encoding", ""):
+            body = await asyncio.to_thread(gzip.compress, body, 1)
+            headers["Content-Encoding"] = "gzip"
+        if answer.warnings:
+            # One header is enough: clients show it, none counts them.
+            text = "; ".join(answer.warnings).replace('"', '\\"')
+            headers["Warning"] = f'299 - "{text}"'
+        return _json(answer.status, body, headers=headers)
+
+
+def _is_watch(request: web.BaseRequest) -> bool:
+    return "watch" in request.query
+
+
+def _retry_after(error: ApiError) -> dict[str, str]:
+    seconds = (error.details or {}).get("retryAfterSeconds")
+    return {"Retry-After": str(seconds)} if seconds else {}
+
+
+def _json(
+    status: int,
+    body: bytes,
+    *,
+    headers: dict[str, str] | None = None,
+    media: str = "application/json",
+) -> web.Response:
+    return web.Response(
+        status=status, body=body, headers={"Content-Type": media, **(headers or {})}
+    )
+
+
+async def _suffer(request: web.BaseRequest, fault: Fault) -> web.StreamResponse | None:
+    if fault.delay_seconds:
+        await asyncio.sleep(fault.delay_seconds)
+    if fault.abort:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("a fault aborted the connection")
+    if fault.close:
+        return _json(200, b"")
+    if fault.status is None:
+        return None
+    error = ApiError(fault.status, fault.reason, "a fault set by a test")
+    headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+    return _json(fault.status, orjson.dumps(error.status()), headers=headers)
+
+
+class EmbeddedKube:
+    """An API server in a thread of its own, for `with` blocks and fixtures.
+
+    Args:
+        options: As for `KubeApi`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="embedded-kube", daemon=True)
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self.api: KubeApi
+        self.url = ""
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self.api = KubeApi(**self._options)
+            self._loop.run_until_complete(self.api.start())
+            self.url = self.api.url
+        except (OSError, ValueError) as error:
+            self._failure = error
+            return
+        finally:
+            self._ready.set()
+        self._loop.run_forever()
+        self._loop.run_until_complete(self.api.stop())
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            self._loop.close()
+            raise self._failure
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def compact(self) -> None:
+        """Forget the history, so that earlier versions and continue tokens are too old."""
+        self._do(self.api.store.compact)
+
+    def fault(self, path: str, **what: Any) -> Fault:
+        """Let requests under a path go wrong; the arguments are the attributes of `Fault`."""
+        fault = Fault(path=path, **what)
+        self._do(lambda: self.api.faults.add(fault))
+        return fault
+
+    def clear_faults(self) -> None:
+        """Let everything go right again."""
+        self._do(self.api.faults.clear)
+
+    def write_kubeconfig(self, path: str | Path, *, token: str = "", ca_file: str = "") -> Path:
+        """Write a kubeconfig for this server and return its path."""
+        return write_kubeconfig(path, self.url, token=token, ca_file=ca_file)
+
+    def _do(self, action: Any) -> None:
+        async def run() -> None:
+            action()
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+
+def write_kubeconfig(
+    path: str | Path, url: str, *, token: str = "", ca_file: str = "", name: str = "embedded"
+) -> Path:
+    """Write a kubeconfig (as JSON, which is YAML) and return its path."""
+    cluster = {"server": url} | ({"certificate-authority": ca_file} if ca_file else {})
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "users": [{"name": name, "user": {"token": token} if token else {}}],
+    }
+    target = Path(path)
+    target.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    target.chmod(0o600)
+    return target

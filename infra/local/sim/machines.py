@@ -1,0 +1,184 @@
+"""The machines behind nodes: their states from EC2, their sizes from a file."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+Object = Mapping[str, Any]
+
+RUNNING: Final = "running"
+PENDING: Final = "pending"
+GONE: Final = "gone"
+
+_FRESH_SECONDS: Final = 1.0
+_FALLBACK: Final = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "20Gi"}
+
+MachineState = Callable[[str], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What a cloud knows about one machine; empty where it does not say."""
+
+    provider_id: str = ""
+    state: str = RUNNING
+    instance_type: str = ""
+    zone: str = ""
+    address: str = ""
+    dns_name: str = ""
+
+
+class Machines(Protocol):
+    """Where machines are looked up."""
+
+    async def find(self, provider_id: str, node_name: str) -> Machine:
+        """Return the machine of a node, by its providerID or else by its name."""
+
+
+class AssumedMachines:
+    """Machines known by a function from providerID to state only; all run when it is None."""
+
+    def __init__(self, state: MachineState | None = None) -> None:
+        self._state = state
+
+    async def find(self, provider_id: str, node_name: str) -> Machine:
+        """Return a machine with the zone that its providerID names."""
+        del node_name
+        state = RUNNING
+        if self._state is not None:
+            state = await self._state(provider_id) if provider_id else PENDING
+        return Machine(provider_id=provider_id, state=state, zone=_zone_in(provider_id))
+
+
+class Ec2Machines:
+    """The instances that an EC2 endpoint describes, read at most once a second.
+
+    Args:
+        endpoint: Address of an EC2 API; credentials are dummies, so only of a local one.
+        region: Region whose instances are machines of this cluster.
+    """
+
+    def __init__(self, endpoint: str, region: str) -> None:
+        import boto3
+
+        self._ec2 = boto3.client(
+            "ec2",
+            endpoint_url=endpoint,
+            region_name=region,
+            aws_access_key_id="local",
+            aws_secret_access_key="local",  # noqa: S106 - the local endpoint checks no credentials
+        )
+        self._lock = asyncio.Lock()
+        self._read_at = float("-inf")
+        self._by_id: dict[str, Machine] = {}
+        self._by_name: dict[str, Machine] = {}
+
+    async def find(self, provider_id: str, node_name: str) -> Machine:
+        """Return the instance of a node; an unknown one is read again before it counts as gone.
+
+        Nodes of another cloud (a providerID that is not of AWS) are left alone: they run.
+        """
+        if provider_id and not provider_id.startswith("aws:"):
+            return Machine(provider_id=provider_id)
+        asked_at = time.monotonic()
+        await self._refresh(asked_at - _FRESH_SECONDS)
+        machine = self._look_up(provider_id, node_name)
+        if machine is None:
+            await self._refresh(asked_at)
+            machine = self._look_up(provider_id, node_name)
+        missing = Machine(provider_id=provider_id, state=GONE if provider_id else PENDING)
+        return machine or missing
+
+    def _look_up(self, provider_id: str, node_name: str) -> Machine | None:
+        if provider_id:
+            return self._by_id.get(provider_id.rsplit("/", 1)[-1])
+        return self._by_name.get(node_name)
+
+    async def _refresh(self, not_before: float) -> None:
+        async with self._lock:
+            if self._read_at >= not_before:
+                return
+            started = time.monotonic()
+            found = await asyncio.to_thread(self._describe)
+            self._by_id = {m.provider_id.rsplit("/", 1)[-1]: m for m in found}
+            self._by_name = {m.dns_name: m for m in found if m.state != GONE}
+            self._read_at = started
+
+    def _describe(self) -> list[Machine]:
+        pages = self._ec2.get_paginator("describe_instances").paginate()
+        return [
+            _machine(instance)
+            for page in pages
+            for reservation in page["Reservations"]
+            for instance in reservation["Instances"]
+        ]
+
+
+def _machine(instance: Object) -> Machine:
+    zone = instance["Placement"]["AvailabilityZone"]
+    name = instance["State"]["Name"]
+    return Machine(
+        provider_id=f"aws:///{zone}/{instance['InstanceId']}",
+        state=name if name in {RUNNING, PENDING} else GONE,
+        instance_type=instance["InstanceType"],
+        zone=zone,
+        address=instance.get("PrivateIpAddress") or "",
+        dns_name=instance.get("PrivateDnsName") or "",
+    )
+
+
+def _zone_in(provider_id: str) -> str:
+    parts = provider_id.removeprefix("aws:///").split("/")
+    return parts[0] if provider_id.startswith("aws:///") and len(parts) == 2 else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Resource lists as a node's status shows them."""
+
+    capacity: Mapping[str, str]
+    allocatable: Mapping[str, str]
+    extended: Mapping[str, str]
+
+
+class Sizes:
+    """Node sizes by instance type.
+
+    Args:
+        table: As in the machines file: instance type to `capacity`, and optionally
+            `allocatable` (same as capacity if absent) and `extended`.
+    """
+
+    def __init__(self, table: Mapping[str, Object] | None = None) -> None:
+        self._table = table or {}
+
+    @classmethod
+    def read(cls, path: str) -> "Sizes":
+        """Read a machines file.
+
+        Raises:
+            ValueError: The file is not such a table.
+        """
+        table = json.loads(Path(path).read_text(encoding="utf-8"))
+        for name, row in table.items():
+            if not isinstance(row, dict) or not row.get("capacity"):
+                raise ValueError(f"{path}: {name}: no capacity; give at least cpu, memory and pods")
+        return cls(table)
+
+    def of(self, node: Object) -> Size:
+        """Return the size of a node: from the table, else from its status, else a modest one."""
+        labels = node["metadata"].get("labels") or {}
+        row = self._table.get(labels.get("node.kubernetes.io/instance-type", ""))
+        if row is None:
+            status = node.get("status") or {}
+            capacity = status.get("capacity") or status.get("allocatable") or _FALLBACK
+            row = {"capacity": capacity, "allocatable": status.get("allocatable") or capacity}
+        return Size(
+            capacity=row["capacity"],
+            allocatable=row.get("allocatable") or row["capacity"],
+            extended=row.get("extended") or {},
+        )

@@ -1,0 +1,110 @@
+"""Selectors, node affinity, taints and tolerations on raw objects (standard library only).
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/ (2026-08).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+Object = Mapping[str, Any]
+
+HARD_EFFECTS: Final = ("NoSchedule", "NoExecute")
+
+
+def labels_of(thing: Object) -> Mapping[str, str]:
+    """Return an object's labels, empty when it has none."""
+    return thing["metadata"].get("labels") or {}
+
+
+def matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
+    """Return whether labels satisfy one requirement of a label or node selector."""
+    operator, actual = expression["operator"], labels.get(expression["key"])
+    values = expression.get("values") or ()
+    if operator == "In":
+        return actual is not None and actual in values
+    if operator == "NotIn":
+        return actual is None or actual not in values
+    if operator == "Exists":
+        return actual is not None
+    if operator == "DoesNotExist":
+        return actual is None
+    return _compares(operator, actual, values)
+
+
+def _compares(operator: str, actual: str | None, values: Sequence[str]) -> bool:
+    if actual is None or len(values) != 1:
+        return False
+    try:
+        left, right = int(actual), int(values[0])
+    except ValueError:
+        return False
+    return left > right if operator == "Gt" else operator == "Lt" and left < right
+
+
+def matches_selector(selector: Object | None, labels: Mapping[str, str]) -> bool:
+    """Return whether a LabelSelector matches: no selector matches nothing, an empty one all."""
+    if selector is None:
+        return False
+    wanted = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        matches_expression(expression, labels)
+        for expression in selector.get("matchExpressions") or ()
+    )
+
+
+def matches_node_selector(selector: Object | None, node: Object) -> bool:
+    """Return whether any term of a NodeSelector matches; no selector matches every node."""
+    if selector is None:
+        return True
+    return any(matches_node_term(term, node) for term in selector.get("nodeSelectorTerms") or ())
+
+
+def matches_node_term(term: Object, node: Object) -> bool:
+    """Return whether one node selector term matches; an empty term matches nothing."""
+    expressions = term.get("matchExpressions") or ()
+    fields = term.get("matchFields") or ()
+    if not expressions and not fields:
+        return False
+    names = {"metadata.name": node["metadata"]["name"]}
+    return all(matches_expression(e, labels_of(node)) for e in expressions) and all(
+        matches_expression(f, names) for f in fields
+    )
+
+
+def matches_node_affinity(pod: Object, node: Object) -> bool:
+    """Return whether a node satisfies a pod's nodeSelector and required node affinity."""
+    spec = pod["spec"]
+    labels = labels_of(node)
+    if any(labels.get(k) != v for k, v in (spec.get("nodeSelector") or {}).items()):
+        return False
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    return matches_node_selector(
+        affinity.get("requiredDuringSchedulingIgnoredDuringExecution"), node
+    )
+
+
+def tolerates(toleration: Object, taint: Object) -> bool:
+    """Return whether one toleration accepts one taint."""
+    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+        return False
+    if toleration.get("key") and toleration["key"] != taint["key"]:
+        return False
+    if toleration.get("operator", "Equal") == "Exists":
+        return True
+    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
+
+
+def untolerated(
+    taints: Iterable[Object], pod: Object, effects: Sequence[str] = HARD_EFFECTS
+) -> Object | None:
+    """Return the first taint of these effects that a pod does not tolerate."""
+    tolerations = pod["spec"].get("tolerations") or ()
+    for taint in taints:
+        if taint["effect"] in effects and not any(tolerates(t, taint) for t in tolerations):
+            return taint
+    return None
+
+
+def taints_of(node: Object) -> Sequence[Object]:
+    """Return a node's taints, empty when it has none."""
+    return (node.get("spec") or {}).get("taints") or ()

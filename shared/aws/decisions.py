@@ -1,0 +1,54 @@
+"""Documents in S3, written once."""
+
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from shared.aws.errors import code_of, translated
+from shared.aws.session import Session
+from shared.model.errors import ConflictError
+
+
+class BucketDecisions:
+    """Implements shared.ports.Decisions on one bucket."""
+
+    def __init__(self, session: Session, *, bucket: str) -> None:
+        """Prepare; nothing is called yet."""
+        self._session = session
+        self._bucket = bucket
+
+    def put(self, key: str, document: bytes) -> None:
+        """Write a document once; the same key again must carry the same bytes.
+
+        Raises:
+            ConflictError: If other bytes stand written, or somebody writes at this moment.
+        """
+        if not self._put_if_absent(key, document) and self.get(key) != document:
+            raise ConflictError(f"s3://{self._bucket}/{key}: other bytes stand written")
+
+    def get(self, key: str) -> bytes:
+        """Return a document.
+
+        Raises:
+            NotFoundError: If there is none.
+        """
+        with translated(f"s3 GetObject {key}"):
+            answer = self._client.get_object(Bucket=self._bucket, Key=key)
+            document: bytes = answer["Body"].read()
+        return document
+
+    def _put_if_absent(self, key: str, document: bytes) -> bool:
+        with translated(f"s3 PutObject {key}"):
+            try:
+                self._client.put_object(
+                    Bucket=self._bucket, Key=key, Body=document, IfNoneMatch="*"
+                )
+            except ClientError as error:
+                if code_of(error) != "PreconditionFailed":
+                    raise
+                return False
+        return True
+
+    @property
+    def _client(self) -> Any:
+        return self._session.client("s3")

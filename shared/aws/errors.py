@@ -1,0 +1,184 @@
+"""Errors of the SDK as errors of our own, by code, never by text.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html and the
+throttling codes of botocore's standard retry mode (2026-08).
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+from botocore.exceptions import ConnectionError as SdkConnectionError
+from botocore.parsers import ResponseParserError
+
+from shared.model.errors import (
+    AutoscalerError,
+    ConflictError,
+    NotFoundError,
+    PermanentError,
+    ThrottledError,
+    UnauthorizedError,
+    UnavailableError,
+)
+
+_THROTTLED: Final = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "LimitExceededException",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+_CONFLICT: Final = frozenset(
+    {
+        "ConditionalCheckFailed",
+        "ConditionalCheckFailedException",
+        "ConditionalRequestConflict",
+        "OperationAborted",
+        "PreconditionFailed",
+        "ReplicatedWriteConflictException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+_UNAUTHORIZED: Final = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthFailure",
+        "Blocked",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "Forbidden",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "OptInRequired",
+        "PendingVerification",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnauthorizedOperation",
+        "UnrecognizedClientException",
+    }
+)
+_NOT_FOUND: Final = frozenset(
+    {
+        "404",
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "NoSuchBucket",
+        "NoSuchEntity",
+        "NoSuchKey",
+        "NotFoundException",
+        "ParameterNotFound",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+        "StateMachineDoesNotExist",
+    }
+)
+_NOT_FOUND_ENDINGS: Final = (".NotFound", ".NotFoundException")
+_UNAVAILABLE: Final = frozenset(
+    {
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServerInternal",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "Unavailable",
+    }
+)
+# The first of these that any reason of a cancelled transaction names decides what it was.
+_REASONS: Final = ((_THROTTLED, ThrottledError), (_CONFLICT, ConflictError))
+
+
+def code_of(error: ClientError) -> str:
+    """Return the error code, empty when the answer had none."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def reasons_of(error: ClientError) -> tuple[str, ...]:
+    """Return why a transaction was cancelled: one code for each of its items, `None` for fine."""
+    rows: list[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
+    return tuple(str(row.get("Code", "None")) for row in rows)
+
+
+@contextmanager
+def translated(action: str) -> Iterator[None]:
+    """Raise an error of ours for every error of the SDK.
+
+    Args:
+        action: What was tried, as people would say it, such as `ec2 CreateFleet`.
+
+    Raises:
+        ThrottledError: The service asked us to slow down; nothing happened.
+        ConflictError: A condition did not hold.
+        UnavailableError: Time-out, no connection, or a server error: the outcome is unknown.
+        UnauthorizedError: The credentials do not allow it.
+        NotFoundError: The thing named does not exist.
+        PermanentError: Anything else.
+    """
+    try:
+        yield
+    except ClientError as error:
+        raise _of_client_error(error, action) from error
+    except (HTTPClientError, SdkConnectionError, IncompleteReadError) as error:
+        raise UnavailableError(f"{action}: {type(error).__name__}: {error}") from error
+    except ResponseParserError as error:
+        # Whatever answered was not the service: a proxy, or a server error as a page.
+        raise UnavailableError(f"{action}: the answer cannot be read") from error
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        raise UnauthorizedError(f"{action}: {error}") from error
+    except CredentialRetrievalError as error:
+        raise UnavailableError(f"{action}: {error}") from error
+    except BotoCoreError as error:
+        raise PermanentError(f"{action}: {type(error).__name__}: {error}") from error
+
+
+def _of_client_error(error: ClientError, action: str) -> AutoscalerError:
+    code = code_of(error)
+    text = f"{action}: {code}: {error.response.get('Error', {}).get('Message', '')}"
+    if code == "TransactionCanceledException":
+        reasons = frozenset(reasons_of(error))
+        for codes, kind in _REASONS:
+            if reasons & codes:
+                return kind(f"{text} ({', '.join(sorted(reasons))})")
+        return PermanentError(text)
+    if code in _THROTTLED:
+        return ThrottledError(text)
+    if code in _CONFLICT:
+        return ConflictError(text)
+    if code in _UNAUTHORIZED:
+        return UnauthorizedError(text)
+    if code in _NOT_FOUND or code.endswith(_NOT_FOUND_ENDINGS):
+        return NotFoundError(text)
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if code in _UNAVAILABLE or status >= 500:
+        return UnavailableError(text)
+    if status == 429:
+        return ThrottledError(text)
+    return PermanentError(text)

@@ -1,0 +1,94 @@
+"""Publishing on the event bus.
+
+Source: https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html (2026-08).
+"""
+
+import json
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Protocol
+
+from shared.aws.errors import translated
+from shared.messages.wake import Message, encode
+
+
+class EventsApi(Protocol):
+    """The one call used of the EventBridge client."""
+
+    def put_events(self, *, Entries: Sequence[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        """Publish up to 10 entries."""
+        ...
+
+
+class EventBusPublisher:
+    """Publishes messages; one attempt a call: who calls knows when to try again.
+
+    Args:
+        bus: Name or ARN of the bus.
+        region: Name of the Region; None for what the SDK finds by itself.
+        timeout: Longest wait for an answer.
+        client: The EventBridge client; made on first use when None.
+    """
+
+    def __init__(
+        self,
+        bus: str,
+        *,
+        region: str | None = None,
+        timeout: timedelta = timedelta(seconds=5),
+        client: EventsApi | None = None,
+    ) -> None:
+        self._bus = bus
+        self._region = region
+        self._seconds = timeout.total_seconds()
+        self._client = client
+        self._lock = threading.Lock()
+
+    def publish(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Publish up to 10 messages in one call; return the positions of those refused.
+
+        Raises:
+            AutoscalerError: If none was published, or nobody knows: UnavailableError,
+                ThrottledError, UnauthorizedError, or NotFoundError for the bus.
+        """
+        entries = [self._entry(one) for one in messages]
+        with translated("events PutEvents"):
+            answer = self._events().put_events(Entries=entries)
+        if not answer.get("FailedEntryCount"):
+            return ()
+        results = answer.get("Entries", [])
+        return tuple(number for number, one in enumerate(results) if one.get("ErrorCode"))
+
+    def _events(self) -> EventsApi:
+        with self._lock:
+            if self._client is None:
+                self._client = _make_client(self._region, self._seconds)
+            return self._client
+
+    def _entry(self, message: Message) -> dict[str, Any]:
+        event = encode(message)
+        return {
+            "EventBusName": self._bus,
+            "Source": event["source"],
+            "DetailType": event["detail-type"],
+            "Detail": json.dumps(event["detail"], separators=(",", ":")),
+            "Time": message.wake.at,
+        }
+
+
+def _make_client(region: str | None, seconds: float) -> EventsApi:
+    """Return the client from the SDK's core: its resource layer would only cost memory here."""
+    from botocore.config import Config  # noqa: PLC0415 - slow to import, only the forwarder needs it
+    from botocore.session import get_session  # noqa: PLC0415 - likewise
+
+    client: EventsApi = get_session().create_client(
+        "events",
+        region_name=region,
+        config=Config(
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            connect_timeout=min(seconds, 3.0),
+            read_timeout=seconds,
+        ),
+    )
+    return client

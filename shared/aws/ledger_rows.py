@@ -1,0 +1,198 @@
+"""The rows of the ledger: their keys, and intents and slots as plain maps.
+
+Times are whole milliseconds since the epoch; `expires_at` alone is in seconds, as DynamoDB's
+time to live asks for. DynamoDB deletes late, so whoever reads a row tests `expires_at` too.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from shared.model.instance_types import CapacityType, OfferingKey
+from shared.model.launch import IntentState, LaunchIntent, PodRef, Slot
+from shared.model.resources import Resources
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+LEASE: Final = "lease"
+HEARTBEAT: Final = "heartbeat"
+INSTANCE: Final = "instance"
+INTENT: Final = "intent#"
+DONE: Final = "done#"
+SLOT: Final = "slot#"
+TIMER: Final = "timer#"
+OFFERING: Final = "offering#"
+BUCKET: Final = "bucket#"
+
+# How long rows are kept that nobody removes. The lease's row carries the fencing token, which
+# must never start anew while an old holder may live; an instance's row lives as long as it does.
+KEEP_LEASE: Final = timedelta(days=400)
+KEEP_INTENT: Final = timedelta(days=30)
+KEEP_SLOT: Final = timedelta(days=400)
+KEEP_INSTANCE: Final = timedelta(days=5 * 365)
+KEEP_TIMER: Final = timedelta(days=400)
+KEEP_HEARTBEAT: Final = timedelta(days=30)
+KEEP_BUCKET: Final = timedelta(days=1)
+
+
+class Key(NamedTuple):
+    """Key of a row."""
+
+    pk: str
+    sk: str
+
+
+def cluster_key(cluster: str, sk: str) -> Key:
+    """Return the key of a cluster's row."""
+    return Key(f"cluster#{cluster}", sk)
+
+
+def account_key(region: str, sk: str) -> Key:
+    """Return the key of a row that all clusters of account and Region share."""
+    return Key(f"account#{region}", sk)
+
+
+def instance_key(instance_id: str) -> Key:
+    """Return the key of an instance's row."""
+    return Key(f"instance#{instance_id}", INSTANCE)
+
+
+def intent_key(intent: LaunchIntent) -> Key:
+    """Return the key of an open intent."""
+    return cluster_key(intent.cluster, f"{INTENT}{intent.plan_id}#{intent.group}")
+
+
+def done_key(intent: LaunchIntent) -> Key:
+    """Return the key under which a done intent is kept, out of the way of the open ones."""
+    return cluster_key(intent.cluster, f"{DONE}{intent.plan_id}#{intent.group}")
+
+
+def slot_key(slot: Slot) -> Key:
+    """Return the key of a slot."""
+    return cluster_key(slot.cluster, f"{SLOT}{slot.plan_id}#{slot.group}#{slot.number}")
+
+
+def timer_key(cluster: str, node_uid: str, kind: str) -> Key:
+    """Return the key of a timer."""
+    return cluster_key(cluster, f"{TIMER}{node_uid}#{kind}")
+
+
+def offering_key(region: str, offering: OfferingKey) -> Key:
+    """Return the key of a refused offering."""
+    name = f"{offering.instance_type}#{offering.zone}#{offering.capacity_type.value}"
+    return account_key(region, f"{OFFERING}{name}")
+
+
+def millis(moment: datetime) -> int:
+    """Return a time in whole milliseconds since the epoch."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def seconds(moment: datetime) -> int:
+    """Return a time in seconds since the epoch, rounded up."""
+    return -(-millis(moment) // 1000)
+
+
+def moment(in_millis: int) -> datetime:
+    """Return the time, aware, UTC, that stands written in milliseconds."""
+    return _EPOCH + in_millis * _MILLISECOND
+
+
+def intent_row(intent: LaunchIntent) -> dict[str, Any]:
+    """Return an intent as a plain map."""
+    return {
+        "cluster": intent.cluster,
+        "plan_id": intent.plan_id,
+        "group": intent.group,
+        "attempt": intent.attempt,
+        "provisioner": intent.provisioner,
+        "count": intent.count,
+        "body_key": intent.body_key,
+        "body_hash": intent.body_hash,
+        "reserved": dict(intent.reserved.items),
+        "state": intent.state.value,
+        "not_before": millis(intent.not_before) if intent.not_before is not None else None,
+        "created_at": millis(intent.created_at),
+    }
+
+
+def intent_of(row: Mapping[str, Any]) -> LaunchIntent:
+    """Return the intent that `intent_row` wrote."""
+    not_before = row["not_before"]
+    return LaunchIntent(
+        cluster=row["cluster"],
+        plan_id=row["plan_id"],
+        group=row["group"],
+        attempt=row["attempt"],
+        provisioner=row["provisioner"],
+        count=row["count"],
+        body_key=row["body_key"],
+        body_hash=row["body_hash"],
+        reserved=Resources.from_mapping(row["reserved"]),
+        state=IntentState(row["state"]),
+        not_before=moment(not_before) if not_before is not None else None,
+        created_at=moment(row["created_at"]),
+    )
+
+
+def offering_row(offering: OfferingKey) -> dict[str, Any]:
+    """Return an offering as a plain map."""
+    return {
+        "instance_type": offering.instance_type,
+        "zone": offering.zone,
+        "capacity_type": offering.capacity_type.value,
+    }
+
+
+def offering_of(row: Mapping[str, Any]) -> OfferingKey:
+    """Return the offering that `offering_row` wrote."""
+    return OfferingKey(
+        instance_type=row["instance_type"],
+        zone=row["zone"],
+        capacity_type=CapacityType(row["capacity_type"]),
+    )
+
+
+def slot_row(slot: Slot) -> dict[str, Any]:
+    """Return a slot as a plain map."""
+    return {
+        "cluster": slot.cluster,
+        "plan_id": slot.plan_id,
+        "group": slot.group,
+        "number": slot.number,
+        "provisioner": slot.provisioner,
+        "instance_id": slot.instance_id,
+        "offering": offering_row(slot.offering),
+        "price_micros_per_hour": slot.price_micros_per_hour,
+        "capacity": dict(slot.capacity.items),
+        "allocatable": dict(slot.allocatable.items),
+        "daemon_requests": dict(slot.daemon_requests.items),
+        "labels": dict(slot.labels),
+        "node_name": slot.node_name,
+        "pods": [[one.namespace, one.name, one.uid] for one in slot.pods],
+        "bound": slot.bound,
+        "launched_at": millis(slot.launched_at),
+    }
+
+
+def slot_of(row: Mapping[str, Any]) -> Slot:
+    """Return the slot that `slot_row` wrote."""
+    return Slot(
+        cluster=row["cluster"],
+        plan_id=row["plan_id"],
+        group=row["group"],
+        number=row["number"],
+        provisioner=row["provisioner"],
+        instance_id=row["instance_id"],
+        offering=offering_of(row["offering"]),
+        price_micros_per_hour=row["price_micros_per_hour"],
+        capacity=Resources.from_mapping(row["capacity"]),
+        allocatable=Resources.from_mapping(row["allocatable"]),
+        daemon_requests=Resources.from_mapping(row["daemon_requests"]),
+        labels=row["labels"],
+        node_name=row["node_name"],
+        pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in row["pods"]),
+        bound=row["bound"],
+        launched_at=moment(row["launched_at"]),
+    )

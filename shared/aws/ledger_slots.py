@@ -1,0 +1,79 @@
+"""Slots and instances: pairs, each side once."""
+
+from typing import Any, Final
+
+from shared.aws import ledger_rows as rows
+from shared.aws.ledger_lease import Leases
+from shared.aws.ledger_table import Condition, absent
+from shared.model.errors import ConflictError
+from shared.model.launch import Lease, Slot
+
+_SAME_PAIR: Final = "attribute_exists(pk) AND #instance_id = :instance_id"
+
+
+class Slots(Leases):
+    """The part of the ledger that says which instance became which planned node."""
+
+    def fill_slot(self, lease: Lease, slot: Slot) -> bool:
+        """Pair a slot with its instance, each once.
+
+        Returns:
+            False when the slot or the instance is paired already (with whatever).
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
+        now = self._table.now()
+        unpaired = absent(now)
+        owner = {
+            "cluster": slot.cluster,
+            "slot": slot.name,
+            "expires_at": rows.seconds(now + rows.KEEP_INSTANCE),
+        }
+        held, *free = self._table.transact(
+            [
+                self._fence(lease),
+                {"Update": self._table.update(rows.slot_key(slot), self._slot(slot), unpaired)},
+                {
+                    "Update": self._table.update(
+                        rows.instance_key(slot.instance_id), owner, unpaired
+                    )
+                },
+            ]
+        )
+        if not held:
+            raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
+        return all(free)
+
+    def change_slot(self, slot: Slot) -> None:
+        """Replace a slot's row; one that is gone stays gone."""
+        self._table.write(rows.slot_key(slot), self._slot(slot), _same_pair(slot))
+
+    def drop_slot(self, slot: Slot) -> None:
+        """Remove a slot; its instance's row stays until the instance is gone."""
+        self._table.remove(rows.slot_key(slot), _same_pair(slot))
+
+    def drop_instance(self, instance_id: str) -> None:
+        """Remove an instance's row: it is terminated."""
+        self._table.remove(rows.instance_key(instance_id))
+
+    def slots(self, cluster: str) -> tuple[Slot, ...]:
+        """Return all slots of a cluster, sorted by name."""
+        pk = rows.cluster_key(cluster, rows.SLOT).pk
+        found = (rows.slot_of(row) for row in self._table.rows(pk, rows.SLOT))
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    def cluster_of(self, instance_id: str) -> str | None:
+        """Return the cluster an instance was launched for, None when it is not ours."""
+        row = self._table.get(rows.instance_key(instance_id))
+        return str(row["cluster"]) if row is not None else None
+
+    def _slot(self, slot: Slot) -> dict[str, Any]:
+        kept = self._table.now() + rows.KEEP_SLOT
+        return {**rows.slot_row(slot), "expires_at": rows.seconds(kept)}
+
+
+def _same_pair(slot: Slot) -> Condition:
+    return Condition(
+        text=_SAME_PAIR, names=("instance_id",), values={"instance_id": slot.instance_id}
+    )

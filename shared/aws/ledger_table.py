@@ -1,0 +1,201 @@
+"""The ledger's table: single rows, transactions and reads by prefix."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from shared.aws.attributes import from_item, to_attribute, to_item
+from shared.aws.errors import code_of, reasons_of, translated
+from shared.aws.ledger_rows import Key, seconds
+from shared.aws.session import Session
+from shared.ports import Clock
+
+_FAILED: Final = "ConditionalCheckFailed"
+_FAILED_WRITE: Final = "ConditionalCheckFailedException"
+_IN_THE_WAY: Final = frozenset({"TransactionConflict", "TransactionConflictException"})
+_TRIES: Final = 10
+_CANCELLED: Final = "TransactionCanceledException"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A condition in DynamoDB's words; `#name` and `:name` stand for attribute and value.
+
+    Every name in `names` may be written as `#name`.
+    """
+
+    text: str
+    names: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+def absent(now: datetime) -> Condition:
+    """Return the condition that a row is not there or its time is over."""
+    return Condition(
+        text="(attribute_not_exists(pk) OR #expires_at < :now)",
+        names=("expires_at",),
+        values={"now": seconds(now)},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How a conditional write ended.
+
+    Attributes:
+        row: As it is after the write, or as it was when the condition did not hold; None when
+            there is none.
+    """
+
+    done: bool
+    row: Mapping[str, Any] | None = field(hash=False)
+
+
+class LedgerTable:
+    """One DynamoDB table, keyed `pk`, `sk`; reads are consistent."""
+
+    def __init__(self, session: Session, table: str, clock: Clock) -> None:
+        """Prepare; the client is made at the first call."""
+        self._session = session
+        self._table = table
+        self._clock = clock
+
+    def now(self) -> datetime:
+        """Return the time that rows expire by."""
+        return self._clock.now()
+
+    def get(self, key: Key) -> dict[str, Any] | None:
+        """Return a row, None when there is none or its time is over."""
+        with translated("dynamodb GetItem"):
+            answer = self._client.get_item(
+                TableName=self._table, Key=to_item(key._asdict()), ConsistentRead=True
+            )
+        row = from_item(answer["Item"]) if "Item" in answer else None
+        return row if row is not None and row["expires_at"] >= seconds(self.now()) else None
+
+    def rows(self, pk: str, prefix: str) -> Iterable[dict[str, Any]]:
+        """Yield the rows of a partition whose sort key has the prefix, in order of that key."""
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "KeyConditionExpression": "pk = :pk AND begins_with(sk, :prefix)",
+            "FilterExpression": "expires_at >= :now",
+            "ExpressionAttributeValues": to_item(
+                {":pk": pk, ":prefix": prefix, ":now": seconds(self.now())}
+            ),
+            "ConsistentRead": True,
+        }
+        while True:
+            with translated("dynamodb Query"):
+                page = self._client.query(**request)
+            yield from map(from_item, page["Items"])
+            if "LastEvaluatedKey" not in page:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def write(
+        self, key: Key, fields: Mapping[str, Any], condition: Condition, *, count: str = ""
+    ) -> Written:
+        """Set fields of a row (made if absent), if the condition holds.
+
+        Args:
+            count: Name of a field that grows by one.
+        """
+        update = self.update(key, fields, condition, count=count)
+        update |= {"ReturnValues": "ALL_NEW", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        with translated("dynamodb UpdateItem"):
+            try:
+                answer = _persist(lambda: self._client.update_item(**update))
+            except ClientError as error:
+                if code_of(error) != _FAILED_WRITE:
+                    raise
+                item = error.response.get("Item")
+                return Written(done=False, row=from_item(item) if item else None)
+        return Written(done=True, row=from_item(answer["Attributes"]))
+
+    def remove(self, key: Key, condition: Condition | None = None) -> None:
+        """Remove a row; one that is gone, or does not meet the condition, is left as it is."""
+        delete = self.delete(key, condition)
+        with translated("dynamodb DeleteItem"):
+            try:
+                _persist(lambda: self._client.delete_item(**delete))
+            except ClientError as error:
+                if code_of(error) != _FAILED_WRITE:
+                    raise
+
+    def transact(self, items: Sequence[Mapping[str, Any]]) -> tuple[bool, ...]:
+        """Write all items or none.
+
+        Returns:
+            For each item whether its condition held: all True when everything was written.
+
+        Raises:
+            ConflictError: If other writers were in the way.
+        """
+        with translated("dynamodb TransactWriteItems"):
+            try:
+                _persist(lambda: self._client.transact_write_items(TransactItems=list(items)))
+            except ClientError as error:
+                reasons = reasons_of(error)
+                if code_of(error) != _CANCELLED or not set(reasons) <= {"None", _FAILED}:
+                    raise
+                return tuple(reason != _FAILED for reason in reasons)
+        return (True,) * len(items)
+
+    def update(
+        self, key: Key, fields: Mapping[str, Any], condition: Condition, *, count: str = ""
+    ) -> dict[str, Any]:
+        """Return an update as a request or as an item of a transaction."""
+        counted = ["version", *([count] if count else [])]
+        names = {f"#{name}": name for name in (*fields, *condition.names, *counted)}
+        values = {f":set_{name}": value for name, value in fields.items()}
+        values |= {f":{name}": value for name, value in condition.values.items()}
+        sets = [f"#{name} = :set_{name}" for name in fields]
+        adds = [f"#{name} :one" for name in counted]
+        return {
+            "TableName": self._table,
+            "Key": to_item(key._asdict()),
+            "UpdateExpression": f"SET {', '.join(sets)} ADD {', '.join(adds)}",
+            "ConditionExpression": condition.text,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": {**to_item(values), ":one": to_attribute(1)},
+        }
+
+    def check(self, key: Key, condition: Condition) -> dict[str, Any]:
+        """Return a condition on a row that a transaction does not write."""
+        return self.delete(key, condition)
+
+    def delete(self, key: Key, condition: Condition | None = None) -> dict[str, Any]:
+        """Return a removal as a request or as an item of a transaction."""
+        request: dict[str, Any] = {"TableName": self._table, "Key": to_item(key._asdict())}
+        if condition is None:
+            return request
+        request["ConditionExpression"] = condition.text
+        if condition.names:
+            request["ExpressionAttributeNames"] = {f"#{one}": one for one in condition.names}
+        if condition.values:
+            request["ExpressionAttributeValues"] = {
+                f":{name}": to_attribute(value) for name, value in condition.values.items()
+            }
+        return request
+
+    @property
+    def _client(self) -> Any:
+        return self._session.client("dynamodb")
+
+
+def _persist(call: Callable[[], Any]) -> Any:
+    """Return the answer of a write, tried again while a transaction of another is in its way.
+
+    Whoever leaves a dirty mark on a lease gets in the way of its holder's fenced writes, and
+    neither may fail for that. A transaction takes milliseconds, as does a try.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return call()
+        except ClientError as error:
+            if code_of(error) not in _IN_THE_WAY and not _IN_THE_WAY & {*reasons_of(error)}:
+                raise
+    return call()

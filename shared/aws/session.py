@@ -1,0 +1,158 @@
+"""Clients of AWS services, made when they are first asked for, under the roles they need."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import NoCredentialsError
+
+from shared.aws.errors import translated
+
+_MARGIN: Final = timedelta(minutes=5)
+_CONNECT_SECONDS: Final = 5.0
+_SESSION_NAME_LENGTH: Final = 64
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RoleSession:
+    """An SDK session with the credentials of a role."""
+
+    sdk: Any
+    expires_at: datetime
+
+
+class Session:
+    """The process's way to AWS.
+
+    Retries of the SDK are off by default: under a lease a call must end before the lease does,
+    and the callers know better what to do with a throttle.
+    """
+
+    def __init__(
+        self,
+        *,
+        region: str,
+        api_timeout: timedelta = timedelta(seconds=20),
+        name: str = "dovetail",
+        attempts: int = 1,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        """Prepare; no client is made and nothing is called yet.
+
+        Args:
+            region: Name of the Region.
+            api_timeout: Time-out of one call, shorter than the lease.
+            name: Of the function; names the sessions of assumed roles in CloudTrail.
+            attempts: How often a call is tried in all.
+            now: The clock that credentials expire by.
+        """
+        self._region = region
+        self._api_timeout = api_timeout
+        self._name = name[:_SESSION_NAME_LENGTH]
+        self._attempts = attempts
+        self._now = now
+        self._clients: dict[tuple[str, str, str], Any] = {}
+        self._roles: dict[str, _RoleSession] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def region(self) -> str:
+        """The Region's name."""
+        return self._region
+
+    def patient(self, attempts: int) -> "Session":
+        """Return a session like this one whose calls are tried more often; not under a lease."""
+        return Session(
+            region=self._region,
+            api_timeout=self._api_timeout,
+            name=self._name,
+            attempts=attempts,
+            now=self._now,
+        )
+
+    def client(self, service: str, *, role: str = "", region: str = "") -> Any:
+        """Return the client of a service.
+
+        Args:
+            service: As boto3 calls it, such as `ec2`.
+            role: ARN of the role to act under; empty for the process's own.
+            region: Another Region than the session's.
+
+        Raises:
+            UnauthorizedError: If the role may not be assumed.
+        """
+        with self._lock:
+            sdk = self._of_role(role) if role else self._own
+            key = (service, role, region or self._region)
+            if key not in self._clients:
+                self._clients[key] = self._make(sdk, service, region or self._region)
+            return self._clients[key]
+
+    def signing_credentials(self, role: str = "") -> Any:
+        """Return botocore credentials to sign with.
+
+        Raises:
+            UnauthorizedError: If there are none or the role may not be assumed.
+        """
+        with self._lock, translated("credentials"):
+            sdk = self._of_role(role) if role else self._own
+            credentials = sdk.get_credentials()
+            if credentials is None:
+                raise NoCredentialsError
+            return credentials
+
+    def events(self, role: str = "") -> Any:
+        """Return the hooks that signing runs through."""
+        with self._lock:
+            sdk = self._of_role(role) if role else self._own
+            return sdk.events
+
+    def credentials_end(self, role: str) -> datetime | None:
+        """Return when the credentials of an assumed role expire, None when not assumed."""
+        held = self._roles.get(role)
+        return held.expires_at if held is not None else None
+
+    @cached_property
+    def _own(self) -> Any:
+        return boto3.session.Session(region_name=self._region)
+
+    def _of_role(self, role: str) -> Any:
+        held = self._roles.get(role)
+        if held is None or held.expires_at - _MARGIN <= self._now():
+            held = self._assume(role)
+            self._roles[role] = held
+            self._clients = {key: one for key, one in self._clients.items() if key[1] != role}
+        return held.sdk
+
+    def _assume(self, role: str) -> _RoleSession:
+        sts = self.client("sts")
+        with translated(f"sts AssumeRole {role}"):
+            given = sts.assume_role(RoleArn=role, RoleSessionName=self._name)["Credentials"]
+        sdk = boto3.session.Session(
+            aws_access_key_id=given["AccessKeyId"],
+            aws_secret_access_key=given["SecretAccessKey"],
+            aws_session_token=given["SessionToken"],
+            region_name=self._region,
+        )
+        return _RoleSession(sdk=sdk, expires_at=given["Expiration"].astimezone(UTC))
+
+    def _make(self, sdk: Any, service: str, region: str) -> Any:
+        seconds = self._api_timeout.total_seconds()
+        config = Config(
+            region_name=region,
+            connect_timeout=min(_CONNECT_SECONDS, seconds / 2),
+            read_timeout=seconds,
+            retries={"total_max_attempts": self._attempts, "mode": "standard"},
+            max_pool_connections=10,
+        )
+        with translated(f"{service} client"):
+            return sdk.client(service, region_name=region, config=config)

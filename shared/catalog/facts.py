@@ -1,0 +1,167 @@
+"""What DescribeInstanceTypes says about one type, in the words of the catalogue.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html (2026-08).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from shared.catalog.document import GpuRow
+from shared.catalog.overhead import eni_limited_pods
+from shared.model import labels as keys
+
+Fact = Mapping[str, Any]
+
+_ARCHES: Final = {"x86_64": "amd64", "arm64": "arm64"}
+_NEURON: Final = "aws.amazon.com/neuron"
+_GPU_RESOURCES: Final = {
+    "nvidia": "nvidia.com/gpu",
+    "amd": "amd.com/gpu",
+    "habana": "habana.ai/gaudi",
+}
+# Category, then for high-memory types the memory, then the generation: m5, g4dn, u-6tb1.
+_FAMILY: Final = re.compile(r"^(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)")
+
+
+def family_of(name: str) -> str:
+    """Return family and generation, the part before the dot: `m5` of `m5.large`."""
+    return name.split(".", 1)[0]
+
+
+def arch_of(fact: Fact) -> str | None:
+    """Return the Kubernetes name of the architecture, None where Linux nodes cannot run."""
+    if "hvm" not in fact.get("SupportedVirtualizationTypes", ("hvm",)):
+        return None
+    supported = fact["ProcessorInfo"]["SupportedArchitectures"]
+    return next((ours for theirs, ours in _ARCHES.items() if theirs in supported), None)
+
+
+def max_pods_of(fact: Fact) -> int:
+    """Return the pod limit by the interfaces of the default network card."""
+    network = fact["NetworkInfo"]
+    interfaces = network["MaximumNetworkInterfaces"]
+    default_card = network.get("DefaultNetworkCardIndex", 0)
+    for card in network.get("NetworkCards", ()):
+        if card.get("NetworkCardIndex", 0) == default_card:
+            interfaces = card["MaximumNetworkInterfaces"]
+    return eni_limited_pods(interfaces, network["Ipv4AddressesPerInterface"])
+
+
+def gpus_of(fact: Fact) -> list[GpuRow]:
+    """Return the accelerators that pods can ask for, by resource name."""
+    rows: list[GpuRow] = []
+    for gpu in fact.get("GpuInfo", {}).get("Gpus", ()):
+        resource = _GPU_RESOURCES.get(gpu["Manufacturer"].lower())
+        if resource is not None:
+            rows.append(GpuRow(resource=resource, count=_count(gpu), name=gpu["Name"]))
+    rows += [
+        GpuRow(resource=_NEURON, count=device["Count"], name=device["Name"])
+        for device in _neuron_devices(fact)
+    ]
+    return sorted(rows, key=lambda row: (row["resource"], row["name"], row["count"]))
+
+
+def accelerator_count_of(fact: Fact) -> int:
+    """Return how many accelerators of any kind the price pays for, zero for a plain type."""
+    groups = (
+        fact.get("GpuInfo", {}).get("Gpus", ()),
+        _neuron_devices(fact),
+        fact.get("InferenceAcceleratorInfo", {}).get("Accelerators", ()),
+        fact.get("MediaAcceleratorInfo", {}).get("Accelerators", ()),
+        fact.get("FpgaInfo", {}).get("Fpgas", ()),
+    )
+    return max(sum(_count(one) for one in group) for group in groups)
+
+
+def labels_of(fact: Fact, *, region: str, arch: str, max_pods: int) -> dict[str, str]:
+    """Return the well-known labels that every machine of the type answers, keys sorted.
+
+    A property that the type does not have is an absent label (DoesNotExist), never an empty one.
+    Units: memory and GPU memory in MiB, local NVMe in GB, network bandwidth (baseline of all
+    cards together) in Mbps.
+
+    Source: https://karpenter.sh/v0.31/concepts/scheduling/ (well-known labels, 2023-09).
+    """
+    name = fact["InstanceType"]
+    family, _, size = name.partition(".")
+    labels = {
+        keys.INSTANCE_TYPE: name,
+        keys.ARCH: arch,
+        keys.OS: "linux",
+        keys.REGION: region,
+        keys.INSTANCE_FAMILY: family,
+        keys.INSTANCE_SIZE: size,
+        keys.INSTANCE_CPU: str(fact["VCpuInfo"]["DefaultVCpus"]),
+        keys.INSTANCE_MEMORY: str(fact["MemoryInfo"]["SizeInMiB"]),
+        keys.INSTANCE_PODS: str(max_pods),
+        keys.INSTANCE_ENCRYPTION: _text(fact["NetworkInfo"].get("EncryptionInTransitSupported")),
+    }
+    match = _FAMILY.match(family)
+    if match is not None:
+        labels[keys.INSTANCE_CATEGORY] = match["category"]
+        labels[keys.INSTANCE_GENERATION] = match["generation"]
+    if fact.get("Hypervisor"):
+        labels[keys.INSTANCE_HYPERVISOR] = fact["Hypervisor"]
+    bandwidth = _bandwidth_mbps(fact)
+    if bandwidth:
+        labels[keys.INSTANCE_NETWORK_BANDWIDTH] = str(bandwidth)
+    storage = fact.get("InstanceStorageInfo", {})
+    if storage.get("NvmeSupport", "unsupported") != "unsupported":
+        labels[keys.INSTANCE_LOCAL_NVME] = str(storage["TotalSizeInGB"])
+    return dict(sorted((labels | _gpu_labels(fact) | _accelerator_labels(fact)).items()))
+
+
+def _gpu_labels(fact: Fact) -> dict[str, str]:
+    gpus = fact.get("GpuInfo", {}).get("Gpus", ())
+    if len(gpus) != 1:
+        return {}
+    gpu = gpus[0]
+    return {
+        keys.INSTANCE_GPU_NAME: _slug(gpu["Name"]),
+        keys.INSTANCE_GPU_MANUFACTURER: _slug(gpu["Manufacturer"]),
+        keys.INSTANCE_GPU_COUNT: str(_count(gpu)),
+        keys.INSTANCE_GPU_MEMORY: str(gpu["MemoryInfo"]["SizeInMiB"]),
+    }
+
+
+def _accelerator_labels(fact: Fact) -> dict[str, str]:
+    accelerators = fact.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
+    devices = accelerators or _neuron_devices(fact)
+    if len(devices) != 1:
+        return {}
+    device = devices[0]
+    return {
+        keys.INSTANCE_ACCELERATOR_NAME: _slug(device["Name"]),
+        keys.INSTANCE_ACCELERATOR_MANUFACTURER: _slug(device.get("Manufacturer", "AWS")),
+        keys.INSTANCE_ACCELERATOR_COUNT: str(device["Count"]),
+    }
+
+
+def _neuron_devices(fact: Fact) -> list[Fact]:
+    """Return Inferentia and Trainium devices; older answers know only the former."""
+    devices = fact.get("NeuronInfo", {}).get("NeuronDevices")
+    if devices is not None:
+        return list(devices)
+    inference = fact.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
+    return [one for one in inference if one.get("Manufacturer") == "AWS"]
+
+
+def _count(device: Fact) -> int:
+    """Return pieces; a type with a slice of one GPU shows that slice as one device."""
+    return max(1, int(device["Count"]))
+
+
+def _bandwidth_mbps(fact: Fact) -> int:
+    cards: Iterable[Fact] = fact["NetworkInfo"].get("NetworkCards", ())
+    gbps = sum(float(card.get("BaselineBandwidthInGbps", 0)) for card in cards)
+    return round(gbps * 1000)
+
+
+def _text(value: object) -> str:
+    return "true" if value else "false"
+
+
+def _slug(name: str) -> str:
+    """Return the name as a label value: lower case, dashes for anything else."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,0 +1,104 @@
+"""Formulas for what a machine has and what pods can have of it."""
+
+from typing import Final
+
+# Share of memory that hypervisor and kernel keep, in thousandths.
+# Source: https://karpenter.sh/v0.31/concepts/settings/ (vmMemoryOverheadPercent, 2023-09).
+VM_MEMORY_OVERHEAD_PERMILLE: Final = 75
+# Memory that the Linux kernel sets aside on arm64 before anything else (CMA).
+# Source: https://github.com/aws/karpenter-provider-aws (pkg/providers/instancetype/types.go, 2024).
+ARM64_RESERVED_MIB: Final = 64
+
+# Source: https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/ (2026-08):
+# memory.available < 100Mi, nodefs.available < 10 %.
+EVICTION_MEMORY_MIB: Final = 100
+EVICTION_STORAGE_PERCENT: Final = 10
+
+# Source: amazon-eks-ami, nodeadm/internal/kubelet/config.go (2026-08).
+KUBE_RESERVED_STORAGE_GIB: Final = 1
+# Source: https://karpenter.sh/v0.31/concepts/node-templates/ (root volume when none is given).
+ROOT_VOLUME_GIB: Final = 20
+
+# Millionths of a core reserved on cores up to the given number: 6 % of the first, 1 % of the
+# second, 0.5 % of the third and fourth, 0.25 % of each one beyond.
+_CPU_STEPS: Final = ((1, 60_000), (2, 10_000), (4, 5_000))
+_CPU_BEYOND: Final = 2_500
+
+
+def vm_overhead_mib(memory_mib: int, arch: str) -> int:
+    """Return how much of the memory EC2 sells never shows up on the machine, in MiB.
+
+    Source: https://karpenter.sh/v0.31/concepts/settings/ (2023-09), and for arm64
+    https://github.com/aws/karpenter-provider-aws (pkg/providers/instancetype/types.go, 2024).
+
+    Example:
+        >>> 8192 - vm_overhead_mib(8192, "amd64")
+        7577
+    """
+    kept = ARM64_RESERVED_MIB if arch == "arm64" else 0
+    return kept + -(-(memory_mib - kept) * VM_MEMORY_OVERHEAD_PERMILLE // 1000)
+
+
+def eni_limited_pods(interfaces: int, ipv4_per_interface: int) -> int:
+    """Return how many pods get an address: secondary addresses plus two host-network pods.
+
+    Source: https://github.com/awslabs/amazon-eks-ami
+    (nodeadm/internal/kubelet/eni_max_pods.go, 2026-08).
+
+    Args:
+        interfaces: Network interfaces of the default network card.
+        ipv4_per_interface: IPv4 addresses of each, the primary one included.
+
+    Example:
+        >>> eni_limited_pods(3, 10)
+        29
+    """
+    return max(0, interfaces * (ipv4_per_interface - 1) + 2)
+
+
+def kube_reserved_cpu_millis(vcpus: int) -> int:
+    """Return the cpu kept for the kubelet and the container runtime, in millicores.
+
+    Source: https://github.com/awslabs/amazon-eks-ami
+    (nodeadm/internal/kubelet/config.go, 2026-08).
+
+    Example:
+        >>> kube_reserved_cpu_millis(2), kube_reserved_cpu_millis(48)
+        (70, 190)
+    """
+    total = 0
+    below = 0
+    for upto, per_core in _CPU_STEPS:
+        total += max(0, min(vcpus, upto) - below) * per_core
+        below = upto
+    total += max(0, vcpus - below) * _CPU_BEYOND
+    return -(-total // 1000)
+
+
+def kube_reserved_memory_mib(max_pods: int) -> int:
+    """Return the memory kept for the kubelet and the container runtime, in MiB.
+
+    Source: https://github.com/awslabs/amazon-eks-ami
+    (nodeadm/internal/kubelet/config.go, 2026-08).
+
+    Args:
+        max_pods: The limit by network interfaces, also where the kubelet's own is another.
+
+    Example:
+        >>> kube_reserved_memory_mib(29)
+        574
+    """
+    return 255 + 11 * max_pods
+
+
+def eviction_storage_bytes(storage_bytes: int) -> int:
+    """Return the part of the root volume that must stay free, in bytes, rounded up.
+
+    Source: https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/
+    (2026-08), nodefs.available.
+
+    Example:
+        >>> eviction_storage_bytes(20 * 2**30) == 2 * 2**30
+        True
+    """
+    return -(-storage_bytes * EVICTION_STORAGE_PERCENT // 100)

@@ -1,0 +1,43 @@
+"""What to say about a catalogue wherever its prices are printed."""
+
+from dataclasses import dataclass
+
+from shared.catalog.reading import Catalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSummary:
+    """Size, age and origin of a catalogue.
+
+    Attributes:
+        type_count: Instance types.
+        offering_count: Ways to buy one: type, zone and capacity type.
+        interpolated_count: Types with at least one price that is their family's rate instead of
+            a row of the source.
+    """
+
+    region: str
+    date: str
+    source: str
+    type_count: int
+    offering_count: int
+    interpolated_count: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.type_count} instance types in {self.region}, prices of {self.date}, "
+            f"{self.interpolated_count} of them interpolated; {self.source}"
+        )
+
+
+def summarize(catalog: Catalog) -> CatalogSummary:
+    """Return size, age and origin of the catalogue; `str()` of it is one line for people."""
+    types = catalog.instance_types
+    return CatalogSummary(
+        region=catalog.region,
+        date=catalog.date,
+        source=catalog.source,
+        type_count=len(types),
+        offering_count=sum(len(one.offerings) for one in types),
+        interpolated_count=sum(any(way.interpolated for way in one.offerings) for one in types),
+    )

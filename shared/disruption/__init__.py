@@ -1,0 +1,1 @@
+"""Who may go, and in what order. Pure."""

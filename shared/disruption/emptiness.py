@@ -1,0 +1,73 @@
+"""Whether a node is empty, since when, and what to do about it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from shared.model import labels as keys
+from shared.model.launch import Slot
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+
+
+class EmptinessStep(StrEnum):
+    """What the emptiness timer does next."""
+
+    FORGET = "forget"  # not empty, or not ours to remove: take the stamp back
+    STAMP = "stamp"  # empty, and nobody has written since when
+    WAIT = "wait"  # empty, but not for long enough
+    REMOVE = "remove"  # empty for long enough
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptinessDecision:
+    """The step, and for WAIT and STAMP how long until the next look."""
+
+    step: EmptinessStep
+    wait: timedelta = timedelta(0)
+
+
+def is_empty(pods: Iterable[Pod], slot: Slot | None) -> bool:
+    """Return whether nothing that counts is on the node or promised to it.
+
+    Pods of DaemonSets, static pods and ended pods do not count.
+    """
+    if slot is not None and slot.pods:
+        return False
+    return not any(pod.counts_for_emptiness for pod in pods)
+
+
+def empty_since(node: Node) -> datetime | None:
+    """Return the time written on the node, None when there is none or it cannot be read."""
+    text = node.annotations.get(keys.EMPTINESS_TIMESTAMP, "")
+    try:
+        stamp = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+
+
+def decide_emptiness(
+    node: Node,
+    pods: Iterable[Pod],
+    slot: Slot | None,
+    ttl: timedelta | None,
+    now: datetime,
+) -> EmptinessDecision:
+    """Return what to do about a node that may be empty.
+
+    Args:
+        ttl: `ttlSecondsAfterEmpty` of its provisioner, None for never.
+    """
+    if not node.is_ours or node.deletion_at is not None or ttl is None:
+        return EmptinessDecision(step=EmptinessStep.FORGET)
+    if not node.is_initialized or not is_empty(pods, slot):
+        return EmptinessDecision(step=EmptinessStep.FORGET)
+    since = empty_since(node)
+    if since is None or since > now:
+        return EmptinessDecision(step=EmptinessStep.STAMP, wait=ttl)
+    due = since + ttl
+    if now < due:
+        return EmptinessDecision(step=EmptinessStep.WAIT, wait=due - now)
+    return EmptinessDecision(step=EmptinessStep.REMOVE)

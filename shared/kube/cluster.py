@@ -1,0 +1,289 @@
+"""The Cluster port over one API server."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from shared.kube.calls import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    KubeApi,
+    Reply,
+    error_for,
+    raise_unless_ok,
+)
+from shared.kube.documents import (
+    attachment,
+    delete_options,
+    is_refusal,
+    pod_path,
+    raw_node,
+)
+from shared.kube.happenings import Happenings
+from shared.kube.listing import list_all
+from shared.kube.node_patch import node_patch
+from shared.manifests.daemonsets import decode_daemonset
+from shared.manifests.fields import mapping, mappings, text
+from shared.manifests.nodes import decode_node
+from shared.manifests.pods import PodDecoder
+from shared.manifests.provisioners import decode_provisioners
+from shared.model.daemonset import DaemonSet
+from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundError
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import InvalidProvisioner
+from shared.ports import Happening, NodeChange, NodeManifest
+
+PODS_PATH: Final = "/api/v1/pods"
+NODES_PATH: Final = "/api/v1/nodes"
+PROVISIONERS_PATH: Final = "/apis/karpenter.sh/v1alpha5/provisioners"
+DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
+ATTACHMENTS_PATH: Final = "/apis/storage.k8s.io/v1/volumeattachments"
+_NOT_TERMINAL: Final = "status.phase!=Succeeded,status.phase!=Failed"
+_CONDITION: Final = "Active"
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class KubeCluster:
+    """Implements shared.ports.Cluster.
+
+    Args:
+        name: The cluster's name.
+        api: Its API server.
+        now: Gives the current time, for timestamps of Events and conditions.
+    """
+
+    def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = _utc_now) -> None:
+        self._name = name
+        self._api = api
+        self._now = now
+        self._decoder = PodDecoder()
+        self._happenings = Happenings(api, now)
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self._name
+
+    @property
+    def failed_happenings(self) -> int:
+        """Events that could not be written so far."""
+        return self._happenings.failures
+
+    # --- reading
+
+    def pending_pods(self) -> tuple[Pod, ...]:
+        """Return pods without a node that are not terminal, sorted by key."""
+        return self._pods(f"spec.nodeName=,{_NOT_TERMINAL}")
+
+    def bound_pods(self) -> tuple[Pod, ...]:
+        """Return pods that have a node and are not terminal, sorted by key."""
+        return self._pods(f"spec.nodeName!=,{_NOT_TERMINAL}")
+
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
+        """Return all pods of one node, terminal ones too, sorted by key."""
+        return self._pods(f"spec.nodeName={node}")
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod, or None when there is none."""
+        raw = self._find(pod_path(namespace, name))
+        return None if raw is None else self._decoder.decode(raw)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return all nodes, sorted by name."""
+        found = list_all(self._api, NODES_PATH, decode_node)
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    def node(self, name: str) -> Node | None:
+        """Return a node, or None when there is none."""
+        raw = self._find(f"{NODES_PATH}/{name}")
+        return None if raw is None else decode_node(raw)
+
+    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
+        """Return the usable Provisioners and those that cannot be used, each sorted by name."""
+        return decode_provisioners(list_all(self._api, PROVISIONERS_PATH, lambda raw: raw))
+
+    def daemonsets(self) -> tuple[DaemonSet, ...]:
+        """Return all DaemonSets, sorted by namespace and name."""
+        found = list_all(self._api, DAEMONSETS_PATH, decode_daemonset)
+        return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+
+    def volume_attachments(self, node: str) -> tuple[str, ...]:
+        """Return names of VolumeAttachments of a node whose volumes a pod may wait for.
+
+        Volumes of pods that go with their node (of DaemonSets, static) are left out: nobody
+        detaches them before the machine is gone.
+        """
+        attached = {
+            name: volume
+            for name, owner, volume in list_all(self._api, ATTACHMENTS_PATH, attachment)
+            if owner == node and volume
+        }
+        staying = [one for one in self.pods_on(node) if one.is_daemon or one.is_static]
+        kept = {
+            self._volume_of(one.namespace, claim)
+            for one in staying
+            for claim in one.scheduling.claims
+        }
+        return tuple(sorted(name for name, volume in attached.items() if volume not in kept))
+
+    # --- nodes
+
+    def create_node(self, manifest: NodeManifest) -> Node:
+        """Make the Node; when one of that name exists, return it as it is."""
+        reply = self._api.send("POST", NODES_PATH, body=raw_node(manifest))
+        if reply.status == 409:
+            return decode_node(self._api.get(f"{NODES_PATH}/{manifest.name}"))
+        raise_unless_ok(reply, f"create node {manifest.name}")
+        return decode_node(reply.body)
+
+    def change_node(self, node: Node, change: NodeChange) -> Node:
+        """Apply a change if the node is still as `node` was read.
+
+        Raises:
+            ConflictError: If its uid or resourceVersion is another.
+            NotFoundError: If it is gone.
+        """
+        path = f"{NODES_PATH}/{node.name}"
+        reply = self._api.send(
+            "PATCH", path, body=node_patch(node, change), content_type=JSON_PATCH
+        )
+        if reply.status in (409, 422):
+            # A failed test of the patch and a refused value look alike: compare to tell.
+            current = decode_node(self._api.get(path))
+            if (current.uid, current.resource_version) != (node.uid, node.resource_version):
+                raise ConflictError(f"node {node.name} has changed since it was read")
+        raise_unless_ok(reply, f"change node {node.name}")
+        return decode_node(reply.body)
+
+    def delete_node(self, node: Node) -> None:
+        """Delete, on condition of uid and resourceVersion; gone already is fine.
+
+        Raises:
+            ConflictError: If it changed since it was read.
+        """
+        conditions = {"uid": node.uid, "resourceVersion": node.resource_version}
+        reply = self._api.send(
+            "DELETE", f"{NODES_PATH}/{node.name}", body=delete_options(conditions)
+        )
+        if reply.status != 404:
+            raise_unless_ok(reply, f"delete node {node.name}")
+
+    # --- pods
+
+    def bind(self, pod: Pod, node: str) -> None:
+        """Bind a pod; being bound to that very node already is fine.
+
+        Raises:
+            ConflictError: If it is bound elsewhere or its uid is another.
+            NotFoundError: If it is gone.
+        """
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        path = pod_path(pod.namespace, pod.name)
+        reply = self._api.send("POST", f"{path}/binding", body=body)
+        if reply.status == 409:
+            current = self.pod(pod.namespace, pod.name)
+            if current is None:
+                raise NotFoundError(f"bind {pod.key}: it is gone")
+            if (current.uid, current.node_name) == (pod.uid, node):
+                return
+        raise_unless_ok(reply, f"bind {pod.key} to {node}")
+
+    def evict(self, pod: Pod) -> None:
+        """Ask for an eviction; gone already is fine.
+
+        Raises:
+            EvictionRefusedError: If a PodDisruptionBudget forbids it now.
+        """
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": pod.namespace, "name": pod.name},
+            "deleteOptions": delete_options({"uid": pod.uid}),
+        }
+        path = pod_path(pod.namespace, pod.name)
+        reply = self._api.send("POST", f"{path}/eviction", body=body)
+        if is_refusal(reply):
+            refused = error_for(reply, f"evict {pod.key}")
+            raise EvictionRefusedError(str(refused), delay=reply.delay)
+        self._settle(pod, reply, "evict")
+
+    def delete_pod(self, pod: Pod) -> None:
+        """Delete a pod on condition of its uid; gone already is fine."""
+        path = pod_path(pod.namespace, pod.name)
+        reply = self._api.send("DELETE", path, body=delete_options({"uid": pod.uid}))
+        self._settle(pod, reply, "delete")
+
+    # --- what people read
+
+    def happened(self, happenings: Sequence[Happening]) -> None:
+        """Write Kubernetes Events; failures are counted, never raised."""
+        self._happenings.write(happenings)
+
+    def set_provisioner_condition(
+        self, name: str, *, active: bool, reason: str, message: str
+    ) -> None:
+        """Set the Active condition in a Provisioner's status; gone is fine."""
+        path = f"{PROVISIONERS_PATH}/{name}"
+        raw = self._find(path)
+        if raw is None:
+            return
+        known = mappings(mapping(raw.get("status")).get("conditions"))
+        wanted: dict[str, Any] = {
+            "type": _CONDITION,
+            "status": "True" if active else "False",
+            "reason": reason,
+            "message": message,
+        }
+        old = next((one for one in known if one.get("type") == _CONDITION), {})
+        if all(old.get(key) == value for key, value in wanted.items()):
+            return
+        same = old.get("status") == wanted["status"]
+        at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        wanted["lastTransitionTime"] = old.get("lastTransitionTime") if same else at
+        others = [one for one in known if one.get("type") != _CONDITION]
+        body = {
+            # The list is replaced as a whole: only if nobody else has changed it.
+            "metadata": {"resourceVersion": mapping(raw.get("metadata")).get("resourceVersion")},
+            "status": {"conditions": [*others, wanted]},
+        }
+        reply = self._api.send("PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH)
+        if reply.status != 404:
+            raise_unless_ok(reply, f"condition of provisioner {name}")
+
+    # --- inside
+
+    def _pods(self, field_selector: str) -> tuple[Pod, ...]:
+        query = (("fieldSelector", field_selector),)
+        found = list_all(self._api, PODS_PATH, self._decoder.decode, query)
+        return tuple(sorted(found, key=lambda one: (one.key, one.uid)))
+
+    def _find(self, path: str) -> Mapping[str, Any] | None:
+        reply = self._api.send("GET", path)
+        if reply.status == 404:
+            return None
+        raise_unless_ok(reply, f"GET {path}")
+        return reply.body
+
+    def _volume_of(self, namespace: str, claim: str) -> str:
+        raw = self._find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}") or {}
+        return text(mapping(raw.get("spec")).get("volumeName"))
+
+    def _settle(self, pod: Pod, reply: Reply, verb: str) -> None:
+        """Accept an answer about a pod that is to go; another pod of its name means it is gone."""
+        if reply.status == 404:
+            return
+        if reply.status == 409:
+            current = self.pod(pod.namespace, pod.name)
+            if current is None or current.uid != pod.uid:
+                return
+        raise_unless_ok(reply, f"{verb} {pod.key}")

@@ -1,0 +1,61 @@
+"""Documents that calls send, and what single answers mean."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.kube.calls import Reply
+from shared.manifests.fields import mapping, text
+from shared.manifests.nodes import encode_taint
+from shared.manifests.provisioners import API_VERSION, KIND
+from shared.ports import NodeManifest
+
+
+def pod_path(namespace: str, name: str) -> str:
+    """Return the path of a pod."""
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
+def delete_options(conditions: Mapping[str, str]) -> dict[str, Any]:
+    """Return options that delete only what still has this uid (and resourceVersion)."""
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": dict(conditions)}
+
+
+def is_refusal(reply: Reply) -> bool:
+    """Return whether an eviction was refused by a budget, and not by the server's own load limit.
+
+    A 500 is what several budgets over one pod give: only their owner can resolve it.
+    """
+    if reply.status == 429:
+        return "DisruptionBudget" in reply.causes or reply.delay is None
+    return reply.status == 500
+
+
+def attachment(raw: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return name, node and PersistentVolume of a VolumeAttachment; no volume if it is inline."""
+    spec = mapping(raw.get("spec"))
+    name = text(mapping(raw.get("metadata")).get("name"))
+    volume = text(mapping(spec.get("source")).get("persistentVolumeName"))
+    return name, text(spec.get("nodeName")), volume
+
+
+def raw_node(manifest: NodeManifest) -> dict[str, Any]:
+    """Return the Node document."""
+    metadata: dict[str, Any] = {
+        "name": manifest.name,
+        "labels": dict(manifest.labels),
+        "annotations": dict(manifest.annotations),
+        "finalizers": list(manifest.finalizers),
+    }
+    if manifest.owner is not None:
+        owner = {"apiVersion": API_VERSION, "kind": KIND, "blockOwnerDeletion": True}
+        owner |= {"name": manifest.owner.name, "uid": manifest.owner.uid}
+        metadata["ownerReferences"] = [owner]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": metadata,
+        "spec": {
+            "providerID": manifest.provider_id,
+            "taints": [encode_taint(one) for one in manifest.taints],
+        },
+    }

@@ -1,0 +1,102 @@
+"""Kubernetes Events about objects, counted instead of repeated.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ (2026-08).
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from shared.kube.calls import MERGE_PATCH, KubeApi, raise_unless_ok
+from shared.model.errors import AutoscalerError
+from shared.ports import Happening
+
+_COMPONENT: Final = "dovetail"
+_PARALLEL: Final = 8
+_MESSAGE_LENGTH: Final = 1024
+_API_VERSIONS: Final = {"Provisioner": "karpenter.sh/v1alpha5"}
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Happenings:
+    """Writes Events; the name is a hash of what it says, so that a repeat raises the count.
+
+    Attributes:
+        failures: Events that could not be written, since the process began.
+    """
+
+    def __init__(self, api: KubeApi, now: Callable[[], datetime]) -> None:
+        self._api = api
+        self._now = now
+        self.failures = 0
+
+    def write(self, happenings: Sequence[Happening]) -> None:
+        """Write all, several at a time; failures are counted and logged, never raised."""
+        counts: dict[Happening, int] = {}
+        for one in happenings:
+            counts[one] = counts.get(one, 0) + 1
+        if len(counts) <= 1:
+            for one, count in counts.items():
+                self._write(one, count)
+            return
+        with ThreadPoolExecutor(min(_PARALLEL, len(counts))) as pool:
+            list(pool.map(self._write, counts, counts.values()))
+
+    def _write(self, one: Happening, count: int) -> None:
+        try:
+            self._create_or_count(one, count)
+        except AutoscalerError as error:
+            self.failures += 1
+            _LOG.warning("event %s about %s %s: %s", one.reason, one.kind, one.name, error)
+
+    def _create_or_count(self, one: Happening, count: int) -> None:
+        at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = _event(one, count, at)
+        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        path = f"/api/v1/namespaces/{namespace}/events"
+        made = self._api.send("POST", path, body=event)
+        if made.status != 409:
+            raise_unless_ok(made, f"event {name}")
+            return
+        known = self._api.get(f"{path}/{name}")
+        changed = {
+            "metadata": {"resourceVersion": known["metadata"]["resourceVersion"]},
+            "count": int(known.get("count") or 1) + count,
+            "lastTimestamp": at,
+        }
+        counted = self._api.send("PATCH", f"{path}/{name}", body=changed, content_type=MERGE_PATCH)
+        raise_unless_ok(counted, f"event {name}")
+
+
+def _event(one: Happening, count: int, at: str) -> dict[str, Any]:
+    parts = (one.kind, one.namespace, one.name, one.uid, one.severity, one.reason, one.message)
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    about: Mapping[str, str] = {
+        "apiVersion": _API_VERSIONS.get(one.kind, "v1"),
+        "kind": one.kind,
+        "namespace": one.namespace,
+        "name": one.name,
+        "uid": one.uid,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            # Events about cluster-wide objects live in `default`.
+            "namespace": one.namespace or "default",
+            "name": f"{one.name[:200].rstrip('.-')}.{digest}",
+        },
+        "involvedObject": {key: value for key, value in about.items() if value},
+        "type": one.severity.value,
+        "reason": one.reason,
+        "message": one.message[:_MESSAGE_LENGTH],
+        "source": {"component": _COMPONENT},
+        "reportingComponent": _COMPONENT,
+        "reportingInstance": _COMPONENT,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": count,
+    }

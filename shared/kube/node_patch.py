@@ -1,0 +1,70 @@
+"""A change to a Node as a JSON patch that applies only to the Node as it was read."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from shared.manifests.nodes import encode_taint
+from shared.model.nodes import Node
+from shared.ports import NodeChange
+
+Operation = dict[str, Any]
+
+
+def node_patch(node: Node, change: NodeChange) -> list[Operation]:
+    """Return the operations; the first two fail when uid or resourceVersion is another."""
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": node.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": node.resource_version},
+        *_map("/metadata/labels", node.labels, change.set_labels),
+        *_map("/metadata/annotations", node.annotations, change.set_annotations),
+        *_finalizers(change),
+        *_spec(change),
+        *_taints(node, change),
+    ]
+
+
+def _map(
+    path: str, known: Mapping[str, str], wanted: Mapping[str, str | None]
+) -> Iterator[Operation]:
+    if wanted and not known:
+        # The map itself may be missing.
+        yield {"op": "add", "path": path, "value": {}}
+    for key in sorted(wanted):
+        value = wanted[key]
+        place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        if value is not None:
+            yield {"op": "add", "path": place, "value": value}
+        elif key in known:
+            yield {"op": "remove", "path": place}
+
+
+def _finalizers(change: NodeChange) -> Iterator[Operation]:
+    if change.finalizers is not None:
+        yield {"op": "add", "path": "/metadata/finalizers", "value": list(change.finalizers)}
+
+
+def _spec(change: NodeChange) -> Iterator[Operation]:
+    if change.unschedulable is not None:
+        yield {"op": "add", "path": "/spec/unschedulable", "value": change.unschedulable}
+    if change.provider_id:
+        yield {"op": "add", "path": "/spec/providerID", "value": change.provider_id}
+
+
+def _taints(node: Node, change: NodeChange) -> Iterator[Operation]:
+    """Change taints one by one, so that those that stay keep what our values do not carry.
+
+    The order of `node.taints` is the manifest's, and the version is tested: positions hold.
+    """
+    kept = []
+    for number in range(len(node.taints) - 1, -1, -1):
+        if node.taints[number].key in change.remove_taint_keys:
+            yield {"op": "remove", "path": f"/spec/taints/{number}"}
+        else:
+            kept.append(node.taints[number])
+    present = {(one.key, one.effect) for one in kept}
+    added = [one for one in change.add_taints if (one.key, one.effect) not in present]
+    if added and not node.taints:
+        yield {"op": "add", "path": "/spec/taints", "value": [encode_taint(t) for t in added]}
+        return
+    for one in added:
+        yield {"op": "add", "path": "/spec/taints/-", "value": encode_taint(one)}

@@ -1,0 +1,266 @@
+"""A local copy of a collection, kept up to date by list and watch.
+
+The client library's own watchers lose deletions, repeat events or hammer a failing server, so
+this is written out: list in pages, watch from the list's version, resume where the stream ended,
+list again when the server has forgotten that version, and back off whenever nothing came of it.
+
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+(2026-08).
+"""
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from shared.kube.calls import ExpiredError, KubeApi, Reply, Stream, error_for
+from shared.kube.listing import Pages
+from shared.model.errors import AutoscalerError, RetryableError, UnavailableError
+
+FIRST_DELAY: Final = 0.5
+LONGEST_DELAY: Final = 30.0
+HEALTHY_SECONDS: Final = 5.0
+WATCH_SECONDS: Final = (300, 400)
+PAGE_SIZE: Final = 100
+# After so many fruitless watches in a row the version itself may be what is wrong.
+_FAILURES_BEFORE_LIST: Final = 5
+_LOG: Final = logging.getLogger(__name__)
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Projection(Protocol[T_co]):
+    """Reads from a raw object the little that is kept. Must not keep the object itself."""
+
+    def __call__(self, raw: Mapping[str, Any], /) -> T_co:
+        """Return the value kept for an object; equal values mean that nothing changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """What tests replace.
+
+    Attributes:
+        page_size: Objects per page of a list: what is in memory at once while listing.
+        clock: Seconds, monotonic.
+        spread: Random numbers from 0 to 1, for jitter.
+        pause: Waits for seconds and returns True when the wait was ended by `stop`.
+    """
+
+    page_size: int = PAGE_SIZE
+    clock: Callable[[], float] = time.monotonic
+    spread: Callable[[], float] = random.random
+    pause: Callable[[float], bool] | None = None
+
+
+_DEFAULT: Final = Tuning()
+
+
+class Reflector(Generic[T]):
+    """Keeps a copy of a collection and reports each change of it, in one thread.
+
+    Args:
+        api: The API server.
+        path: Of the collection, such as `/api/v1/pods`.
+        project: Makes of each raw object the value that is kept.
+        changed: Called with (old, new) for each change: old is None for a new object, new is None
+            for one that is gone. Values that are equal are no change.
+        synced: Called once, when the first list is complete.
+        tuning: Page size, time and randomness.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        path: str,
+        project: Projection[T],
+        changed: Callable[[T | None, T | None], None],
+        *,
+        synced: Callable[[], None] = lambda: None,
+        tuning: Tuning = _DEFAULT,
+    ) -> None:
+        self._api = api
+        self._path = path
+        self._project = project
+        self._changed = changed
+        self._report_synced = synced
+        self._tuning = tuning
+        self._stopped = threading.Event()
+        self._pause = tuning.pause or self._stopped.wait
+        self._known: dict[str, T] = {}
+        self._version = ""
+        self._delay = FIRST_DELAY
+        self._stream: Stream | None = None
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.has_synced = False
+        self.unreadable = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        self._thread = threading.Thread(
+            target=self.run, name=f"reflector {self._path}", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self, wait: timedelta = timedelta(seconds=1)) -> None:
+        """End it: a wait or a read that is under way ends at once."""
+        self._stopped.set()
+        with self._lock:
+            if self._stream is not None:
+                self._stream.interrupt()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(wait.total_seconds())
+
+    def run(self) -> None:
+        """List and watch until `stop` is called."""
+        failures = 0
+        while not self._stopped.is_set():
+            fruitful = False
+            try:
+                if not self._version:
+                    self._list()
+                fruitful = self._stopped.is_set() or self._watch()
+            except ExpiredError as error:
+                _LOG.info("%s: list again: %s", self._path, error)
+                self._version = ""
+            except AutoscalerError as error:
+                if not self._stopped.is_set():
+                    _LOG.warning("%s", error)
+                    fruitful = self._back_off_at_least(error)
+            failures = 0 if fruitful else failures + 1
+            if failures >= _FAILURES_BEFORE_LIST:
+                failures, self._version = 0, ""
+            if not fruitful and self._pause(self._next_delay()):
+                return
+
+    def _list(self) -> None:
+        """Bring the copy up to date by a list; what it no longer names is gone."""
+        seen = set()
+        pages = Pages(self._api, self._path, size=self._tuning.page_size)
+        for page in pages:
+            for raw in page:
+                seen.add(self._put(raw))
+            if self._stopped.is_set():
+                return
+        for uid in [one for one in self._known if one not in seen]:
+            self._changed(self._known.pop(uid), None)
+        self._version = pages.version
+        if not self.has_synced:
+            self.has_synced = True
+            self._report_synced()
+
+    def _watch(self) -> bool:
+        """Follow one watch to its end; return whether it was worth something.
+
+        It was when it brought an event or lived for a while: only then the backoff starts over.
+        """
+        began = self._tuning.clock()
+        shortest, longest = WATCH_SECONDS
+        seconds = shortest + int((longest - shortest) * self._tuning.spread())
+        query = (
+            ("watch", "1"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", self._version),
+            ("timeoutSeconds", str(seconds)),
+        )
+        stream = self._api.stream(self._path, query, read_seconds=seconds + 15.0)
+        fruitful = False
+        try:
+            if not self._opened(stream):
+                return True
+            for line in stream.lines():
+                fruitful = self._take(line) or fruitful
+        except UnavailableError as error:
+            if self._stopped.is_set():
+                return True
+            _LOG.info("%s", error)
+        finally:
+            if fruitful or self._tuning.clock() - began >= HEALTHY_SECONDS:
+                fruitful = True
+                self._delay = FIRST_DELAY
+            with self._lock:
+                self._stream = None
+            stream.close()
+        return fruitful
+
+    def _opened(self, stream: Stream) -> bool:
+        with self._lock:
+            self._stream = stream
+        return not self._stopped.is_set()
+
+    def _take(self, line: bytes) -> bool:
+        """Apply one line of a watch; return whether it was an event.
+
+        Raises:
+            ExpiredError: If the server has forgotten our version.
+            AutoscalerError: For any other error event.
+        """
+        try:
+            event = json.loads(line)
+            kind, raw = event["type"], event["object"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnavailableError(f"watch {self._path}: not an event: {line[:80]!r}") from error
+        if kind == "ERROR":
+            code = raw.get("code")
+            status = 410 if raw.get("reason") in ("Expired", "Gone") else int(code or 500)
+            raise error_for(Reply(status=status, body=raw), f"watch {self._path}")
+        version = str((raw.get("metadata") or {}).get("resourceVersion") or self._version)
+        if kind == "DELETED":
+            uid = _uid(raw)
+            if uid in self._known:
+                self._changed(self._known.pop(uid), None)
+        elif kind != "BOOKMARK":
+            self._put(raw)
+        is_event = kind != "BOOKMARK" and version != self._version
+        self._version = version
+        return is_event
+
+    def _put(self, raw: Mapping[str, Any]) -> str:
+        """Keep an object's projection, report it if it changed, and return the object's uid."""
+        uid = _uid(raw)
+        try:
+            new = self._project(raw)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            # One strange object must not end the watch of all others.
+            self.unreadable += 1
+            _LOG.exception("%s: object %s cannot be read", self._path, uid)
+            return uid
+        old = self._known.get(uid)
+        if old != new:
+            self._known[uid] = new
+            self._changed(old, new)
+        return uid
+
+    def _back_off_at_least(self, error: AutoscalerError) -> bool:
+        """Take the server's own delay into account; never fruitful."""
+        if isinstance(error, RetryableError) and error.delay is not None:
+            self._delay = max(self._delay, min(error.delay.total_seconds(), LONGEST_DELAY))
+        return False
+
+    def _next_delay(self) -> float:
+        """Return the next wait, between half of and the whole of a delay that doubles."""
+        delay = self._delay
+        self._delay = min(delay * 2, LONGEST_DELAY)
+        return delay * (0.5 + self._tuning.spread() / 2)
+
+
+def _uid(raw: Mapping[str, Any]) -> str:
+    """Return what tells an object from every other, also from a later one of the same name."""
+    metadata = raw.get("metadata") or {}
+    return str(metadata.get("uid") or f"{metadata.get('namespace')}/{metadata.get('name')}")

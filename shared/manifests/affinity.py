@@ -1,0 +1,210 @@
+"""Where a pod's manifest wants it: node affinity, selectors, spreads and (anti-)affinity."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map, texts
+from shared.model import labels as keys
+from shared.model.pods import (
+    AffinityTerm,
+    LabelSelector,
+    PreferredNodes,
+    SpreadPolicy,
+    TopologySpread,
+)
+from shared.model.requirements import Requirement, Requirements
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_FIELDS = (
+    "node affinity: matchFields names a single node: only kube-scheduler can place it; "
+    "use matchExpressions"
+)
+
+
+def required_terms(affinity: Raw, problems: list[str]) -> tuple[Requirements, ...]:
+    """Return the OR-ed terms of the required node affinity; none when it asks for nothing.
+
+    Terms without any expression select no node and are left out; when nothing is left although
+    something was required, that is a problem.
+    """
+    required = mapping(affinity.get("nodeAffinity")).get(_REQUIRED)
+    if required is None:
+        return ()
+    terms = []
+    by_field = False
+    for one in mappings(mapping(required).get("nodeSelectorTerms")):
+        if one.get("matchFields"):
+            by_field = True
+        elif expressions := mappings(one.get("matchExpressions")):
+            terms.append(Requirements.of(_node_requirements(expressions, problems)))
+    if by_field:
+        problems.append(_FIELDS)
+    elif not terms:
+        problems.append("node affinity: the required terms select no node; add matchExpressions")
+    return tuple(terms)
+
+
+def preferred_nodes(affinity: Raw, problems: list[str]) -> tuple[PreferredNodes, ...]:
+    """Return the preferred node affinity, heaviest first, equal weights in the order written.
+
+    A term that names nodes by field is left out: no new node can have that name.
+    """
+    found = []
+    for one in mappings(mapping(affinity.get("nodeAffinity")).get(_PREFERRED)):
+        preference = mapping(one.get("preference"))
+        expressions = mappings(preference.get("matchExpressions"))
+        if expressions and not preference.get("matchFields"):
+            wanted = Requirements.of(_node_requirements(expressions, problems))
+            weight = integer(one.get("weight")) or 1
+            found.append(PreferredNodes(weight=weight, requirements=wanted))
+    return tuple(sorted(found, key=lambda one: -one.weight))
+
+
+def pod_terms(
+    affinity: Raw,
+    kind: str,
+    namespace: str,
+    pod_labels: Mapping[str, str],
+    problems: list[str],
+) -> tuple[AffinityTerm, ...]:
+    """Return the terms of `podAffinity` or `podAntiAffinity`: required ones, then preferred.
+
+    Preferred ones come heaviest first, equal weights in the order written.
+    """
+    section = mapping(affinity.get(kind))
+    required = [
+        _pod_term(one, None, namespace, pod_labels, problems)
+        for one in mappings(section.get(_REQUIRED))
+    ]
+    preferred = [
+        _pod_term(
+            mapping(one.get("podAffinityTerm")),
+            integer(one.get("weight")) or 1,
+            namespace,
+            pod_labels,
+            problems,
+        )
+        for one in mappings(section.get(_PREFERRED))
+    ]
+    return (*required, *sorted(preferred, key=lambda one: -(one.weight or 0)))
+
+
+def spreads(
+    spec: Raw, pod_labels: Mapping[str, str], problems: list[str]
+) -> tuple[TopologySpread, ...]:
+    """Return the topology spread constraints, `matchLabelKeys` folded into the selector."""
+    found = []
+    for n, one in enumerate(mappings(spec.get("topologySpreadConstraints"))):
+        path = f"spec.topologySpreadConstraints[{n}]"
+        try:
+            policy = SpreadPolicy(text(one.get("whenUnsatisfiable")) or "DoNotSchedule")
+        except ValueError:
+            known = ", ".join(SpreadPolicy)
+            problems.append(
+                f"{path}.whenUnsatisfiable: {one['whenUnsatisfiable']!r} is not one of {known}"
+            )
+            continue
+        selector = _selector(one.get("labelSelector"), path, problems)
+        found.append(
+            TopologySpread(
+                key=keys.normalize(text(one.get("topologyKey"))),
+                max_skew=integer(one.get("maxSkew")) or 1,
+                policy=policy,
+                selector=_fold(selector, one, pod_labels),
+                min_domains=integer(one.get("minDomains")),
+                honor_affinity=one.get("nodeAffinityPolicy") != "Ignore",
+                honor_taints=one.get("nodeTaintsPolicy") == "Honor",
+            )
+        )
+    return tuple(found)
+
+
+def label_keys_used(spec: Raw) -> tuple[str, ...]:
+    """Return the pod label keys, sorted, whose values enter a selector of the pod itself."""
+    affinity = mapping(spec.get("affinity"))
+    terms: list[Raw] = list(mappings(spec.get("topologySpreadConstraints")))
+    for kind in ("podAffinity", "podAntiAffinity"):
+        section = mapping(affinity.get(kind))
+        terms += mappings(section.get(_REQUIRED))
+        terms += [mapping(one.get("podAffinityTerm")) for one in mappings(section.get(_PREFERRED))]
+    used: set[str] = set()
+    for one in terms:
+        used.update(texts(one.get("matchLabelKeys")), texts(one.get("mismatchLabelKeys")))
+    return tuple(sorted(used))
+
+
+def _node_requirements(expressions: Iterable[Raw], problems: list[str]) -> list[Requirement]:
+    found = []
+    for one in expressions:
+        key = text(one.get("key"))
+        try:
+            found.append(
+                Requirement.parse(key, text(one.get("operator")), texts(one.get("values")))
+            )
+        except ValueError as error:
+            problems.append(f"node affinity: {key}: {error}")
+    return found
+
+
+def _pod_term(
+    one: Raw,
+    weight: int | None,
+    namespace: str,
+    pod_labels: Mapping[str, str],
+    problems: list[str],
+) -> AffinityTerm:
+    path = "pod affinity"
+    others = one.get("namespaceSelector")
+    named = tuple(sorted(set(texts(one.get("namespaces")))))
+    return AffinityTerm(
+        key=keys.normalize(text(one.get("topologyKey"))),
+        selector=_fold(_selector(one.get("labelSelector"), path, problems), one, pod_labels),
+        namespaces=named if named or others is not None else (namespace,),
+        namespace_selector=_selector(others, path, problems),
+        weight=weight,
+    )
+
+
+def _selector(raw: object, path: str, problems: list[str]) -> LabelSelector | None:
+    if not isinstance(raw, Mapping):
+        return None
+    found = []
+    for one in mappings(raw.get("matchExpressions")):
+        key, operator = text(one.get("key")), text(one.get("operator"))
+        try:
+            parsed = Requirement.parse(key, _of_pods(operator), texts(one.get("values")))
+            # These are labels of pods: the aliases of node labels do not apply.
+            found.append(replace(parsed, key=key))
+        except ValueError as error:
+            problems.append(f"{path}: labelSelector: {key}: {error}")
+    return LabelSelector(
+        match_labels=tuple(sorted(text_map(raw.get("matchLabels")).items())),
+        requirements=Requirements.of(found),
+    )
+
+
+def _of_pods(operator: str) -> str:
+    if operator in ("Gt", "Lt"):
+        raise ValueError(f"operator {operator!r} is not for pod labels")
+    return operator
+
+
+def _fold(
+    selector: LabelSelector | None, one: Raw, pod_labels: Mapping[str, str]
+) -> LabelSelector | None:
+    """Narrow a selector to the pod's own values of the label keys that the rule names."""
+    if selector is None:
+        return None
+    same = {k: pod_labels[k] for k in texts(one.get("matchLabelKeys")) if k in pod_labels}
+    other = [
+        replace(Requirement.parse("", "NotIn", [pod_labels[k]]), key=k)
+        for k in texts(one.get("mismatchLabelKeys"))
+        if k in pod_labels
+    ]
+    if not same and not other:
+        return selector
+    return LabelSelector(
+        match_labels=tuple(sorted({*selector.match_labels, *same.items()})),
+        requirements=Requirements.of((*selector.requirements, *other)),
+    )

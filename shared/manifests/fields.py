@@ -1,0 +1,73 @@
+"""Reading raw Kubernetes JSON without trusting its shape.
+
+What the API server has validated is read plainly; a field that is null, missing or of another
+type counts as absent, so that one strange object never hides the others.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.model.pods import Owner
+
+Raw = Mapping[str, Any]
+
+
+def mapping(value: object) -> Raw:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: object) -> list[Raw]:
+    """Return the objects of a list, in order; anything else counts as an empty list."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Return the strings of a list, in order; anything else counts as an empty list."""
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def text_map(value: object) -> dict[str, str]:
+    """Return the string members of an object."""
+    return {k: v for k, v in mapping(value).items() if isinstance(v, str)}
+
+
+def text(value: object) -> str:
+    """Return a string, empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def integer(value: object) -> int | None:
+    """Return an integer, None for anything else (true and false are no integers)."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def moment(value: object) -> datetime | None:
+    """Return an RFC 3339 timestamp as aware UTC time, None when it is absent or unreadable."""
+    try:
+        read = datetime.fromisoformat(text(value))
+    except ValueError:
+        return None
+    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+
+
+def controller(metadata: Raw) -> Owner | None:
+    """Return the owner that controls an object, None when nobody does."""
+    for one in mappings(metadata.get("ownerReferences")):
+        if one.get("controller") is True:
+            return Owner(
+                kind=text(one.get("kind")),
+                name=text(one.get("name")),
+                uid=text(one.get("uid")),
+                api_version=text(one.get("apiVersion")),
+            )
+    return None
+
+
+def condition(status: Raw, kind: str) -> Raw:
+    """Return the condition of that type in a status, empty when there is none."""
+    for one in mappings(status.get("conditions")):
+        if one.get("type") == kind:
+            return one
+    return {}

@@ -1,0 +1,232 @@
+"""Pods and pod templates."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shared.manifests import affinity as terms
+from shared.manifests.fields import (
+    Raw,
+    condition,
+    controller,
+    integer,
+    mapping,
+    mappings,
+    moment,
+    text,
+    text_map,
+)
+from shared.manifests.requests import is_sidecar, pod_requests
+from shared.model.pods import Owner, Pod, Scheduling
+from shared.model.requirements import Requirements
+from shared.model.taints import Effect, Toleration
+
+# The only annotations kept: others may repeat the whole manifest, with what is in its environment.
+_KEPT_PREFIXES: Final = ("karpenter.sh/", "dovetail.dev/")
+_KEPT_KEYS: Final = frozenset(
+    {
+        "cluster-autoscaler.kubernetes.io/safe-to-evict",
+        "controller.kubernetes.io/pod-deletion-cost",
+        "kubernetes.io/config.mirror",
+    }
+)
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_CACHE_ENTRIES: Final = 20_000
+_SPEC_KEYS: Final = (
+    "affinity",
+    "hostNetwork",
+    "nodeSelector",
+    "os",
+    "overhead",
+    "priority",
+    "resourceClaims",
+    "resources",
+    "schedulerName",
+    "tolerations",
+    "topologySpreadConstraints",
+)
+_CONTAINER_KEYS: Final = ("name", "ports", "resources", "restartPolicy")
+
+
+class PodDecoder:
+    """Turns raw pods into values; pods of one workload share one `Scheduling` object.
+
+    What decides placement is a small part of a pod and the same for all pods of a workload, so it
+    is read once per content hash. Keep one decoder for many pods; it is bounded.
+    """
+
+    def __init__(self) -> None:
+        self._by_hash: dict[bytes, Scheduling] = {}
+        self._shared: dict[Scheduling, Scheduling] = {}
+        self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+
+    def decode(self, raw: Raw) -> Pod:
+        """Return the pod. What cannot be read becomes a refusal, never an exception."""
+        metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
+        annotations = text_map(metadata.get("annotations"))
+        scheduled = condition(status, "PodScheduled")
+        deletion_at = moment(metadata.get("deletionTimestamp"))
+        grace = integer(spec.get("terminationGracePeriodSeconds"))
+        if deletion_at is not None:
+            grace = integer(metadata.get("deletionGracePeriodSeconds"))
+        return Pod(
+            namespace=text(metadata.get("namespace")),
+            name=text(metadata.get("name")),
+            uid=text(metadata.get("uid")),
+            resource_version=text(metadata.get("resourceVersion")),
+            labels=self._shared_labels(text_map(metadata.get("labels"))),
+            annotations={k: v for k, v in annotations.items() if _is_kept(k)},
+            scheduling=self.scheduling(metadata, spec, status),
+            node_name=text(spec.get("nodeName")),
+            nominated_node=text(status.get("nominatedNodeName")),
+            phase=text(status.get("phase")) or "Pending",
+            unschedulable=(
+                scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+            ),
+            gated=bool(spec.get("schedulingGates")),
+            owner=_owner(metadata, spec, annotations),
+            created_at=moment(metadata.get("creationTimestamp")),
+            deletion_at=deletion_at,
+            grace_period_seconds=grace,
+            priority_class=text(spec.get("priorityClassName")),
+            ready=condition(status, "Ready").get("status") == "True",
+        )
+
+    def scheduling(self, metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
+        """Return what decides where a pod may go, the same object for the same content."""
+        content = _relevant(metadata, spec, status)
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
+        digest = hashlib.blake2b(canonical.encode(), digest_size=16).digest()
+        known = self._by_hash.get(digest)
+        if known is None:
+            if len(self._by_hash) >= _CACHE_ENTRIES:
+                self._by_hash.clear()
+                self._shared.clear()
+                self._labels.clear()
+            read = decode_scheduling(metadata, spec, status)
+            known = self._by_hash[digest] = self._shared.setdefault(read, read)
+        return known
+
+    def _shared_labels(self, labels: dict[str, str]) -> dict[str, str]:
+        return self._labels.setdefault(tuple(sorted(labels.items())), labels)
+
+
+def decode_pod(raw: Raw) -> Pod:
+    """Return one raw pod as a value; for many, keep a `PodDecoder`."""
+    return PodDecoder().decode(raw)
+
+
+def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
+    """Return what decides where a pod, or a pod of a template, may go.
+
+    Args:
+        metadata: Of the pod: namespace, name and labels enter affinity, claims and selectors.
+        spec: Of the pod or template.
+        status: Of the pod; empty for a template.
+    """
+    problems: list[str] = []
+    namespace, labels = text(metadata.get("namespace")), text_map(metadata.get("labels"))
+    affinity = mapping(spec.get("affinity"))
+    requests = pod_requests(spec, status, problems)
+    if (system := text(mapping(spec.get("os")).get("name")) or "linux") != "linux":
+        # kube-scheduler does not look at it, but no kubelet of ours would run the pod.
+        problems.append(f"spec.os.name: {system!r}: only linux machines are made")
+    return Scheduling(
+        requests=requests,
+        node_selector=Requirements.from_labels(text_map(spec.get("nodeSelector"))),
+        required_terms=terms.required_terms(affinity, problems),
+        preferred_nodes=terms.preferred_nodes(affinity, problems),
+        tolerations=_tolerations(spec, problems),
+        spreads=terms.spreads(spec, labels, problems),
+        affinity=terms.pod_terms(affinity, "podAffinity", namespace, labels, problems),
+        anti_affinity=terms.pod_terms(affinity, "podAntiAffinity", namespace, labels, problems),
+        host_ports=_host_ports(spec),
+        claims=_claims(text(metadata.get("name")), spec),
+        resource_claims=bool(spec.get("resourceClaims")),
+        scheduler_name=text(spec.get("schedulerName")) or "default-scheduler",
+        priority=integer(spec.get("priority")) or 0,
+        refusals=tuple(dict.fromkeys(problems)),
+    )
+
+
+def _relevant(metadata: Raw, spec: Raw, status: Raw) -> dict[str, Any]:
+    """Return the parts of a pod that `decode_scheduling` reads."""
+    found: dict[str, Any] = {key: spec[key] for key in _SPEC_KEYS if spec.get(key)}
+    for field in ("containers", "initContainers"):
+        found[field] = [
+            {k: one[k] for k in _CONTAINER_KEYS if one.get(k)} for one in mappings(spec.get(field))
+        ]
+    for field in ("containerStatuses", "initContainerStatuses"):
+        found[field] = [
+            (one.get("name"), one.get("allocatedResources"), mapping(one.get("resources")))
+            for one in mappings(status.get(field))
+            if one.get("allocatedResources") or one.get("resources")
+        ]
+    found["claims"] = _claims(text(metadata.get("name")), spec)
+    if "affinity" in found:
+        found["namespace"] = metadata.get("namespace")
+    labels = text_map(metadata.get("labels"))
+    found["labels"] = {k: labels.get(k) for k in terms.label_keys_used(spec)}
+    return found
+
+
+def _tolerations(spec: Raw, problems: list[str]) -> tuple[Toleration, ...]:
+    found = []
+    for n, one in enumerate(mappings(spec.get("tolerations"))):
+        operator, effect = text(one.get("operator")) or "Equal", text(one.get("effect"))
+        if operator not in ("Equal", "Exists"):
+            problems.append(f"spec.tolerations[{n}].operator: {operator!r} is not supported")
+        elif effect and effect not in tuple(Effect):
+            problems.append(f"spec.tolerations[{n}].effect: {effect!r} is unknown")
+        else:
+            found.append(
+                Toleration(
+                    key=text(one.get("key")),
+                    operator=operator,
+                    value=text(one.get("value")),
+                    effect=Effect(effect) if effect else None,
+                    seconds=integer(one.get("tolerationSeconds")),
+                )
+            )
+    return tuple(found)
+
+
+def _host_ports(spec: Raw) -> tuple[tuple[str, str, int], ...]:
+    containers = [
+        *mappings(spec.get("containers")),
+        *(one for one in mappings(spec.get("initContainers")) if is_sidecar(one)),
+    ]
+    shares_host = spec.get("hostNetwork") is True
+    found = set()
+    for one in containers:
+        for port in mappings(one.get("ports")):
+            number = integer(port.get("hostPort"))
+            if number is None and shares_host:
+                number = integer(port.get("containerPort"))
+            if number:
+                ip = text(port.get("hostIP")) or "0.0.0.0"  # noqa: S104 - means any address
+                found.add((ip, text(port.get("protocol")) or "TCP", number))
+    return tuple(sorted(found))
+
+
+def _claims(pod_name: str, spec: Raw) -> tuple[str, ...]:
+    found = set()
+    for volume in mappings(spec.get("volumes")):
+        if name := text(mapping(volume.get("persistentVolumeClaim")).get("claimName")):
+            found.add(name)
+        elif volume.get("ephemeral") and pod_name:
+            found.add(f"{pod_name}-{text(volume.get('name'))}")
+    return tuple(sorted(found))
+
+
+def _owner(metadata: Raw, spec: Raw, annotations: Mapping[str, str]) -> Owner | None:
+    owner = controller(metadata)
+    if owner is None and _MIRROR in annotations:
+        # Kubelets before 1.12 made mirror pods without an owner.
+        return Owner(kind="Node", name=text(spec.get("nodeName")), uid="", api_version="v1")
+    return owner
+
+
+def _is_kept(key: str) -> bool:
+    return key in _KEPT_KEYS or key.startswith(_KEPT_PREFIXES)

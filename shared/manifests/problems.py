@@ -1,0 +1,187 @@
+"""Reading a document that people wrote: every wrong field is reported, not only the first."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared.manifests.fields import Raw
+from shared.model.errors import InvalidManifestError
+from shared.model.resources import Resources
+
+# Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ (2026-08).
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
+_DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_NO_HINTS: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldProblem:
+    """One wrong field: its path, what stands there, and what to write instead."""
+
+    field: str
+    value: object
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.value!r}: {self.remedy}"
+
+
+class InvalidProvisionerError(InvalidManifestError):
+    """A Provisioner that cannot be used; `problems` lists everything wrong with it, in order."""
+
+    def __init__(self, problems: Sequence[FieldProblem]) -> None:
+        first = problems[0]
+        super().__init__(field=first.field, value=first.value, remedy=first.remedy)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return "; ".join(str(one) for one in self.problems)
+
+
+class Section:
+    """One object of a manifest; reading a wrong field notes a problem and goes on.
+
+    Args:
+        raw: The object.
+        path: Where it stands, such as `spec.provider`; empty for the document.
+        problems: Gets what is wrong, shared by all sections of a document.
+    """
+
+    def __init__(self, raw: Raw, path: str, problems: list[FieldProblem]) -> None:
+        self.raw = raw
+        self.path = path
+        self.problems = problems
+
+    def at(self, key: str) -> str:
+        """Return the path of a member."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def has(self, key: str) -> bool:
+        """Return whether a member is there and not null."""
+        return self.raw.get(key) is not None
+
+    def refuse(self, key: str, remedy: str) -> None:
+        """Note a problem about a member."""
+        self.problems.append(
+            FieldProblem(field=self.at(key), value=self.raw.get(key), remedy=remedy)
+        )
+
+    def refuse_unknown(self, known: Iterable[str], hints: Mapping[str, str] = _NO_HINTS) -> None:
+        """Refuse members that are not known, with a hint or the nearest known name."""
+        names = sorted(known)
+        for key in sorted(set(self.raw) - set(names)):
+            near = difflib.get_close_matches(key, names, n=1)
+            advice = f"write {near[0]}" if near else f"known fields are {', '.join(names)}"
+            self.refuse(key, hints.get(key, f"unknown field; {advice}"))
+
+    def text(self, key: str, default: str = "", choices: Sequence[str] = ()) -> str:
+        """Return a string, one of `choices` if any are given."""
+        value = self.raw.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            self.refuse(key, "write a string, in quotes if it looks like a number")
+            return default
+        if choices and value not in choices:
+            self.refuse(key, f"use one of {', '.join(choices)}")
+            return default
+        return value
+
+    def integer(self, key: str, minimum: int, maximum: int | None = None) -> int | None:
+        """Return an integer within inclusive bounds, None when absent or refused."""
+        value = self.raw.get(key)
+        if value is None:
+            return None
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < minimum or (maximum is not None and value > maximum):
+            bounds = f"of {minimum} or more" if maximum is None else f"from {minimum} to {maximum}"
+            self.refuse(key, f"write a whole number {bounds}")
+            return None
+        return int(value)
+
+    def flag(self, key: str) -> bool | None:
+        """Return true or false, None when absent or refused."""
+        value = self.raw.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        self.refuse(key, "write true or false, without quotes")
+        return None
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings, empty when absent or refused."""
+        value = self.raw.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            self.refuse(key, "write a list of strings, numbers in quotes")
+            return ()
+        return tuple(value)
+
+    def text_map(self, key: str) -> dict[str, str]:
+        """Return names with strings, empty when absent or refused."""
+        found = {}
+        section = self.section(key)
+        if section is not None:
+            for name in section.raw:
+                value = section.raw[name]
+                if isinstance(value, str):
+                    found[name] = value
+                else:
+                    section.refuse(name, "write a string, in quotes if it looks like a number")
+        return found
+
+    def section(self, key: str) -> "Section | None":
+        """Return an object, None when absent or refused."""
+        value = self.raw.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.refuse(key, "write an object with named fields")
+            return None
+        return Section(value, self.at(key), self.problems)
+
+    def sections(self, key: str) -> list["Section"]:
+        """Return a list of objects, empty when absent or refused."""
+        value = self.raw.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+            self.refuse(key, "write a list of objects")
+            return []
+        return [
+            Section(one, f"{self.at(key)}[{number}]", self.problems)
+            for number, one in enumerate(value)
+        ]
+
+    def resources(self) -> Resources:
+        """Return this object's members as amounts; bad or negative quantities are refused."""
+        found = []
+        for name in self.raw:
+            try:
+                amount = Resources.parse({name: self.raw[name]})
+            except ValueError:
+                self.refuse(name, "write a quantity such as 500m, 2 or 10Gi")
+                continue
+            if any(value < 0 for _, value in amount.items):
+                self.refuse(name, "write a quantity of 0 or more")
+            found.append(amount)
+        return Resources.total(found)
+
+
+def key_fault(key: str) -> str | None:
+    """Return what to change in a label, annotation or taint key, None when it is well formed."""
+    if key != key.strip():
+        return f"remove the space around the key: write {key.strip()!r}"
+    domain, slash, name = key.rpartition("/")
+    if _NAME.match(name) and (not slash or (len(domain) <= 253 and _DOMAIN.match(domain))):
+        return None
+    return "write a key such as name or example.com/name: letters, digits, '-', '_' and '.'"
+
+
+def value_fault(value: str) -> str | None:
+    """Return what to change in a label or taint value, None when it is well formed."""
+    if not value or _NAME.match(value):
+        return None
+    return "write at most 63 letters, digits, '-', '_' and '.', beginning and ending with the first"

@@ -1,0 +1,98 @@
+"""What a pod asks for, summed as kube-scheduler does it.
+
+Source: https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers,
+https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers,
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-overhead/,
+https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/ (2026-08).
+"""
+
+from shared.manifests.fields import Raw, mapping, mappings, text
+from shared.model.resources import PODS, Resources
+
+_POD_LEVEL = ("cpu", "memory")
+
+
+def pod_requests(spec: Raw, status: Raw, problems: list[str]) -> Resources:
+    """Return what the scheduler counts for a pod, one of the resource `pods` included.
+
+    Containers run together with all restartable init containers (sidecars); an ordinary init
+    container runs with the sidecars started before it; the larger need counts. Pod-level
+    requests replace the sum for cpu, memory and huge pages. The overhead of the runtime class
+    comes on top. A container that is being resized counts with the most of what it is to have
+    and what the kubelet has already given it.
+
+    Args:
+        spec: The pod's spec, or that of a pod template.
+        status: The pod's status, empty for a template.
+        problems: Gets one sentence per quantity that cannot be read; it counts as zero.
+    """
+    given = _granted(status, problems)
+    running = Resources.total(
+        _container(one, f"spec.containers[{n}]", given, problems)
+        for n, one in enumerate(mappings(spec.get("containers")))
+    )
+    sidecars = Resources()
+    starting = Resources()
+    for n, one in enumerate(mappings(spec.get("initContainers"))):
+        needs = _container(one, f"spec.initContainers[{n}]", given, problems)
+        if is_sidecar(one):
+            sidecars = sidecars + needs
+            starting = starting.largest(sidecars)
+        else:
+            starting = starting.largest(sidecars + needs)
+    asked = _pod_level(spec, (running + sidecars).largest(starting), problems)
+    overhead = _parse(mapping(spec.get("overhead")), "spec.overhead", problems)
+    return Resources.total((asked, overhead, Resources.of(**{PODS: 1})))
+
+
+def is_sidecar(init_container: Raw) -> bool:
+    """Return whether an init container keeps running beside the containers."""
+    return init_container.get("restartPolicy") == "Always"
+
+
+def _container(one: Raw, path: str, given: dict[str, Resources], problems: list[str]) -> Resources:
+    resources = mapping(one.get("resources"))
+    asked = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
+    needs = _parse(asked, f"{path}.resources", problems)
+    granted = given.get(text(one.get("name")))
+    return needs if granted is None else needs.largest(granted)
+
+
+def _granted(status: Raw, problems: list[str]) -> dict[str, Resources]:
+    found = {}
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for one in mappings(status.get(field)):
+            allocated = mapping(one.get("allocatedResources"))
+            actual = mapping(mapping(one.get("resources")).get("requests"))
+            if allocated or actual:
+                path = f"status.{field}"
+                found[text(one.get("name"))] = _parse(allocated, path, problems).largest(
+                    _parse(actual, path, problems)
+                )
+    return found
+
+
+def _pod_level(spec: Raw, summed: Resources, problems: list[str]) -> Resources:
+    resources = mapping(spec.get("resources"))
+    requests = _parse(mapping(resources.get("requests")), "spec.resources.requests", problems)
+    limits = _parse(mapping(resources.get("limits")), "spec.resources.limits", problems)
+    amounts = dict(summed.items)
+    for name, amount in limits.items:
+        if _is_pod_level(name) and name not in amounts:
+            amounts[name] = amount
+    amounts.update({name: amount for name, amount in requests.items if _is_pod_level(name)})
+    return Resources.from_mapping(amounts)
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in _POD_LEVEL or name.startswith("hugepages-")
+
+
+def _parse(quantities: Raw, path: str, problems: list[str]) -> Resources:
+    parsed = []
+    for name, amount in quantities.items():
+        try:
+            parsed.append(Resources.parse({name: amount}))
+        except ValueError as error:
+            problems.append(f"{path}: {error}")
+    return Resources.total(parsed)

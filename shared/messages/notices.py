@@ -1,0 +1,67 @@
+"""What AWS says about machines: interruption warnings and state changes.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html,
+https://docs.aws.amazon.com/health/latest/ug/aws-health-concepts-and-terms.html (2026-08).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from shared.model.errors import InvalidMessageError
+
+
+class NoticeKind(StrEnum):
+    """Why AWS wrote."""
+
+    SPOT_INTERRUPTION = "spot-interruption"
+    REBALANCE_RECOMMENDATION = "rebalance-recommendation"
+    STATE_CHANGE = "state-change"
+    SCHEDULED_CHANGE = "scheduled-change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One notice about one or more instances.
+
+    Attributes:
+        state: New instance state for STATE_CHANGE, else empty.
+    """
+
+    kind: NoticeKind
+    instance_ids: tuple[str, ...]
+    state: str = ""
+
+
+_KINDS: Final = {
+    ("aws.ec2", "EC2 Spot Instance Interruption Warning"): NoticeKind.SPOT_INTERRUPTION,
+    ("aws.ec2", "EC2 Instance Rebalance Recommendation"): NoticeKind.REBALANCE_RECOMMENDATION,
+    ("aws.ec2", "EC2 Instance State-change Notification"): NoticeKind.STATE_CHANGE,
+    ("aws.health", "AWS Health Event"): NoticeKind.SCHEDULED_CHANGE,
+}
+
+
+def decode_notice(event: Mapping[str, Any]) -> Notice:
+    """Return the notice in an EventBridge event of AWS.
+
+    Raises:
+        InvalidMessageError: If the event is of another kind or names no instance.
+    """
+    source, detail_type = event.get("source"), event.get("detail-type")
+    kind = _KINDS.get((str(source), str(detail_type)))
+    if kind is None:
+        raise InvalidMessageError(f"detail-type: {detail_type!r} of {source!r} is not handled")
+    detail = event.get("detail")
+    if not isinstance(detail, Mapping):
+        raise InvalidMessageError("detail: expected an object")
+    if kind == NoticeKind.SCHEDULED_CHANGE:
+        entities = detail.get("affectedEntities") or []
+        ids = [str(one.get("entityValue", "")) for one in entities if isinstance(one, Mapping)]
+    else:
+        ids = [str(detail.get("instance-id", ""))]
+    found = tuple(sorted({one for one in ids if one.startswith("i-")}))
+    if not found:
+        raise InvalidMessageError("detail: names no instance")
+    return Notice(kind=kind, instance_ids=found, state=str(detail.get("state", "")))

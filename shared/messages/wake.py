@@ -1,0 +1,137 @@
+"""Messages of our own on the bus and in the queue.
+
+On the wire each is an EventBridge event: `source` is `dovetail`, `detail-type` names the kind,
+`detail` is a `Wake`. The queue carries the same envelope, also for messages we send ourselves.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from shared.model.errors import InvalidMessageError
+
+SOURCE: Final = "dovetail"
+VERSION: Final = 1
+MAX_OBJECTS: Final = 200
+
+
+class Kind(StrEnum):
+    """What happened (the detail-type)."""
+
+    POD_PENDING = "pod-pending"
+    NODE_EMPTY = "node-empty"
+    NODE_READY = "node-ready"
+    NODE_DELETED = "node-deleted"
+    PROVISIONER_CHANGED = "provisioner-changed"
+    HEARTBEAT = "heartbeat"
+    RESUME = "resume"  # sent by the functions themselves: plan again, now or after a delay
+
+
+class ObjectRef(BaseModel):
+    """Names one Kubernetes object as the forwarder last saw it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    namespace: str = ""
+    name: str = Field(min_length=1, max_length=253)
+    uid: str = Field(default="", max_length=64)
+    resource_version: str = Field(default="", max_length=64)
+
+
+class Wake(BaseModel):
+    """The detail of a message.
+
+    Attributes:
+        version: Of this format.
+        at: When it was observed (UTC).
+        leading: Nothing of that kind was sent for 20 s before, so the fast lane takes it too.
+        objects: What it is about, at most 200; a hint, never the whole truth.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    version: Literal[1] = VERSION
+    cluster: str = Field(min_length=1, max_length=100, pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$")
+    at: AwareDatetime
+    leading: bool = False
+    objects: tuple[ObjectRef, ...] = Field(default=(), max_length=MAX_OBJECTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A decoded message: its kind and its detail."""
+
+    kind: Kind
+    wake: Wake
+
+    @property
+    def cluster(self) -> str:
+        """The cluster it is about."""
+        return self.wake.cluster
+
+
+def decode(event: Mapping[str, Any]) -> Message:
+    """Return the message in an EventBridge event.
+
+    Raises:
+        InvalidMessageError: If source or kind is unknown or the detail does not validate; the
+            text names the first wrong field.
+    """
+    source = event.get("source")
+    if source != SOURCE:
+        raise InvalidMessageError(f"source: {source!r}: expected {SOURCE!r}")
+    try:
+        kind = Kind(str(event.get("detail-type")))
+    except ValueError as error:
+        known = ", ".join(Kind)
+        raise InvalidMessageError(
+            f"detail-type: {event.get('detail-type')!r}: expected one of {known}"
+        ) from error
+    try:
+        return Message(kind=kind, wake=Wake.model_validate(event.get("detail")))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in ("detail", *first["loc"]))
+        raise InvalidMessageError(f"{where}: {first['msg']}") from error
+
+
+def decode_text(text: str) -> Message:
+    """Return the message in the JSON text of an EventBridge event, as a queue record carries it.
+
+    Raises:
+        InvalidMessageError: If it is no JSON object or `decode` refuses it.
+    """
+    try:
+        event = json.loads(text)
+    except ValueError as error:
+        raise InvalidMessageError(f"body: not JSON: {error}") from error
+    if not isinstance(event, dict):
+        raise InvalidMessageError(f"body: expected an object, found {type(event).__name__}")
+    return decode(event)
+
+
+def encode(message: Message) -> dict[str, Any]:
+    """Return the message as an EventBridge event that `decode` reads back unchanged."""
+    return {
+        "source": SOURCE,
+        "detail-type": message.kind.value,
+        "detail": message.wake.model_dump(mode="json"),
+    }
+
+
+def wake(
+    kind: Kind,
+    cluster: str,
+    at: datetime,
+    *,
+    objects: Sequence[ObjectRef] = (),
+    leading: bool = False,
+) -> Message:
+    """Return a message of our own; `at` is converted to UTC."""
+    detail = Wake(cluster=cluster, at=at.astimezone(UTC), leading=leading, objects=tuple(objects))
+    return Message(kind=kind, wake=detail)

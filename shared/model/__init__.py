@@ -1,0 +1,1 @@
+"""Frozen values of the field: what every other room speaks in. Standard library only."""

@@ -1,0 +1,76 @@
+"""The whole error tree of the product.
+
+AutoscalerError
+├── RetryableError          the same call may succeed later; may carry a delay
+│   ├── ThrottledError      the service asked us to slow down
+│   ├── ConflictError       somebody else wrote first (resourceVersion, condition, token)
+│   ├── UnavailableError    time-out, connection refused, 5xx
+│   └── EvictionRefusedError  a PodDisruptionBudget says: not now
+└── PermanentError          repeating changes nothing
+    ├── InvalidMessageError   a record that cannot be understood
+    ├── InvalidManifestError  a Kubernetes document with a wrong field
+    ├── UnauthorizedError     the credentials do not allow it
+    └── NotFoundError         the thing named does not exist
+"""
+
+from datetime import timedelta
+
+
+class AutoscalerError(Exception):
+    """Anything Dovetail raises on purpose."""
+
+
+class RetryableError(AutoscalerError):
+    """The same call may succeed later; `delay` says how long to wait at least, if known."""
+
+    def __init__(self, message: str, *, delay: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.delay = delay
+
+
+class ThrottledError(RetryableError):
+    """The service asked us to slow down."""
+
+
+class ConflictError(RetryableError):
+    """Somebody else wrote first: a resourceVersion, a condition or a token did not hold."""
+
+
+class UnavailableError(RetryableError):
+    """A time-out, a refused connection or a server error: the outcome may be unknown."""
+
+
+class EvictionRefusedError(RetryableError):
+    """A PodDisruptionBudget forbids the eviction for now."""
+
+
+class PermanentError(AutoscalerError):
+    """Repeating the call changes nothing."""
+
+
+class InvalidMessageError(PermanentError):
+    """A queue or bus record that cannot be understood."""
+
+
+class InvalidManifestError(PermanentError):
+    """A Kubernetes document with a wrong field.
+
+    Args:
+        field: Path of the field, as in `spec.requirements[0].operator`.
+        value: What stands there.
+        remedy: What to write instead.
+    """
+
+    def __init__(self, *, field: str, value: object, remedy: str) -> None:
+        super().__init__(f"{field}: {value!r}: {remedy}")
+        self.field = field
+        self.value = value
+        self.remedy = remedy
+
+
+class UnauthorizedError(PermanentError):
+    """The credentials do not allow the call."""
+
+
+class NotFoundError(PermanentError):
+    """The thing named does not exist (any more)."""

@@ -1,0 +1,77 @@
+"""What can be bought: instance types and their offerings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from shared.model.resources import Resources
+
+
+class CapacityType(StrEnum):
+    """How a machine is paid for."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Offering:
+    """One way to buy an instance type.
+
+    Attributes:
+        price_micros_per_hour: Price in millionths of a US dollar per hour, above zero.
+        interpolated: Whether the price was derived because the source's own was unusable.
+    """
+
+    zone: str
+    capacity_type: CapacityType
+    price_micros_per_hour: int
+    interpolated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """What pods cannot have, in its three named parts."""
+
+    kube_reserved: Resources = Resources()
+    system_reserved: Resources = Resources()
+    eviction_threshold: Resources = Resources()
+
+    @property
+    def total(self) -> Resources:
+        """Sum of the three parts."""
+        return Resources.total((self.kube_reserved, self.system_reserved, self.eviction_threshold))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceType:
+    """A machine shape.
+
+    Attributes:
+        labels: Labels every machine of this type answers (type, arch, os, family, ...), without
+            zone and capacity type, which belong to the offering.
+        capacity: All resources of the machine, `pods` among them.
+        overhead: What pods cannot have.
+        offerings: Sorted by price, then zone, then capacity type.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(hash=False)
+    capacity: Resources
+    overhead: Overhead
+    offerings: tuple[Offering, ...]
+
+    @property
+    def allocatable(self) -> Resources:
+        """Capacity less overhead, never below zero for any resource."""
+        left = self.capacity - self.overhead.total
+        return Resources(tuple((k, v) for k, v in left.items if v > 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class OfferingKey:
+    """Names one offering among all: what EC2 may be out of."""
+
+    instance_type: str
+    zone: str
+    capacity_type: CapacityType

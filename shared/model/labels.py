@@ -1,0 +1,138 @@
+"""Label, annotation, taint and tag keys, and the rules about them.
+
+Source: https://kubernetes.io/docs/reference/labels-annotations-taints/ (2026-08) and the
+v1alpha5 API of Karpenter, whose manifests Dovetail takes unchanged.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+PROVISIONER_NAME: Final = "karpenter.sh/provisioner-name"
+CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
+INITIALIZED: Final = "karpenter.sh/initialized"
+DO_NOT_EVICT: Final = "karpenter.sh/do-not-evict"
+EMPTINESS_TIMESTAMP: Final = "karpenter.sh/emptiness-timestamp"
+TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
+NOT_READY_TAINT: Final = "karpenter.sh/not-ready"
+
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+ARCH: Final = "kubernetes.io/arch"
+OS: Final = "kubernetes.io/os"
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+INSTANCE_FAMILY: Final = "karpenter.k8s.aws/instance-family"
+INSTANCE_CATEGORY: Final = "karpenter.k8s.aws/instance-category"
+INSTANCE_GENERATION: Final = "karpenter.k8s.aws/instance-generation"
+INSTANCE_SIZE: Final = "karpenter.k8s.aws/instance-size"
+INSTANCE_CPU: Final = "karpenter.k8s.aws/instance-cpu"
+INSTANCE_MEMORY: Final = "karpenter.k8s.aws/instance-memory"
+INSTANCE_PODS: Final = "karpenter.k8s.aws/instance-pods"
+INSTANCE_HYPERVISOR: Final = "karpenter.k8s.aws/instance-hypervisor"
+INSTANCE_LOCAL_NVME: Final = "karpenter.k8s.aws/instance-local-nvme"
+INSTANCE_NETWORK_BANDWIDTH: Final = "karpenter.k8s.aws/instance-network-bandwidth"
+INSTANCE_ENCRYPTION: Final = "karpenter.k8s.aws/instance-encryption-in-transit-supported"
+INSTANCE_GPU_NAME: Final = "karpenter.k8s.aws/instance-gpu-name"
+INSTANCE_GPU_MANUFACTURER: Final = "karpenter.k8s.aws/instance-gpu-manufacturer"
+INSTANCE_GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
+INSTANCE_GPU_MEMORY: Final = "karpenter.k8s.aws/instance-gpu-memory"
+INSTANCE_ACCELERATOR_NAME: Final = "karpenter.k8s.aws/instance-accelerator-name"
+INSTANCE_ACCELERATOR_MANUFACTURER: Final = "karpenter.k8s.aws/instance-accelerator-manufacturer"
+INSTANCE_ACCELERATOR_COUNT: Final = "karpenter.k8s.aws/instance-accelerator-count"
+
+# Keys of our own, on nodes (annotations), provisioners (annotations) and EC2 resources (tags).
+PAUSED: Final = "dovetail.dev/paused"
+SLOT: Final = "dovetail.dev/slot"
+DRAIN_BLOCKED: Final = "dovetail.dev/drain-blocked"
+REMOVAL_REASON: Final = "dovetail.dev/removal-reason"
+TAG_CLUSTER: Final = "dovetail.dev/cluster"
+TAG_PLAN: Final = "dovetail.dev/plan"
+TAG_GROUP: Final = "dovetail.dev/group"
+TAG_ATTEMPT: Final = "dovetail.dev/attempt"
+
+CLOUD_UNINITIALIZED_TAINT: Final = "node.cloudprovider.kubernetes.io/uninitialized"
+NODE_NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
+NODE_UNREACHABLE_TAINT: Final = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
+EXCLUDE_FROM_LOAD_BALANCERS: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+# Taints expected to go while a node starts; ignored until it is initialized.
+EPHEMERAL_TAINTS: Final = frozenset(
+    {
+        NOT_READY_TAINT,
+        CLOUD_UNINITIALIZED_TAINT,
+        NODE_NOT_READY_TAINT,
+        NODE_UNREACHABLE_TAINT,
+    }
+)
+
+ALIASES: Final[Mapping[str, str]] = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "topology.ebs.csi.aws.com/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/arch": ARCH,
+    "beta.kubernetes.io/os": OS,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+}
+
+# Keys every instance type or offering answers (absent properties mean DoesNotExist).
+WELL_KNOWN: Final = frozenset(
+    {
+        PROVISIONER_NAME,
+        CAPACITY_TYPE,
+        ZONE,
+        REGION,
+        INSTANCE_TYPE,
+        ARCH,
+        OS,
+        INSTANCE_FAMILY,
+        INSTANCE_CATEGORY,
+        INSTANCE_GENERATION,
+        INSTANCE_SIZE,
+        INSTANCE_CPU,
+        INSTANCE_MEMORY,
+        INSTANCE_PODS,
+        INSTANCE_HYPERVISOR,
+        INSTANCE_LOCAL_NVME,
+        INSTANCE_NETWORK_BANDWIDTH,
+        INSTANCE_ENCRYPTION,
+        INSTANCE_GPU_NAME,
+        INSTANCE_GPU_MANUFACTURER,
+        INSTANCE_GPU_COUNT,
+        INSTANCE_GPU_MEMORY,
+        INSTANCE_ACCELERATOR_NAME,
+        INSTANCE_ACCELERATOR_MANUFACTURER,
+        INSTANCE_ACCELERATOR_COUNT,
+    }
+)
+
+_RESTRICTED_KEYS: Final = frozenset({EMPTINESS_TIMESTAMP, HOSTNAME, PROVISIONER_NAME})
+_RESTRICTED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws")
+_EXCEPTED_DOMAINS: Final = ("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
+
+
+def normalize(key: str) -> str:
+    """Return the stable name of a label key that Kubernetes also knows by an older one."""
+    return ALIASES.get(key, key)
+
+
+def is_restricted(key: str) -> bool:
+    """Return whether a Provisioner may not set or require this label key.
+
+    Well-known keys are allowed (they choose among instance types); other keys of the Kubernetes
+    and Karpenter domains belong to those projects.
+    """
+    key = normalize(key)
+    if key in _RESTRICTED_KEYS:
+        return True
+    if key in WELL_KNOWN or "/" not in key:
+        return False
+    domain = key.split("/", 1)[0]
+    if _within(domain, _EXCEPTED_DOMAINS):
+        return False
+    return _within(domain, _RESTRICTED_DOMAINS)
+
+
+def _within(domain: str, parents: tuple[str, ...]) -> bool:
+    return any(domain == parent or domain.endswith(f".{parent}") for parent in parents)

@@ -1,0 +1,204 @@
+"""Launching: what was decided, written down and has come of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from shared.model.instance_types import OfferingKey
+from shared.model.resources import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class PodRef:
+    """Names one pod for good: a later pod of the same name has another uid."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOption:
+    """One offering a planned node may become, and what a machine of it has."""
+
+    offering: OfferingKey
+    price_micros_per_hour: int
+    capacity: Resources
+    allocatable: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedNode:
+    """A node the packer has decided on and nobody has launched.
+
+    Attributes:
+        options: Interchangeable offerings of one capacity type, cheapest first, at most 60.
+        fallback: Offerings of the other capacity type, tried when none of `options` is to be had.
+        pods: Promised to it, sorted.
+        requests: Their sum, without daemons.
+        daemon_requests: What DaemonSet pods will take on it.
+        labels: What the provisioner gives the node, picks of custom labels included; those of
+            type, zone and capacity type follow from the option that is launched.
+    """
+
+    provisioner: str
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    options: tuple[LaunchOption, ...]
+    fallback: tuple[LaunchOption, ...] = ()
+    pods: tuple[PodRef, ...]
+    requests: Resources
+    daemon_requests: Resources = Resources()
+
+    @property
+    def price_micros_per_hour(self) -> int:
+        """Price of the cheapest option."""
+        return self.options[0].price_micros_per_hour
+
+    @property
+    def largest_capacity(self) -> Resources:
+        """The most any option has of each resource: what limits must have room for."""
+        most = Resources()
+        for option in (*self.options, *self.fallback):
+            most = most.largest(option.capacity)
+        return most
+
+
+class IntentState(StrEnum):
+    """How far a launch intent has come."""
+
+    OPEN = "open"  # EC2 may or may not have been asked
+    DONE = "done"  # every slot has its instance, or was given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchIntent:
+    """A launch decided and written down before EC2 is asked: one CreateFleet, many nodes.
+
+    Attributes:
+        group: Number of the launch group in its plan.
+        attempt: Grows by one when what was asked for could not all be had.
+        count: Nodes asked for in this attempt.
+        body_key: Where the exact request stands.
+        body_hash: SHA-256 of the body, hex.
+        reserved: Capacity taken from the provisioner's limits until the intent is done.
+        not_before: Earliest time of the next call, after a throttle; None for at once.
+    """
+
+    cluster: str
+    plan_id: str
+    group: int
+    attempt: int
+    provisioner: str
+    count: int
+    body_key: str
+    body_hash: str
+    reserved: Resources
+    state: IntentState = IntentState.OPEN
+    not_before: datetime | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One node of a launch: pairs a planned node with the instance that became it.
+
+    Attributes:
+        number: Position in its group, from 0.
+        node_name: Name of its Node object, empty until known.
+        pods: Nominated pods: promised to it and counted as placed.
+        allocatable: Estimate for the type that was launched, before the kubelet speaks.
+        bound: Whether its nominated pods were all bound: the promise is kept.
+    """
+
+    cluster: str
+    plan_id: str
+    group: int
+    number: int
+    provisioner: str
+    instance_id: str
+    offering: OfferingKey
+    price_micros_per_hour: int
+    capacity: Resources
+    allocatable: Resources
+    daemon_requests: Resources = Resources()
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    node_name: str = ""
+    pods: tuple[PodRef, ...] = ()
+    bound: bool = False
+    launched_at: datetime
+
+    @property
+    def name(self) -> str:
+        """The slot's name, as it stands in tags and annotations."""
+        return f"{self.plan_id}/{self.group}/{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right of one invocation to plan for one cluster.
+
+    Attributes:
+        token: Fencing token, grows with each acquisition.
+    """
+
+    cluster: str
+    holder: str
+    token: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An EC2 instance of ours.
+
+    Attributes:
+        state: pending, running, shutting-down, terminated, stopping or stopped.
+        private_dns_name: The node's name, empty when not yet known.
+    """
+
+    instance_id: str
+    state: str
+    offering: OfferingKey
+    private_dns_name: str = ""
+    image_id: str = ""
+    launched_at: datetime | None = None
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs or is about to."""
+        return self.state in ("pending", "running")
+
+    @property
+    def provider_id(self) -> str:
+        """The providerID of its Node."""
+        return f"aws:///{self.offering.zone}/{self.instance_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetInstance:
+    """An instance a CreateFleet call returned."""
+
+    instance_id: str
+    offering: OfferingKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetAnswer:
+    """What CreateFleet returned: instances and what could not be had, both possible at once.
+
+    Attributes:
+        refused: Offerings EC2 has no capacity for now.
+        errors: Code and message of every error, for people.
+    """
+
+    fleet_id: str
+    instances: tuple[FleetInstance, ...]
+    refused: tuple[OfferingKey, ...] = ()
+    errors: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,79 @@
+"""Nodes of the cluster, ours and others'."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from shared.model import labels as keys
+from shared.model.resources import Resources
+from shared.model.taints import Taint
+
+
+class NodePhase(StrEnum):
+    """How far a node has come."""
+
+    LAUNCHED = "launched"  # the machine was asked for; its kubelet has not spoken
+    REGISTERED = "registered"  # the kubelet posts status
+    INITIALIZED = "initialized"  # Ready, taints gone, resources shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One Node object.
+
+    Attributes:
+        provider_id: `aws:///<zone>/<instance id>`, empty when unknown.
+        allocatable: As reported; empty before the kubelet speaks.
+        ready: Status of the Ready condition: True, False, or None when unknown or never set.
+    """
+
+    name: str
+    uid: str
+    resource_version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    provider_id: str = ""
+    unschedulable: bool = False
+    capacity: Resources = Resources()
+    allocatable: Resources = Resources()
+    ready: bool | None = None
+    created_at: datetime | None = None
+    deletion_at: datetime | None = None
+
+    @property
+    def provisioner(self) -> str:
+        """Name of the Provisioner that made it, empty for a node that is not ours."""
+        return self.labels.get(keys.PROVISIONER_NAME, "")
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it carries our label and our finalizer: only then may it be changed."""
+        return bool(self.provisioner) and keys.TERMINATION_FINALIZER in self.finalizers
+
+    @property
+    def instance_id(self) -> str:
+        """EC2 instance id from the provider id, empty when it has none."""
+        if not self.provider_id.startswith("aws:"):
+            return ""
+        tail = self.provider_id.rsplit("/", 1)[-1]
+        return tail if tail.startswith("i-") else ""
+
+    @property
+    def has_kubelet(self) -> bool:
+        """Whether a kubelet has ever posted a status."""
+        return self.ready is not None or bool(self.allocatable)
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether binding is over: Ready and our not-ready taint gone."""
+        return self.ready is True and not any(t.key == keys.NOT_READY_TAINT for t in self.taints)
+
+    @property
+    def phase(self) -> NodePhase:
+        """How far it has come."""
+        if self.is_initialized:
+            return NodePhase.INITIALIZED
+        return NodePhase.REGISTERED if self.has_kubelet else NodePhase.LAUNCHED

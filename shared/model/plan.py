@@ -1,0 +1,56 @@
+"""What one provisioning decision says: nodes to buy, places found, pods that fit nothing."""
+
+from dataclasses import dataclass
+
+from shared.model.launch import PlannedNode, PodRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Pods for which room was found on a node that exists or is in flight.
+
+    Attributes:
+        node: Name of the Node, or of the slot when it has no Node object yet.
+        slot: Name of the slot when the node is in flight, else empty.
+    """
+
+    node: str
+    slot: str
+    pods: tuple[PodRef, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unschedulable:
+    """A pod that fits nothing, with a reason per provisioner."""
+
+    pod: PodRef
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One provisioning decision.
+
+    Attributes:
+        nodes: To be launched, sorted by provisioner, then price, then pods.
+        placements: Sorted by node.
+        unschedulable: Sorted by pod.
+        cost_micros_per_hour: Price of `nodes` at their cheapest options.
+        lower_bound_micros_per_hour: No plan for the same pods can cost less.
+        remark: Why a simpler plan than the best was taken, empty usually.
+    """
+
+    nodes: tuple[PlannedNode, ...] = ()
+    placements: tuple[Placement, ...] = ()
+    unschedulable: tuple[Unschedulable, ...] = ()
+    cost_micros_per_hour: int = 0
+    lower_bound_micros_per_hour: int = 0
+    remark: str = ""
+
+    @property
+    def gap_percent(self) -> float:
+        """How far the cost may be above the cheapest possible, in percent of the bound."""
+        if not self.lower_bound_micros_per_hour:
+            return 0.0
+        excess = self.cost_micros_per_hour - self.lower_bound_micros_per_hour
+        return 100 * excess / self.lower_bound_micros_per_hour

@@ -1,0 +1,43 @@
+"""How the services behave: settings as values, spans as timedeltas."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+
+class BindingPolicy(StrEnum):
+    """When pods are bound to a node that was launched for them."""
+
+    EARLY = "early"  # at once, where that is safe
+    READY = "ready"  # when the node is Ready
+    SCHEDULER = "scheduler"  # never: kube-scheduler does it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPolicy:
+    """How launches behave.
+
+    Attributes:
+        lease: Length of the lease: longer than any outside call with its time-out, at most 60 s.
+        batch_idle: The fast lane waits until the pending pods are unchanged this long.
+        batch_max: But no longer than this.
+        poll: How often it looks.
+        registration: A machine that has not joined by then is given up.
+        binding: When pods are bound.
+        consistency: How long EC2 may not show an instance it has just launched.
+        replay: How long the exact bytes of a request are sent again; afterwards instances are
+            looked for by tag and a new attempt is made.
+        describe: How long to wait before looking again for a machine EC2 does not show yet.
+        throttled: How long to wait after EC2 asked to slow down.
+    """
+
+    lease: timedelta = timedelta(seconds=50)
+    batch_idle: timedelta = timedelta(seconds=1)
+    batch_max: timedelta = timedelta(seconds=10)
+    poll: timedelta = timedelta(milliseconds=500)
+    registration: timedelta = timedelta(minutes=5)
+    binding: BindingPolicy = BindingPolicy.EARLY
+    consistency: timedelta = timedelta(seconds=10)
+    replay: timedelta = timedelta(minutes=5)
+    describe: timedelta = timedelta(seconds=2)
+    throttled: timedelta = timedelta(seconds=2)

@@ -1,0 +1,118 @@
+"""The user's declaration of what nodes may look like and how long they live.
+
+Karpenter renamed this NodePool in v1beta1; Dovetail keeps the v1alpha5 name throughout.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from shared.model.requirements import Requirements
+from shared.model.resources import Resources
+from shared.model.taints import Taint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockDevice:
+    """One disk of a machine.
+
+    Attributes:
+        volume_size_gib: Size in GiB.
+    """
+
+    device_name: str
+    volume_size_gib: int = 20
+    volume_type: str = "gp3"
+    iops: int | None = None
+    throughput: int | None = None
+    encrypted: bool = True
+    kms_key_id: str = ""
+    snapshot_id: str = ""
+    delete_on_termination: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataOptions:
+    """Access to the instance metadata service."""
+
+    http_endpoint: str = "enabled"
+    http_protocol_ipv6: str = "disabled"
+    http_put_response_hop_limit: int = 2
+    http_tokens: str = "required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTemplate:
+    """The AWS half of a Provisioner (its `provider` block): how machines are made.
+
+    Attributes:
+        subnet_selector: Tag name to value (`*` for any), all must hold.
+        instance_profile: Name; empty means the cluster's default.
+        launch_template: Name of the user's own template; empty means we make one.
+    """
+
+    subnet_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
+    security_group_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
+    instance_profile: str = ""
+    ami_family: str = "AL2023"
+    launch_template: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    metadata_options: MetadataOptions = MetadataOptions()
+    block_devices: tuple[BlockDevice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletConfiguration:
+    """What the user sets on the kubelet of each node; None or empty means its own default.
+
+    Attributes:
+        kube_reserved: None for the formula of the AMI.
+        eviction_soft_grace_period: By signal, as Go writes spans (`1m30s`).
+        eviction_max_pod_grace_period: In seconds.
+    """
+
+    cluster_dns: tuple[str, ...] = ()
+    max_pods: int | None = None
+    pods_per_core: int | None = None
+    system_reserved: Resources = Resources()
+    kube_reserved: Resources | None = None
+    eviction_hard: Mapping[str, str] = field(default_factory=dict, hash=False)
+    eviction_soft: Mapping[str, str] = field(default_factory=dict, hash=False)
+    eviction_soft_grace_period: Mapping[str, str] = field(default_factory=dict, hash=False)
+    eviction_max_pod_grace_period: int | None = None
+    image_gc_high_percent: int | None = None
+    image_gc_low_percent: int | None = None
+    cpu_cfs_quota: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provisioner:
+    """One Provisioner, validated.
+
+    Attributes:
+        requirements: Labels, requirements and defaults merged; without the provisioner's name.
+        taints: On every node, to be tolerated by pods.
+        startup_taints: On every new node, removed by somebody else, ignored when planning.
+        limits: Ceiling on the total capacity of its nodes; None for no ceiling.
+        weight: 0-100, higher is tried first.
+        paused: Whether its annotation forbids any action.
+    """
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    requirements: Requirements = Requirements()
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    kubelet: KubeletConfiguration = KubeletConfiguration()
+    template: NodeTemplate = NodeTemplate()
+    ttl_after_empty: timedelta | None = None
+    ttl_until_expired: timedelta | None = None
+    limits: Resources | None = None
+    weight: int = 0
+    consolidation: bool = False
+    deleting: bool = False
+    paused: bool = False

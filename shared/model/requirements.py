@@ -1,0 +1,251 @@
+"""Constraints on labels, as an exact set algebra.
+
+A requirement is the set of values its key may take: a finite set, or everything but a finite
+set, cut by inclusive integer bounds, and, as one more possible "value", the label's absence.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from shared.model import labels
+
+# What a 64-bit integer can hold, and the longest value a label may have.
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+_LONGEST: Final = 63
+
+
+class Operator(StrEnum):
+    """How a requirement's values are meant."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """The values one label key may take.
+
+    Attributes:
+        key: Label key, aliases already normalised.
+        complement: Whether `values` are the forbidden ones instead of the allowed ones.
+        values: Allowed or forbidden values.
+        minimum: Inclusive lower bound on the value read as an integer, or None.
+        maximum: Inclusive upper bound, or None.
+        absent: Whether a node without the label satisfies the requirement.
+    """
+
+    key: str
+    complement: bool = True
+    values: frozenset[str] = frozenset()
+    minimum: int | None = None
+    maximum: int | None = None
+    absent: bool = False
+
+    @classmethod
+    def parse(cls, key: str, operator: str, values: Iterable[str] = ()) -> "Requirement":
+        """Return the requirement written as key, operator and values in a manifest.
+
+        Raises:
+            ValueError: If the operator is unknown or its number of values is wrong.
+
+        Example:
+            >>> Requirement.parse("beta.kubernetes.io/arch", "In", ["arm64"]).key
+            'kubernetes.io/arch'
+        """
+        key = labels.normalize(key)
+        given = tuple(values)
+        match operator:
+            case Operator.IN:
+                if not given:
+                    raise ValueError("operator In needs at least one value")
+                return cls(key=key, complement=False, values=frozenset(given))
+            case Operator.NOT_IN:
+                if not given:
+                    raise ValueError("operator NotIn needs at least one value")
+                return cls(key=key, values=frozenset(given), absent=True)
+            case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+                if given:
+                    raise ValueError(f"operator {operator} takes no values")
+                if operator == Operator.EXISTS:
+                    return cls(key=key)
+                return cls(key=key, complement=False, absent=True)
+            case Operator.GT | Operator.LT:
+                bound = _single_integer(operator, given)
+                if operator == Operator.GT:
+                    return cls(key=key, minimum=bound + 1)
+                return cls(key=key, maximum=bound - 1)
+        known = ", ".join(Operator)
+        raise ValueError(f"operator {operator!r} is unknown; use one of {known}")
+
+    @classmethod
+    def of(cls, key: str, *values: str) -> "Requirement":
+        """Return the requirement that the key has one of the values."""
+        return cls(key=labels.normalize(key), complement=False, values=frozenset(values))
+
+    def allows(self, value: str | None) -> bool:
+        """Return whether a label value (None: the label is absent) satisfies the requirement."""
+        if value is None:
+            return self.absent
+        return self._in_bounds(value) and (value in self.values) is not self.complement
+
+    def intersect(self, other: "Requirement") -> "Requirement":
+        """Return the requirement both hold for. Both must be about the same key."""
+        minimum = _pick(max, self.minimum, other.minimum)
+        maximum = _pick(min, self.maximum, other.maximum)
+        absent = self.absent and other.absent
+        if self.complement and other.complement:
+            complement, values = True, self.values | other.values
+        elif self.complement:
+            complement, values = False, other.values - self.values
+        elif other.complement:
+            complement, values = False, self.values - other.values
+        else:
+            complement, values = False, self.values & other.values
+        met = Requirement(
+            key=self.key,
+            complement=complement,
+            values=values,
+            minimum=minimum,
+            maximum=maximum,
+            absent=absent,
+        )
+        return met.normalized()
+
+    def normalized(self) -> "Requirement":
+        """Return the one form of the set: bounds applied to values, empty ranges made empty.
+
+        A range with some integer in it is never empty, whatever is forbidden: `5` may be written
+        `05`, which kube-scheduler reads as the same number.
+        """
+        bounded = frozenset(v for v in self.values if self._in_bounds(v))
+        if not self.complement:
+            return Requirement(key=self.key, complement=False, values=bounded, absent=self.absent)
+        low = _LEAST if self.minimum is None else self.minimum
+        high = _MOST if self.maximum is None else self.maximum
+        if low > high or low > _MOST or high < _LEAST:
+            return Requirement(key=self.key, complement=False, absent=self.absent)
+        return Requirement(
+            key=self.key,
+            complement=True,
+            values=bounded,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            absent=self.absent,
+        )
+
+    def is_empty(self) -> bool:
+        """Return whether no node can satisfy it, labelled or not."""
+        form = self.normalized()
+        return not form.complement and not form.values and not form.absent
+
+    def has_value(self) -> bool:
+        """Return whether some concrete label value satisfies it."""
+        form = self.normalized()
+        return form.complement or bool(form.values)
+
+    def describe(self) -> str:
+        """Return the requirement as people write it, values sorted."""
+        if not self.complement:
+            if self.values:
+                return f"{self.key} in [{', '.join(sorted(self.values))}]"
+            return f"{self.key} absent" if self.absent else f"{self.key} has no possible value"
+        parts = []
+        if self.values:
+            parts.append(f"not in [{', '.join(sorted(self.values))}]")
+        if self.minimum is not None:
+            parts.append(f">= {self.minimum}")
+        if self.maximum is not None:
+            parts.append(f"<= {self.maximum}")
+        return f"{self.key} {' and '.join(parts) or ('any or absent' if self.absent else 'exists')}"
+
+    def _in_bounds(self, value: str) -> bool:
+        if self.minimum is None and self.maximum is None:
+            return True
+        number = _integer(value)
+        if number is None:
+            return False
+        return (self.minimum is None or number >= self.minimum) and (
+            self.maximum is None or number <= self.maximum
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """Requirements for many keys, meaning all of these; one per key, sorted by key."""
+
+    items: tuple[Requirement, ...] = ()
+
+    @classmethod
+    def of(cls, many: Iterable[Requirement]) -> "Requirements":
+        """Return the requirements, those about the same key intersected."""
+        by_key: dict[str, Requirement] = {}
+        for one in many:
+            known = by_key.get(one.key)
+            by_key[one.key] = one.normalized() if known is None else known.intersect(one)
+        return cls(tuple(by_key[key] for key in sorted(by_key)))
+
+    @classmethod
+    def from_labels(cls, values: Mapping[str, str]) -> "Requirements":
+        """Return one `In` requirement per label."""
+        return cls.of(Requirement.of(key, value) for key, value in values.items())
+
+    def __iter__(self) -> Iterator[Requirement]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def get(self, key: str) -> Requirement | None:
+        """Return the requirement about a key, or None."""
+        for one in self.items:
+            if one.key == key:
+                return one
+        return None
+
+    def merge(self, other: "Requirements") -> "Requirements":
+        """Return all of both, the same keys intersected."""
+        return Requirements.of((*self.items, *other.items))
+
+    def empty_keys(self) -> tuple[str, ...]:
+        """Return the keys, sorted, for which nothing is possible."""
+        return tuple(one.key for one in self.items if one.is_empty())
+
+    def allow_labels(self, values: Mapping[str, str]) -> bool:
+        """Return whether a node with exactly these labels satisfies all of them."""
+        return all(one.allows(values.get(one.key)) for one in self.items)
+
+    def first_refusing(self, values: Mapping[str, str]) -> Requirement | None:
+        """Return the first requirement, by key, that a node with these labels fails, or None."""
+        for one in self.items:
+            if not one.allows(values.get(one.key)):
+                return one
+        return None
+
+
+def _single_integer(operator: str, values: tuple[str, ...]) -> int:
+    number = _integer(values[0]) if len(values) == 1 else None
+    if number is None:
+        raise ValueError(f"operator {operator} needs exactly one integer, not {list(values)}")
+    return number
+
+
+def _integer(text: str) -> int | None:
+    """Return the number as kube-scheduler reads it: decimal, leading zeros allowed, 64 bits."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > _LONGEST:
+        return None
+    number = int(text)
+    return number if _LEAST <= number <= _MOST else None
+
+
+def _pick(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return choose(one, other)

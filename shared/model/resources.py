@@ -1,0 +1,115 @@
+"""Amounts of named resources, exact and immutable."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from shared.model import quantity
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+PODS: Final = "pods"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+
+_BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Amounts by resource name: cpu in millicores, memory and storage in bytes, else pieces.
+
+    A name that is absent means zero, and zeros are not kept, so equal amounts are equal values.
+    Amounts may be negative (the room left on an overcommitted node).
+
+    Example:
+        >>> Resources.of(cpu=500) + Resources.of(cpu=250, pods=1)
+        Resources(items=(('cpu', 750), ('pods', 1)))
+    """
+
+    items: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def from_mapping(cls, amounts: Mapping[str, int]) -> Self:
+        """Return the amounts, sorted by name, zeros dropped."""
+        return cls(tuple(sorted((k, v) for k, v in amounts.items() if v)))
+
+    @classmethod
+    def of(cls, **amounts: int) -> Self:
+        """Return the amounts given by keyword: `of(cpu=500, memory=2**30, pods=1)`."""
+        return cls.from_mapping(amounts)
+
+    @classmethod
+    def parse(cls, quantities: Mapping[str, str | int | float]) -> Self:
+        """Return the amounts of a Kubernetes ResourceList.
+
+        Raises:
+            ValueError: If a quantity cannot be parsed; the message names the resource.
+        """
+        amounts = {}
+        for name, text in quantities.items():
+            try:
+                amounts[name] = (
+                    quantity.parse_cpu_millis(text) if name == CPU else quantity.parse_amount(text)
+                )
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+        return cls.from_mapping(amounts)
+
+    @classmethod
+    def total(cls, many: Iterable["Resources"]) -> Self:
+        """Return the sum of all, zero for none."""
+        amounts: dict[str, int] = {}
+        for one in many:
+            for name, amount in one.items:
+                amounts[name] = amounts.get(name, 0) + amount
+        return cls.from_mapping(amounts)
+
+    def __getitem__(self, name: str) -> int:
+        for key, amount in self.items:
+            if key == name:
+                return amount
+        return 0
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.items)
+
+    def __bool__(self) -> bool:
+        return bool(self.items)
+
+    def __add__(self, other: "Resources") -> "Resources":
+        return Resources.total((self, other))
+
+    def __sub__(self, other: "Resources") -> "Resources":
+        return Resources.total((self, other.times(-1)))
+
+    def times(self, count: int) -> "Resources":
+        """Return `count` times every amount."""
+        return Resources.from_mapping({k: v * count for k, v in self.items})
+
+    def fits(self, room: "Resources") -> bool:
+        """Return whether no amount exceeds the one in `room` (a name absent there is zero)."""
+        available = dict(room.items)
+        return all(amount <= 0 or amount <= available.get(k, 0) for k, amount in self.items)
+
+    def exceeding(self, room: "Resources") -> tuple[str, ...]:
+        """Return the names, sorted, of which more is asked for than `room` has."""
+        available = dict(room.items)
+        return tuple(k for k, v in self.items if v > 0 and v > available.get(k, 0))
+
+    def largest(self, other: "Resources") -> "Resources":
+        """Return the larger amount of the two for every name."""
+        names = {*self, *other}
+        return Resources.from_mapping({k: max(self[k], other[k]) for k in names})
+
+    def to_quantities(self) -> dict[str, str]:
+        """Return a Kubernetes ResourceList, names sorted."""
+        return {name: format_amount(name, amount) for name, amount in self.items}
+
+
+def format_amount(name: str, amount: int) -> str:
+    """Return an amount of the resource as Kubernetes writes it."""
+    if name == CPU:
+        return quantity.format_cpu(amount)
+    if name in _BYTES or name.startswith("hugepages-"):
+        return quantity.format_bytes(amount)
+    return str(amount)

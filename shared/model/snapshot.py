@@ -1,0 +1,67 @@
+"""Everything one decision sees, frozen."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.model.daemonset import DaemonSet
+from shared.model.instance_types import InstanceType, OfferingKey
+from shared.model.launch import LaunchIntent, Slot
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidProvisioner:
+    """A Provisioner that cannot be used, with what to change; it never stops the others."""
+
+    name: str
+    uid: str
+    resource_version: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionerSite:
+    """Where a Provisioner's nodes can stand.
+
+    Attributes:
+        zones: Zones with at least one matching subnet, sorted.
+        reason: Why there is none, for people; empty when `zones` is not.
+    """
+
+    provisioner: str
+    zones: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSnapshot:
+    """Everything one provisioning decision sees.
+
+    Attributes:
+        taken_at: When gathering began (UTC).
+        pending: Unbound pods, provisionable or not, sorted by key.
+        bound: Pods on nodes that are not terminal, sorted by key.
+        slots: Launched nodes whose promises are not yet kept.
+        intents: Unfinished launches.
+        promised: Uids of pods that unfinished launches were decided for: they count as placed.
+        instance_types: What can be bought in the Region, sorted by name.
+        unavailable: Offerings EC2 was out of lately.
+        seed: Of every pseudo-random choice in the decision.
+    """
+
+    cluster: str
+    taken_at: datetime
+    pending: tuple[Pod, ...]
+    bound: tuple[Pod, ...]
+    nodes: tuple[Node, ...]
+    provisioners: tuple[Provisioner, ...]
+    sites: tuple[ProvisionerSite, ...]
+    daemonsets: tuple[DaemonSet, ...]
+    slots: tuple[Slot, ...]
+    intents: tuple[LaunchIntent, ...]
+    promised: frozenset[str] = frozenset()
+    instance_types: tuple[InstanceType, ...]
+    unavailable: frozenset[OfferingKey] = frozenset()
+    seed: int = 0

@@ -1,0 +1,70 @@
+"""Taints of nodes and tolerations of pods.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/ (2026-08).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Taint:
+    """A node's refusal."""
+
+    key: str
+    value: str = ""
+    effect: Effect
+
+    def describe(self) -> str:
+        """Return the taint as `kubectl taint` writes it."""
+        return (
+            f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """A pod's acceptance of a taint. An empty key with Exists accepts all, no effect means all.
+
+    Attributes:
+        seconds: How long a NoExecute taint is borne, in seconds; None means for ever.
+    """
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: Effect | None = None
+    seconds: int | None = None
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Return whether the taint is accepted."""
+        if self.effect is not None and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return bool(self.key) and self.value == taint.value
+
+
+def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
+    """Return the first taint that keeps the pod away, or None.
+
+    PreferNoSchedule keeps nobody away.
+    """
+    accepted = tuple(tolerations)
+    for taint in taints:
+        if taint.effect == Effect.PREFER_NO_SCHEDULE:
+            continue
+        if not any(one.tolerates(taint) for one in accepted):
+            return taint
+    return None

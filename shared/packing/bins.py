@@ -1,0 +1,81 @@
+"""Placing pods on nodes that are there already or on their way, which cost nothing more."""
+
+from collections.abc import Sequence
+
+from shared.packing.ground import Contents
+from shared.packing.market import Demand
+from shared.packing.problem import PackingProblem
+
+Placements = tuple[tuple[int, Contents], ...]
+
+
+def place_on_bins(
+    problem: PackingProblem, demand: Demand, counts: list[int], values: Sequence[float]
+) -> Placements:
+    """Return what goes to the bins: best fit, the pods worth most first, fullest bins first.
+
+    Args:
+        problem: Its bins and who may run on them.
+        demand: The classes.
+        counts: Pods per class; what is placed is taken off.
+        values: Worth of one pod per class.
+    """
+    free = _useful_bins(problem, demand, counts)
+    places = range(len(demand.names))
+    tops = [max((room[place] for _, room in free), default=0) or 1 for place in places]
+    free.sort(key=lambda item: (sum(item[1][p] / tops[p] for p in (0, 1)), item[0]))
+    placed: dict[int, dict[int, int]] = {}
+    for k in sorted(range(len(counts)), key=lambda k: (-values[k], k)):
+        needs = demand.amounts(k)
+        mask = problem.compatible_bins[k] if counts[k] else 0
+        if not mask:
+            continue
+        for index, room in free:
+            if not mask >> index & 1:
+                continue
+            n = counts[k]
+            for place, amount in needs:
+                n = min(n, room[place] // amount)
+            if n <= 0:
+                continue
+            for place, amount in needs:
+                room[place] -= amount * n
+            counts[k] -= n
+            placed.setdefault(index, {})[k] = n
+            if not counts[k]:
+                break
+    return tuple((index, tuple(sorted(placed[index].items()))) for index in sorted(placed))
+
+
+def free_rooms(
+    problem: PackingProblem, demand: Demand, counts: Sequence[int]
+) -> list[tuple[int, ...]]:
+    """Return the room of the bins that could take any of the pods: what need not be bought."""
+    return [tuple(room) for _, room in _useful_bins(problem, demand, counts)]
+
+
+def _useful_bins(
+    problem: PackingProblem, demand: Demand, counts: Sequence[int]
+) -> list[tuple[int, list[int]]]:
+    """Return (index, room) of the bins that may have room for something.
+
+    Most nodes of a running cluster are full: comparing with the least any pod asks for drops them.
+    """
+    asking = [k for k, count in enumerate(counts) if count]
+    if not asking or not problem.bins:
+        return []
+    least_cpu = min(demand.cpu[k] for k in asking)
+    least_memory = min(demand.memory[k] for k in asking)
+    least_pods = min(demand.pods[k] for k in asking)
+    anybody = 0
+    for mask in sorted({problem.compatible_bins[k] for k in asking}):
+        anybody |= mask
+    found = []
+    for index, one in enumerate(problem.bins):
+        if anybody >> index & 1:
+            amounts = dict(one.available.items)
+            room = [amounts.get(name, 0) for name in demand.names]
+            least = zip(room[:3], (least_cpu, least_memory, least_pods), strict=True)
+            if all(amount >= need or not need for amount, need in least):
+                found.append((index, room))
+    return found

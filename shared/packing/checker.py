@@ -1,0 +1,232 @@
+"""The second opinion: is a plan one that may be applied at all?
+
+Imports neither the packer nor anything it uses, and reads amounts by name instead of by position,
+so that a mistake made there is not repeated here. Linear in the size of the plan.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from shared.model.resources import Resources
+from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem, Shape
+
+Contents = tuple[tuple[int, int], ...]
+
+
+def check(problem: PackingProblem, packing: Packing) -> tuple[str, ...]:
+    """Return what is wrong with the plan, one sentence each, nothing when it may be applied."""
+    wrong = [*_malformed(problem, packing)]
+    if wrong:
+        # Indexes that point nowhere would make every other question fail.
+        return tuple(wrong)
+    wrong.extend(_miscounted(problem, packing))
+    wrong.extend(_overfull_bins(problem, packing))
+    allowed = _allowed_shapes(problem)
+    wrong.extend(_bad_nodes(problem, packing.nodes, allowed))
+    wrong.extend(_over_limits(problem, packing.nodes))
+    wrong.extend(_wrong_reasons(problem, packing, allowed))
+    wrong.extend(_wrong_cost(problem, packing))
+    return tuple(wrong)
+
+
+def _malformed(problem: PackingProblem, packing: Packing) -> Iterator[str]:
+    classes, shapes = len(problem.classes), problem.shapes
+    for number, node in enumerate(packing.nodes):
+        if not node.options:
+            yield f"node {number}: has no options"
+        for shape, pool in (*node.options, *node.fallback_options):
+            if not (0 <= shape < len(shapes) and 0 <= pool < len(shapes[shape].pools)):
+                yield f"node {number}: option {shape}/{pool} does not exist"
+        yield from (f"node {number}: {text}" for text in _bad_contents(node.contents, classes))
+    bins = [index for index, _ in packing.placements]
+    if len(set(bins)) != len(bins):
+        yield "a bin is named twice"
+    for index, contents in packing.placements:
+        if not 0 <= index < len(problem.bins):
+            yield f"bin {index} does not exist"
+        yield from (f"bin {index}: {text}" for text in _bad_contents(contents, classes))
+    left_out = tuple((index, count) for index, count, _ in packing.unplaced)
+    if left_out:
+        yield from (f"unplaced: {text}" for text in _bad_contents(left_out, classes))
+
+
+def _bad_contents(contents: Contents, classes: int) -> Iterator[str]:
+    if not contents:
+        yield "is empty"
+    for index, count in contents:
+        if not 0 <= index < classes:
+            yield f"class {index} does not exist"
+        if count <= 0:
+            yield f"class {index} has count {count}"
+
+
+def _miscounted(problem: PackingProblem, packing: Packing) -> Iterator[str]:
+    seen = [0] * len(problem.classes)
+    for node in packing.nodes:
+        for index, count in node.contents:
+            seen[index] += count
+    for _, contents in packing.placements:
+        for index, count in contents:
+            seen[index] += count
+    for index, count, _ in packing.unplaced:
+        seen[index] += count
+    for index, one in enumerate(problem.classes):
+        if seen[index] != one.count:
+            yield f"class {index}: {seen[index]} pods are planned, {one.count} are there"
+
+
+def _overfull_bins(problem: PackingProblem, packing: Packing) -> Iterator[str]:
+    for index, contents in packing.placements:
+        where = f"bin {problem.bins[index].name}"
+        used = _total(problem, contents)
+        for name in used.exceeding(problem.bins[index].available):
+            yield f"{where}: too much {name}"
+        for one, _ in contents:
+            if not problem.compatible_bins[one] >> index & 1:
+                yield f"{where}: class {one} may not run there"
+
+
+def _bad_nodes(
+    problem: PackingProblem, nodes: Iterable[PackedNode], allowed: frozenset[int]
+) -> Iterator[str]:
+    """Ask each question once for equal nodes: large plans hold many copies."""
+    first: dict[PackedNode, int] = {}
+    groups: dict[tuple[object, ...], tuple[str, ...]] = {}
+    for number, node in enumerate(nodes):
+        if node in first:
+            continue
+        first[node] = number
+        if node.shape != node.options[0][0]:
+            yield f"node {number}: the planned shape is not the first option's"
+        group = (node.options, node.fallback_options)
+        if group not in groups:
+            groups[group] = tuple(_bad_group(problem, node, allowed))
+        yield from (f"node {number}: {text}" for text in groups[group])
+        yield from (f"node {number}: {text}" for text in _overfull(problem, node))
+
+
+def _bad_group(problem: PackingProblem, node: PackedNode, allowed: frozenset[int]) -> Iterator[str]:
+    yield from _bad_options(problem, node.options, "options")
+    yield from _bad_options(problem, node.fallback_options, "fallback options")
+    kinds = {_pool_type(problem, option) for option in node.options}
+    if kinds & {_pool_type(problem, option) for option in node.fallback_options}:
+        yield "fallback options are of the options' capacity type"
+    shapes = sorted({shape for shape, _ in (*node.options, *node.fallback_options)})
+    if len({problem.shapes[shape].provisioner for shape in shapes}) > 1:
+        yield "options are of several provisioners"
+    for shape in shapes:
+        if shape not in allowed:
+            yield f"{problem.shapes[shape].instance_type} is above the cap on node size"
+
+
+def _overfull(problem: PackingProblem, node: PackedNode) -> Iterator[str]:
+    used = _total(problem, node.contents)
+    joint = -1
+    for one, _ in node.contents:
+        joint &= problem.compatible[one]
+    for shape in sorted({shape for shape, _ in (*node.options, *node.fallback_options)}):
+        what = problem.shapes[shape].instance_type
+        for name in used.exceeding(problem.shapes[shape].allocatable):
+            yield f"{what} has too little {name}"
+        if not joint >> shape & 1:
+            yield f"some of the classes may not run on {what}"
+
+
+def _bad_options(
+    problem: PackingProblem, options: tuple[tuple[int, int], ...], name: str
+) -> Iterator[str]:
+    if not options:
+        return
+    settings = problem.settings
+    prices = [_price(problem, option) for option in options]
+    if prices != sorted(prices):
+        yield f"{name} are not cheapest first"
+    if max(prices) * 100 > prices[0] * (100 + settings.option_price_ceiling_percent):
+        yield f"{name} go above the price ceiling"
+    if len(options) > settings.max_options:
+        yield f"more than {settings.max_options} {name}"
+    if len(set(options)) != len(options):
+        yield f"{name} name a pool twice"
+    if len({_pool_type(problem, option) for option in options}) > 1:
+        yield f"{name} are of several capacity types"
+
+
+def _over_limits(problem: PackingProblem, nodes: Iterable[PackedNode]) -> Iterator[str]:
+    reserved: dict[str, dict[str, int]] = {}
+    for node in nodes:
+        ways = {shape for shape, _ in (*node.options, *node.fallback_options)}
+        provisioner = problem.shapes[node.shape].provisioner
+        if provisioner not in problem.limits:
+            continue
+        most = Resources()
+        for shape in sorted(ways):
+            most = most.largest(problem.shapes[shape].capacity)
+        sums = reserved.setdefault(provisioner, {})
+        for name, amount in most.items:
+            sums[name] = sums.get(name, 0) + amount
+    for provisioner, sums in sorted(reserved.items()):
+        for name, ceiling in problem.limits[provisioner].items:
+            if sums.get(name, 0) > max(ceiling, 0):
+                yield f"provisioner {provisioner}: {name} goes above its limit"
+
+
+def _wrong_reasons(
+    problem: PackingProblem, packing: Packing, allowed: frozenset[int]
+) -> Iterator[str]:
+    for index, _, reason in packing.unplaced:
+        holders = [
+            shape
+            for number, shape in enumerate(problem.shapes)
+            if number in allowed and _holds(problem, index, number, shape)
+        ]
+        if reason == NO_SHAPE and holders:
+            yield f"class {index}: {holders[0].instance_type} would hold it"
+        elif reason == LIMIT and not any(one.provisioner in problem.limits for one in holders):
+            yield f"class {index}: no limit is in the way"
+        elif reason not in (NO_SHAPE, LIMIT):
+            yield f"class {index}: {reason!r} is no reason"
+
+
+def _wrong_cost(problem: PackingProblem, packing: Packing) -> Iterator[str]:
+    cost = sum(_price(problem, node.options[0]) for node in packing.nodes)
+    if packing.cost_micros_per_hour != cost:
+        yield f"the nodes cost {cost}, not {packing.cost_micros_per_hour}"
+    if not 0 <= packing.lower_bound_micros_per_hour <= cost:
+        yield f"the lower bound {packing.lower_bound_micros_per_hour} is not within 0 and the cost"
+
+
+def _allowed_shapes(problem: PackingProblem) -> frozenset[int]:
+    """Return the shapes within the cap on node size, and the least that larger pods need."""
+    cap = problem.settings.max_node_vcpus
+    shapes = problem.shapes
+    within = {i for i, shape in enumerate(shapes) if cap == 0 or shape.vcpus <= cap}
+    if len(within) == len(shapes):
+        return frozenset(within)
+    allowed = set(within)
+    for index, one in enumerate(problem.classes):
+        if one.count == 0 or any(_holds(problem, index, i, shapes[i]) for i in within):
+            continue
+        holders = [i for i, shape in enumerate(shapes) if _holds(problem, index, i, shape)]
+        least = min((shapes[i].vcpus for i in holders), default=0)
+        allowed.update(i for i in holders if shapes[i].vcpus == least)
+    return frozenset(allowed)
+
+
+def _holds(problem: PackingProblem, index: int, number: int, shape: Shape) -> bool:
+    mask = problem.compatible[index]
+    return bool(mask >> number & 1) and problem.classes[index].requests.fits(shape.allocatable)
+
+
+def _total(problem: PackingProblem, contents: Contents) -> Resources:
+    sums: dict[str, int] = {}
+    for index, count in contents:
+        for name, amount in problem.classes[index].requests.items:
+            sums[name] = sums.get(name, 0) + amount * count
+    return Resources.from_mapping(sums)
+
+
+def _price(problem: PackingProblem, option: tuple[int, int]) -> int:
+    return problem.shapes[option[0]].pools[option[1]].price_micros_per_hour
+
+
+def _pool_type(problem: PackingProblem, option: tuple[int, int]) -> str:
+    return problem.shapes[option[0]].pools[option[1]].capacity_type.value

@@ -1,0 +1,97 @@
+"""The last nodes of a plan, where fractions no longer help: all kinds are tried."""
+
+from collections.abc import Sequence
+
+from shared.packing.filling import Filling, Rules, fill
+from shared.packing.ground import Ground, Planned, commit
+
+_GROWTH = 1.004
+_ALMOST = 0.999999
+
+
+def build_ending(
+    ground: Ground, counts: list[int], rules: Rules, limit: int
+) -> list[Planned] | None:
+    """Return nodes for all the pods, or None when they would cost `limit` (0 for any) or more.
+
+    After each node it is seen what it would cost to end with one or two nodes; the cheapest end
+    is taken.
+    """
+    hopes = list(ground.hopes)
+    plan: list[Planned] = []
+    spent = 0
+    best: tuple[int, list[Planned]] | None = None
+    looked = False
+    while any(counts):
+        if limit and spent + ground.worth_of(counts) * _ALMOST >= limit:
+            break
+        ends = _one_node(ground, counts)
+        if ends:
+            if not looked:
+                ends = _two_nodes(ground, counts, ends, rules)
+                looked = True
+            total = spent + ground.cost(ends)
+            if best is None or total < best[0]:
+                best = (total, [*plan, *ends])
+        kind, contents = _best_filling(ground, counts, hopes, rules)
+        one = commit(ground, kind, contents, counts, sum(counts))
+        plan.append(one)
+        spent += ground.prices[one.kind] * one.copies
+    else:
+        if best is None or spent < best[0]:
+            best = (spent, plan)
+    if best is None or (limit and best[0] >= limit):
+        return None
+    return best[1]
+
+
+def _one_node(ground: Ground, counts: Sequence[int]) -> list[Planned]:
+    """Return the cheapest single node for everything that is left, if there is one."""
+    contents = tuple((k, count) for k, count in enumerate(counts) if count)
+    needs, signatures = ground.needs(contents)
+    kind = ground.cheapest(needs, signatures)
+    return [] if kind < 0 else [Planned(kind=kind, contents=contents)]
+
+
+def _two_nodes(
+    ground: Ground, counts: Sequence[int], ends: list[Planned], rules: Rules
+) -> list[Planned]:
+    """Return two nodes for everything that is left when that is cheaper than `ends`."""
+    best = ground.cost(ends)
+    for kind in ground.by_price:
+        price = ground.prices[kind]
+        if price >= best:
+            break
+        filling = fill(ground, kind, counts, rules)
+        rest = list(counts)
+        for k, n in filling:
+            rest[k] -= n
+        left = tuple((k, n) for k, n in enumerate(rest) if n)
+        needs, signatures = ground.needs(left)
+        other = ground.cheapest(needs, signatures, best - price)
+        if filling and other >= 0:
+            best = price + ground.prices[other]
+            first = Planned(kind=kind, contents=tuple(sorted(filling)))
+            ends = [first, Planned(kind=other, contents=left)]
+    return ends
+
+
+def _best_filling(
+    ground: Ground, counts: Sequence[int], hopes: list[float], rules: Rules
+) -> tuple[int, Filling]:
+    """Return the kind and contents that are worth most per price.
+
+    Kinds are tried by what they returned last time, at most their ceiling; `hopes` is updated.
+    """
+    best, chosen, contents = -1.0, -1, []
+    for kind in sorted(range(len(hopes)), key=lambda t: (-hopes[t], t)):
+        if hopes[kind] <= best:
+            break
+        found = fill(ground, kind, counts, rules)
+        value = sum([ground.values[k] * n for k, n in found]) / ground.prices[kind]
+        hopes[kind] = value
+        if found and value > best:
+            best, chosen, contents = value, kind, found
+    for kind, ceiling in enumerate(ground.ceilings):
+        hopes[kind] = min(hopes[kind] * _GROWTH, ceiling)
+    return chosen, contents

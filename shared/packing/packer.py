@@ -1,0 +1,257 @@
+"""From a problem to a checked plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from shared.packing.bins import Placements, free_rooms, place_on_bins
+from shared.packing.bound import ResourcePrices, find_prices, lower_bound
+from shared.packing.checker import check
+from shared.packing.ground import Ground, make_ground
+from shared.packing.identical import cover_identical
+from shared.packing.market import (
+    Demand,
+    Kind,
+    allowed_shapes,
+    find_kinds,
+    front,
+    read_demand,
+)
+from shared.packing.options import list_offers
+from shared.packing.plan_search import search
+from shared.packing.portfolio import IDENTICAL
+from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
+from shared.packing.purchase import Limits, purchase, within_limits
+from shared.packing.simple import pack_simply
+from shared.packing.tighten import tighter_bound
+
+_LOOSE: Final = 1.008
+# Plans this close to the bound are not worth more search; coarse pods cannot come as close.
+_CLOSE: Final = 1.006
+_CLOSE_MANY: Final = 1.009
+_FEW_CLASSES: Final = 80
+_CLOSE_COARSE: Final = 1.012
+
+
+def pack(problem: PackingProblem) -> Packing:
+    """Return the cheapest plan found, checked.
+
+    The same problem, seed included, gives the same plan. A plan the checker refuses is replaced by
+    the simple packer's and says so in `fallback`: that is a bug to report.
+
+    Example:
+        >>> pack(PackingProblem(classes=(), shapes=(), compatible=())).nodes
+        ()
+    """
+    packing = plan(problem)
+    wrong = check(problem, packing)
+    if not wrong:
+        return packing
+    allowed = frozenset(allowed_shapes(problem, read_demand(problem)))
+    return replace(pack_simply(problem, allowed), fallback="; ".join(wrong[:3]))
+
+
+def plan(problem: PackingProblem) -> Packing:
+    """Return the cheapest plan found, unchecked."""
+    demand = read_demand(problem)
+    kinds = find_kinds(problem, demand, allowed_shapes(problem, demand), problem.settings)
+    counts = [one.count for one in problem.classes]
+    housed = _housed(demand, counts, kinds)
+    market = _open_market(kinds, problem.limits)
+    rooms = free_rooms(problem, demand, counts)
+    placements: Placements = ()
+    if rooms:
+        worth = find_prices(demand, housed, market.best, market.planning_prices)
+        values = [worth.of_class(demand, k) for k in range(len(counts))]
+        placements = place_on_bins(problem, demand, counts, values)
+    unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not housed[k]]
+    for k, _, _ in unplaced:
+        counts[k] = 0
+    bought = _buy(problem, demand, market, counts)
+    unplaced.extend(bought.unplaced)
+    placed = [one.count for one in problem.classes]
+    for k, count, _ in unplaced:
+        placed[k] -= count
+    bound, worth = _bound(demand, placed, bought, market, rooms)
+    stranded = 0
+    if bought.nodes:
+        used = [count - n for count, n in zip(counts, _kept_out(bought, counts), strict=True)]
+        stranded = bought.cost - int(sum(n * worth.of_class(demand, k) for k, n in enumerate(used)))
+    return Packing(
+        nodes=bought.nodes,
+        placements=placements,
+        unplaced=tuple(sorted(unplaced)),
+        cost_micros_per_hour=bought.cost,
+        lower_bound_micros_per_hour=min(bound, bought.cost),
+        resource_prices_micros_per_hour=_unit_prices(demand, worth),
+        stranded_micros_per_hour=max(stranded, 0),
+        candidate=bought.name,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Market:
+    """All kinds, those worth planning with, and those nobody undercuts by true price."""
+
+    kinds: tuple[Kind, ...]
+    best: tuple[Kind, ...]
+    planning_prices: tuple[int, ...]
+    plain: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bought:
+    """Nodes, what the limits kept out, and a bound for `counts` where one is known already."""
+
+    nodes: tuple[PackedNode, ...]
+    unplaced: tuple[tuple[int, int, str], ...]
+    cost: int
+    name: str
+    counts: tuple[int, ...]
+    bound: int
+
+
+def _open_market(kinds: Sequence[Kind], limits: Mapping[str, object]) -> _Market:
+    best = tuple(front(kinds, limits))
+    plain = best
+    if limits or any(kind.price != kind.planning_price for kind in kinds):
+        plain = tuple(front([replace(kind, planning_price=kind.price) for kind in kinds], {}))
+    return _Market(
+        kinds=tuple(kinds),
+        best=best,
+        planning_prices=tuple([kind.planning_price for kind in best]),
+        plain=plain,
+    )
+
+
+def _buy(
+    problem: PackingProblem, demand: Demand, market: _Market, counts: Sequence[int]
+) -> _Bought:
+    """Return nodes for the pods, as far as the limits allow. Each class counted fits some kind."""
+    limits: Limits = dict(problem.limits)
+    nodes: list[PackedNode] = []
+    unplaced: list[tuple[int, int, str]] = []
+    name, bound = "", 0
+    left = list(counts)
+    offers = list_offers(problem, market.kinds)
+    while any(left):
+        best = market.best
+        if limits:
+            usable = within_limits(problem, market.kinds, limits)
+            housed = _housed(demand, left, usable)
+            unplaced.extend(
+                (k, count, LIMIT) for k, count in enumerate(left) if count and not housed[k]
+            )
+            left = housed
+            best = tuple(front(usable, problem.limits))
+        if not any(left):
+            break
+        ground = _make_ground(problem, demand, left, best)
+        floor = ground.worth_of(left)
+        present = sum(1 for count in left if count)
+        tight = tighter_bound(demand, left, ground.kinds, ground.prices) if present > 1 else 0
+        close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
+        target = max(floor * close, tight * _CLOSE_COARSE)
+        found = search(ground, left, problem.settings, target, problem.seed)
+        bought = purchase(found.ground, found.plan, offers, limits)
+        if best is market.plain and ground.prices == market.planning_prices:
+            bound = ground.cost(found.plan) if found.name == IDENTICAL else tight
+        name = found.name
+        nodes.extend(bought.nodes)
+        limits = bought.limits
+        left = [0] * len(counts)
+        for one in bought.refused:
+            for k, n in one.contents:
+                left[k] += n
+    cost = 0
+    for node in nodes:
+        shape, pool = node.options[0]
+        cost += problem.shapes[shape].pools[pool].price_micros_per_hour
+    return _Bought(
+        nodes=tuple(nodes),
+        unplaced=tuple(unplaced),
+        cost=cost,
+        name=name,
+        counts=tuple(counts),
+        bound=bound,
+    )
+
+
+def _make_ground(
+    problem: PackingProblem, demand: Demand, counts: Sequence[int], kinds: Sequence[Kind]
+) -> Ground:
+    settings = problem.settings
+    prices = [kind.planning_price for kind in kinds]
+    worth = find_prices(demand, counts, kinds, prices)
+    ground = make_ground(demand, kinds, worth, prices)
+    if sum(counts) > settings.small_batch_pods or not settings.leftover_value_percent:
+        return ground
+    # A node's price less what its room is worth: what is used is worth the same on every node.
+    part = settings.leftover_value_percent / 100
+    prices = [
+        max(round(price * (1 - part * ceiling)), 1)
+        for price, ceiling in zip(prices, ground.ceilings, strict=True)
+    ]
+    worth = find_prices(demand, counts, kinds, prices)
+    return make_ground(demand, kinds, worth, prices)
+
+
+def _bound(
+    demand: Demand,
+    placed: Sequence[int],
+    bought: _Bought,
+    market: _Market,
+    rooms: Sequence[tuple[int, ...]],
+) -> tuple[int, ResourcePrices]:
+    """Return the lower bound by true prices for the pods that are placed, and these prices."""
+    present = [k for k, count in enumerate(placed) if count]
+    prices = [kind.price for kind in market.plain]
+    worth = find_prices(demand, bought.counts, market.plain, prices)
+    if not present:
+        return 0, worth
+    known = bought.bound if not rooms and tuple(placed) == bought.counts else 0
+    if known and bought.name == IDENTICAL:
+        return known, worth
+    if len(present) == 1 and not rooms:
+        ground = make_ground(demand, market.plain, worth, prices)
+        exact = cover_identical(ground, present[0], placed[present[0]])
+        if exact is not None:
+            return ground.cost(exact), worth
+    bound = lower_bound(demand, placed, market.kinds, worth, credit=rooms)
+    if bought.cost > bound * _LOOSE:
+        tighter = known or tighter_bound(demand, placed, market.plain, prices, rooms)
+        bound = max(bound, tighter)
+    return bound, worth
+
+
+def _kept_out(bought: _Bought, counts: Sequence[int]) -> list[int]:
+    kept_out = [0] * len(counts)
+    for k, count, _ in bought.unplaced:
+        kept_out[k] = count
+    return kept_out
+
+
+def _unit_prices(demand: Demand, worth: ResourcePrices) -> tuple[tuple[str, int], ...]:
+    """Return what a core, a GiB or a piece is worth to whom it is worth most."""
+    units = {CPU: 1000, MEMORY: 2**30, EPHEMERAL_STORAGE: 2**30}
+    return tuple(
+        (name, int(max(values[place] for values in worth.values) * units.get(name, 1)))
+        for place, name in enumerate(demand.names)
+        if worth.values
+    )
+
+
+def _housed(demand: Demand, counts: Sequence[int], kinds: Sequence[Kind]) -> list[int]:
+    """Return the counts of the classes that fit some kind, zero for the others."""
+    order = sorted(kinds, key=lambda kind: kind.room, reverse=True)
+    found = []
+    for k, count in enumerate(counts):
+        needs = demand.amounts(k) if count else []
+        fits = count and any(
+            kind.signatures >> demand.signature[k] & 1
+            and all(amount <= kind.room[place] for place, amount in needs)
+            for kind in order
+        )
+        found.append(count if fits else 0)
+    return found

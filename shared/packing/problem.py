@@ -1,0 +1,187 @@
+"""What the packer is asked and what it answers.
+
+Classes of identical pods, shapes that can be bought and bins that are already there come in as
+plain numbers; who may run where is given as bit masks. Nothing here knows labels or zones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared.model.instance_types import CapacityType
+from shared.model.resources import Resources
+
+NO_SHAPE = "no shape"
+LIMIT = "limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodClass:
+    """Identical pods.
+
+    Attributes:
+        requests: What one pod takes, `pods=1` included. Besides real resources it may hold pseudo
+            resources named `slot/<id>` (hostname spread, anti-affinity, host ports): the pod
+            takes 1, a node has as many as it may hold of them.
+        count: Pods, at least 0.
+    """
+
+    requests: Resources
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One way to buy a shape."""
+
+    zone: str
+    capacity_type: CapacityType
+    price_micros_per_hour: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A node that can be bought: one provisioner and instance type (and zone where it matters).
+
+    Attributes:
+        allocatable: What pods can have: daemon requests already off, pseudo resources included.
+        capacity: The machine's, which limits count.
+        pools: Cheapest first, not empty. Each is allowed for every class compatible with the shape.
+    """
+
+    provisioner: str
+    instance_type: str
+    allocatable: Resources
+    capacity: Resources
+    pools: tuple[Pool, ...]
+    vcpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """An existing or in-flight node: costs nothing more.
+
+    Attributes:
+        available: Room left; amounts may be negative. Pseudo resources included.
+    """
+
+    name: str
+    available: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackingSettings:
+    """What a good plan is, beyond its price.
+
+    Attributes:
+        node_fee_micros_per_hour: Added to each node's price when plans are compared, in
+            micro-dollars per hour. Default 2,000 ($0.002): near-equal prices then go to fewer
+            nodes, at no visible cost. More means fewer and larger nodes.
+        leftover_value_percent: Percent of its resource price that room left over on new nodes is
+            worth in a small batch. Default 50: pods that come next will use about half of it.
+        small_batch_pods: Batches of at most this many pods count as small. Default 60; 0 for none.
+        max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 64: costs
+            less than 1 % and limits what one failure takes away; 0 for no cap.
+        diversification_k_on_demand: Nodes are compared by the mean price of this many cheapest
+            pools that could stand in. Default 5; 1 compares by the cheapest pool alone.
+        diversification_k_spot: The same for spot, where pools dry up often. Default 15.
+        option_price_ceiling_percent: Options cost at most this much more than the cheapest one,
+            in percent. Default 50: beyond that waiting for capacity is better.
+        max_options: Options per node. Default 60, what one CreateFleet request has room for.
+        max_launch_groups: Distinct option lists in a plan, each one CreateFleet call. Default
+            20, since EC2 throttles calls; 0 for no limit.
+        improve_iterations: Tries of the improvement phase, which never makes a plan dearer.
+            Default 60; a number of tries instead of a time keeps plans reproducible. Large
+            batches get fewer, since each try costs more.
+        thorough: Run also the candidates that take long on large batches, and ten times the
+            improvement. Default off.
+        type_weights: Percent by which an instance type's price is multiplied when plans are
+            compared, by name; absent means 100. 80 says its cores are worth 25 % more.
+    """
+
+    node_fee_micros_per_hour: int = 2_000
+    leftover_value_percent: int = 50
+    small_batch_pods: int = 60
+    max_node_vcpus: int = 64
+    diversification_k_on_demand: int = 5
+    diversification_k_spot: int = 15
+    option_price_ceiling_percent: int = 50
+    max_options: int = 60
+    max_launch_groups: int = 20
+    improve_iterations: int = 60
+    thorough: bool = False
+    type_weights: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackingProblem:
+    """Everything one packing depends on.
+
+    Attributes:
+        compatible: Per class, a bit mask over shapes: bit i says the class may run on shape i.
+            It need not say whether the pod fits: the packer compares the amounts.
+        compatible_bins: Per class, the same over bins.
+        limits: Per provisioner, the capacity it may still add. Absent: no ceiling. Only the
+            resource names present are limited. `Resources` drops zeros in arithmetic, so a
+            ceiling that is used up must be kept by hand: `Resources((("cpu", 0),))`, or any
+            negative amount.
+        seed: Settles random choices of the improvement phase.
+    """
+
+    classes: tuple[PodClass, ...]
+    shapes: tuple[Shape, ...]
+    bins: tuple[Bin, ...] = ()
+    compatible: tuple[int, ...]
+    compatible_bins: tuple[int, ...] = ()
+    limits: Mapping[str, Resources] = field(default_factory=dict, hash=False)
+    settings: PackingSettings = PackingSettings()
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedNode:
+    """One node to buy.
+
+    Attributes:
+        shape: Index of the planned shape: that of the first option.
+        contents: (class index, count), by class, counts above zero.
+        options: (shape index, pool index), cheapest first, the planned one first, at most
+            `max_options`. Any of them holds the contents; all are of one provisioner and one
+            capacity type. Nodes with equal options form one launch group.
+        fallback_options: The same of another capacity type, to be tried when none of `options`
+            is to be had; may be dearer, may be empty.
+    """
+
+    shape: int
+    contents: tuple[tuple[int, int], ...]
+    options: tuple[tuple[int, int], ...]
+    fallback_options: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """A plan.
+
+    Attributes:
+        nodes: Nodes to buy, those of one launch group side by side.
+        placements: Per bin that takes pods: (bin index, ((class index, count), ...)), by bin.
+        unplaced: (class index, count, reason): `no shape` when nothing compatible is large
+            enough, `limit` when a provisioner's limit is in the way.
+        cost_micros_per_hour: Sum of the nodes' cheapest options.
+        lower_bound_micros_per_hour: No plan with these shapes that places the same pods costs
+            less, rounded down.
+        resource_prices_micros_per_hour: What the bound says a unit is worth, for people: per
+            1,000 millicores, per GiB, per piece; by resource name.
+        stranded_micros_per_hour: Worth of the room that is left over on the nodes, at these prices.
+        candidate: Name of the procedure whose plan was the best, for people.
+        fallback: Why the simple packer's plan stands here instead; empty when it does not.
+    """
+
+    nodes: tuple[PackedNode, ...]
+    placements: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
+    unplaced: tuple[tuple[int, int, str], ...] = ()
+    cost_micros_per_hour: int
+    lower_bound_micros_per_hour: int
+    resource_prices_micros_per_hour: tuple[tuple[str, int], ...] = ()
+    stranded_micros_per_hour: int = 0
+    candidate: str = ""
+    fallback: str = ""

@@ -1,0 +1,147 @@
+"""From planned kinds to nodes with options, within the provisioners' limits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from shared.model.resources import Resources
+from shared.packing.ground import Ground, Planned
+from shared.packing.market import Kind
+from shared.packing.options import Offers, Ways, find_ways
+from shared.packing.problem import PackedNode, PackingProblem
+
+Limits = dict[str, Resources]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purchase:
+    """Nodes with options, the planned nodes that found no room under the limits, what is left."""
+
+    nodes: tuple[PackedNode, ...]
+    refused: tuple[Planned, ...]
+    limits: Limits
+
+
+def purchase(ground: Ground, plan: Sequence[Planned], offers: Offers, limits: Limits) -> Purchase:
+    """Return the nodes to buy. Each takes the largest of its options off its limits.
+
+    When the limits do not allow for every option, options larger than the cheapest one are given
+    up first, then the nodes that return least for their price.
+    """
+    groups: dict[int, list[Planned]] = {}
+    for one in plan:
+        groups.setdefault(one.kind, []).append(one)
+    ways = {kind: _ways_of(ground, kind, groups[kind], offers, None) for kind in sorted(groups)}
+    if not limits:
+        return Purchase(nodes=_nodes(groups, ways), refused=(), limits=limits)
+    left = _take_all(ground, groups, ways, limits)
+    if left is not None:
+        return Purchase(nodes=_nodes(groups, ways), refused=(), limits=left)
+    return _take_what_fits(ground, plan, offers, limits)
+
+
+def _ways_of(
+    ground: Ground, kind: int, planned: Sequence[Planned], offers: Offers, room: Resources | None
+) -> Ways | None:
+    most = [0] * len(ground.demand.names)
+    signatures = 0
+    for one in planned:
+        needs, some = ground.needs(one.contents)
+        most = [max(a, b) for a, b in zip(most, needs, strict=True)]
+        signatures |= some
+    return find_ways(offers, most, signatures, ground.kinds[kind].provisioner, room)
+
+
+def _nodes(
+    groups: dict[int, list[Planned]], ways: dict[int, Ways | None]
+) -> tuple[PackedNode, ...]:
+    nodes: list[PackedNode] = []
+    for kind in sorted(groups):
+        way = ways[kind]
+        assert way is not None
+        for one in groups[kind]:
+            nodes.extend([_node(one, way)] * one.copies)
+    return tuple(nodes)
+
+
+def _node(one: Planned, way: Ways) -> PackedNode:
+    return PackedNode(
+        shape=way.options[0][0],
+        contents=one.contents,
+        options=way.options,
+        fallback_options=way.fallback,
+    )
+
+
+def _take_all(
+    ground: Ground, groups: dict[int, list[Planned]], ways: dict[int, Ways | None], limits: Limits
+) -> Limits | None:
+    left = dict(limits)
+    for kind, planned in groups.items():
+        way = ways[kind]
+        provisioner = ground.kinds[kind].provisioner
+        if provisioner in left:
+            assert way is not None
+            copies = sum(one.copies for one in planned)
+            room = _taken(left[provisioner], way.largest.times(copies))
+            if room is None:
+                return None
+            left[provisioner] = room
+    return left
+
+
+def _take_what_fits(
+    ground: Ground, plan: Sequence[Planned], offers: Offers, limits: Limits
+) -> Purchase:
+    left = dict(limits)
+    nodes: list[PackedNode] = []
+    refused: list[Planned] = []
+    for one in sorted(plan, key=lambda one: (_loss(ground, one), one.kind, one.contents)):
+        provisioner = ground.kinds[one.kind].provisioner
+        for _ in range(one.copies):
+            room = left.get(provisioner)
+            way = _ways_of(ground, one.kind, [one], offers, room)
+            if way is not None and room is not None:
+                cheapest = offers.problem.shapes[way.options[0][0]].capacity
+                cap = Resources(tuple((n, min(cheapest[n], max(a, 0))) for n, a in room.items))
+                way = _ways_of(ground, one.kind, [one], offers, cap)
+            taken = room if way is None or room is None else _taken(room, way.largest)
+            if way is None or (room is not None and taken is None):
+                refused.append(Planned(kind=one.kind, contents=one.contents))
+                continue
+            if taken is not None:
+                left[provisioner] = taken
+            nodes.append(_node(one, way))
+    nodes.sort(key=lambda node: (node.options, node.contents))
+    return Purchase(nodes=tuple(nodes), refused=tuple(refused), limits=left)
+
+
+def _loss(ground: Ground, one: Planned) -> float:
+    value = sum(ground.values[k] * n for k, n in one.contents)
+    return -value / ground.prices[one.kind]
+
+
+def _taken(room: Resources, amounts: Resources) -> Resources | None:
+    """Return the limits less some amounts, zeros kept, or None when they do not allow it."""
+    left = tuple((name, max(amount, 0) - amounts[name]) for name, amount in room.items)
+    return Resources(left) if all(amount >= 0 for _, amount in left) else None
+
+
+def within_limits(problem: PackingProblem, kinds: Sequence[Kind], limits: Limits) -> list[Kind]:
+    """Return the kinds with the shapes alone of which one more is within the limits."""
+    found = []
+    for kind in kinds:
+        room = limits.get(kind.provisioner)
+        shapes = kind.shapes
+        if room is not None:
+            shapes = tuple(
+                index
+                for index in shapes
+                if all(
+                    problem.shapes[index].capacity[name] <= max(amount, 0)
+                    for name, amount in room.items
+                )
+            )
+        if shapes:
+            price = min(problem.shapes[i].pools[0].price_micros_per_hour for i in shapes)
+            found.append(replace(kind, shapes=shapes, price=price))
+    return found

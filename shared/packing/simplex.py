@@ -1,0 +1,62 @@
+"""A small linear programme solved by hand: maximise v a, with R a <= c and a >= 0."""
+
+from collections.abc import Sequence
+from typing import Final
+
+_TINY: Final = 1e-11
+
+
+def best_mix(
+    values: Sequence[float], columns: Sequence[Sequence[float]], room: Sequence[float]
+) -> tuple[list[tuple[int, float]], list[float]]:
+    """Return the best fractions, and what one unit of each row is worth.
+
+    Starts with everything unused; the inverse of the basis is kept in full, as there are few rows.
+
+    Args:
+        values: Worth per column.
+        columns: Per column, what it takes of each row.
+        room: What there is of each row, at least zero.
+    """
+    size = len(room)
+    inverse = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
+    levels = [float(amount) for amount in room]
+    basis = [-1] * size
+    duals = [0.0] * size
+    for _ in range(12 * size + 20):
+        gains = [
+            value - sum([d * a for d, a in zip(duals, column, strict=True)])
+            for value, column in zip(values, columns, strict=True)
+        ]
+        entering = max(range(len(gains)), key=gains.__getitem__, default=-1)
+        if entering < 0 or gains[entering] <= 1e-9 * max(values):
+            break
+        column = columns[entering]
+        step = [sum([a * b for a, b in zip(row, column, strict=True)]) for row in inverse]
+        ratios = [(levels[i] / amount, i) for i, amount in enumerate(step) if amount > _TINY]
+        if not ratios:
+            break
+        leaving = min(ratios)[1]
+        pivot(inverse, levels, step, leaving)
+        basis[leaving] = entering
+        worth = [values[j] if j >= 0 else 0.0 for j in basis]
+        duals = [
+            max(sum([w * row[j] for w, row in zip(worth, inverse, strict=True)]), 0.0)
+            for j in range(size)
+        ]
+    mix = [(j, level) for j, level in zip(basis, levels, strict=True) if j >= 0 and level > 0.0]
+    return sorted(mix), duals
+
+
+def pivot(
+    inverse: list[list[float]], levels: list[float], step: Sequence[float], leaving: int
+) -> None:
+    """Bring a column into the basis in the place of another. Changes inverse and levels."""
+    factor = step[leaving]
+    row = [value / factor for value in inverse[leaving]]
+    inverse[leaving] = row
+    levels[leaving] /= factor
+    for i, amount in enumerate(step):
+        if i != leaving and amount:
+            inverse[i] = [a - amount * b for a, b in zip(inverse[i], row, strict=True)]
+            levels[i] -= amount * levels[leaving]

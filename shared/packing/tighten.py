@@ -1,0 +1,191 @@
+"""A better lower bound where pods differ in kind: each pod must get all it asks for from one node.
+
+The programme of `bound` lets a pod take cpu from one machine and memory from another. Here every
+kind has resource prices of its own: a pod is worth the least that any kind it fits asks for it,
+and no kind's room is worth more than the kind costs. For any such prices, the pods' worth is a
+lower bound. Good prices come from a programme over clusters of similar classes, whose columns are
+fractional fillings of a kind; a rough programme only makes the bound weaker, never wrong.
+"""
+
+from collections.abc import Sequence
+from math import log2
+from typing import Final
+
+from shared.packing.market import Demand, Kind
+from shared.packing.simplex import best_mix, pivot
+
+_SCALE: Final = 1 << 80
+_MOST_CLUSTERS: Final = 40
+_FEW_CLUSTERS: Final = 16
+_FILLINGS: Final = 1_500
+_STEPS: Final = (4.0, 2.0, 1.0, 0.0)  # steps per doubling of memory per cpu that tell classes apart
+
+
+def tighter_bound(
+    demand: Demand,
+    counts: Sequence[int],
+    kinds: Sequence[Kind],
+    costs: Sequence[int],
+    rooms: Sequence[Sequence[int]] = (),
+) -> int:
+    """Return what placing the pods costs at least, in micro-dollars per hour, rounded down.
+
+    Args:
+        demand: The classes.
+        counts: Pods per class, all of them placed; what fits no kind is on the bins.
+        kinds: What can be bought; replaceable kinds may be missing.
+        costs: Price per kind.
+        rooms: Room of the bins, which costs nothing.
+    """
+    fits = {k: _fits(demand, k, kinds) for k, count in enumerate(counts) if count}
+    present = [k for k, mask in fits.items() if mask]
+    clusters = _clusters(demand, present, fits)
+    if not clusters:
+        return 0
+    prices = _kind_prices(demand, counts, clusters, fits, kinds, costs)
+    exact = [
+        _scaled(price, kind, cost) for price, kind, cost in zip(prices, kinds, costs, strict=True)
+    ]
+    total = 0
+    for k in present:
+        needs = demand.amounts(k)
+        total += counts[k] * min(
+            [
+                sum([exact[t][place] * amount for place, amount in needs])
+                for t in range(len(kinds))
+                if fits[k] >> t & 1
+            ]
+        )
+    everybody = [t for t in range(len(kinds)) if all(fits[k] >> t & 1 for k in present)]
+    for room in rooms:
+        worths = [
+            sum([price * max(amount, 0) for price, amount in zip(exact[t], room, strict=True)])
+            for t in everybody
+        ]
+        if not worths:
+            return 0
+        total -= min(worths)
+    return max(total // _SCALE, 0)
+
+
+def _fits(demand: Demand, k: int, kinds: Sequence[Kind]) -> int:
+    needs, signature = demand.amounts(k), demand.signature[k]
+    mask = 0
+    for t, kind in enumerate(kinds):
+        room = kind.room
+        if kind.signatures >> signature & 1 and all(amount <= room[p] for p, amount in needs):
+            mask |= 1 << t
+    return mask
+
+
+def _clusters(demand: Demand, present: Sequence[int], fits: dict[int, int]) -> list[list[int]]:
+    """Return similar classes together, as finely as the number of clusters allows."""
+    extras = any(demand.extras[k] for k in present)
+    for exact in (True, False):
+        for steps in _STEPS if extras else _STEPS[:1]:
+            found: dict[tuple[object, ...], list[int]] = {}
+            for k in present:
+                ratio = log2((demand.memory[k] + 1) / (demand.cpu[k] + 1) / 2**20)
+                who = fits[k] if exact else (demand.signature[k], demand.extras[k])
+                found.setdefault((who, round(ratio * steps)), []).append(k)
+            if len(found) <= (_MOST_CLUSTERS if extras else _FEW_CLUSTERS):
+                return list(found.values())
+        if not extras:
+            # Many classes of all proportions: the simpler programme is as good.
+            return []
+    return []
+
+
+def _kind_prices(
+    demand: Demand,
+    counts: Sequence[int],
+    clusters: Sequence[Sequence[int]],
+    fits: dict[int, int],
+    kinds: Sequence[Kind],
+    prices: Sequence[int],
+) -> list[list[float]]:
+    """Return resource prices per kind, from fractional fillings with whole clusters.
+
+    The rows are the clusters, each needed once; a basis of one filling per cluster is improved
+    while some kind can be filled with more worth than it costs.
+    """
+    tops = [max(column) or 1 for column in zip(*[kind.room for kind in kinds], strict=True)]
+    amounts = [_amounts(demand, counts, cluster, tops) for cluster in clusters]
+    masks = [_all_fit(cluster, fits) for cluster in clusters]
+    room = [[a / top for a, top in zip(kind.room, tops, strict=True)] for kind in kinds]
+    members = [[g for g, mask in enumerate(masks) if mask >> t & 1] for t in range(len(kinds))]
+    size = len(clusters)
+    costs = [
+        min(
+            [
+                _per_cluster(amounts[g], room[t]) * prices[t]
+                for t in range(len(kinds))
+                if mask >> t & 1
+            ]
+        )
+        for g, mask in enumerate(masks)
+    ]
+    inverse = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
+    levels = [1.0] * size
+    values = list(costs)
+    duals: list[list[float]] = [[] for _ in kinds]
+    idle = 0
+    for number in range(_FILLINGS):
+        if idle == len(kinds):
+            break
+        t = number % len(kinds)
+        some = members[t]
+        mix, duals[t] = best_mix([values[g] for g in some], [amounts[g] for g in some], room[t])
+        worth = sum([values[some[j]] * part for j, part in mix])
+        if worth <= prices[t] * (1 + 1e-6):
+            idle += 1
+            continue
+        idle = 0
+        column = [0.0] * size
+        for j, part in mix:
+            column[some[j]] = part
+        step = [sum([a * b for a, b in zip(row, column, strict=True)]) for row in inverse]
+        ratios = [(levels[i] / amount, i) for i, amount in enumerate(step) if amount > 1e-11]
+        leaving = min(ratios)[1]
+        pivot(inverse, levels, step, leaving)
+        costs[leaving] = float(prices[t])
+        values = [
+            max(sum([costs[i] * inverse[i][j] for i in range(size)]), 0.0) for j in range(size)
+        ]
+    for t, some in enumerate(members):
+        _, duals[t] = best_mix([values[g] for g in some], [amounts[g] for g in some], room[t])
+    return [[d / top for d, top in zip(dual, tops, strict=True)] for dual in duals]
+
+
+def _amounts(
+    demand: Demand, counts: Sequence[int], cluster: Sequence[int], tops: Sequence[int]
+) -> list[float]:
+    total = [0.0] * len(tops)
+    for k in cluster:
+        for place, amount in demand.amounts(k):
+            total[place] += counts[k] * amount / tops[place]
+    return total
+
+
+def _all_fit(cluster: Sequence[int], fits: dict[int, int]) -> int:
+    """Return the kinds all classes of a cluster fit, or else those the first one fits."""
+    mask = fits[cluster[0]]
+    for k in cluster:
+        mask &= fits[k]
+    return mask or fits[cluster[0]]
+
+
+def _per_cluster(amounts: Sequence[float], room: Sequence[float]) -> float:
+    return max([a / max(r, 1e-9) for a, r in zip(amounts, room, strict=True)])
+
+
+def _scaled(price: Sequence[float], kind: Kind, cost: int) -> list[int]:
+    """Return prices in whole parts of a micro-dollar such that the kind's room is worth its cost.
+
+    Rounded down, so never worth more.
+    """
+    whole = [int(one * _SCALE) for one in price]
+    worth = sum([one * amount for one, amount in zip(whole, kind.room, strict=True)])
+    if not worth:
+        return [0] * len(whole)
+    return [one * cost * _SCALE // worth for one in whole]

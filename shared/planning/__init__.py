@@ -1,0 +1,1 @@
+"""The provisioning decision: from a snapshot to a plan. Pure."""

@@ -1,0 +1,244 @@
+"""The object graph of each function, built once per process when first asked for."""
+
+import functools
+from datetime import datetime, timedelta
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from shared.aws.catalog_source import CatalogSource
+from shared.catalog.reading import load_catalog
+from shared.catalog.summary import CatalogSummary, summarize
+from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.packing.problem import PackingSettings
+from shared.runtime.observability import count, logger
+from shared.runtime.system import environment, new_plan_id
+from shared.runtime.wiring import Right, Wiring
+from shared.services.binding import Binding
+from shared.services.emptying import Emptying
+from shared.services.expiring import Expiring
+from shared.services.interrupting import Interrupting
+from shared.services.provisioning import Provisioning
+from shared.services.registering import Registering
+from shared.services.sweeping import Sweeping, SweepPolicy
+from shared.services.terminating import Terminating
+from shared.settings import (
+    ProvisionSettings,
+    RefreshCatalogSettings,
+    SweepSettings,
+    TerminationSettings,
+    TimerSettings,
+)
+
+
+class ProvisionRuntime:
+    """What the provision function works with."""
+
+    def __init__(self, settings: ProvisionSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.LAUNCH)
+        self._policy = LaunchPolicy(
+            lease=settings.lease_span,
+            batch_idle=timedelta(seconds=settings.batch_idle_seconds),
+            batch_max=timedelta(seconds=settings.batch_max_seconds),
+            registration=timedelta(seconds=settings.registration_seconds),
+            binding=BindingPolicy(settings.binding_policy),
+        )
+        self._packing = PackingSettings(
+            max_node_vcpus=settings.max_node_vcpus,
+            max_launch_groups=settings.max_launch_groups,
+        )
+
+    def service(self, cluster: str) -> Provisioning:
+        """Return the service of one cluster."""
+        return Provisioning(self._wiring.ports(cluster), self._policy, self._packing, new_plan_id)
+
+    def deadline(self, context: LambdaContext) -> datetime:
+        """Return when this invocation is ended from outside."""
+        left = timedelta(milliseconds=context.get_remaining_time_in_millis())
+        return self._wiring.clock.now() + left
+
+    def wake(self, cluster: str) -> None:
+        """Send a message that plans for a cluster."""
+        self._wiring.outbox.wake(cluster, timedelta(0))
+
+    def dead_letter(self, text: str, reason: str) -> None:
+        """Put a record aside that cannot be understood, with the reason."""
+        logger.error("record cannot be understood", reason=reason)
+        count("DeadLetters", 1)
+        self._wiring.dead_letters.send(text, reason)
+
+
+class BindRuntime:
+    """What the bind function works with."""
+
+    def __init__(self, settings: ProvisionSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.LAUNCH)
+        self._policy = LaunchPolicy(binding=BindingPolicy(settings.binding_policy))
+
+    def service(self, cluster: str) -> Binding:
+        """Return the service of one cluster."""
+        return Binding(self._wiring.ports(cluster), self._policy)
+
+
+class EmptinessRuntime:
+    """What the emptiness function works with."""
+
+    def __init__(self, settings: TimerSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.TERMINATE)
+
+    def service(self, cluster: str) -> Emptying:
+        """Return the service of one cluster."""
+        return Emptying(self._wiring.ports(cluster))
+
+
+class ExpirationRuntime:
+    """What the expiration function works with."""
+
+    def __init__(self, settings: TimerSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.TERMINATE)
+
+    def service(self, cluster: str) -> Expiring:
+        """Return the service of one cluster."""
+        return Expiring(self._wiring.ports(cluster))
+
+
+class RegistrationRuntime:
+    """What the registration function works with."""
+
+    def __init__(self, settings: TimerSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.TERMINATE)
+
+    def service(self, cluster: str) -> Registering:
+        """Return the service of one cluster."""
+        return Registering(self._wiring.ports(cluster))
+
+
+class TerminationRuntime:
+    """What the termination function works with."""
+
+    def __init__(self, settings: TerminationSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.TERMINATE)
+        seconds = settings.drain_deadline_seconds
+        self._deadline = timedelta(seconds=seconds) if seconds else None
+
+    def service(self, cluster: str) -> Terminating:
+        """Return the service of one cluster."""
+        return Terminating(self._wiring.ports(cluster), self._deadline)
+
+
+class InterruptRuntime:
+    """What the interrupt function works with."""
+
+    def __init__(self, settings: TimerSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.TERMINATE)
+
+    def cluster_of(self, instance_id: str) -> str | None:
+        """Return the cluster of a machine, None when it is not ours."""
+        return self._wiring.ledger.cluster_of(instance_id)
+
+    def service(self, cluster: str) -> Interrupting:
+        """Return the service of one cluster."""
+        return Interrupting(self._wiring.ports(cluster))
+
+
+class SweepRuntime:
+    """What the sweep function works with."""
+
+    def __init__(self, settings: SweepSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.TERMINATE)
+        self._policy = SweepPolicy(
+            pending_grace=timedelta(seconds=settings.pending_grace_seconds),
+            orphan_grace=timedelta(seconds=settings.orphan_grace_seconds),
+        )
+
+    def clusters(self) -> tuple[str, ...]:
+        """Return the names of all attached clusters, sorted."""
+        return tuple(one.name for one in self._wiring.registry.all())
+
+    def note_heartbeat(self, cluster: str, at: datetime) -> None:
+        """Write down that a forwarder spoke."""
+        self._wiring.ledger.note_heartbeat(cluster, at)
+
+    def service(self, cluster: str) -> Sweeping:
+        """Return the service of one cluster."""
+        return Sweeping(self._wiring.ports(cluster), self._policy)
+
+
+class RefreshRuntime:
+    """What the refresh_catalog function works with."""
+
+    def __init__(self, settings: RefreshCatalogSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.LAUNCH)
+        self._pricing_region = settings.pricing_region
+
+    def refresh(self) -> CatalogSummary:
+        """Write the catalogue of the Region to the bucket; return what it holds."""
+        source = CatalogSource(
+            self._wiring.session,
+            bucket=self._wiring.settings.bucket,
+            pricing_region=self._pricing_region,
+            clock=self._wiring.clock,
+        )
+        return summarize(load_catalog(source.refresh()))
+
+
+@functools.cache
+def provision_runtime() -> ProvisionRuntime:
+    """Return the runtime of provision."""
+    return ProvisionRuntime(ProvisionSettings.from_environment(environment()))
+
+
+@functools.cache
+def bind_runtime() -> BindRuntime:
+    """Return the runtime of bind."""
+    return BindRuntime(ProvisionSettings.from_environment(environment()))
+
+
+@functools.cache
+def emptiness_runtime() -> EmptinessRuntime:
+    """Return the runtime of emptiness."""
+    return EmptinessRuntime(TimerSettings.from_environment(environment()))
+
+
+@functools.cache
+def expiration_runtime() -> ExpirationRuntime:
+    """Return the runtime of expiration."""
+    return ExpirationRuntime(TimerSettings.from_environment(environment()))
+
+
+@functools.cache
+def registration_runtime() -> RegistrationRuntime:
+    """Return the runtime of registration."""
+    return RegistrationRuntime(TimerSettings.from_environment(environment()))
+
+
+@functools.cache
+def termination_runtime() -> TerminationRuntime:
+    """Return the runtime of termination."""
+    return TerminationRuntime(TerminationSettings.from_environment(environment()))
+
+
+@functools.cache
+def interrupt_runtime() -> InterruptRuntime:
+    """Return the runtime of interrupt."""
+    return InterruptRuntime(TimerSettings.from_environment(environment()))
+
+
+@functools.cache
+def sweep_runtime() -> SweepRuntime:
+    """Return the runtime of sweep."""
+    return SweepRuntime(SweepSettings.from_environment(environment()))
+
+
+@functools.cache
+def refresh_runtime() -> RefreshRuntime:
+    """Return the runtime of refresh_catalog."""
+    return RefreshRuntime(RefreshCatalogSettings.from_environment(environment()))

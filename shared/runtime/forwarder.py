@@ -1,0 +1,78 @@
+"""What the forwarder is made of."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from shared.aws.event_bus import EventBusPublisher
+from shared.kube.calls import KubeApi
+from shared.kube.cluster import NODES_PATH, PODS_PATH, PROVISIONERS_PATH
+from shared.kube.connection import connect_in_cluster, connect_kubeconfig
+from shared.kube.reflector import Reflector
+from shared.settings import ForwarderSettings
+
+T = TypeVar("T")
+
+PATHS: Final[Mapping[str, str]] = {
+    "pods": PODS_PATH,
+    "nodes": NODES_PATH,
+    "provisioners": PROVISIONERS_PATH,
+}
+
+
+class Watch(Protocol):
+    """A running watch of one collection."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        ...
+
+    def start(self) -> None:
+        """Begin."""
+        ...
+
+    def stop(self, wait: timedelta = ...) -> None:
+        """End it, waiting for its thread at most that long."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwarderParts:
+    """Settings and adapters of the forwarder."""
+
+    settings: ForwarderSettings
+    bus: EventBusPublisher
+    api: KubeApi
+
+    def watch(
+        self,
+        collection: str,
+        view: Callable[[Mapping[str, Any]], T],
+        changed: Callable[[T | None, T | None], None],
+        synced: Callable[[], None],
+    ) -> Watch:
+        """Return a watch of `pods`, `nodes` or `provisioners`, not yet started."""
+        return Reflector(self.api, PATHS[collection], view, changed, synced=synced)
+
+
+def forwarder_parts(environment: Mapping[str, str] | None = None) -> ForwarderParts:
+    """Return the parts that the environment (by default the process's own) describes.
+
+    Raises:
+        SettingsError: If a variable is missing or wrong.
+        PermanentError: If neither a service account nor the kubeconfig file can be used.
+    """
+    found = os.environ if environment is None else environment
+    settings = ForwarderSettings.from_environment(found)
+    timeout = timedelta(seconds=settings.api_timeout_seconds)
+    if settings.kubeconfig:
+        api = connect_kubeconfig(settings.kubeconfig, timeout=timeout)
+    else:
+        api = connect_in_cluster(timeout=timeout)
+    # The SDK itself reads only AWS_DEFAULT_REGION.
+    region = found.get("AWS_REGION") or found.get("AWS_DEFAULT_REGION")
+    bus = EventBusPublisher(settings.bus, region=region, timeout=timeout)
+    return ForwarderParts(settings=settings, bus=bus, api=api)

@@ -1,0 +1,39 @@
+"""Clock, ids and environment of the process."""
+
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+
+class SystemClock:
+    """The real time."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, span: timedelta) -> None:
+        """Wait."""
+        time.sleep(max(span.total_seconds(), 0))
+
+
+def new_plan_id() -> str:
+    """Return a plan id that sorts by time, such as `20261121t101500-3f9a1c`."""
+    return f"{datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(3)}"
+
+
+def environment() -> Mapping[str, str]:
+    """Return the process's environment."""
+    return os.environ
+
+
+def region() -> str:
+    """Return the Region this process works in."""
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+
+
+def function_name() -> str:
+    """Return the name of the Lambda function this process is, `dovetail` elsewhere."""
+    return os.environ.get("AWS_LAMBDA_FUNCTION_NAME") or "dovetail"

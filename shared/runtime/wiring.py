@@ -1,0 +1,130 @@
+"""Which adapter stands behind which port, for each cluster."""
+
+import functools
+from datetime import timedelta
+from enum import StrEnum
+
+from shared.aws.catalog import BucketCatalog
+from shared.aws.cloud import Ec2Cloud
+from shared.aws.clusters import ClusterRegistry
+from shared.aws.dead_letters import DeadLetters
+from shared.aws.decisions import BucketDecisions
+from shared.aws.eks_token import EksToken
+from shared.aws.ledger import DynamoLedger
+from shared.aws.outbox import SqsOutbox
+from shared.aws.session import Session
+from shared.kube.cluster import KubeCluster
+from shared.kube.connection import connect_endpoint
+from shared.ports import ClusterPorts, TimerKind
+from shared.runtime.system import SystemClock, function_name, region
+from shared.settings import FunctionSettings, ProvisionSettings, TimerSettings
+
+_LEASE = timedelta(seconds=50)
+
+
+class Right(StrEnum):
+    """Which of a cluster's two roles a function acts under; none has both."""
+
+    LAUNCH = "launch"
+    TERMINATE = "terminate"
+
+
+class Wiring:
+    """Adapters of one process, made when first asked for and kept for its life."""
+
+    def __init__(self, settings: FunctionSettings, right: Right) -> None:
+        """Prepare; nothing is connected yet."""
+        self.settings = settings
+        self.right = right
+        self.clock = SystemClock()
+        self.session = Session(
+            region=region(),
+            api_timeout=timedelta(seconds=settings.api_timeout_seconds),
+            name=function_name(),
+        )
+
+    @functools.cached_property
+    def registry(self) -> ClusterRegistry:
+        """The clusters that are attached."""
+        return ClusterRegistry(
+            self.session, path=self.settings.cluster_parameters, clock=self.clock
+        )
+
+    @functools.cached_property
+    def ledger(self) -> DynamoLedger:
+        """The ledger."""
+        settings = self.settings
+        span = settings.lease_span if isinstance(settings, ProvisionSettings) else _LEASE
+        return DynamoLedger(
+            self.session,
+            table=settings.table,
+            clock=self.clock,
+            lease_span=span,
+            burst=settings.fleet_burst,
+            per_second=settings.fleet_per_second,
+        )
+
+    @functools.cached_property
+    def catalog(self) -> BucketCatalog:
+        """What can be bought in the Region."""
+        return BucketCatalog(self.session, bucket=self.settings.bucket, clock=self.clock)
+
+    @functools.cached_property
+    def dead_letters(self) -> DeadLetters:
+        """The queue of what cannot be understood."""
+        return DeadLetters(self.session, queue_url=self.settings.dead_letter_url)
+
+    @functools.cached_property
+    def outbox(self) -> SqsOutbox:
+        """Messages and timers."""
+        settings = self.settings
+        machines = {}
+        bind_function = ""
+        if isinstance(settings, TimerSettings):
+            machines = {
+                TimerKind.EMPTINESS: settings.emptiness_machine,
+                TimerKind.EXPIRATION: settings.expiration_machine,
+                TimerKind.REGISTRATION: settings.registration_machine,
+                TimerKind.TERMINATION: settings.termination_machine,
+            }
+            bind_function = settings.bind_function
+        return SqsOutbox(
+            self.session,
+            queue_url=settings.queue_url,
+            machines=machines,
+            bind_function=bind_function,
+            clock=self.clock,
+        )
+
+    def ports(self, cluster: str) -> ClusterPorts:
+        """Return the ports of one cluster, connected under its own role.
+
+        Raises:
+            NotFoundError: If no such cluster is attached.
+        """
+        return self._ports(cluster)
+
+    @functools.cache  # noqa: B019 - a process has one wiring, for its whole life
+    def _ports(self, cluster: str) -> ClusterPorts:
+        attachment = self.registry.one(cluster)
+        launches = self.right == Right.LAUNCH
+        role = attachment.launch_role if launches else attachment.terminate_role
+        cloud = Ec2Cloud(self.session, cluster=cluster, role=role, clock=self.clock)
+        endpoint = cloud.endpoint()
+        token = EksToken(self.session, cluster=cluster, role=role, clock=self.clock)
+        api = connect_endpoint(
+            endpoint.endpoint,
+            endpoint.certificate_authority,
+            token,
+            timeout=timedelta(seconds=self.settings.api_timeout_seconds),
+        )
+        return ClusterPorts(
+            cluster=KubeCluster(cluster, api, now=self.clock.now),
+            cloud=cloud,
+            catalog=self.catalog,
+            ledger=self.ledger,
+            decisions=BucketDecisions(self.session, bucket=self.settings.bucket),
+            outbox=self.outbox,
+            clock=self.clock,
+            instance_profile=attachment.instance_profile,
+        )

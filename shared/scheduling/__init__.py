@@ -1,0 +1,1 @@
+"""Who fits where: compatibility, classes of pods, topology, daemons. Pure."""

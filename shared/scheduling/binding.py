@@ -1,0 +1,55 @@
+"""Which pods may be bound to a node before its kubelet has spoken."""
+
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.pods import Pod
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from shared.model.taints import Effect, Taint
+
+# A pod bound early must survive its node being not ready until registration gives up (300 s).
+_PATIENCE_SECONDS: Final = 300
+_EARLY_TAINTS: Final = (
+    Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_EXECUTE),
+    Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE),
+)
+# Controllers that make a new pod when one is gone, without anybody missing the old one.
+_REPLACING_OWNERS: Final = frozenset({"ReplicaSet", "ReplicationController"})
+_PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
+
+
+def binds_early(pod: Pod) -> str:
+    """Return why a pod may not be bound before the node is ready; empty when it may.
+
+    Safe are pods that a controller replaces, of the default scheduler, without gates, claims or
+    extended resources, that tolerate a node which is not ready for at least 300 s.
+    """
+    scheduling = pod.scheduling
+    if needs_scheduler(pod):
+        return needs_scheduler(pod)
+    if pod.owner is None:
+        return "nobody would replace it"
+    if pod.owner.kind not in _REPLACING_OWNERS:
+        return f"a {pod.owner.kind} does not replace it freely"
+    extended = sorted(set(scheduling.requests) - _PLAIN_RESOURCES)
+    if extended:
+        return f"its node must show {extended[0]} first"
+    for taint in _EARLY_TAINTS:
+        borne = [one for one in scheduling.tolerations if one.tolerates(taint)]
+        if not any(one.seconds is None or one.seconds >= _PATIENCE_SECONDS for one in borne):
+            return f"it does not tolerate {taint.key} for {_PATIENCE_SECONDS} s"
+    return ""
+
+
+def needs_scheduler(pod: Pod) -> str:
+    """Return why only kube-scheduler can complete the pod's placement; empty when we can."""
+    scheduling = pod.scheduling
+    if scheduling.scheduler_name != "default-scheduler":
+        return f"it belongs to scheduler {scheduling.scheduler_name}"
+    if pod.gated:
+        return "it is gated"
+    if scheduling.claims:
+        return "its volumes are bound by kube-scheduler"
+    if scheduling.resource_claims:
+        return "its resource claims are allocated by kube-scheduler"
+    return ""

@@ -1,0 +1,142 @@
+"""Nodes that are there or on their way, as room for pods."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shared.model import labels as keys
+from shared.model.launch import Slot
+from shared.model.nodes import Node
+from shared.model.pods import Pod, Scheduling
+from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
+from shared.model.taints import Effect, Taint
+from shared.scheduling.compatibility import labels_accepted, taint_refusal
+from shared.scheduling.daemons import daemon_requests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """A node that pods may still be placed on.
+
+    Attributes:
+        name: Of the Node, or of the slot while it has no Node object.
+        slot: Name of the slot while it is in flight, else empty.
+        taints: To be tolerated; those expected to go while it starts are left out.
+        pods: Standing on it or promised to it.
+        available: Room left; amounts may be negative.
+    """
+
+    name: str
+    slot: str
+    labels: Mapping[str, str] = field(hash=False)
+    taints: tuple[Taint, ...]
+    pods: tuple[Pod, ...]
+    available: Resources
+
+    def accepts(self, scheduling: Scheduling) -> bool:
+        """Return whether labels and taints accept such pods."""
+        return labels_accepted(scheduling, self.labels) and not taint_refusal(
+            scheduling, self.taints
+        )
+
+
+def rooms(snapshot: ClusterSnapshot) -> tuple[Room, ...]:
+    """Return the rooms of a snapshot: initialized nodes first, then in-flight ones, by name."""
+    by_node: dict[str, list[Pod]] = {}
+    for pod in sorted(snapshot.bound, key=lambda one: one.key):
+        by_node.setdefault(pod.node_name, []).append(pod)
+    pending = {pod.uid: pod for pod in snapshot.pending}
+    slot_of = {slot.instance_id: slot for slot in snapshot.slots}
+    provisioners = {one.name: one for one in snapshot.provisioners}
+    types = {one.name: one.labels for one in snapshot.instance_types}
+    found = []
+    for node in snapshot.nodes:
+        slot = slot_of.pop(node.instance_id, None) if node.instance_id else None
+        if node.unschedulable or node.deletion_at is not None:
+            continue
+        if slot is None and node.ready is not True:
+            # Not ours to wait for, or broken: it is no room until it is Ready.
+            continue
+        standing = by_node.get(node.name, ())
+        found.append(_room_of_node(node, slot, standing, pending, snapshot))
+    found.extend(
+        _room_of_slot(
+            slot,
+            pending,
+            provisioners.get(slot.provisioner),
+            types.get(slot.offering.instance_type, {}),
+        )
+        for slot in slot_of.values()
+    )
+    return tuple(sorted(found, key=lambda room: (bool(room.slot), room.name)))
+
+
+def _room_of_node(
+    node: Node,
+    slot: Slot | None,
+    standing: Sequence[Pod],
+    pending: Mapping[str, Pod],
+    snapshot: ClusterSnapshot,
+) -> Room:
+    in_flight = slot is not None and not node.is_initialized
+    promised = _promised(slot, pending)
+    taints = tuple(t for t in node.taints if not (in_flight and t.key in keys.EPHEMERAL_TAINTS))
+    allocatable = node.allocatable
+    expected = Resources()
+    if in_flight and slot is not None:
+        starting = {
+            (taint.key, taint.effect)
+            for one in snapshot.provisioners
+            if one.name == slot.provisioner
+            for taint in one.startup_taints
+        }
+        taints = tuple(t for t in taints if (t.key, t.effect) not in starting)
+        # Device plugins report late: what the launch promised counts until the node is ready.
+        allocatable = slot.allocatable if not allocatable else allocatable.largest(slot.allocatable)
+        daemons_there = Resources.total(p.scheduling.requests for p in standing if p.is_daemon)
+        due = daemon_requests(snapshot.daemonsets, node.labels, taints)
+        expected = _positive(due - daemons_there)
+    used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
+    return Room(
+        name=node.name,
+        slot=slot.name if in_flight and slot is not None else "",
+        labels=node.labels,
+        taints=tuple(t for t in taints if t.effect != Effect.PREFER_NO_SCHEDULE),
+        pods=(*standing, *promised),
+        available=allocatable - used - expected,
+    )
+
+
+def _room_of_slot(
+    slot: Slot,
+    pending: Mapping[str, Pod],
+    provisioner: Provisioner | None,
+    of_type: Mapping[str, str],
+) -> Room:
+    promised = _promised(slot, pending)
+    used = Resources.total(pod.scheduling.requests for pod in promised)
+    return Room(
+        name=slot.name,
+        slot=slot.name,
+        labels={**of_type, **slot.labels},
+        taints=provisioner.taints if provisioner is not None else (),
+        pods=promised,
+        available=slot.allocatable - used - slot.daemon_requests,
+    )
+
+
+def _promised(slot: Slot | None, pending: Mapping[str, Pod]) -> tuple[Pod, ...]:
+    """Return the pods promised to a slot that still wait; bound ones stand on it already."""
+    if slot is None:
+        return ()
+    return tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)
+
+
+def nominated(slots: Iterable[Slot]) -> frozenset[str]:
+    """Return the uids of pods that are promised to a node in flight: they count as placed."""
+    return frozenset(ref.uid for slot in slots for ref in slot.pods)
+
+
+def _positive(amounts: Resources) -> Resources:
+    return Resources(tuple((k, v) for k, v in amounts.items if v > 0))

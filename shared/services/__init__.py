@@ -1,0 +1,1 @@
+"""One use case per module: gather through ports, decide purely, apply through ports."""

@@ -1,0 +1,128 @@
+"""Binding: when a node is ready, its nominated pods are bound, then its taint goes."""
+
+import dataclasses
+from dataclasses import dataclass
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError, NotFoundError
+from shared.model.launch import PodRef, Slot
+from shared.model.nodes import Node
+from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from shared.ports import ClusterPorts, NodeChange
+from shared.scheduling.binding import needs_scheduler
+from shared.services.timers import start_expiration
+
+_PLAIN = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindReport:
+    """What came of one node: why it is not ready yet, or how many pods were bound to it."""
+
+    node: str
+    initialized: bool = False
+    waiting_for: str = ""
+    pods_bound: int = 0
+    pods_left_to_scheduler: int = 0
+
+
+class Binding:
+    """Completes nodes of one cluster once their kubelet has spoken."""
+
+    def __init__(self, ports: ClusterPorts, policy: LaunchPolicy) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._policy = policy
+
+    def run(self, node_name: str) -> BindReport:
+        """Bind and untaint one node if it is ready; else say what it waits for.
+
+        Pods are bound first: while the taint stands kube-scheduler keeps away, so that nobody
+        takes their place.
+        """
+        node = self._ports.cluster.node(node_name)
+        if node is None or not node.is_ours or node.deletion_at is not None:
+            return BindReport(node=node_name, waiting_for="no node of ours that stays")
+        if node.is_initialized:
+            return BindReport(node=node_name, initialized=True)
+        slot = self._slot_of(node)
+        waiting_for = self._not_ready(node, slot)
+        if waiting_for:
+            return BindReport(node=node_name, waiting_for=waiting_for)
+        bound, left = self._bind(node, slot)
+        change = NodeChange(
+            remove_taint_keys=frozenset({keys.NOT_READY_TAINT}),
+            set_labels={keys.INITIALIZED: "true"},
+        )
+        try:
+            node = self._ports.cluster.change_node(node, change)
+        except ConflictError:
+            # Kubelets write often: read again, once; a later wake does the rest.
+            fresh = self._ports.cluster.node(node_name)
+            if fresh is None or fresh.uid != node.uid or self._not_ready(fresh, slot):
+                return BindReport(node=node_name, waiting_for="a quiet moment", pods_bound=bound)
+            node = self._ports.cluster.change_node(fresh, change)
+        if slot is not None:
+            self._ports.ledger.drop_slot(slot)
+        self._ports.ledger.drop_timer(self._ports.cluster.name, node.uid, "registration")
+        self._expire(node)
+        return BindReport(
+            node=node_name, initialized=True, pods_bound=bound, pods_left_to_scheduler=left
+        )
+
+    def _slot_of(self, node: Node) -> Slot | None:
+        slots = self._ports.ledger.slots(self._ports.cluster.name)
+        return next((one for one in slots if one.instance_id == node.instance_id), None)
+
+    def _not_ready(self, node: Node, slot: Slot | None) -> str:
+        if node.ready is not True:
+            return "the kubelet to be Ready"
+        starting = [t for t in self._startup_taints(node) if t in {one.key for one in node.taints}]
+        if starting:
+            return f"startup taint {starting[0]} to go"
+        expected = slot.capacity if slot is not None else ()
+        for name in expected:
+            if name not in _PLAIN and not node.allocatable[name]:
+                return f"resource {name} to be shown"
+        return ""
+
+    def _startup_taints(self, node: Node) -> tuple[str, ...]:
+        provisioners, _ = self._ports.cluster.provisioners()
+        cloud = (keys.CLOUD_UNINITIALIZED_TAINT, keys.NODE_NOT_READY_TAINT)
+        return cloud + tuple(
+            taint.key
+            for one in provisioners
+            if one.name == node.provisioner
+            for taint in one.startup_taints
+        )
+
+    def _bind(self, node: Node, slot: Slot | None) -> tuple[int, int]:
+        """Bind the nominated pods; return how many, and how many are left to kube-scheduler."""
+        if slot is None or self._policy.binding == BindingPolicy.SCHEDULER:
+            return 0, len(slot.pods) if slot is not None else 0
+        bound = 0
+        left: list[PodRef] = []
+        for ref in slot.pods:
+            pod = self._ports.cluster.pod(ref.namespace, ref.name)
+            if pod is None or pod.uid != ref.uid or pod.node_name or pod.is_terminating:
+                continue
+            if needs_scheduler(pod):
+                left.append(ref)
+                continue
+            try:
+                self._ports.cluster.bind(pod, node.name)
+                bound += 1
+            except (ConflictError, NotFoundError):
+                continue
+        if bound:
+            self._ports.ledger.change_slot(dataclasses.replace(slot, pods=tuple(left), bound=True))
+        return bound, len(left)
+
+    def _expire(self, node: Node) -> None:
+        """Start the expiration timer of a node whose maker could not; its name is taken once."""
+        provisioners, _ = self._ports.cluster.provisioners()
+        for one in provisioners:
+            if one.name == node.provisioner and one.ttl_until_expired is not None:
+                now = self._ports.clock.now()
+                start_expiration(self._ports, node, one.ttl_until_expired, now)

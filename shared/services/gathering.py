@@ -1,0 +1,79 @@
+"""Gathering one snapshot of a cluster for a provisioning decision."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shared.model.launch import LaunchIntent
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner, ProvisionerSite
+from shared.ports import ClusterPorts, Site
+from shared.services.launch_body import LaunchBody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """A snapshot, and what the decision does not see but the launch needs.
+
+    Attributes:
+        found_sites: By provisioner name.
+        invalid: Provisioners that cannot be used.
+    """
+
+    snapshot: ClusterSnapshot
+    found_sites: Mapping[str, Site] = field(hash=False)
+    invalid: tuple[InvalidProvisioner, ...]
+
+
+def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
+    """Read everything one decision needs, the cheapest things first.
+
+    Pods on nodes and DaemonSets are only read when some pod waits at all.
+    """
+    cluster = ports.cluster
+    taken_at = ports.clock.now()
+    # Slots before nodes and pods: a slot dropped in between is a node that is read later.
+    slots = ports.ledger.slots(cluster.name)
+    intents = ports.ledger.open_intents(cluster.name)
+    pending = cluster.pending_pods()
+    provisioners, invalid = cluster.provisioners()
+    anything = any(pod.is_provisionable for pod in pending)
+    sites = {one.name: ports.cloud.site(one.template) for one in provisioners} if anything else {}
+    snapshot = ClusterSnapshot(
+        cluster=cluster.name,
+        taken_at=taken_at,
+        pending=pending,
+        nodes=cluster.nodes() if anything else (),
+        bound=cluster.bound_pods() if anything else (),
+        provisioners=provisioners,
+        sites=tuple(_site(one, sites[one.name]) for one in provisioners if one.name in sites),
+        daemonsets=cluster.daemonsets() if anything else (),
+        slots=slots,
+        intents=intents,
+        promised=promised(ports, intents),
+        instance_types=ports.catalog.instance_types() if anything else (),
+        unavailable=ports.ledger.unavailable_offerings(taken_at),
+        seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
+    )
+    return Gathered(snapshot=snapshot, found_sites=sites, invalid=invalid)
+
+
+def promised(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> frozenset[str]:
+    """Return the uids of pods that unfinished launches were decided for."""
+    return frozenset(
+        ref.uid
+        for intent in intents
+        for slot in LaunchBody.from_bytes(ports.decisions.get(intent.body_key)).attempt.slots
+        for ref in slot.pods
+    )
+
+
+def _site(provisioner: Provisioner, site: Site) -> ProvisionerSite:
+    zones = tuple(sorted({subnet.zone for subnet in site.subnets}))
+    selector = ", ".join(
+        f"{key}={value}" for key, value in sorted(provisioner.template.subnet_selector.items())
+    )
+    reason = "" if zones else f"no subnet has the tags {selector or '(none given)'}"
+    if zones and not site.security_groups and not provisioner.template.launch_template:
+        zones, reason = (), "no security group has the tags of securityGroupSelector"
+    return ProvisionerSite(provisioner=provisioner.name, zones=zones, reason=reason)

@@ -1,0 +1,28 @@
+"""The lease while we hold it: renewed before each call that changes the world."""
+
+from shared.model.launch import Lease
+from shared.ports import Clock, Ledger
+
+
+class HeldLease:
+    """A lease that is pushed on before each mutating call, so that no call outlives it."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, lease: Lease) -> None:
+        """Hold a lease that was just acquired."""
+        self._ledger = ledger
+        self._clock = clock
+        self._lease = lease
+
+    @property
+    def value(self) -> Lease:
+        """The lease as last written."""
+        return self._lease
+
+    def renew(self) -> Lease:
+        """Push the expiry and return the lease.
+
+        Raises:
+            ConflictError: If somebody else holds it now: stop, they go on where we were.
+        """
+        self._lease = self._ledger.renew(self._lease, self._clock.now())
+        return self._lease

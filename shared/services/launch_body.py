@@ -1,0 +1,145 @@
+"""The body of a launch intent: everything a later invocation needs to finish the launch.
+
+Written once, before EC2 is asked; a replay sends these exact bytes.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from shared.model.instance_types import CapacityType, OfferingKey
+from shared.model.launch import LaunchOption, PodRef
+from shared.model.resources import Resources
+
+_NAME_LENGTH: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromisedSlot:
+    """A node of the launch: what was promised to it."""
+
+    number: int
+    pods: tuple[PodRef, ...]
+    daemon_requests: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAttempt:
+    """One try to launch the nodes of a group.
+
+    Attributes:
+        number: From 0; grows when what was asked for could not all be had.
+        labels: What the provisioner gives the nodes.
+        slots: Still without an instance.
+        options: What this attempt asks for, of one capacity type.
+        later: What is asked for when none of `options` is to be had.
+    """
+
+    cluster: str
+    plan_id: str
+    group: int
+    number: int
+    provisioner: str
+    labels: Mapping[str, str] = field(hash=False)
+    slots: tuple[PromisedSlot, ...]
+    options: tuple[LaunchOption, ...]
+    later: tuple[LaunchOption, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Where the attempt's body stands among the decisions."""
+        return f"decisions/{self.cluster}/launches/{self.plan_id}/{self.group}-{self.number}.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchBody:
+    """An attempt and the exact requests it makes.
+
+    Attributes:
+        templates: Launch template name to its data.
+        request: The exact CreateFleet request.
+    """
+
+    attempt: LaunchAttempt
+    templates: Mapping[str, Any] = field(hash=False)
+    request: Mapping[str, Any] = field(hash=False)
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical JSON of the body."""
+        attempt = self.attempt
+        document = {
+            "version": 1,
+            "cluster": attempt.cluster,
+            "plan": attempt.plan_id,
+            "group": attempt.group,
+            "attempt": attempt.number,
+            "provisioner": attempt.provisioner,
+            "labels": dict(attempt.labels),
+            "slots": [
+                {
+                    "number": slot.number,
+                    "pods": [[p.namespace, p.name, p.uid] for p in slot.pods],
+                    "daemon_requests": dict(slot.daemon_requests.items),
+                }
+                for slot in attempt.slots
+            ],
+            "options": [_option_out(one) for one in attempt.options],
+            "later": [_option_out(one) for one in attempt.later],
+            "templates": self.templates,
+            "request": self.request,
+        }
+        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> "LaunchBody":
+        """Return the body that `to_bytes` wrote."""
+        document = json.loads(text)
+        attempt = LaunchAttempt(
+            cluster=document["cluster"],
+            plan_id=document["plan"],
+            group=document["group"],
+            number=document["attempt"],
+            provisioner=document["provisioner"],
+            labels=document["labels"],
+            slots=tuple(
+                PromisedSlot(
+                    number=slot["number"],
+                    pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in slot["pods"]),
+                    daemon_requests=Resources.from_mapping(slot["daemon_requests"]),
+                )
+                for slot in document["slots"]
+            ),
+            options=tuple(_option_in(one) for one in document["options"]),
+            later=tuple(_option_in(one) for one in document["later"]),
+        )
+        return cls(attempt=attempt, templates=document["templates"], request=document["request"])
+
+    def sha256(self) -> str:
+        """Return the hash of the body, hex."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def _option_out(option: LaunchOption) -> dict[str, Any]:
+    return {
+        "type": option.offering.instance_type,
+        "zone": option.offering.zone,
+        "capacity_type": option.offering.capacity_type.value,
+        "price_micros_per_hour": option.price_micros_per_hour,
+        "capacity": dict(option.capacity.items),
+        "allocatable": dict(option.allocatable.items),
+    }
+
+
+def _option_in(row: Mapping[str, Any]) -> LaunchOption:
+    return LaunchOption(
+        offering=OfferingKey(
+            instance_type=row["type"],
+            zone=row["zone"],
+            capacity_type=CapacityType(row["capacity_type"]),
+        ),
+        price_micros_per_hour=row["price_micros_per_hour"],
+        capacity=Resources.from_mapping(row["capacity"]),
+        allocatable=Resources.from_mapping(row["allocatable"]),
+    )

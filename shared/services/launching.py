@@ -1,0 +1,284 @@
+"""Launching one group: intent first, then EC2, then the pairs of slot and instance."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.errors import NotFoundError, ThrottledError, UnavailableError
+from shared.model.instance_types import OfferingKey
+from shared.model.launch import (
+    FleetAnswer,
+    FleetInstance,
+    IntentState,
+    LaunchIntent,
+    LaunchOption,
+    PlannedNode,
+    Slot,
+)
+from shared.model.policy import LaunchPolicy
+from shared.model.resources import Resources
+from shared.ports import ClusterPorts
+from shared.services.held_lease import HeldLease
+from shared.services.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
+from shared.services.launch_request import LaunchGround, launch_body
+
+_FLEET: Final = "CreateFleet"
+
+
+class LaunchOutcome(StrEnum):
+    """How a launch ended for now."""
+
+    DONE = "done"  # every slot has its instance
+    SHORT = "short"  # EC2 has no more: plan again without the refused offerings
+    LATER = "later"  # throttled or unknown: the intent waits, a message wakes it
+
+
+class Launcher:
+    """Launches groups of planned nodes for one cluster, under its lease."""
+
+    def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
+        """Prepare to launch while the lease is held."""
+        self._ports = ports
+        self._lease = lease
+        self._policy = policy
+
+    def launch(
+        self, ground: LaunchGround, plan_id: str, group: int, nodes: Sequence[PlannedNode]
+    ) -> LaunchOutcome:
+        """Write the intent of a group down and carry it out.
+
+        Raises:
+            PermanentError: If nothing of the group can be asked for.
+            ConflictError: If the lease was lost.
+        """
+        attempt = LaunchAttempt(
+            cluster=ground.cluster,
+            plan_id=plan_id,
+            group=group,
+            number=0,
+            provisioner=ground.provisioner.name,
+            labels=nodes[0].labels,
+            slots=tuple(
+                PromisedSlot(number=n, pods=node.pods, daemon_requests=node.daemon_requests)
+                for n, node in enumerate(nodes)
+            ),
+            options=nodes[0].options,
+            later=nodes[0].fallback,
+        )
+        body = launch_body(ground, attempt)
+        intent = LaunchIntent(
+            cluster=ground.cluster,
+            plan_id=plan_id,
+            group=group,
+            attempt=0,
+            provisioner=ground.provisioner.name,
+            count=len(nodes),
+            body_key=attempt.key,
+            body_hash=body.sha256(),
+            reserved=Resources.total(node.largest_capacity for node in nodes),
+            created_at=self._ports.clock.now(),
+        )
+        # The body first: a header without its body could not be resumed.
+        self._ports.decisions.put(attempt.key, body.to_bytes())
+        self._ports.ledger.open_intent(self._lease.renew(), intent)
+        return self._carry_out(ground, intent, body)
+
+    def resume(self, ground: LaunchGround, intent: LaunchIntent) -> LaunchOutcome:
+        """Go on with an intent that an earlier invocation left open.
+
+        Instances are adopted by tag first. The exact bytes are sent again only while that is
+        recent; later a new attempt is made.
+        """
+        now = self._ports.clock.now()
+        if intent.not_before is not None and now < intent.not_before:
+            self._ports.outbox.wake(intent.cluster, intent.not_before - now)
+            return LaunchOutcome.LATER
+        body = LaunchBody.from_bytes(self._ports.decisions.get(intent.body_key))
+        if now < intent.created_at + self._policy.consistency and intent.not_before is None:
+            self._ports.outbox.wake(intent.cluster, self._policy.consistency)
+            return LaunchOutcome.LATER
+        missing = self._adopt(body)
+        if not missing:
+            return self._finish(intent, LaunchOutcome.DONE)
+        recent = now < intent.created_at + self._policy.replay
+        if recent and len(missing) == len(body.attempt.slots):
+            return self._carry_out(ground, intent, body)
+        return self._next_attempt(ground, intent, body, missing, frozenset())
+
+    def _carry_out(
+        self, ground: LaunchGround, intent: LaunchIntent, body: LaunchBody
+    ) -> LaunchOutcome:
+        wait = self._ports.ledger.take_token(_FLEET, self._ports.clock.now())
+        if wait is not None:
+            return self._postpone(intent, wait)
+        try:
+            answer = self._ask(body)
+        except ThrottledError as error:
+            return self._postpone(intent, error.delay or self._policy.throttled)
+        except UnavailableError:
+            # The outcome is unknown: instances are looked for by tag once EC2 can show them.
+            return self._postpone(intent, self._policy.consistency)
+        self._ports.ledger.mark_unavailable(answer.refused, self._ports.clock.now())
+        missing = self._fill(body, answer.instances)
+        if not missing:
+            return self._finish(intent, LaunchOutcome.DONE)
+        return self._next_attempt(ground, intent, body, missing, frozenset(answer.refused))
+
+    def _ask(self, body: LaunchBody) -> FleetAnswer:
+        self._lease.renew()
+        for name, data in sorted(body.templates.items()):
+            self._ports.cloud.ensure_launch_template(name, data)
+        self._lease.renew()
+        try:
+            return self._ports.cloud.create_fleet(body.request)
+        except NotFoundError:
+            # The template was collected between the two calls: make it again, once.
+            for name, data in sorted(body.templates.items()):
+                self._ports.cloud.ensure_launch_template(name, data)
+            self._lease.renew()
+            return self._ports.cloud.create_fleet(body.request)
+
+    def _next_attempt(
+        self,
+        ground: LaunchGround,
+        intent: LaunchIntent,
+        body: LaunchBody,
+        missing: Sequence[PromisedSlot],
+        refused: frozenset[OfferingKey],
+    ) -> LaunchOutcome:
+        """Ask for the slots that are still empty, with the options that were not refused."""
+        attempt = body.attempt
+        # Whatever an earlier attempt left behind is adopted before more is asked for.
+        unpaired = self._unpaired(attempt)
+        if unpaired:
+            missing = self._pair(attempt, missing, unpaired)
+            if not missing:
+                return self._finish(intent, LaunchOutcome.DONE)
+        options = _without(attempt.options, refused)
+        later = _without(attempt.later, refused)
+        if not options or not refused:
+            options, later = later, ()
+        if not options:
+            return self._finish(intent, LaunchOutcome.SHORT)
+        again = dataclasses.replace(
+            attempt, number=attempt.number + 1, slots=tuple(missing), options=options, later=later
+        )
+        next_body = launch_body(ground, again)
+        self._ports.decisions.put(again.key, next_body.to_bytes())
+        next_intent = dataclasses.replace(
+            intent,
+            attempt=again.number,
+            count=len(missing),
+            body_key=again.key,
+            body_hash=next_body.sha256(),
+            reserved=_largest(options, later).times(len(missing)),
+            not_before=None,
+            created_at=self._ports.clock.now(),
+        )
+        self._ports.ledger.change_intent(self._lease.renew(), next_intent)
+        return self._carry_out(ground, next_intent, next_body)
+
+    def _fill(
+        self, body: LaunchBody, instances: Iterable[FleetInstance]
+    ) -> tuple[PromisedSlot, ...]:
+        return self._pair(body.attempt, body.attempt.slots, tuple(instances))
+
+    def _adopt(self, body: LaunchBody) -> tuple[PromisedSlot, ...]:
+        """Pair what EC2 shows of this group with its slots; return the slots still empty."""
+        attempt = body.attempt
+        filled = {
+            slot.number
+            for slot in self._ports.ledger.slots(attempt.cluster)
+            if (slot.plan_id, slot.group) == (attempt.plan_id, attempt.group)
+        }
+        empty = tuple(slot for slot in attempt.slots if slot.number not in filled)
+        return self._pair(attempt, empty, self._unpaired(attempt))
+
+    def _unpaired(self, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
+        paired = {slot.instance_id for slot in self._ports.ledger.slots(attempt.cluster)}
+        tagged = self._ports.cloud.tagged_instances(
+            {
+                keys.TAG_CLUSTER: attempt.cluster,
+                keys.TAG_PLAN: attempt.plan_id,
+                keys.TAG_GROUP: str(attempt.group),
+            }
+        )
+        return tuple(
+            FleetInstance(instance_id=one.instance_id, offering=one.offering)
+            for one in tagged
+            if one.is_alive and one.instance_id not in paired
+        )
+
+    def _pair(
+        self,
+        attempt: LaunchAttempt,
+        empty: Sequence[PromisedSlot],
+        instances: Sequence[FleetInstance],
+    ) -> tuple[PromisedSlot, ...]:
+        options = {one.offering: one for one in (*attempt.options, *attempt.later)}
+        waiting = list(empty)
+        for instance in sorted(instances, key=lambda one: one.instance_id):
+            if not waiting:
+                break
+            option = options.get(instance.offering)
+            if option is not None and self._ports.ledger.fill_slot(
+                self._lease.renew(), self._slot(attempt, waiting[0], instance, option)
+            ):
+                waiting.pop(0)
+        return tuple(waiting)
+
+    def _slot(
+        self,
+        attempt: LaunchAttempt,
+        promised: PromisedSlot,
+        instance: FleetInstance,
+        option: LaunchOption,
+    ) -> Slot:
+        offering = instance.offering
+        place = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
+        return Slot(
+            cluster=attempt.cluster,
+            plan_id=attempt.plan_id,
+            group=attempt.group,
+            number=promised.number,
+            provisioner=attempt.provisioner,
+            instance_id=instance.instance_id,
+            offering=offering,
+            price_micros_per_hour=option.price_micros_per_hour,
+            capacity=option.capacity,
+            allocatable=option.allocatable,
+            daemon_requests=promised.daemon_requests,
+            labels={**attempt.labels, **place, keys.INSTANCE_TYPE: offering.instance_type},
+            pods=promised.pods,
+            launched_at=self._ports.clock.now(),
+        )
+
+    def _postpone(self, intent: LaunchIntent, wait: timedelta) -> LaunchOutcome:
+        """Give the intent a time and a message that wakes it: a throttle is no failure."""
+        later = dataclasses.replace(intent, not_before=self._ports.clock.now() + wait)
+        self._ports.ledger.change_intent(self._lease.renew(), later)
+        self._ports.outbox.wake(intent.cluster, wait)
+        return LaunchOutcome.LATER
+
+    def _finish(self, intent: LaunchIntent, outcome: LaunchOutcome) -> LaunchOutcome:
+        done = dataclasses.replace(
+            intent, state=IntentState.DONE, reserved=Resources(), not_before=None
+        )
+        self._ports.ledger.change_intent(self._lease.renew(), done)
+        return outcome
+
+
+def _without(
+    options: Sequence[LaunchOption], refused: frozenset[OfferingKey]
+) -> tuple[LaunchOption, ...]:
+    return tuple(one for one in options if one.offering not in refused)
+
+
+def _largest(options: Sequence[LaunchOption], later: Sequence[LaunchOption]) -> Resources:
+    most = Resources()
+    for option in (*options, *later):
+        most = most.largest(option.capacity)
+    return most

@@ -1,0 +1,137 @@
+"""Timers that should run and do not: started again."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.disruption.emptiness import is_empty
+from shared.model.launch import Slot
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.ports import ClusterPorts, TimerKind
+from shared.services.emptying import Emptying
+from shared.services.timers import (
+    payload,
+    start_expiration,
+    start_registration,
+    start_termination,
+    timer_name,
+)
+
+# A drain steps every few seconds: one that was not heard of for this long has ended by accident.
+_SILENT: Final = timedelta(minutes=2)
+
+
+def start_missing_timers(
+    ports: ClusterPorts,
+    nodes: Sequence[Node],
+    slots: Sequence[Slot],
+    owners: Mapping[str, Provisioner],
+    *,
+    registration: timedelta,
+) -> int:
+    """Start what is missing for the nodes of ours; return how many timers that were."""
+    running = ports.ledger.timers(ports.cluster.name)
+    empty = _empty_nodes(ports, nodes, slots)
+    missing = 0
+    for node in nodes:
+        if not node.is_ours:
+            continue
+        if node.deletion_at is not None:
+            missing += _termination(ports, node, running)
+        elif not node.is_initialized:
+            missing += _registration(ports, node, running, registration)
+        elif (owner := owners.get(node.provisioner)) is not None:
+            missing += _expiration(ports, node, running, owner)
+            if owner.ttl_after_empty is not None and node.name in empty:
+                missing += _emptiness(ports, node, running)
+    return missing
+
+
+def _registration(
+    ports: ClusterPorts,
+    node: Node,
+    running: Mapping[tuple[str, str], datetime],
+    patience: timedelta,
+) -> int:
+    if (node.uid, TimerKind.REGISTRATION) in running:
+        return 0
+    start_registration(ports, node, patience, ports.clock.now())
+    return 1
+
+
+def _expiration(
+    ports: ClusterPorts,
+    node: Node,
+    running: Mapping[tuple[str, str], datetime],
+    owner: Provisioner,
+) -> int:
+    if owner.ttl_until_expired is None or (node.uid, TimerKind.EXPIRATION) in running:
+        return 0
+    start_expiration(ports, node, owner.ttl_until_expired, ports.clock.now())
+    return 1
+
+
+def _emptiness(ports: ClusterPorts, node: Node, running: Mapping[tuple[str, str], datetime]) -> int:
+    if (node.uid, TimerKind.EMPTINESS) in running:
+        return 0
+    Emptying(ports).begin(node.name, None)
+    return 1
+
+
+def _termination(
+    ports: ClusterPorts, node: Node, running: Mapping[tuple[str, str], datetime]
+) -> int:
+    now = ports.clock.now()
+    last = running.get((node.uid, TimerKind.TERMINATION))
+    if last is not None and now - last < _SILENT:
+        return 0
+    if last is None:
+        start_termination(ports, node, now)
+        return 1
+    # It ran and fell silent: its name is taken, so it goes on under a new one.
+    resume_termination(ports, node.name, node.uid, node.instance_id, now)
+    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
+    return 1
+
+
+def resume_termination(
+    ports: ClusterPorts, node: str, uid: str, instance_id: str, since: datetime
+) -> None:
+    """Start a termination that is another one for each `since`.
+
+    Args:
+        node: Name, empty when the machine has no Node.
+        uid: Of the node, or the instance id where there is none.
+    """
+    now = ports.clock.now()
+    ports.outbox.start_timer(
+        TimerKind.TERMINATION,
+        timer_name(ports.cluster.name, uid, TimerKind.TERMINATION, since),
+        payload(
+            ports,
+            node,
+            uid,
+            timedelta(0),
+            instance_id=instance_id,
+            since=now.isoformat(),
+            steps=0,
+        ),
+    )
+
+
+def _empty_nodes(
+    ports: ClusterPorts, nodes: Sequence[Node], slots: Sequence[Slot]
+) -> frozenset[str]:
+    promised = {slot.instance_id: slot for slot in slots}
+    pods: dict[str, list[Pod]] = {}
+    for pod in ports.cluster.bound_pods():
+        pods.setdefault(pod.node_name, []).append(pod)
+    return frozenset(
+        node.name
+        for node in nodes
+        if node.is_ours
+        and node.is_initialized
+        and is_empty(pods.get(node.name, ()), promised.get(node.instance_id))
+    )

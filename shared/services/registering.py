@@ -1,0 +1,87 @@
+"""Registration: a machine that does not join in time is given up."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from shared.model import labels as keys
+from shared.model.instance_types import CapacityType, OfferingKey
+from shared.model.nodes import Node
+from shared.ports import ClusterPorts, Happening, Severity, TimerKind
+from shared.scheduling.binding import binds_early
+from shared.services.removing import remove
+from shared.services.timers import again, done, text_of
+
+_LOOK_AGAIN = timedelta(seconds=30)
+_SOON = timedelta(seconds=1)
+
+
+class Registering:
+    """Gives up machines of one cluster that never join."""
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+
+    def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the timer's next step, first when the patience is over.
+
+        Raises:
+            InvalidMessageError: If the state lacks a field.
+            RetryableError: If the world could not be read or changed now.
+        """
+        node = self._ports.cluster.node(text_of(state, "node"))
+        if node is None or node.uid != text_of(state, "uid") or node.deletion_at is not None:
+            return self._end(state, "gone")
+        if not node.is_ours or node.is_initialized:
+            return self._end(state, "joined")
+        if node.ready is True:
+            # Joined, and being completed: the bind function is woken once more to be sure.
+            self._ports.outbox.invoke_bind(self._ports.cluster.name, [node.name])
+            return again(state, _LOOK_AGAIN)
+        return self._give_up(node, state)
+
+    def _give_up(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Remember the offering, free the pods that come back by themselves, remove the node."""
+        offering = _offering_of(node)
+        if offering is not None:
+            self._ports.ledger.mark_unavailable([offering], self._ports.clock.now())
+        for pod in self._ports.cluster.pods_on(node.name):
+            if pod.counts_for_emptiness and not pod.is_terminating and not binds_early(pod):
+                self._ports.cluster.delete_pod(pod)
+        for slot in self._ports.ledger.slots(self._ports.cluster.name):
+            if slot.instance_id == node.instance_id:
+                self._ports.ledger.drop_slot(slot)
+        self._ports.cluster.happened(
+            [
+                Happening(
+                    kind="Node",
+                    namespace="",
+                    name=node.name,
+                    uid=node.uid,
+                    severity=Severity.WARNING,
+                    reason="NeverJoined",
+                    message=f"{node.instance_id} did not join the cluster in time: given up",
+                )
+            ]
+        )
+        if not remove(self._ports, node, "registration"):
+            return again(state, _SOON)
+        return self._end(state, "given up")
+
+    def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
+        self._ports.ledger.drop_timer(
+            self._ports.cluster.name, text_of(state, "uid"), TimerKind.REGISTRATION
+        )
+        return done(state, result)
+
+
+def _offering_of(node: Node) -> OfferingKey | None:
+    instance_type = node.labels.get(keys.INSTANCE_TYPE)
+    zone = node.labels.get(keys.ZONE)
+    capacity_type = node.labels.get(keys.CAPACITY_TYPE)
+    if not instance_type or not zone or capacity_type not in set(CapacityType):
+        return None
+    return OfferingKey(
+        instance_type=instance_type, zone=zone, capacity_type=CapacityType(capacity_type)
+    )

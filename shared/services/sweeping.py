@@ -1,0 +1,164 @@
+"""Sweep: the minute's look for whatever events missed. It finds and wakes; others act."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shared.model import labels as keys
+from shared.model.launch import Instance, Slot
+from shared.model.nodes import Node
+from shared.ports import ClusterPorts
+from shared.scheduling.existing import nominated
+from shared.services.missing_timers import resume_termination, start_missing_timers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPolicy:
+    """How long things may lie before sweep calls them missed.
+
+    Attributes:
+        pending_grace: A pod waiting for less is being planned for.
+        orphan_grace: An instance younger than this may still get its Node.
+        registration: Patience with machines that do not join.
+        template_age: Launch templates older than this and unused are collected.
+    """
+
+    pending_grace: timedelta = timedelta(seconds=60)
+    orphan_grace: timedelta = timedelta(seconds=90)
+    registration: timedelta = timedelta(minutes=5)
+    template_age: timedelta = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepReport:
+    """Findings by kind, for logs and metrics."""
+
+    overdue_pods: int = 0
+    unfinished_launches: int = 0
+    orphaned_instances: int = 0
+    nodes_without_instance: int = 0
+    missing_timers: int = 0
+    unbound_nodes: int = 0
+    unused_templates: int = 0
+
+
+class Sweeping:
+    """Looks over one cluster."""
+
+    def __init__(self, ports: ClusterPorts, policy: SweepPolicy) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._policy = policy
+
+    def run(self) -> SweepReport:
+        """Look over everything once and wake whoever must act.
+
+        Raises:
+            RetryableError: If the cluster or AWS cannot be read now: the next minute will.
+        """
+        ports, now = self._ports, self._ports.clock.now()
+        slots = ports.ledger.slots(ports.cluster.name)
+        nodes = ports.cluster.nodes()
+        instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+        provisioners, _ = ports.cluster.provisioners()
+        owners = {one.name: one for one in provisioners}
+        overdue = self._overdue(slots, now)
+        unfinished = self._unfinished(slots, now)
+        if overdue or unfinished:
+            ports.outbox.wake(ports.cluster.name, timedelta(0))
+        return SweepReport(
+            overdue_pods=overdue,
+            unfinished_launches=unfinished,
+            orphaned_instances=self._orphans(nodes, slots, instances, now),
+            nodes_without_instance=self._lost(nodes, instances, now),
+            missing_timers=start_missing_timers(
+                ports, nodes, slots, owners, registration=self._policy.registration
+            ),
+            unbound_nodes=self._unbound(nodes),
+            unused_templates=self._templates(now),
+        )
+
+    def _overdue(self, slots: tuple[Slot, ...], now: datetime) -> int:
+        placed = nominated(slots)
+        return sum(
+            1
+            for pod in self._ports.cluster.pending_pods()
+            if pod.is_provisionable
+            and pod.uid not in placed
+            and pod.created_at is not None
+            and now - pod.created_at > self._policy.pending_grace
+        )
+
+    def _unfinished(self, slots: tuple[Slot, ...], now: datetime) -> int:
+        name = self._ports.cluster.name
+        intents = self._ports.ledger.open_intents(name)
+        due = sum(1 for one in intents if one.not_before is None or one.not_before <= now)
+        waiting = sum(1 for slot in slots if not slot.node_name)
+        return due + waiting + (1 if self._ports.ledger.abandoned(name, now) else 0)
+
+    def _orphans(
+        self,
+        nodes: tuple[Node, ...],
+        slots: tuple[Slot, ...],
+        instances: tuple[Instance, ...],
+        now: datetime,
+    ) -> int:
+        """End instances that are tagged ours and that neither a Node nor a slot knows."""
+        known = {node.instance_id for node in nodes} | {slot.instance_id for slot in slots}
+        launching = {one.plan_id for one in self._ports.ledger.open_intents(self._name)}
+        found = 0
+        for one in instances:
+            young = one.launched_at is None or now - one.launched_at < self._policy.orphan_grace
+            if one.instance_id in known or young or not one.is_alive:
+                continue
+            if one.tags.get(keys.TAG_PLAN) in launching:
+                continue
+            found += 1
+            resume_termination(
+                self._ports, "", one.instance_id, one.instance_id, one.launched_at or now
+            )
+        return found
+
+    def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
+        """Delete Nodes of ours whose machine EC2 no longer has; the finalizer path ends them."""
+        alive = {one.instance_id for one in instances if one.is_alive}
+        found = 0
+        for node in nodes:
+            old = node.created_at is not None and now - node.created_at > self._policy.orphan_grace
+            if not node.is_ours or node.deletion_at is not None or node.instance_id in alive:
+                continue
+            if not old or not node.instance_id:
+                continue
+            # Asked by id once more: lists lag behind.
+            shown = self._ports.cloud.instances([node.instance_id])
+            if any(one.is_alive for one in shown):
+                continue
+            found += 1
+            self._ports.cluster.delete_node(node)
+        return found
+
+    def _unbound(self, nodes: tuple[Node, ...]) -> int:
+        """Wake bind for nodes whose kubelet is Ready and that still carry our taint."""
+        found = [
+            node.name
+            for node in nodes
+            if node.is_ours
+            and node.deletion_at is None
+            and node.ready is True
+            and not node.is_initialized
+        ]
+        if found:
+            self._ports.outbox.invoke_bind(self._name, found)
+        return len(found)
+
+    def _templates(self, now: datetime) -> int:
+        """Collect launch templates that are old; one still needed is simply made again."""
+        found = 0
+        for name, made in self._ports.cloud.launch_templates():
+            if now - made > self._policy.template_age:
+                found += 1
+                self._ports.cloud.delete_launch_template(name)
+        return found
+
+    @property
+    def _name(self) -> str:
+        return self._ports.cluster.name

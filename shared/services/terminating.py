@@ -1,0 +1,191 @@
+"""Termination: cordon, drain, release volumes, end the machine, let the Node go."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.disruption.drain import DrainStep, drain_step
+from shared.model import labels as keys
+from shared.model.errors import EvictionRefusedError, InvalidMessageError
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.ports import ClusterPorts, Happening, NodeChange, Severity, TimerKind
+from shared.services.removing import is_voluntary
+from shared.services.timers import (
+    again,
+    done,
+    payload,
+    start_termination,
+    text_of,
+    timer_name,
+)
+
+_POLL: Final = timedelta(seconds=2)
+_BLOCKED_POLL: Final = timedelta(seconds=10)
+_ENDED: Final = frozenset({"shutting-down", "terminated"})
+# An execution may have 25,000 events and a step makes about ten: go on in a new one before.
+_MAX_STEPS: Final = 1500
+
+
+class Terminating:
+    """Takes nodes of one cluster down, step by step; every step reads the world anew."""
+
+    def __init__(self, ports: ClusterPorts, drain_deadline: timedelta | None) -> None:
+        """Prepare for one cluster.
+
+        Args:
+            drain_deadline: After this long pods are no longer asked; None for never.
+        """
+        self._ports = ports
+        self._drain_deadline = drain_deadline
+
+    def begin(self, node_name: str) -> str:
+        """Start the termination of a node that is being deleted; return what was done."""
+        node = self._ports.cluster.node(node_name)
+        if node is None:
+            return "gone"
+        if not node.is_ours or node.deletion_at is None:
+            return "not ours or not being deleted"
+        start_termination(self._ports, node, self._ports.clock.now())
+        return "timer started"
+
+    def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the next step of a termination.
+
+        Raises:
+            InvalidMessageError: If the state lacks a field.
+            RetryableError: If the world could not be read or changed now.
+        """
+        state = {**state, "steps": int(state.get("steps", 0)) + 1}
+        uid = text_of(state, "uid")
+        self._ports.ledger.note_timer(
+            self._ports.cluster.name, uid, TimerKind.TERMINATION, self._ports.clock.now()
+        )
+        name = text_of(state, "node")
+        node = self._ports.cluster.node(name) if name else None
+        if node is None or node.uid != uid:
+            return self._without_node(state)
+        if not node.is_ours:
+            return self._end(state, "not ours")
+        if node.deletion_at is None:
+            return self._end(state, "not being deleted")
+        if state["steps"] >= _MAX_STEPS:
+            return self._continue(node, state)
+        return self._with_node(node, state)
+
+    def _with_node(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = self._ports.clock.now()
+        instances = self._ports.cloud.instances([node.instance_id]) if node.instance_id else ()
+        if all(one.state in _ENDED for one in instances):
+            # The machine is gone, so nothing on it can be drained any more.
+            return self._let_go(node, state)
+        node = self._cordon(node)
+        pods = self._ports.cluster.pods_on(node.name)
+        step = drain_step(pods, now, voluntary=is_voluntary(node), deadline=self._deadline(state))
+        if not step.drained:
+            refused = self._ask_to_leave(step)
+            blocked = (*step.blocked_by, *refused)
+            self._say_blocked(node, blocked, now)
+            return again(state, _BLOCKED_POLL if blocked and not step.waiting else _POLL)
+        attachments = self._ports.cluster.volume_attachments(node.name)
+        if attachments:
+            return again(state, _POLL)
+        # Without a lease: ending a machine twice is harmless; label and finalizer prove it ours.
+        self._ports.cloud.terminate([node.instance_id])
+        return again(state, _POLL)
+
+    def _without_node(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The Node is gone: make sure that its machine is, too."""
+        instance_id = text_of(state, "instance_id")
+        shown = self._ports.cloud.instances([instance_id]) if instance_id else ()
+        if all(one.state in _ENDED for one in shown):
+            return self._end(state, "gone")
+        self._ports.cloud.terminate([instance_id])
+        return again(state, _POLL)
+
+    def _let_go(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        finalizers = tuple(one for one in node.finalizers if one != keys.TERMINATION_FINALIZER)
+        self._ports.cluster.change_node(node, NodeChange(finalizers=finalizers))
+        return self._end(state, "terminated")
+
+    def _cordon(self, node: Node) -> Node:
+        if node.unschedulable and keys.EXCLUDE_FROM_LOAD_BALANCERS in node.labels:
+            return node
+        return self._ports.cluster.change_node(
+            node,
+            NodeChange(
+                unschedulable=True, set_labels={keys.EXCLUDE_FROM_LOAD_BALANCERS: "dovetail"}
+            ),
+        )
+
+    def _ask_to_leave(self, step: DrainStep) -> tuple[Pod, ...]:
+        """Evict, or delete past the deadline; return the pods a budget holds back."""
+        refused = []
+        for pod in step.evict:
+            try:
+                self._ports.cluster.evict(pod)
+            except EvictionRefusedError:
+                refused.append(pod)
+        for pod in step.delete:
+            self._ports.cluster.delete_pod(pod)
+        return tuple(refused)
+
+    def _say_blocked(self, node: Node, blocked: Sequence[Pod], now: datetime) -> None:
+        """Write on the node what holds its drain and since when; take it back when nothing does."""
+        written = node.annotations.get(keys.DRAIN_BLOCKED)
+        if not blocked:
+            if written is not None:
+                self._ports.cluster.change_node(
+                    node, NodeChange(set_annotations={keys.DRAIN_BLOCKED: None})
+                )
+            return
+        who = ", ".join(pod.key for pod in blocked[:3]) + (" …" if len(blocked) > 3 else "")
+        if written is None:
+            text = f"since {now.isoformat(timespec='seconds')} by {who}"
+            self._ports.cluster.change_node(
+                node, NodeChange(set_annotations={keys.DRAIN_BLOCKED: text})
+            )
+        self._ports.cluster.happened(
+            [
+                Happening(
+                    kind="Node",
+                    namespace="",
+                    name=node.name,
+                    uid=node.uid,
+                    severity=Severity.WARNING,
+                    reason="DrainBlocked",
+                    message=f"drain waits for {who}: a PodDisruptionBudget or do-not-evict holds",
+                )
+            ]
+        )
+
+    def _deadline(self, state: Mapping[str, Any]) -> datetime | None:
+        if self._drain_deadline is None:
+            return None
+        try:
+            since = datetime.fromisoformat(text_of(state, "since"))
+        except ValueError as error:
+            raise InvalidMessageError(f"since: {state.get('since')!r}: expected a time") from error
+        return since + self._drain_deadline
+
+    def _continue(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = self._ports.clock.now()
+        more = {key: state[key] for key in ("instance_id", "since")}
+        self._ports.outbox.start_timer(
+            TimerKind.TERMINATION,
+            timer_name(self._ports.cluster.name, node.uid, TimerKind.TERMINATION, now),
+            payload(self._ports, node.name, node.uid, timedelta(0), **more, steps=0),
+        )
+        return done(state, "continued in another execution")
+
+    def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
+        instance_id = state.get("instance_id")
+        if result in ("terminated", "gone") and isinstance(instance_id, str) and instance_id:
+            for slot in self._ports.ledger.slots(self._ports.cluster.name):
+                if slot.instance_id == instance_id:
+                    self._ports.ledger.drop_slot(slot)
+            self._ports.ledger.drop_instance(instance_id)
+        self._ports.ledger.drop_timer(
+            self._ports.cluster.name, text_of(state, "uid"), TimerKind.TERMINATION
+        )
+        return done(state, result)

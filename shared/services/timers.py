@@ -1,0 +1,123 @@
+"""Starting timers: each under a name that is taken once.
+
+Source: execution names stay taken for 90 days after an execution ends,
+https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html (2026-08).
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.model.errors import InvalidMessageError
+from shared.model.nodes import Node
+from shared.ports import ClusterPorts, TimerKind
+
+# One execution lives at most a year; a longer wait is cut and chained.
+LONGEST_WAIT: Final = timedelta(days=300)
+DONE: Final = "done"
+WAIT: Final = "wait"
+
+
+def timer_name(cluster: str, uid: str, kind: TimerKind, since: datetime) -> str:
+    """Return the execution's name: the same timer for the same reason always has the same.
+
+    Args:
+        uid: Of the node, or the instance id where there is no node.
+        since: What makes it another timer: when it became empty, was created, began to end.
+    """
+    identity = f"{cluster}/{uid}/{kind.value}/{since.isoformat(timespec='seconds')}"
+    return f"{kind.value}-{hashlib.sha256(identity.encode()).hexdigest()[:40]}"
+
+
+def payload(
+    ports: ClusterPorts, node: str, uid: str, wait: timedelta, **more: Any
+) -> dict[str, Any]:
+    """Return the input of a timer; `wait` is rounded up to whole seconds and cut to 300 days."""
+    return {
+        "version": 1,
+        "cluster": ports.cluster.name,
+        "node": node,
+        "uid": uid,
+        "next": WAIT,
+        "wait_seconds": whole_seconds(wait),
+        **more,
+    }
+
+
+def whole_seconds(span: timedelta) -> int:
+    """Return a span in whole seconds, rounded up, between 0 and 300 days."""
+    return math.ceil(max(min(span, LONGEST_WAIT).total_seconds(), 0))
+
+
+def again(state: Mapping[str, Any], wait: timedelta) -> dict[str, Any]:
+    """Return the state that makes a timer wait and step once more."""
+    return {**state, "next": WAIT, "wait_seconds": whole_seconds(wait)}
+
+
+def done(state: Mapping[str, Any], result: str) -> dict[str, Any]:
+    """Return the state that ends a timer; `result` says how, for people."""
+    return {**state, "next": DONE, "wait_seconds": 0, "result": result}
+
+
+def text_of(state: Mapping[str, Any], name: str) -> str:
+    """Return a text field of a timer's state.
+
+    Raises:
+        InvalidMessageError: If it is absent or no text.
+    """
+    value = state.get(name)
+    if not isinstance(value, str):
+        raise InvalidMessageError(f"{name}: {value!r}: expected a text")
+    return value
+
+
+def start_registration(ports: ClusterPorts, node: Node, patience: timedelta, now: datetime) -> None:
+    """Start the timer that gives a machine up which never joins."""
+    _start(ports, TimerKind.REGISTRATION, node, node.created_at or now, patience)
+    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.REGISTRATION, now)
+
+
+def start_expiration(ports: ClusterPorts, node: Node, ttl: timedelta, now: datetime) -> None:
+    """Start the timer that removes a node when it is older than `ttl`."""
+    born = node.created_at or now
+    _start(ports, TimerKind.EXPIRATION, node, born, born + ttl - now)
+    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.EXPIRATION, now)
+
+
+def start_emptiness(
+    ports: ClusterPorts, node: Node, since: datetime, wait: timedelta, now: datetime
+) -> None:
+    """Start the timer that removes a node which stays empty."""
+    _start(ports, TimerKind.EMPTINESS, node, since, wait)
+    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.EMPTINESS, now)
+
+
+def start_termination(ports: ClusterPorts, node: Node, now: datetime) -> None:
+    """Start the drain of a node that is being deleted."""
+    since = node.deletion_at or node.created_at or now
+    ports.outbox.start_timer(
+        TimerKind.TERMINATION,
+        timer_name(ports.cluster.name, node.uid, TimerKind.TERMINATION, since),
+        payload(
+            ports,
+            node.name,
+            node.uid,
+            timedelta(0),
+            instance_id=node.instance_id,
+            since=now.isoformat(),
+            steps=0,
+        ),
+    )
+    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
+
+
+def _start(
+    ports: ClusterPorts, kind: TimerKind, node: Node, since: datetime, wait: timedelta
+) -> None:
+    ports.outbox.start_timer(
+        kind,
+        timer_name(ports.cluster.name, node.uid, kind, since),
+        payload(ports, node.name, node.uid, wait, since=since.isoformat()),
+    )

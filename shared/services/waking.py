@@ -1,0 +1,58 @@
+"""From a batch of queue records to one wake per cluster."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shared.messages.wake import Kind, decode_text
+from shared.model.errors import InvalidMessageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterWake:
+    """Why one cluster is to be planned for.
+
+    Attributes:
+        record_ids: Of the records that asked for it.
+        provisioners_changed: Whether one of them says that a Provisioner changed.
+    """
+
+    cluster: str
+    record_ids: tuple[str, ...]
+    provisioners_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidRecord:
+    """A record that cannot be understood."""
+
+    record_id: str
+    text: str
+    reason: str
+
+
+def wakes(
+    records: Iterable[tuple[str, str]],
+) -> tuple[tuple[ClusterWake, ...], tuple[InvalidRecord, ...]]:
+    """Return one wake per cluster, in order of first record, and what cannot be understood.
+
+    Args:
+        records: (id, text) of each; many records of one cluster are one wake, for the decision
+            reads the state itself.
+    """
+    found: dict[str, list[str]] = {}
+    changed: set[str] = set()
+    invalid = []
+    for record_id, text in records:
+        try:
+            message = decode_text(text)
+        except InvalidMessageError as error:
+            invalid.append(InvalidRecord(record_id=record_id, text=text, reason=str(error)))
+            continue
+        found.setdefault(message.cluster, []).append(record_id)
+        if message.kind == Kind.PROVISIONER_CHANGED:
+            changed.add(message.cluster)
+    listed = tuple(
+        ClusterWake(cluster=one, record_ids=tuple(ids), provisioners_changed=one in changed)
+        for one, ids in found.items()
+    )
+    return listed, tuple(invalid)

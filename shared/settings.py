@@ -1,0 +1,194 @@
+"""The environment of each function, validated at start. The only module infra/aws may import.
+
+Every setting has a default with its reason, except names of resources, which the stack gives.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PREFIX: Final = "DOVETAIL_"
+
+
+class SettingsError(ValueError):
+    """A variable of the environment is missing or wrong; the text names it and what to set."""
+
+
+class FunctionSettings(BaseModel):
+    """What every function needs.
+
+    Attributes:
+        table: Name of the ledger table.
+        bucket: Name of the bucket of decisions and catalogue.
+        queue_url: URL of the wake queue.
+        dead_letter_url: URL of the queue for records that cannot be understood.
+        cluster_parameters: SSM path under which each cluster's attachment is written.
+        api_timeout_seconds: Time-out of one call to AWS or a cluster; shorter than the lease.
+        fleet_burst: Requests the CreateFleet token bucket holds (users measured 5).
+        fleet_per_second: Its refill, requests per second (users measured 2).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    table: str = Field(min_length=3)
+    bucket: str = Field(min_length=3)
+    queue_url: str = Field(min_length=8)
+    dead_letter_url: str = Field(min_length=8)
+    cluster_parameters: str = Field(default="/dovetail/clusters", pattern=r"^/[\w/.-]+[^/]$")
+    api_timeout_seconds: float = Field(default=20.0, gt=0, le=50)
+    fleet_burst: int = Field(default=5, ge=1, le=1000)
+    fleet_per_second: float = Field(default=2.0, gt=0, le=1000)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Return the settings found in variables `DOVETAIL_<FIELD>`.
+
+        Raises:
+            SettingsError: If one is missing or wrong.
+        """
+        given = {
+            name: environment[f"{PREFIX}{name.upper()}"]
+            for name in cls.model_fields
+            if f"{PREFIX}{name.upper()}" in environment
+        }
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = f"{PREFIX}{str(first['loc'][0]).upper()}" if first["loc"] else "environment"
+            raise SettingsError(f"{name}: {first['msg']} (found {first['input']!r})") from error
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the variables that `from_environment` reads back unchanged."""
+        return {f"{PREFIX}{k.upper()}": str(v) for k, v in self.model_dump().items()}
+
+
+class TimerSettings(FunctionSettings):
+    """What a function needs that starts state machines.
+
+    Attributes:
+        emptiness_machine: ARN of the EmptinessTimer state machine; likewise the others.
+    """
+
+    emptiness_machine: str = Field(pattern=r"^arn:[^:]+:states:")
+    expiration_machine: str = Field(pattern=r"^arn:[^:]+:states:")
+    registration_machine: str = Field(pattern=r"^arn:[^:]+:states:")
+    termination_machine: str = Field(pattern=r"^arn:[^:]+:states:")
+    bind_function: str = Field(min_length=1)
+
+
+class ProvisionSettings(TimerSettings):
+    """What provision needs.
+
+    Attributes:
+        batch_idle_seconds: The fast lane waits until the pending pods are unchanged this long.
+        batch_max_seconds: ... but no longer than this.
+        lease_seconds: Length of the lease: longer than any call with its time-out, at most 60.
+        registration_seconds: A machine that has not joined by then is given up: before the
+            default tolerations (300 s) would delete its pods.
+        binding_policy: `early` binds pods for which that is safe at once, `ready` binds when the
+            node is Ready, `scheduler` leaves binding to kube-scheduler.
+        max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.
+        max_launch_groups: Most CreateFleet calls of one plan; 0 for no limit.
+    """
+
+    batch_idle_seconds: float = Field(default=1.0, ge=0, le=30)
+    batch_max_seconds: float = Field(default=10.0, ge=0, le=60)
+    lease_seconds: float = Field(default=50.0, gt=0, le=60)
+    registration_seconds: float = Field(default=300.0, gt=0)
+    binding_policy: Literal["early", "ready", "scheduler"] = "early"
+    max_node_vcpus: int = Field(default=64, ge=0)
+    max_launch_groups: int = Field(default=20, ge=0)
+
+    @property
+    def lease_span(self) -> timedelta:
+        """Length of the lease."""
+        return timedelta(seconds=self.lease_seconds)
+
+
+class TerminationSettings(TimerSettings):
+    """What termination needs.
+
+    Attributes:
+        drain_deadline_seconds: After this long a drain no longer waits for anybody; 0 (default)
+            for never: a PodDisruptionBudget may hold a node as long as its owner wants.
+    """
+
+    drain_deadline_seconds: float = Field(default=0.0, ge=0)
+
+
+class SweepSettings(TimerSettings):
+    """What sweep needs.
+
+    Attributes:
+        orphan_grace_seconds: An instance younger than this may still get its Node.
+        pending_grace_seconds: A pod pending for less than this is not yet overdue.
+    """
+
+    orphan_grace_seconds: float = Field(default=90.0, ge=0)
+    pending_grace_seconds: float = Field(default=60.0, ge=0)
+
+
+class RefreshCatalogSettings(FunctionSettings):
+    """What refresh_catalog needs.
+
+    Attributes:
+        pricing_region: Region whose endpoint serves the Pricing API.
+    """
+
+    pricing_region: str = "us-east-1"
+
+
+class ClusterAttachment(BaseModel):
+    """What the attachment stack writes into SSM for each cluster, as JSON.
+
+    Attributes:
+        launch_role: ARN of the role that may create machines for this cluster.
+        terminate_role: ARN of the role that may end them.
+        instance_profile: Default instance profile of its nodes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str = Field(min_length=1, max_length=100)
+    launch_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
+    terminate_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
+    instance_profile: str = Field(min_length=1)
+
+
+class ForwarderSettings(BaseModel):
+    """What the forwarder needs; the only process that runs inside the cluster.
+
+    Attributes:
+        cluster: The cluster's name, as its attachment has it.
+        bus: Name or ARN of the event bus.
+        kubeconfig: Path of a kubeconfig file; empty means the pod's service account.
+        health_port: Port of /healthz and /readyz on all addresses; 0 for none.
+        api_timeout_seconds: Time-out of one call to the bus or the API server (watches aside).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    cluster: str = Field(min_length=1, max_length=100, pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$")
+    bus: str = Field(min_length=1)
+    kubeconfig: str = ""
+    health_port: int = Field(default=0, ge=0, le=65535)
+    api_timeout_seconds: float = Field(default=10.0, gt=0, le=50)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Return the settings found in variables `DOVETAIL_<FIELD>`.
+
+        Raises:
+            SettingsError: If one is missing or wrong.
+        """
+        names = {name: f"{PREFIX}{name.upper()}" for name in cls.model_fields}
+        given = {name: environment[key] for name, key in names.items() if key in environment}
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = names.get(str(first["loc"][0]), PREFIX) if first["loc"] else "environment"
+            raise SettingsError(f"{name}: {first['msg']} (found {first['input']!r})") from error

@@ -1,0 +1,308 @@
+"""Builders of values for tests: small, valid, and every field can be given by keyword."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.model import labels as keys
+from shared.model.daemonset import DaemonSet
+from shared.model.instance_types import (
+    CapacityType,
+    InstanceType,
+    Offering,
+    OfferingKey,
+    Overhead,
+)
+from shared.model.launch import IntentState, LaunchIntent, LaunchOption, PlannedNode, PodRef, Slot
+from shared.model.nodes import Node
+from shared.model.pods import (
+    AffinityTerm,
+    LabelSelector,
+    Owner,
+    Pod,
+    Scheduling,
+    SpreadPolicy,
+    TopologySpread,
+)
+from shared.model.provisioner import NodeTemplate, Provisioner
+from shared.model.requirements import Requirement, Requirements
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.taints import Effect, Taint, Toleration
+
+MIB = 2**20
+GIB = 2**30
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
+REPLICA_SET = Owner(kind="ReplicaSet", name="web", uid="uid-web", api_version="apps/v1")
+# What admission gives every pod: it bears a node that is not ready for five minutes.
+DEFAULT_TOLERATIONS = tuple(
+    Toleration(key=key, operator="Exists", effect=Effect.NO_EXECUTE, seconds=300)
+    for key in (keys.NODE_NOT_READY_TAINT, keys.NODE_UNREACHABLE_TAINT)
+)
+NOT_READY = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
+
+
+def requirements(**by_key: str | Iterable[str]) -> Requirements:
+    """Return `In` requirements for simple keys; a string is one value."""
+    return Requirements.of(
+        Requirement.of(key, *([value] if isinstance(value, str) else value))
+        for key, value in by_key.items()
+    )
+
+
+def needs(key: str, operator: str, *values: str) -> Requirements:
+    return Requirements.of([Requirement.parse(key, operator, values)])
+
+
+def selector(**match_labels: str) -> LabelSelector:
+    return LabelSelector(match_labels=tuple(sorted(match_labels.items())))
+
+
+def spread(
+    key: str = keys.ZONE, max_skew: int = 1, *, hard: bool = True, **overrides: Any
+) -> TopologySpread:
+    policy = SpreadPolicy.DO_NOT_SCHEDULE if hard else SpreadPolicy.SCHEDULE_ANYWAY
+    fields: dict[str, Any] = {"selector": selector(app="web"), **overrides}
+    return TopologySpread(key=key, max_skew=max_skew, policy=policy, **fields)
+
+
+def affinity(key: str = keys.HOSTNAME, **overrides: Any) -> AffinityTerm:
+    fields: dict[str, Any] = {"selector": selector(app="web"), **overrides}
+    return AffinityTerm(key=key, **fields)
+
+
+def scheduling(
+    cpu: int = 500,
+    memory: int = 512 * MIB,
+    extra: Mapping[str, int] | None = None,
+    **overrides: Any,
+) -> Scheduling:
+    """Return what a pod asks for: cpu in millicores, memory in bytes, `extra` by resource name."""
+    amounts = {"cpu": cpu, "memory": memory, "pods": 1, **(extra or {})}
+    fields: dict[str, Any] = {"requests": Resources.from_mapping(amounts), **overrides}
+    return Scheduling(**fields)
+
+
+def pod(name: str = "a", **overrides: Any) -> Pod:
+    """Return a pod that waits for capacity; keywords of `scheduling` go there."""
+    namespace = overrides.pop("namespace", "default")
+    of_pod = {one: overrides.pop(one) for one in list(overrides) if one in Pod.__dataclass_fields__}
+    if "scheduling" not in of_pod:
+        of_pod["scheduling"] = scheduling(**{"tolerations": DEFAULT_TOLERATIONS, **overrides})
+    elif overrides:
+        raise TypeError(f"scheduling is given, so {sorted(overrides)} must be part of it")
+    fields: dict[str, Any] = {
+        "uid": f"uid-{name}",
+        "labels": {"app": "web"},
+        "unschedulable": not of_pod.get("node_name"),
+        "phase": "Running" if of_pod.get("node_name") else "Pending",
+        "owner": REPLICA_SET,
+        "created_at": NOW,
+        **of_pod,
+    }
+    return Pod(namespace=namespace, name=name, **fields)
+
+
+def pods(count: int, prefix: str = "p", **overrides: Any) -> tuple[Pod, ...]:
+    return tuple(pod(f"{prefix}{number:03}", **overrides) for number in range(count))
+
+
+def ref(one: Pod) -> PodRef:
+    return PodRef(namespace=one.namespace, name=one.name, uid=one.uid)
+
+
+def instance_type(
+    name: str = "m5.large",
+    cpu: int = 2000,
+    memory: int = 8 * GIB,
+    price: int = 96_000,
+    **overrides: Any,
+) -> InstanceType:
+    """Return a type sold in all zones on demand at `price`, and as spot at a third of it."""
+    arch = overrides.pop("arch", "amd64")
+    zones = overrides.pop("zones", ZONES)
+    extra = overrides.pop("extra", {})
+    family, size = name.split(".")
+    offerings = [
+        Offering(zone=zone, capacity_type=kind, price_micros_per_hour=cost + step)
+        for step, zone in enumerate(zones)
+        for kind, cost in ((CapacityType.ON_DEMAND, price), (CapacityType.SPOT, price // 3))
+    ]
+    offerings.sort(key=lambda one: (one.price_micros_per_hour, one.zone, one.capacity_type))
+    fields: dict[str, Any] = {
+        "labels": {
+            keys.INSTANCE_TYPE: name,
+            keys.ARCH: arch,
+            keys.OS: "linux",
+            keys.REGION: "us-east-1",
+            keys.INSTANCE_FAMILY: family,
+            keys.INSTANCE_SIZE: size,
+            keys.INSTANCE_CPU: str(cpu // 1000),
+        },
+        "capacity": Resources.from_mapping(
+            {"cpu": cpu, "memory": memory, "pods": 29, "ephemeral-storage": 20 * GIB, **extra}
+        ),
+        "overhead": Overhead(
+            kube_reserved=Resources.of(cpu=70, memory=300 * MIB),
+            eviction_threshold=Resources.of(memory=100 * MIB),
+        ),
+        "offerings": tuple(offerings),
+        **overrides,
+    }
+    return InstanceType(name=name, **fields)
+
+
+CATALOG = (
+    instance_type("c6g.large", memory=4 * GIB, price=68_000, arch="arm64"),
+    instance_type("m5.2xlarge", cpu=8000, memory=32 * GIB, price=384_000),
+    instance_type("m5.large"),
+    instance_type("m5.xlarge", cpu=4000, memory=16 * GIB, price=192_000),
+)
+
+
+def provisioner(name: str = "default", **overrides: Any) -> Provisioner:
+    """Return a Provisioner of amd64 machines on demand; `also` adds requirements."""
+    also = overrides.pop("also", Requirements())
+    fields: dict[str, Any] = {
+        "uid": f"uid-{name}",
+        "resource_version": "1",
+        "requirements": Requirements.of(
+            (
+                Requirement.of(keys.CAPACITY_TYPE, "on-demand"),
+                Requirement.of(keys.ARCH, "amd64"),
+                *also,
+            )
+        ),
+        "template": NodeTemplate(
+            subnet_selector={"cluster": "test"}, security_group_selector={"cluster": "test"}
+        ),
+        **overrides,
+    }
+    return Provisioner(name=name, **fields)
+
+
+def site(name: str = "default", zones: Iterable[str] = ZONES, reason: str = "") -> ProvisionerSite:
+    return ProvisionerSite(provisioner=name, zones=tuple(zones), reason=reason)
+
+
+def node(name: str = "n1", **overrides: Any) -> Node:
+    """Return a node of ours that is ready: an m5.large in the first zone."""
+    fields: dict[str, Any] = {
+        "uid": f"uid-{name}",
+        "resource_version": "1",
+        "labels": {
+            keys.PROVISIONER_NAME: "default",
+            keys.ZONE: ZONES[0],
+            keys.CAPACITY_TYPE: "on-demand",
+            keys.INSTANCE_TYPE: "m5.large",
+            keys.ARCH: "amd64",
+            keys.OS: "linux",
+            keys.HOSTNAME: name,
+        },
+        "finalizers": (keys.TERMINATION_FINALIZER,),
+        "provider_id": f"aws:///{ZONES[0]}/i-{name}",
+        "capacity": Resources.of(cpu=2000, memory=8 * GIB, pods=29),
+        "allocatable": Resources.of(cpu=1900, memory=7 * GIB, pods=29),
+        "ready": True,
+        "created_at": NOW,
+        **overrides,
+    }
+    return Node(name=name, **fields)
+
+
+def daemonset(name: str = "logs", cpu: int = 100, memory: int = 64 * MIB, **more: Any) -> DaemonSet:
+    return DaemonSet(namespace="kube-system", name=name, scheduling=scheduling(cpu, memory, **more))
+
+
+def offering(
+    name: str = "m5.large",
+    zone: str = ZONES[0],
+    capacity_type: CapacityType = CapacityType.ON_DEMAND,
+) -> OfferingKey:
+    return OfferingKey(instance_type=name, zone=zone, capacity_type=capacity_type)
+
+
+def option(price: int = 96_000, **overrides: Any) -> LaunchOption:
+    key = {one: overrides.pop(one) for one in ("name", "zone", "capacity_type") if one in overrides}
+    fields: dict[str, Any] = {
+        "offering": offering(**key),
+        "capacity": Resources.of(cpu=2000, memory=8 * GIB, pods=29),
+        "allocatable": Resources.of(cpu=1900, memory=7 * GIB, pods=29),
+        **overrides,
+    }
+    return LaunchOption(price_micros_per_hour=price, **fields)
+
+
+def planned(*members: Pod, **overrides: Any) -> PlannedNode:
+    fields: dict[str, Any] = {
+        "provisioner": "default",
+        "labels": {keys.PROVISIONER_NAME: "default"},
+        "options": (option(),),
+        "pods": tuple(ref(one) for one in members),
+        "requests": Resources.total(one.scheduling.requests for one in members),
+        **overrides,
+    }
+    return PlannedNode(**fields)
+
+
+def slot(number: int = 0, **overrides: Any) -> Slot:
+    """Return the slot of an m5.large in flight, without a Node so far."""
+    fields: dict[str, Any] = {
+        "cluster": "test",
+        "plan_id": "plan-1",
+        "group": 0,
+        "provisioner": "default",
+        "instance_id": f"i-slot{number}",
+        "offering": offering(),
+        "price_micros_per_hour": 96_000,
+        "capacity": Resources.of(cpu=2000, memory=8 * GIB, pods=29),
+        "allocatable": Resources.of(cpu=1900, memory=7 * GIB, pods=29),
+        "labels": {
+            keys.PROVISIONER_NAME: "default",
+            keys.ZONE: ZONES[0],
+            keys.CAPACITY_TYPE: "on-demand",
+            keys.INSTANCE_TYPE: "m5.large",
+        },
+        "launched_at": NOW,
+        **overrides,
+    }
+    return Slot(number=number, **fields)
+
+
+def intent(**overrides: Any) -> LaunchIntent:
+    fields: dict[str, Any] = {
+        "cluster": "test",
+        "plan_id": "plan-1",
+        "group": 0,
+        "attempt": 0,
+        "provisioner": "default",
+        "count": 1,
+        "body_key": "body",
+        "body_hash": "0" * 64,
+        "reserved": Resources.of(cpu=2000),
+        "state": IntentState.OPEN,
+        "created_at": NOW,
+        **overrides,
+    }
+    return LaunchIntent(**fields)
+
+
+def snapshot(*pending: Pod, **overrides: Any) -> ClusterSnapshot:
+    """Return a snapshot with one provisioner, its site and four instance types."""
+    provisioners = overrides.pop("provisioners", (provisioner(),))
+    fields: dict[str, Any] = {
+        "cluster": "test",
+        "taken_at": NOW,
+        "pending": pending,
+        "bound": (),
+        "nodes": (),
+        "provisioners": provisioners,
+        "sites": tuple(site(one.name) for one in provisioners),
+        "daemonsets": (),
+        "slots": (),
+        "intents": (),
+        "instance_types": CATALOG,
+        **overrides,
+    }
+    return ClusterSnapshot(**fields)

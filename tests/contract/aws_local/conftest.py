@@ -1,0 +1,24 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.local.aws import EmbeddedAws, Options
+from tests.contract.aws_local.lab import Lab
+
+
+@pytest.fixture(scope="session")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("function-logs")
+
+
+@pytest.fixture(scope="session")
+def aws(log_dir: Path) -> Iterator[EmbeddedAws]:
+    options = Options(workers=4, retry_seconds=(0.1, 0.1), log_dir=log_dir)
+    with EmbeddedAws(options) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def lab(aws: EmbeddedAws) -> Lab:
+    return Lab(aws)

@@ -1,0 +1,166 @@
+"""What the tests of the embedded AWS API share: functions, queues, waiting for something."""
+
+import io
+import json
+import time
+import uuid
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+from infra.local.aws import EmbeddedAws
+
+HANDLER = """
+import json, os, sys, time
+
+def handler(event, context):
+    event = event if isinstance(event, dict) else {"given": event}
+    do = event.get("do")
+    if do == "fail":
+        raise LaunchFailed("asked to")
+    if do == "exit":
+        os._exit(3)
+    if do == "sleep":
+        time.sleep(event["seconds"])
+    if do == "print":
+        print(event["text"])
+    if do == "infra":
+        import infra
+    if do == "caller":
+        import boto3
+        return boto3.client("sts").get_caller_identity()["Arn"]
+    answer = {"env": {key: os.environ.get(key) for key in event.get("names", ())}}
+    answer["event"] = event
+    answer["left"] = context.get_remaining_time_in_millis()
+    answer["arn"] = context.invoked_function_arn
+    answer["request"] = context.aws_request_id
+    answer["pid"] = os.getpid()
+    if "Records" in event:
+        bodies = [row["body"] for row in event["Records"]]
+        print(json.dumps({"batch": bodies}))
+        bad = os.environ.get("BAD")
+        if bad:
+            return {"batchItemFailures": [
+                {"itemIdentifier": row["messageId"]} for row in event["Records"]
+                if row["body"] == bad
+                and int(row["attributes"]["ApproximateReceiveCount"]) < 2
+            ]}
+        return None
+    return answer
+
+class LaunchFailed(Exception):
+    pass
+"""
+
+
+def package(source: str = HANDLER) -> bytes:
+    """A deployment package with one module, functions/app.py."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("functions/__init__.py", "")
+        archive.writestr("functions/app.py", source)
+    return buffer.getvalue()
+
+
+class Lab:
+    """Short ways to make and watch things on one embedded AWS API."""
+
+    def __init__(self, aws: EmbeddedAws) -> None:
+        self.aws = aws
+
+    @staticmethod
+    def name(prefix: str) -> str:
+        """A name nothing else uses."""
+        return f"{prefix}-{uuid.uuid4().hex[:8]}"
+
+    def role(self) -> str:
+        """Make a role and return its ARN."""
+        made = self.aws.client("iam").create_role(
+            RoleName=self.name("role"), AssumeRolePolicyDocument="{}"
+        )
+        return str(made["Role"]["Arn"])
+
+    def function(self, *, source: str = HANDLER, **settings: Any) -> str:
+        """Make a function and return its name."""
+        name = self.name("function")
+        given: dict[str, Any] = {
+            "FunctionName": name,
+            "Runtime": "python3.13",
+            "Role": self.role(),
+            "Handler": "functions.app.handler",
+            "Code": {"ZipFile": package(source)},
+            "Timeout": 5,
+        }
+        self.aws.client("lambda").create_function(**(given | settings))
+        return name
+
+    def invoke(self, name: str, event: Any, **settings: Any) -> tuple[Any, str | None]:
+        """Invoke and return (payload, function error)."""
+        answer = self.aws.client("lambda").invoke(
+            FunctionName=name, Payload=json.dumps(event), **settings
+        )
+        text = answer["Payload"].read()
+        return json.loads(text) if text else None, answer.get("FunctionError")
+
+    def queue(self, **attributes: str) -> tuple[str, str]:
+        """Make a queue and return (URL, ARN)."""
+        url = self.aws.client("sqs").create_queue(QueueName=self.name("q"), Attributes=attributes)
+        attributes_now = self.aws.client("sqs").get_queue_attributes(
+            QueueUrl=url["QueueUrl"], AttributeNames=["QueueArn"]
+        )
+        return str(url["QueueUrl"]), str(attributes_now["Attributes"]["QueueArn"])
+
+    def receive(self, url: str, *, seconds: int = 3) -> list[dict[str, Any]]:
+        """Take up to ten messages, waiting for the first."""
+        answer = self.aws.client("sqs").receive_message(
+            QueueUrl=url,
+            WaitTimeSeconds=seconds,
+            MaxNumberOfMessages=10,
+            AttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        )
+        messages = answer.get("Messages", [])
+        for message in messages:
+            self.aws.client("sqs").delete_message(
+                QueueUrl=url, ReceiptHandle=message["ReceiptHandle"]
+            )
+        return list(messages)
+
+    def bus(self, *targets: dict[str, Any], pattern: dict[str, Any] | None = None) -> str:
+        """Make a bus with one rule and these targets; return the name of the bus."""
+        name = self.name("bus")
+        events = self.aws.client("events")
+        events.create_event_bus(Name=name)
+        events.put_rule(
+            Name=name,
+            EventBusName=name,
+            EventPattern=json.dumps(pattern or {"source": ["dovetail"]}),
+        )
+        rows = [{"Id": str(index)} | row for index, row in enumerate(targets)]
+        events.put_targets(Rule=name, EventBusName=name, Targets=rows)
+        return name
+
+    def put(self, bus: str, detail: Any, *, detail_type: str = "pod-pending") -> Any:
+        """Put one event and return the answer's entry."""
+        entry = {
+            "EventBusName": bus,
+            "Source": "dovetail",
+            "DetailType": detail_type,
+            "Detail": json.dumps(detail),
+        }
+        return self.aws.client("events").put_events(Entries=[entry])["Entries"][0]
+
+    def invocations(self, name: str) -> list[dict[str, Any]]:
+        """Finished invocations of a function."""
+        answer = self.aws.control("functions/invocations", {"function": name})
+        return list(answer["invocations"])
+
+    def wait(self, look: Callable[[], Any], *, seconds: float = 8.0) -> Any:
+        """Return the first true answer of `look`."""
+        ends = time.monotonic() + seconds
+        while True:
+            found = look()
+            if found:
+                return found
+            assert time.monotonic() < ends, f"nothing happened in {seconds} s"
+            time.sleep(0.03)

@@ -1,0 +1,179 @@
+"""Calls: authentication, translation of every failure, and the pool."""
+
+import base64
+import gzip
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+
+from shared.kube.calls import ExpiredError, KubeApi, RejectedError
+from shared.kube.connection import connect_endpoint, connect_in_cluster, connect_kubeconfig
+from shared.kube.listing import list_all
+from shared.model.errors import (
+    AutoscalerError,
+    ConflictError,
+    NotFoundError,
+    PermanentError,
+    RetryableError,
+    ThrottledError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from tests.contract.kube.scripted import Answer, scripted
+
+
+def test_the_four_attributes_used_of_the_client_exist() -> None:
+    client = ApiClient(Configuration(host="http://127.0.0.1:1"))
+    assert client.configuration.host == "http://127.0.0.1:1"
+    assert client.configuration.auth_settings() == {}
+    assert callable(client.rest_client.pool_manager.request)
+    client.user_agent = "x"
+    assert client.user_agent == "x"
+
+
+def test_a_call_carries_a_fresh_token_and_asks_for_gzip() -> None:
+    packed = gzip.compress(json.dumps({"a": 1}).encode())
+    answers = [Answer(raw=packed, headers={"Content-Encoding": "gzip"})]
+    tokens = iter(["one", "two"])
+    with scripted(answers) as server:
+        api = connect_endpoint(server.url + "/", "", lambda: next(tokens))
+        assert api.get("/x", [("a", "b c")]) == {"a": 1}
+        assert api.get("/x") == {"a": 1}
+        first, second = server.requests
+        assert first.headers["authorization"] == "Bearer one"
+        assert second.headers["authorization"] == "Bearer two"
+        assert first.headers["accept-encoding"] == "gzip"
+        assert first.headers["user-agent"] == "dovetail"
+        assert first.query == {"a": "b c"}
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, RejectedError),
+        (401, UnauthorizedError),
+        (403, UnauthorizedError),
+        (404, NotFoundError),
+        (405, RejectedError),
+        (408, UnavailableError),
+        (409, ConflictError),
+        (410, ExpiredError),
+        (415, RejectedError),
+        (422, RejectedError),
+        (429, ThrottledError),
+        (500, UnavailableError),
+        (503, UnavailableError),
+        (504, UnavailableError),
+    ],
+)
+def test_each_status_has_its_error(status: int, error: type[AutoscalerError]) -> None:
+    body = {"kind": "Status", "message": "because"}
+    answer = Answer(status=status, body=body, headers={"Retry-After": "7"})
+    with scripted([answer]) as server, pytest.raises(error, match=f"GET /x: {status} because") as e:
+        server.api.get("/x")
+    assert type(e.value) is error
+    if isinstance(e.value, ThrottledError | UnavailableError):
+        assert e.value.delay == timedelta(seconds=7)
+    assert isinstance(e.value, RetryableError | PermanentError)
+
+
+def test_a_page_that_is_no_json_becomes_the_message() -> None:
+    page = Answer(status=502, raw=b"<html>bad gateway</html>")
+    with scripted([page]) as server, pytest.raises(UnavailableError, match="bad gateway"):
+        server.api.get("/x")
+
+
+def test_nobody_listening_is_unavailable() -> None:
+    with scripted([Answer(body={})]) as server:
+        url = server.url
+    with pytest.raises(UnavailableError, match="no answer"):
+        connect_endpoint(url, "", lambda: "t").get("/x")
+
+
+def test_a_server_that_does_not_answer_in_time_is_unavailable() -> None:
+    with scripted([Answer(lines=[], then="hang")]) as server:
+        api = connect_endpoint(server.url, "", lambda: "t", timeout=timedelta(seconds=0.05))
+        with pytest.raises(UnavailableError):
+            api.get("/x")
+        assert len(server.requests) == 1
+
+
+def test_a_connection_closed_without_answer_is_tried_once_more() -> None:
+    with scripted([Answer(drop=True), Answer(body={"a": 1})]) as server:
+        assert server.api.get("/x") == {"a": 1}
+    with scripted([Answer(drop=True)]) as server:
+        with pytest.raises(UnavailableError):
+            server.api.get("/x")
+        assert len(server.requests) == 2
+
+
+def test_a_list_is_begun_again_when_its_token_expires_and_given_up_the_third_time() -> None:
+    page = Answer(body={"metadata": {"continue": "t"}, "items": [{"n": 1}]})
+    gone = Answer(status=410, body={})
+    last = Answer(body={"metadata": {}, "items": [{"n": 2}, None]})
+    with scripted([page, gone, page, last]) as server:
+        assert list_all(server.api, "/x", lambda raw: raw["n"]) == [1, 2]
+    with scripted([page, gone] * 3) as server:
+        with pytest.raises(ExpiredError):
+            list_all(server.api, "/x", lambda raw: raw["n"])
+        assert len(server.requests) == 6
+
+
+def test_a_kubeconfig_file_gives_server_and_token(tmp_path: Path) -> None:
+    with scripted([Answer(body={"a": 1})]) as server:
+        path = tmp_path / "config"
+        path.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "c",
+                    "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+                    "clusters": [{"name": "k", "cluster": {"server": server.url}}],
+                    "users": [{"name": "u", "user": {"token": "secret"}}],
+                }
+            )
+        )
+        assert connect_kubeconfig(str(path)).get("/x") == {"a": 1}
+        assert server.requests[0].headers["authorization"] == "Bearer secret"
+        assert server.requests[0].headers["accept-encoding"] == "identity"
+
+
+def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PermanentError, match="nowhere"):
+        connect_kubeconfig(str(tmp_path / "nowhere"))
+
+
+def test_outside_a_cluster_there_is_no_service_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(PermanentError, match="name a kubeconfig file"):
+        connect_in_cluster()
+
+
+def test_the_clusters_certificates_are_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    pem = _certificate()
+    encoded = base64.b64encode(pem).decode()
+    for _ in range(2):
+        assert isinstance(connect_endpoint("https://127.0.0.1:1", encoded, lambda: "t"), KubeApi)
+    (written,) = tmp_path.iterdir()
+    assert written.read_bytes() == pem
+    written.write_bytes(b"cut short")
+    connect_endpoint("https://127.0.0.1:1", encoded, lambda: "t")
+    assert written.read_bytes() == pem
+
+
+def _certificate() -> bytes:
+    """Return the first certificate of the bundle that comes with the client."""
+    import certifi
+
+    end = b"-----END CERTIFICATE-----\n"
+    bundle = Path(certifi.where()).read_bytes()
+    start = bundle.index(b"-----BEGIN CERTIFICATE-----")
+    return bundle[start : bundle.index(end, start) + len(end)]

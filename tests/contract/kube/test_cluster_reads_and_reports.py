@@ -1,0 +1,122 @@
+"""The Cluster port: reading, and what people read."""
+
+from shared.model.resources import Resources
+from shared.ports import Happening, Severity
+from tests.contract.kube.worlds import World, find, pod, provisioner
+
+
+def test_pods_are_listed_by_where_they_are(world: World) -> None:
+    for raw in (
+        pod("b"),
+        pod("a"),
+        pod("bound", node="n1"),
+        pod("done", node="n1", phase="Succeeded"),
+        pod("elsewhere", node="n2"),
+    ):
+        world.apply(raw)
+    cluster = world.cluster
+    assert cluster.name == "c1"
+    assert [one.key for one in cluster.pending_pods()] == ["shop/a", "shop/b"]
+    assert [one.key for one in cluster.bound_pods()] == ["shop/bound", "shop/elsewhere"]
+    assert [one.key for one in cluster.pods_on("n1")] == ["shop/bound", "shop/done"]
+    assert find(world, "a").scheduling.requests == Resources.of(cpu=250, pods=1)
+    assert find(world, "a").uid
+    assert cluster.pod("shop", "none") is None
+    assert cluster.node("none") is None
+
+
+def test_pods_of_one_workload_share_their_scheduling(world: World) -> None:
+    world.apply(pod("a"))
+    world.apply(pod("b"))
+    one, two = world.cluster.pending_pods()
+    assert one.scheduling is two.scheduling
+
+
+def test_provisioners_are_usable_or_refused_with_a_reason(world: World) -> None:
+    world.apply(provisioner("b", weight=3))
+    world.apply(provisioner("a"))
+    # Past the schema: only the second look finds that no value is left.
+    needs = [
+        {"key": "team", "operator": "In", "values": ["a"]},
+        {"key": "team", "operator": "NotIn", "values": ["a"]},
+    ]
+    world.apply(provisioner("bad", requirements=needs))
+    usable, unusable = world.cluster.provisioners()
+    assert [(one.name, one.weight) for one in usable] == [("a", 0), ("b", 3)]
+    assert [one.name for one in unusable] == ["bad"]
+    assert "no value satisfies" in unusable[0].reasons[0]
+
+
+def test_daemonsets_are_listed_with_their_overhead(world: World) -> None:
+    template = {
+        "metadata": {"labels": {"app": "d"}},
+        "spec": {"containers": pod("x")["spec"]["containers"]},
+    }
+    world.apply(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"namespace": "shop", "name": "d"},
+            "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template},
+        }
+    )
+    (found,) = world.cluster.daemonsets()
+    assert (found.namespace, found.name) == ("shop", "d")
+    assert found.scheduling.requests == Resources.of(cpu=250, pods=1)
+
+
+def test_volume_attachments_of_a_node_are_named(world: World) -> None:
+    world.attach("va-2", "n1", "pv-2")
+    world.attach("va-1", "n1", "pv-1")
+    world.attach("va-3", "n2", "pv-3")
+    assert world.cluster.volume_attachments("n1") == ("va-1", "va-2")
+    assert world.cluster.volume_attachments("n3") == ()
+
+
+def happening(name: str, reason: str = "Unplaceable") -> Happening:
+    return Happening(
+        kind="Pod",
+        namespace="shop",
+        name=name,
+        uid=f"uid-{name}",
+        severity=Severity.WARNING,
+        reason=reason,
+        message="no instance type is large enough",
+    )
+
+
+def test_equal_happenings_are_counted(world: World) -> None:
+    world.cluster.happened([])
+    world.cluster.happened([happening("a")])
+    world.cluster.happened([happening("a"), happening("b"), happening("a")])
+    world.cluster.happened([happening("a", "Other")])
+    assert world.happenings() == {
+        ("a", "Unplaceable"): 3,
+        ("b", "Unplaceable"): 1,
+        ("a", "Other"): 1,
+    }
+
+
+def test_a_happening_about_a_cluster_wide_object_is_written_too(world: World) -> None:
+    one = Happening(
+        kind="Provisioner",
+        namespace="",
+        name="default",
+        uid="u",
+        severity=Severity.NORMAL,
+        reason="Paused",
+        message="m",
+    )
+    world.cluster.happened([one])
+    assert world.happenings() == {("default", "Paused"): 1}
+
+
+def test_the_condition_of_a_provisioner_is_set_and_replaced(world: World) -> None:
+    world.apply(provisioner("default"))
+    cluster = world.cluster
+    cluster.set_provisioner_condition("default", active=False, reason="Invalid", message="why")
+    assert world.condition("default") == (False, "Invalid", "why")
+    cluster.set_provisioner_condition("default", active=True, reason="Ready", message="")
+    cluster.set_provisioner_condition("default", active=True, reason="Ready", message="")
+    assert world.condition("default") == (True, "Ready", "")
+    cluster.set_provisioner_condition("gone", active=True, reason="Ready", message="")

@@ -1,0 +1,192 @@
+"""Two worlds with one face: the fake in memory and the adapter on the embedded API server."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+
+from shared.kube.calls import KubeApi
+from shared.kube.cluster import KubeCluster
+from shared.kube.connection import connect_endpoint
+from shared.model import labels as keys
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.model.taints import Effect, Taint
+from shared.ports import Cluster, NodeManifest
+from tests.fakes.cluster import FakeCluster
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FINALIZER = keys.TERMINATION_FINALIZER
+CRD = Path(__file__).parents[3] / "infra" / "cluster" / "provisioners.yaml"
+
+
+class World(Protocol):
+    """A cluster and the means to bring it into a state."""
+
+    cluster: Cluster
+
+    def apply(self, raw: dict[str, Any]) -> None: ...
+
+    def forbid_eviction(self, pod: str, labels: dict[str, str]) -> None: ...
+
+    def attach(self, name: str, node: str, volume: str) -> None: ...
+
+    def happenings(self) -> dict[tuple[str, str], int]: ...
+
+    def condition(self, provisioner: str) -> tuple[bool, str, str] | None: ...
+
+    def replace_pod(self, raw: dict[str, Any]) -> None: ...
+
+
+class InMemory:
+    def __init__(self) -> None:
+        self.fake = FakeCluster("c1", now=NOW)
+        self.cluster: Cluster = self.fake
+
+    def apply(self, raw: dict[str, Any]) -> None:
+        self.fake.apply(raw)
+
+    def forbid_eviction(self, pod: str, labels: dict[str, str]) -> None:
+        self.fake.budgeted.add(pod)
+
+    def attach(self, name: str, node: str, volume: str) -> None:
+        self.fake.attachments[node] = (*self.fake.attachments.get(node, ()), name)
+
+    def happenings(self) -> dict[tuple[str, str], int]:
+        return {(one.name, one.reason): n for one, n in self.fake.happenings.items()}
+
+    def condition(self, provisioner: str) -> tuple[bool, str, str] | None:
+        return self.fake.conditions.get(provisioner)
+
+    def replace_pod(self, raw: dict[str, Any]) -> None:
+        raw = {**raw, "metadata": {**raw["metadata"], "uid": "another"}}
+        self.fake.apply(raw)
+
+
+PLACES = {
+    "Pod": "/api/v1/namespaces/shop/pods",
+    "Node": "/api/v1/nodes",
+    "DaemonSet": "/apis/apps/v1/namespaces/shop/daemonsets",
+    "Provisioner": "/apis/karpenter.sh/v1alpha5/provisioners",
+    "VolumeAttachment": "/apis/storage.k8s.io/v1/volumeattachments",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/shop/poddisruptionbudgets",
+    "Namespace": "/api/v1/namespaces",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+}
+
+
+class OverHttp:
+    def __init__(self, url: str) -> None:
+        self.api: KubeApi = connect_endpoint(url, "", lambda: "token")
+        self.cluster: Cluster = KubeCluster("c1", self.api, now=lambda: NOW)
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        self.apply(yaml.safe_load(CRD.read_text()))
+
+    def apply(self, raw: dict[str, Any]) -> None:
+        path = PLACES[raw["kind"]]
+        reply = self.api.send("POST", path, body=raw)
+        assert reply.ok, reply
+        if "status" in raw:
+            name = raw["metadata"]["name"]
+            body = {"status": raw["status"]}
+            merge = "application/merge-patch+json"
+            done = self.api.send("PATCH", f"{path}/{name}/status", body=body, content_type=merge)
+            assert done.ok, done
+
+    def forbid_eviction(self, pod: str, labels: dict[str, str]) -> None:
+        self.apply(
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"namespace": "shop", "name": "budget"},
+                "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
+                "status": {
+                    "disruptionsAllowed": 0,
+                    "currentHealthy": 1,
+                    "desiredHealthy": 1,
+                    "expectedPods": 1,
+                    "observedGeneration": 1,
+                },
+            }
+        )
+
+    def attach(self, name: str, node: str, volume: str) -> None:
+        self.apply(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "VolumeAttachment",
+                "metadata": {"name": name},
+                "spec": {
+                    "attacher": "ebs.csi.aws.com",
+                    "nodeName": node,
+                    "source": {"persistentVolumeName": volume},
+                },
+            }
+        )
+
+    def happenings(self) -> dict[tuple[str, str], int]:
+        items = self.api.get("/api/v1/events")["items"]
+        return {(e["involvedObject"]["name"], e["reason"]): e["count"] for e in items}
+
+    def condition(self, provisioner: str) -> tuple[bool, str, str] | None:
+        raw = self.api.get(f"{PLACES['Provisioner']}/{provisioner}")
+        found = (raw.get("status") or {}).get("conditions") or []
+        return next(((c["status"] == "True", c["reason"], c["message"]) for c in found), None)
+
+    def replace_pod(self, raw: dict[str, Any]) -> None:
+        path = f"{PLACES['Pod']}/{raw['metadata']['name']}"
+        body = {"gracePeriodSeconds": 0}
+        assert self.api.send("DELETE", path, body=body).ok
+        self.apply(raw)
+
+
+def pod(name: str, *, node: str = "", phase: str = "", **more: Any) -> dict[str, Any]:
+    containers = [
+        {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "250m"}}},
+    ]
+    spec: dict[str, Any] = {"containers": containers, **more}
+    if node:
+        spec["nodeName"] = node
+    metadata = {"namespace": "shop", "name": name, "labels": {"app": name}}
+    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    if not phase:
+        return raw
+    ready = {"type": "Ready", "status": "True" if phase == "Running" else "False"}
+    return {**raw, "status": {"phase": phase, "conditions": [ready]}}
+
+
+def manifest(name: str = "n1", finalizers: tuple[str, ...] = (FINALIZER,)) -> NodeManifest:
+    return NodeManifest(
+        name=name,
+        labels={keys.PROVISIONER_NAME: "default", keys.ZONE: "us-west-2a"},
+        annotations={keys.SLOT: "p/0/0"},
+        taints=(
+            Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),
+            Taint(key="team", value="a", effect=Effect.NO_SCHEDULE),
+        ),
+        finalizers=finalizers,
+        provider_id="aws:///us-west-2a/i-0123",
+        owner=None,
+    )
+
+
+def provisioner(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def find(world: World, name: str) -> Pod:
+    found = world.cluster.pod("shop", name)
+    assert found is not None
+    return found
+
+
+def find_node(world: World, name: str = "n1") -> Node:
+    found = world.cluster.node(name)
+    assert found is not None
+    return found

@@ -1,0 +1,29 @@
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local.kube.server import EmbeddedKube
+from infra.local.sim.client import Server
+from infra.local.sim.machines import AssumedMachines, Sizes
+from infra.local.sim.simulation import Setup, SimulationThread
+from infra.local.sim.world import Timing
+from tests.contract.sim.bench import SIZES, Bench
+
+
+@pytest.fixture
+def kube() -> Iterator[EmbeddedKube]:
+    with EmbeddedKube() as running:
+        yield running
+
+
+@pytest.fixture
+def bench(kube: EmbeddedKube) -> Iterator[Bench]:
+    """A whole simulated cluster, a hundred times as fast as a real one."""
+    bench = Bench(kube.url)
+    setup = Setup(
+        timing=Timing(speed=100, least_lease_seconds=0.25),
+        machines=AssumedMachines(bench.machine_state),
+        sizes=Sizes(SIZES),
+    )
+    with SimulationThread(Server(url=kube.url), setup):
+        yield bench

@@ -1,0 +1,221 @@
+import asyncio
+
+import pytest
+
+from infra.local.kube.server import EmbeddedKube
+from infra.local.sim.client import Server
+from infra.local.sim.machines import Ec2Machines
+from infra.local.sim.simulation import Setup, Simulation, SimulationThread
+from tests.contract.sim.bench import (
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    Bench,
+    Json,
+    condition,
+    is_true,
+    pod,
+    taint_keys,
+    template,
+    until,
+    workload,
+)
+
+MACHINE = "aws:///us-east-1a/i-n0"
+
+
+def bind(bench: Bench, name: str, node_name: str) -> None:
+    target = {"apiVersion": "v1", "kind": "Node", "name": node_name}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    bench.create(f"{PODS}/{name}/binding", body)
+
+
+def test_a_node_waits_for_its_machine_and_then_boots(bench: Bench) -> None:
+    bench.machines[MACHINE] = "pending"
+    bench.add_node("n0")
+    bench.add_node("n1")
+    until(lambda: bench.is_ready("n1"), "a node with a running machine is ready")
+    waiting = bench.get(f"{NODES}/n0")
+    assert not is_true(waiting, "Ready")
+    assert "node.cloudprovider.kubernetes.io/uninitialized" in taint_keys(waiting)
+
+    bench.machines[MACHINE] = "running"
+    until(lambda: bench.is_ready("n0"), "the machine runs now")
+    ready = until(
+        lambda: (n := bench.get(f"{NODES}/n0")) and not taint_keys(n) and n, "its taints go"
+    )
+    assert ready["status"]["allocatable"] == {"cpu": "4", "memory": "16Gi", "pods": "58"}
+    assert ready["metadata"]["labels"]["topology.kubernetes.io/region"] == "us-east-1"
+    until(
+        lambda: (
+            not bench.is_gone("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n0")
+        ),
+        "its lease is there",
+    )
+
+
+def test_annotations_say_when_a_node_becomes_ready(bench: Bench) -> None:
+    bench.add_node("never", annotations={"sim.dovetail.dev/never-ready": ""})
+    bench.add_node("late", annotations={"sim.dovetail.dev/ready-after": "120"})
+    bench.add_node("n1")
+    until(lambda: bench.is_ready("n1"), "the ordinary node is ready")
+    assert not bench.is_ready("late")
+    until(lambda: bench.is_ready("late"), "the late one too")
+    assert not bench.is_ready("never")
+
+
+def test_a_node_without_a_mark_is_left_alone(bench: Bench) -> None:
+    bench.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "foreign"}})
+    bench.add_node("n0")
+    until(lambda: bench.is_ready("n0"))
+    assert "capacity" not in bench.get(f"{NODES}/foreign").get("status", {})
+
+
+def test_extended_resources_show_after_the_node_is_ready(bench: Bench) -> None:
+    bench.add_node("gpu", machine="g4dn.xlarge")
+    seen: list[Json] = []
+
+    def reported() -> bool:
+        seen.append(bench.get(f"{NODES}/gpu"))
+        return "nvidia.com/gpu" in seen[-1].get("status", {}).get("allocatable", {})
+
+    until(reported, "the device plugin reports")
+    assert any(
+        is_true(one, "Ready") and "nvidia.com/gpu" not in one["status"]["capacity"] for one in seen
+    )
+
+
+def test_a_pod_bound_before_the_node_is_ready_starts_with_it(bench: Bench) -> None:
+    bench.machines[MACHINE] = "pending"
+    bench.add_node("n0")
+    init = [{"name": "prepare", "image": "x"}]
+    bench.create(PODS, pod("early", initContainers=init))
+    bind(bench, "early", "n0")
+    assert bench.get(f"{PODS}/early")["status"]["phase"] == "Pending"
+    bench.machines[MACHINE] = "running"
+    until(lambda: is_true(bench.get(f"{PODS}/early"), "Ready"), "it runs")
+    status = bench.get(f"{PODS}/early")["status"]
+    assert status["podIP"].startswith("10.")
+    assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+    assert is_true(bench.get(f"{PODS}/early"), "PodScheduled")
+
+
+def test_a_pod_without_room_is_refused_by_the_kubelet(bench: Bench) -> None:
+    bench.add_node("n0")
+    until(lambda: bench.is_ready("n0"))
+    for name, cpu in (("first", "3"), ("second", "2")):
+        bench.create(PODS, pod(name, cpu=cpu, schedulerName="nobody"))
+        bind(bench, name, "n0")
+    until(lambda: is_true(bench.get(f"{PODS}/first"), "Ready"), "the first runs")
+    status = until(
+        lambda: (s := bench.get(f"{PODS}/second")["status"])["phase"] == "Failed" and s,
+        "the second is refused",
+    )
+    assert status["reason"] == "OutOfcpu"
+
+
+def test_a_silent_node_is_tainted_emptied_and_deleted(bench: Bench) -> None:
+    stays = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    patient = [stays | {"key": f"node.kubernetes.io/{why}"} for why in ("not-ready", "unreachable")]
+    made = workload("Deployment", "web", template("web", tolerations=patient), replicas=2)
+    bench.create(DEPLOYMENTS, made)
+    bench.add_node("n0", finalizers=["karpenter.sh/termination"])
+    until(lambda: len(bench.ready_pods("web")) == 2)
+    bench.machines[MACHINE] = "gone"
+    gone = until(
+        lambda: (
+            (n := bench.get(f"{NODES}/n0"))
+            and condition(n, "Ready").get("status") == "Unknown"
+            and n
+        ),
+        "the lease runs out",
+    )
+    assert condition(gone, "Ready")["reason"] == "NodeStatusUnknown"
+    until(
+        lambda: "node.kubernetes.io/unreachable" in taint_keys(bench.get(f"{NODES}/n0")),
+        "it is tainted",
+    )
+    until(
+        lambda: bench.get(f"{NODES}/n0")["metadata"].get("deletionTimestamp"),
+        "the cloud controller deletes it, the finalizer holds",
+    )
+    until(
+        lambda: all(p["metadata"].get("deletionTimestamp") for p in bench.pods("web")[:2]),
+        "the tolerations run out",
+    )
+    until(lambda: len(bench.pods("web")) == 4, "replacements are created")
+
+
+def test_a_node_whose_kubelet_never_reported_becomes_unreachable(bench: Bench) -> None:
+    bench.add_node("n0", annotations={"sim.dovetail.dev/never-ready": ""})
+    node = until(
+        lambda: (
+            (n := bench.get(f"{NODES}/n0"))
+            and "node.kubernetes.io/unreachable" in taint_keys(n)
+            and n
+        )
+    )
+    assert condition(node, "Ready")["reason"] == "NodeStatusNeverUpdated"
+
+
+def test_parts_play_alone_and_in_a_loop_of_ones_own(kube: EmbeddedKube) -> None:
+    bench = Bench(kube.url)
+    bench.add_node("n0", annotations={"sim.dovetail.dev/ready-after": "0"})
+
+    async def play() -> None:
+        async with Simulation(Server(url=kube.url), Setup(parts=frozenset({"kubelet"}))):
+            await asyncio.to_thread(until, lambda: bench.is_ready("n0"))
+
+    asyncio.run(play())
+    # Nobody played the cloud controller or the node lifecycle controller.
+    assert taint_keys(bench.get(f"{NODES}/n0")) == {
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.kubernetes.io/not-ready",
+    }
+
+
+def test_an_unknown_part_is_named() -> None:
+    with pytest.raises(ValueError, match="'kublet' is unknown; choose from kubelet"):
+        SimulationThread(Server(url="http://127.0.0.1:1"), Setup(parts=frozenset({"kublet"})))
+
+
+def test_ec2_machines_read_again_before_they_call_an_instance_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machines = Ec2Machines("http://127.0.0.1:1", "us-east-1")
+    answers = [[], [_instance("i-2", "running")]]
+    reads: list[int] = []
+
+    def describe() -> list[object]:
+        reads.append(1)
+        return list(answers[min(len(reads) - 1, 1)])
+
+    monkeypatch.setattr(machines, "_describe", describe)
+
+    async def ask() -> list[str]:
+        await machines.find("aws:///us-east-1a/i-1", "x")
+        found = [
+            await machines.find("aws:///us-east-1a/i-2", "x"),
+            await machines.find("", "ip-10-0-0-2.ec2.internal"),
+            await machines.find("aws:///us-east-1a/i-3", "x"),
+            await machines.find("kind://x", "x"),
+        ]
+        return [machine.state for machine in found]
+
+    assert asyncio.run(ask()) == ["running", "running", "gone", "running"]
+    assert len(reads) <= 3
+
+
+def _instance(instance_id: str, state: str) -> object:
+    from infra.local.sim.machines import _machine
+
+    return _machine(
+        {
+            "InstanceId": instance_id,
+            "InstanceType": "m5.large",
+            "Placement": {"AvailabilityZone": "us-east-1a"},
+            "State": {"Name": state},
+            "PrivateDnsName": "ip-10-0-0-2.ec2.internal",
+            "PrivateIpAddress": "10.0.0.2",
+        }
+    )

@@ -1,0 +1,36 @@
+"""A catalogue of a few instance types."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.model.instance_types import InstanceType
+
+
+class FakeCatalog:
+    """Implements shared.ports.Catalog: the types given, or some of the embedded ones."""
+
+    def __init__(self, instance_types: Iterable[InstanceType] = ()) -> None:
+        self._types = tuple(sorted(instance_types, key=lambda one: one.name))
+        self.calls = 0
+
+    @classmethod
+    def embedded(cls, *names: str, zones: Iterable[str] = ()) -> "FakeCatalog":
+        """Return the embedded types of these names (all without any), in these zones only."""
+        catalog = load_catalog(embedded_catalog())
+        wanted = frozenset(zones) or {
+            way.zone for one in catalog.instance_types for way in one.offerings
+        }
+        return cls(
+            replace(one, offerings=tuple(way for way in one.offerings if way.zone in wanted))
+            for one in catalog.instance_types_in(wanted)
+            if not names or one.name in names
+        )
+
+    def instance_types(self) -> tuple[InstanceType, ...]:
+        self.calls += 1
+        return self._types
+
+    def keep(self, *names: str) -> None:
+        """Drop all types but these."""
+        self._types = tuple(one for one in self._types if one.name in names)

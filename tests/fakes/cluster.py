@@ -1,0 +1,297 @@
+"""A cluster in memory that keeps the promises of the Cluster port."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from shared.manifests.daemonsets import decode_daemonset
+from shared.manifests.nodes import decode_node
+from shared.manifests.pods import PodDecoder
+from shared.manifests.provisioners import decode_provisioners
+from shared.model import labels as keys
+from shared.model.daemonset import DaemonSet
+from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundError
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import InvalidProvisioner
+from shared.model.taints import Effect, Taint
+from shared.ports import Happening, NodeChange, NodeManifest
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Call(NamedTuple):
+    """One call that changes something: method, name of the object, further argument."""
+
+    method: str
+    subject: str
+    argument: object = None
+
+
+class FakeCluster:
+    """Implements shared.ports.Cluster.
+
+    Seed it with `add` (values) or `apply` (raw manifests). Every write is in `calls`, every read's
+    name in `reads`. `fail_next("bind", error)` makes the next call of a method raise. Pods named
+    in `budgeted` cannot be evicted. Bound pods that are deleted or evicted stay terminating until
+    `kubelets_stop_pods`, as on a real cluster.
+    """
+
+    def __init__(self, name: str = "test", *, now: datetime = START) -> None:
+        self._name = name
+        self.now = now
+        self.calls: list[Call] = []
+        self.reads: list[str] = []
+        self.pods: dict[str, Pod] = {}
+        self.node_values: dict[str, Node] = {}
+        self.provisioner_values: dict[str, Provisioner] = {}
+        self.invalid_provisioners: dict[str, InvalidProvisioner] = {}
+        self.daemonset_values: dict[str, DaemonSet] = {}
+        self.attachments: dict[str, tuple[str, ...]] = {}
+        self.budgeted: set[str] = set()
+        self.happenings: Counter[Happening] = Counter()
+        self.conditions: dict[str, tuple[bool, str, str]] = {}
+        self._errors: dict[str, deque[Exception]] = {}
+        self._version = 100
+        self._decoder = PodDecoder()
+
+    # --- seeding
+
+    def add(self, *values: Pod | Node | Provisioner | InvalidProvisioner | DaemonSet) -> None:
+        """Store values as they are, replacing those of the same name; fill in uid and version."""
+        for value in values:
+            if isinstance(value, DaemonSet):
+                self.daemonset_values[f"{value.namespace}/{value.name}"] = value
+                continue
+            uid = value.uid or f"uid-{type(value).__name__.lower()}-{value.name}"
+            version = value.resource_version or self._next_version()
+            if isinstance(value, Pod):
+                self.pods[value.key] = replace(value, uid=uid, resource_version=version)
+            elif isinstance(value, Node):
+                self.node_values[value.name] = replace(value, uid=uid, resource_version=version)
+            elif isinstance(value, Provisioner):
+                self.provisioner_values[value.name] = replace(
+                    value, uid=uid, resource_version=version
+                )
+            else:
+                self.invalid_provisioners[value.name] = value
+
+    def apply(self, *raws: Mapping[str, Any]) -> None:
+        """Store raw manifests by their kind."""
+        for raw in raws:
+            match raw["kind"]:
+                case "Pod":
+                    self.add(self._decoder.decode(raw))
+                case "Node":
+                    self.add(decode_node(raw))
+                case "DaemonSet":
+                    self.add(decode_daemonset(raw))
+                case "Provisioner":
+                    usable, unusable = decode_provisioners([raw])
+                    self.add(*usable, *unusable)
+                case kind:
+                    raise AssertionError(f"the fake keeps no {kind}")
+
+    def fail_next(self, method: str, *errors: Exception) -> None:
+        """Make the next calls of a method raise these errors, one each."""
+        self._errors.setdefault(method, deque()).extend(errors)
+
+    def kubelets_stop_pods(self) -> None:
+        """Remove all terminating pods."""
+        self.pods = {k: one for k, one in self.pods.items() if not one.is_terminating}
+
+    def called(self, method: str) -> list[str]:
+        """Return the subjects of all calls of a method, in order."""
+        return [one.subject for one in self.calls if one.method == method]
+
+    # --- reading
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def pending_pods(self) -> tuple[Pod, ...]:
+        self._read("pending_pods")
+        return self._sorted_pods(lambda one: not one.node_name and not one.is_terminal)
+
+    def bound_pods(self) -> tuple[Pod, ...]:
+        self._read("bound_pods")
+        return self._sorted_pods(lambda one: bool(one.node_name) and not one.is_terminal)
+
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
+        self._read("pods_on")
+        return self._sorted_pods(lambda one: one.node_name == node)
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        self._read("pod")
+        return self.pods.get(f"{namespace}/{name}")
+
+    def nodes(self) -> tuple[Node, ...]:
+        self._read("nodes")
+        return tuple(self.node_values[name] for name in sorted(self.node_values))
+
+    def node(self, name: str) -> Node | None:
+        self._read("node")
+        return self.node_values.get(name)
+
+    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
+        self._read("provisioners")
+        usable, unusable = self.provisioner_values, self.invalid_provisioners
+        return (
+            tuple(usable[name] for name in sorted(usable)),
+            tuple(unusable[name] for name in sorted(unusable)),
+        )
+
+    def daemonsets(self) -> tuple[DaemonSet, ...]:
+        self._read("daemonsets")
+        found = self.daemonset_values.values()
+        return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+
+    def volume_attachments(self, node: str) -> tuple[str, ...]:
+        self._read("volume_attachments")
+        return tuple(sorted(self.attachments.get(node, ())))
+
+    # --- writing
+
+    def create_node(self, manifest: NodeManifest) -> Node:
+        self._write("create_node", manifest.name, manifest)
+        known = self.node_values.get(manifest.name)
+        if known is not None:
+            return known
+        admitted = Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
+        node = Node(
+            name=manifest.name,
+            uid=f"uid-node-{manifest.name}-{self._version}",
+            resource_version=self._next_version(),
+            labels=dict(manifest.labels),
+            annotations=dict(manifest.annotations),
+            taints=tuple(dict.fromkeys((*manifest.taints, admitted))),
+            finalizers=manifest.finalizers,
+            provider_id=manifest.provider_id,
+            created_at=self.now,
+        )
+        self.node_values[node.name] = node
+        return node
+
+    def change_node(self, node: Node, change: NodeChange) -> Node:
+        self._write("change_node", node.name, change)
+        known = self._as_read(node)
+        taints = tuple(t for t in known.taints if t.key not in change.remove_taint_keys)
+        present = {(t.key, t.effect) for t in taints}
+        added = tuple(t for t in change.add_taints if (t.key, t.effect) not in present)
+        flag, finalizers = change.unschedulable, change.finalizers
+        changed = replace(
+            known,
+            labels=_with(known.labels, change.set_labels),
+            annotations=_with(known.annotations, change.set_annotations),
+            taints=(*taints, *added),
+            unschedulable=known.unschedulable if flag is None else flag,
+            finalizers=known.finalizers if finalizers is None else finalizers,
+            provider_id=change.provider_id or known.provider_id,
+        )
+        if changed != known:
+            changed = replace(changed, resource_version=self._next_version())
+        self.node_values[node.name] = changed
+        if changed.deletion_at is not None and not changed.finalizers:
+            del self.node_values[node.name]
+        return changed
+
+    def delete_node(self, node: Node) -> None:
+        self._write("delete_node", node.name)
+        if node.name not in self.node_values:
+            return
+        known = self._as_read(node)
+        if not known.finalizers:
+            del self.node_values[node.name]
+        elif known.deletion_at is None:
+            self.node_values[node.name] = replace(
+                known, deletion_at=self.now, resource_version=self._next_version()
+            )
+
+    def bind(self, pod: Pod, node: str) -> None:
+        self._write("bind", pod.key, node)
+        known = self.pods.get(pod.key)
+        if known is None:
+            raise NotFoundError(f"pod {pod.key} is gone")
+        if known.uid != pod.uid:
+            raise ConflictError(f"pod {pod.key} is another one")
+        if known.node_name == node:
+            return
+        if known.node_name or known.is_terminating:
+            raise ConflictError(f"pod {pod.key} is bound to {known.node_name!r} or terminating")
+        self.pods[pod.key] = replace(
+            known, node_name=node, unschedulable=False, resource_version=self._next_version()
+        )
+
+    def evict(self, pod: Pod) -> None:
+        self._write("evict", pod.key)
+        if pod.key in self.budgeted:
+            raise EvictionRefusedError(f"pod {pod.key}: a PodDisruptionBudget forbids it")
+        self._stop(pod)
+
+    def delete_pod(self, pod: Pod) -> None:
+        self._write("delete_pod", pod.key)
+        self._stop(pod)
+
+    def happened(self, happenings: Sequence[Happening]) -> None:
+        self._write("happened", self._name, tuple(happenings))
+        self.happenings.update(happenings)
+
+    def set_provisioner_condition(
+        self, name: str, *, active: bool, reason: str, message: str
+    ) -> None:
+        self._write("set_provisioner_condition", name, (active, reason, message))
+        if name in self.provisioner_values or name in self.invalid_provisioners:
+            self.conditions[name] = (active, reason, message)
+
+    # --- inside
+
+    def _stop(self, pod: Pod) -> None:
+        known = self.pods.get(pod.key)
+        if known is None or known.uid != pod.uid or known.is_terminating:
+            return
+        if not known.node_name or known.is_terminal:
+            del self.pods[pod.key]
+            return
+        seconds = 30 if known.grace_period_seconds is None else known.grace_period_seconds
+        self.pods[pod.key] = replace(
+            known,
+            deletion_at=self.now + timedelta(seconds=seconds),
+            resource_version=self._next_version(),
+        )
+
+    def _as_read(self, node: Node) -> Node:
+        known = self.node_values.get(node.name)
+        if known is None:
+            raise NotFoundError(f"node {node.name} is gone")
+        if (known.uid, known.resource_version) != (node.uid, node.resource_version):
+            raise ConflictError(f"node {node.name} has changed")
+        return known
+
+    def _sorted_pods(self, wanted: Callable[[Pod], bool]) -> tuple[Pod, ...]:
+        return tuple(self.pods[key] for key in sorted(self.pods) if wanted(self.pods[key]))
+
+    def _read(self, method: str) -> None:
+        self.reads.append(method)
+        self._raise_planned(method)
+
+    def _write(self, method: str, subject: str, argument: object = None) -> None:
+        self.calls.append(Call(method, subject, argument))
+        self._raise_planned(method)
+
+    def _raise_planned(self, method: str) -> None:
+        planned = self._errors.get(method)
+        if planned:
+            raise planned.popleft()
+
+    def _next_version(self) -> str:
+        self._version += 1
+        return str(self._version)
+
+
+def _with(known: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str]:
+    merged = {**known, **wanted}
+    return {k: v for k, v in merged.items() if v is not None}

@@ -1,0 +1,22 @@
+"""Decisions in memory."""
+
+from shared.model.errors import ConflictError, NotFoundError
+
+
+class FakeDecisions:
+    """Implements shared.ports.Decisions; `documents` holds what was written, by key."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, bytes] = {}
+        self.calls: list[tuple[str, str]] = []
+
+    def put(self, key: str, document: bytes) -> None:
+        self.calls.append(("put", key))
+        if self.documents.setdefault(key, bytes(document)) != document:
+            raise ConflictError(f"{key}: other bytes stand written")
+
+    def get(self, key: str) -> bytes:
+        self.calls.append(("get", key))
+        if key not in self.documents:
+            raise NotFoundError(f"{key}: no such document")
+        return self.documents[key]

@@ -1,0 +1,222 @@
+"""A ledger in memory that keeps the promises of the Ledger port."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from shared.aws.decay import Refusal, TokenBucket, refused
+from shared.model.errors import ConflictError
+from shared.model.instance_types import OfferingKey
+from shared.model.launch import IntentState, LaunchIntent, Lease, Slot
+
+
+class Call(NamedTuple):
+    """One call that changes something, and what it was about."""
+
+    method: str
+    subject: object
+
+
+@dataclass
+class _LeaseRow:
+    holder: str
+    token: int
+    until: datetime
+    dirty: bool = False
+    free: bool = False
+
+
+class FakeLedger:
+    """Implements shared.ports.Ledger.
+
+    Every write is in `calls`. `fail_next("fill_slot", error)` makes the next call of a method
+    raise. `steal("name", now)` takes a lease away from whoever holds it.
+    """
+
+    def __init__(
+        self,
+        *,
+        lease_span: timedelta = timedelta(seconds=50),
+        burst: int = 5,
+        per_second: float = 2.0,
+    ) -> None:
+        self.calls: list[Call] = []
+        self.intents: dict[tuple[str, str, int], LaunchIntent] = {}
+        self.slot_values: dict[tuple[str, str], Slot] = {}
+        self.instances: dict[str, str] = {}
+        self.refusals: dict[OfferingKey, Refusal] = {}
+        self.timer_values: dict[str, dict[tuple[str, str], datetime]] = {}
+        self.heartbeats: dict[str, datetime] = {}
+        self._leases: dict[str, _LeaseRow] = {}
+        self._buckets: dict[str, TokenBucket] = {}
+        self._errors: dict[str, list[Exception]] = {}
+        self._span = lease_span
+        self._burst = burst
+        self._per_second = per_second
+
+    def fail_next(self, method: str, *errors: Exception) -> None:
+        """Make the next calls of a method raise these, one each, and change nothing."""
+        self._errors.setdefault(method, []).extend(errors)
+
+    def steal(self, cluster: str, now: datetime) -> None:
+        """Take the lease as another invocation would once it had expired."""
+        token = self._leases[cluster].token if cluster in self._leases else 0
+        self._leases[cluster] = _LeaseRow("thief", token + 1, now + self._span)
+
+    def is_dirty(self, cluster: str) -> bool:
+        """Return whether somebody has left the mark."""
+        return cluster in self._leases and self._leases[cluster].dirty
+
+    def is_held(self, cluster: str) -> bool:
+        """Return whether the lease is not released, expired or not."""
+        return cluster in self._leases and not self._leases[cluster].free
+
+    def written(self, method: str) -> list[object]:
+        """Return what the calls of a method were about, in order."""
+        return [call.subject for call in self.calls if call.method == method]
+
+    # --- the lease
+
+    def acquire(self, cluster: str, holder: str, now: datetime) -> Lease | None:
+        self._called("acquire", cluster)
+        row = self._leases.get(cluster)
+        if row is not None and not row.free and row.until >= now:
+            row.dirty = True
+            return None
+        token = row.token + 1 if row is not None else 1
+        self._leases[cluster] = _LeaseRow(holder, token, now + self._span)
+        return Lease(cluster=cluster, holder=holder, token=token, expires_at=now + self._span)
+
+    def renew(self, lease: Lease, now: datetime) -> Lease:
+        self._called("renew", lease.cluster)
+        self._fence(lease)
+        self._leases[lease.cluster].until = now + self._span
+        return replace(lease, expires_at=now + self._span)
+
+    def release(self, lease: Lease) -> bool:
+        self._called("release", lease.cluster)
+        row = self._leases.get(lease.cluster)
+        if row is None or row.token != lease.token or row.free:
+            return True
+        if row.dirty:
+            row.dirty = False
+            return False
+        row.free = True
+        return True
+
+    def abandoned(self, cluster: str, now: datetime) -> bool:
+        row = self._leases.get(cluster)
+        return row is not None and not row.free and row.until < now
+
+    # --- intents and slots
+
+    def open_intent(self, lease: Lease, intent: LaunchIntent) -> None:
+        self._called("open_intent", intent)
+        self._fence(lease)
+        key = (intent.cluster, intent.plan_id, intent.group)
+        known = self.intents.get(key)
+        if known is not None and (
+            known.state is IntentState.DONE or known.attempt >= intent.attempt
+        ):
+            raise ConflictError(f"intent {key} stands written")
+        self.intents[key] = intent
+
+    def change_intent(self, lease: Lease, intent: LaunchIntent) -> None:
+        self._called("change_intent", intent)
+        self._fence(lease)
+        key = (intent.cluster, intent.plan_id, intent.group)
+        known = self.intents.get(key)
+        if known is not None and known.attempt > intent.attempt:
+            raise ConflictError(f"intent {key}: a later attempt stands written")
+        self.intents[key] = intent
+
+    def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
+        found = [
+            one
+            for one in self.intents.values()
+            if one.cluster == cluster and one.state is IntentState.OPEN
+        ]
+        return tuple(sorted(found, key=lambda one: (one.plan_id, one.group)))
+
+    def fill_slot(self, lease: Lease, slot: Slot) -> bool:
+        self._called("fill_slot", slot)
+        self._fence(lease)
+        if (slot.cluster, slot.name) in self.slot_values or slot.instance_id in self.instances:
+            return False
+        self.slot_values[slot.cluster, slot.name] = slot
+        self.instances[slot.instance_id] = slot.cluster
+        return True
+
+    def change_slot(self, slot: Slot) -> None:
+        self._called("change_slot", slot)
+        known = self.slot_values.get((slot.cluster, slot.name))
+        if known is not None and known.instance_id == slot.instance_id:
+            self.slot_values[slot.cluster, slot.name] = slot
+
+    def drop_slot(self, slot: Slot) -> None:
+        self._called("drop_slot", slot)
+        known = self.slot_values.get((slot.cluster, slot.name))
+        if known is not None and known.instance_id == slot.instance_id:
+            del self.slot_values[slot.cluster, slot.name]
+
+    def drop_instance(self, instance_id: str) -> None:
+        self._called("drop_instance", instance_id)
+        self.instances.pop(instance_id, None)
+
+    def slots(self, cluster: str) -> tuple[Slot, ...]:
+        found = [slot for (owner, _), slot in self.slot_values.items() if owner == cluster]
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    def cluster_of(self, instance_id: str) -> str | None:
+        return self.instances.get(instance_id)
+
+    # --- what clusters share
+
+    def unavailable_offerings(self, now: datetime) -> frozenset[OfferingKey]:
+        return frozenset(key for key, one in self.refusals.items() if one.until > now)
+
+    def mark_unavailable(self, offerings: Sequence[OfferingKey], now: datetime) -> None:
+        if not offerings:
+            return
+        self._called("mark_unavailable", tuple(offerings))
+        for offering in sorted(set(offerings)):
+            self.refusals[offering] = refused(self.refusals.get(offering), now)
+
+    def take_token(self, api: str, now: datetime) -> timedelta | None:
+        self._called("take_token", api)
+        kept = self._buckets.get(api, TokenBucket.full(self._burst, now))
+        bucket = kept.refilled(self._burst, self._per_second, now)
+        taken = bucket.taken()
+        self._buckets[api] = taken if taken is not None else bucket
+        return None if taken is not None else bucket.wait(self._per_second)
+
+    # --- timers and heartbeats
+
+    def note_timer(self, cluster: str, node_uid: str, kind: str, at: datetime) -> None:
+        self._called("note_timer", (cluster, node_uid, kind))
+        timers = self.timer_values.setdefault(cluster, {})
+        key = (node_uid, str(kind))
+        timers[key] = max(at, timers.get(key, at))
+
+    def timers(self, cluster: str) -> Mapping[tuple[str, str], datetime]:
+        return dict(self.timer_values.get(cluster, {}))
+
+    def drop_timer(self, cluster: str, node_uid: str, kind: str) -> None:
+        self._called("drop_timer", (cluster, node_uid, kind))
+        self.timer_values.get(cluster, {}).pop((node_uid, str(kind)), None)
+
+    def note_heartbeat(self, cluster: str, at: datetime) -> None:
+        self._called("note_heartbeat", cluster)
+        self.heartbeats[cluster] = max(at, self.heartbeats.get(cluster, at))
+
+    def _called(self, method: str, subject: object) -> None:
+        waiting = self._errors.get(method)
+        if waiting:
+            raise waiting.pop(0)
+        self.calls.append(Call(method, subject))
+
+    def _fence(self, lease: Lease) -> None:
+        row = self._leases.get(lease.cluster)
+        if row is None or row.token != lease.token or row.free:
+            raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")

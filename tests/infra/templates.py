@@ -1,0 +1,125 @@
+"""Reading synthesised templates as CloudFormation would."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PSEUDO = {
+    "AWS::Partition": "aws",
+    "AWS::Region": "eu-west-1",
+    "AWS::AccountId": "123456789012",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+CONTROL_PLANE = "DovetailControlPlane"
+CLUSTERS = ("demo", "staging")
+
+
+def cluster_stack(name: str) -> str:
+    return f"DovetailCluster-{name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource, its intrinsic functions resolved."""
+
+    logical_id: str
+    kind: str
+    properties: Mapping[str, Any]
+    raw: Mapping[str, Any]
+
+
+class Template:
+    """One stack's template."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.raw: dict[str, Any] = json.loads(path.read_text())
+        self._names = {
+            logical_id: self._name(logical_id, resource)
+            for logical_id, resource in self.raw["Resources"].items()
+        }
+
+    def of(self, kind: str) -> list[Resource]:
+        return [self[name] for name, one in self.raw["Resources"].items() if one["Type"] == kind]
+
+    def __getitem__(self, logical_id: str) -> Resource:
+        raw = self.raw["Resources"][logical_id]
+        return Resource(
+            logical_id=logical_id,
+            kind=raw["Type"],
+            properties=self.resolve(raw.get("Properties", {})),
+            raw=raw,
+        )
+
+    def statements(self, role_logical_id: str) -> list[dict[str, Any]]:
+        """Return all statements of a role's inline policies."""
+        found = []
+        for policy in self.of("AWS::IAM::Policy"):
+            if {"Ref": role_logical_id} in policy.raw["Properties"]["Roles"]:
+                found += policy.properties["PolicyDocument"]["Statement"]
+        return found
+
+    def resolve(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.resolve(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        if set(value) == {"Ref"}:
+            return self._reference(value["Ref"])
+        if set(value) == {"Fn::GetAtt"}:
+            logical_id, attribute = value["Fn::GetAtt"]
+            return self._attribute(logical_id, attribute)
+        if set(value) == {"Fn::Join"}:
+            separator, parts = value["Fn::Join"]
+            return separator.join(str(self.resolve(part)) for part in parts)
+        if set(value) == {"Fn::Sub"}:
+            return re.sub(r"\$\{([^}]+)\}", lambda m: self._reference(m[1]), value["Fn::Sub"])
+        return {key: self.resolve(one) for key, one in value.items()}
+
+    def _reference(self, name: str) -> str:
+        if name in PSEUDO:
+            return PSEUDO[name]
+        if self.raw["Resources"][name]["Type"] == "AWS::SQS::Queue":
+            return f"https://sqs.eu-west-1.amazonaws.com/123456789012/{name}"
+        return self._names[name]
+
+    def _attribute(self, logical_id: str, attribute: str) -> str:
+        if attribute != "Arn":
+            return f"{logical_id}.{attribute}"
+        kind = self.raw["Resources"][logical_id]["Type"]
+        name = self._names[logical_id]
+        if kind == "AWS::IAM::Role":
+            return f"arn:aws:iam::123456789012:role/{name}"
+        service = kind.split("::")[1].lower()
+        return f"arn:aws:{service}:eu-west-1:123456789012:{name}"
+
+    def _name(self, logical_id: str, resource: Mapping[str, Any]) -> str:
+        properties = resource.get("Properties", {})
+        for key in ("RoleName", "FunctionName", "StateMachineName", "InstanceProfileName"):
+            if isinstance(properties.get(key), str | dict) and resource["Type"].split("::")[2] in {
+                "Role",
+                "Function",
+                "StateMachine",
+                "InstanceProfile",
+            }:
+                return str(self.resolve(properties[key]))
+        return logical_id
+
+
+def listed(value: Any) -> list[Any]:
+    """Return what a policy may write as one value or as a list, as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """Yield every node of a JSON document."""
+    yield value
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from walk(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from walk(one)

@@ -1,0 +1,121 @@
+"""The manifests that go into a cluster: access rights and the forwarder."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.aws.names import BUS, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, Right
+from shared.settings import ForwarderSettings
+
+FOLDER = Path(__file__).resolve().parents[2] / "infra" / "cluster"
+
+
+def _documents(name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((FOLDER / name).read_text()))
+
+
+def _rights(role: str) -> set[tuple[str, str]]:
+    """Return (verb, resource) of a ClusterRole."""
+    (found,) = [
+        one
+        for one in _documents("access.yaml")
+        if one["kind"] == "ClusterRole" and one["metadata"]["name"] == role
+    ]
+    return {
+        (verb, resource)
+        for rule in found["rules"]
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+    }
+
+
+def test_every_manifest_is_applied() -> None:
+    (kustomization,) = _documents("kustomization.yaml")
+    files = {one.name for one in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
+
+    assert set(kustomization["resources"]) == files
+
+
+def test_no_right_is_a_wildcard_and_no_secret_is_read() -> None:
+    for document in _documents("access.yaml"):
+        for rule in document.get("rules", ()):
+            assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+            assert not {"secrets", "configmaps"} & set(rule["resources"])
+
+
+def test_the_forwarder_only_looks() -> None:
+    assert _rights("dovetail-forwarder") == {
+        (verb, resource)
+        for verb in ("get", "list", "watch")
+        for resource in ("nodes", "pods", "provisioners")
+    }
+
+
+def test_launching_deletes_nothing_and_terminating_makes_no_node() -> None:
+    launch, terminate = _rights("dovetail-launch"), _rights("dovetail-terminate")
+
+    assert not [one for one in launch if one[0] == "delete"]
+    assert ("create", "pods/binding") in launch
+    assert ("create", "pods/eviction") not in launch
+    assert ("create", "nodes") not in terminate
+    assert ("create", "pods/binding") not in terminate
+    assert {("create", "pods/eviction"), ("delete", "nodes"), ("delete", "pods")} <= terminate
+
+
+@pytest.mark.parametrize("right", list(Right))
+def test_the_group_of_an_access_entry_is_bound_to_its_role(right: Right) -> None:
+    (binding,) = [
+        one
+        for one in _documents("access.yaml")
+        if one["kind"] == "ClusterRoleBinding"
+        and one["subjects"][0]["name"] == right.kubernetes_group
+    ]
+
+    assert binding["roleRef"]["name"] == f"dovetail-{right.value}"
+    assert len(binding["subjects"]) == 1
+
+
+def test_the_forwarder_runs_as_the_identity_the_stack_gives_it() -> None:
+    (deployment,) = _documents("forwarder.yaml")
+    accounts = [one for one in _documents("access.yaml") if one["kind"] == "ServiceAccount"]
+
+    assert [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in accounts] == [
+        (FORWARDER_NAMESPACE, FORWARDER_ACCOUNT)
+    ]
+    assert deployment["metadata"]["namespace"] == FORWARDER_NAMESPACE
+    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == FORWARDER_ACCOUNT
+
+
+def test_the_forwarder_can_read_its_settings_and_answers_its_probes() -> None:
+    (deployment,) = _documents("forwarder.yaml")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    given = {one["name"]: one["value"] for one in container["env"]}
+    settings = ForwarderSettings.from_environment({**given, "DOVETAIL_CLUSTER": "prod"})
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+
+    assert settings.bus == BUS
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert ports[container[probe]["httpGet"]["port"]] == settings.health_port
+
+
+def test_the_forwarder_is_critical_confined_and_never_on_a_node_of_ours() -> None:
+    (deployment,) = _documents("forwarder.yaml")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    affinity = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert affinity["nodeSelectorTerms"] == [
+        {"matchExpressions": [{"key": "karpenter.sh/provisioner-name", "operator": "DoesNotExist"}]}
+    ]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"key": "CriticalAddonsOnly", "operator": "Exists"} in pod["tolerations"]
+    assert "livenessProbe" in container
+    assert "memory" in container["resources"]["limits"]

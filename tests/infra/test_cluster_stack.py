@@ -1,0 +1,94 @@
+import json
+from collections.abc import Mapping
+
+import pytest
+from aws_cdk import App, Stack
+
+from infra.aws import names
+from infra.aws.names import Right
+from shared.settings import ClusterAttachment
+from tests.infra.templates import Template
+
+
+def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Template]) -> None:
+    for name, template in clusters.items():
+        (parameter,) = template.of("AWS::SSM::Parameter")
+        attachment = ClusterAttachment.model_validate_json(parameter.properties["Value"])
+
+        assert parameter.properties["Name"] == f"/dovetail/clusters/{name}"
+        assert set(json.loads(parameter.properties["Value"])) == set(ClusterAttachment.model_fields)
+        assert attachment.name == name
+        assert attachment.launch_role.endswith(f"-{name}-eu-west-1-launch")
+        assert attachment.terminate_role.endswith(f"-{name}-eu-west-1-terminate")
+        (profile,) = template.of("AWS::IAM::InstanceProfile")
+        assert attachment.instance_profile == profile.properties["InstanceProfileName"]
+
+
+def test_each_role_that_calls_the_cluster_has_an_entry_of_its_own(
+    clusters: Mapping[str, Template],
+) -> None:
+    for name, template in clusters.items():
+        entries = {
+            one.properties["PrincipalArn"].rsplit("/", 1)[1]: one.properties
+            for one in template.of("AWS::EKS::AccessEntry")
+        }
+        launch = entries.pop(f"Dovetail-{name}-eu-west-1-launch")
+        terminate = entries.pop(f"Dovetail-{name}-eu-west-1-terminate")
+        (node,) = entries.values()
+
+        assert launch["KubernetesGroups"] == ["dovetail:launch"]
+        assert terminate["KubernetesGroups"] == ["dovetail:terminate"]
+        assert node["Type"] == "EC2_LINUX"
+        assert "KubernetesGroups" not in node
+        assert {one["ClusterName"] for one in (launch, terminate, node)} == {name}
+
+
+def test_the_forwarder_has_an_identity_for_its_service_account(
+    clusters: Mapping[str, Template],
+) -> None:
+    (association,) = clusters["demo"].of("AWS::EKS::PodIdentityAssociation")
+
+    assert association.properties["Namespace"] == "dovetail"
+    assert association.properties["ServiceAccount"] == "dovetail-forwarder"
+    assert association.properties["ClusterName"] == "demo"
+
+
+def test_a_node_may_do_what_eks_asks_for_and_no_more(clusters: Mapping[str, Template]) -> None:
+    template = clusters["demo"]
+    (role,) = [
+        one for one in template.of("AWS::IAM::Role") if "ManagedPolicyArns" in one.properties
+    ]
+
+    assert sorted(one.rsplit("/", 1)[1] for one in role.properties["ManagedPolicyArns"]) == [
+        "AmazonEC2ContainerRegistryPullOnly",
+        "AmazonEKSWorkerNodePolicy",
+        "AmazonEKS_CNI_Policy",
+        "AmazonSSMManagedInstanceCore",
+    ]
+    assert template.statements(role.logical_id) == []
+
+
+def test_a_cluster_is_attached_after_the_control_plane(
+    assembly: object, clusters: Mapping[str, Template]
+) -> None:
+    manifest = json.loads((clusters["demo"].path.parent / "manifest.json").read_text())
+
+    needed = manifest["artifacts"]["DovetailCluster-demo"]["dependencies"]
+    assert "DovetailControlPlane" in needed
+    assert not [text for text in map(str, clusters["demo"].raw.values()) if "ImportValue" in text]
+
+
+@pytest.mark.parametrize("length", [1, 30, 31, 100])
+def test_role_names_fit_iam_in_the_region_with_the_longest_name(length: int) -> None:
+    cluster = "c" * length
+    stack = Stack(App(), "S")
+    for right in Right:
+        name = stack.resolve(names.cluster_role_name(cluster, right))
+        parts = ["ap-northeast-1" if isinstance(one, dict) else one for one in name["Fn::Join"][1]]
+        assert len("".join(parts)) <= 64
+
+
+def test_long_names_that_begin_alike_stay_apart() -> None:
+    one, other = "c" * 40 + "-a", "c" * 40 + "-b"
+
+    assert names.node_role_name(one) != names.node_role_name(other)

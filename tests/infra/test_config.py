@@ -1,0 +1,104 @@
+from typing import Any
+
+import pytest
+
+from infra.aws.config import Config, ConfigError, read_config
+from infra.aws.environment import function_environment
+from shared.settings import ProvisionSettings, TerminationSettings
+
+RESOURCES = {
+    "table": "t${Token[1]}",
+    "bucket": "b${Token[2]}",
+    "queue_url": "${Token[3]}",
+    "dead_letter_url": "${Token[4]}",
+    "emptiness_machine": "${Token[5]}",
+    "expiration_machine": "${Token[6]}",
+    "registration_machine": "${Token[7]}",
+    "termination_machine": "${Token[8]}",
+    "bind_function": "dovetail-bind",
+}
+
+
+def _read(**context: Any) -> Config:
+    return read_config(context.get)
+
+
+def test_nothing_given_means_the_defaults() -> None:
+    assert _read() == Config()
+
+
+def test_clusters_come_as_text_or_as_a_list_and_are_sorted() -> None:
+    assert _read(clusters="staging, prod,prod,").clusters == ("prod", "staging")
+    assert _read(clusters=["staging", "prod"]).clusters == ("prod", "staging")
+
+
+def test_every_choice_is_read() -> None:
+    config = _read(
+        clusters="prod",
+        bundle="code",
+        batch_window="5",
+        removal="destroy",
+        log_retention_days="7",
+        alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
+        image_owners="210987654321",
+        settings={"binding_policy": "ready", "drain_deadline_seconds": 3600},
+    )
+
+    assert config == Config(
+        clusters=("prod",),
+        bundle="code",
+        batch_window_seconds=5,
+        removal="destroy",
+        log_retention_days=7,
+        alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
+        image_owners=("210987654321",),
+        settings={"binding_policy": "ready", "drain_deadline_seconds": "3600"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        ({"clusters": "prod/eu"}, "clusters: 'prod/eu': give names of EKS clusters"),
+        ({"clusters": "a-b,a_b"}, "clusters: 'a-b' and 'a_b' would share a stack name"),
+        ({"bundle": "zip"}, "bundle: 'zip': give full or code"),
+        ({"removal": "keep"}, "removal: 'keep': give retain or destroy"),
+        ({"batch_window": "0"}, "batch_window: '0': give whole seconds from 1 to 300"),
+        ({"batch_window": "1.5"}, "batch_window: '1.5': give whole seconds"),
+        ({"log_retention_days": 31}, "log_retention_days: 31: give one of 1, 3, 5"),
+        ({"alarm_topic": "ring"}, "alarm_topic: 'ring': give the ARN of an SNS topic"),
+        ({"image_owners": "me"}, "image_owners: 'me': give 12-digit account numbers"),
+        ({"settings": "x"}, "settings: 'x': give an object"),
+        ({"settings": {"tabel": 1}}, "settings: 'tabel' is unknown: give one of "),
+        ({"settings": {"table": "mine"}}, "settings: 'table' is unknown"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_to_write(context: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        _read(**context)
+
+    assert str(raised.value).startswith(said)
+    assert "\n" not in str(raised.value)
+
+
+def test_overrides_reach_the_functions_that_know_them() -> None:
+    overrides = {"drain_deadline_seconds": "60", "lease_seconds": "40"}
+    provision = function_environment(ProvisionSettings, RESOURCES, overrides)
+    termination = function_environment(TerminationSettings, RESOURCES, overrides)
+
+    assert provision["DOVETAIL_LEASE_SECONDS"] == "40.0"
+    assert "DOVETAIL_DRAIN_DEADLINE_SECONDS" not in provision
+    assert termination["DOVETAIL_DRAIN_DEADLINE_SECONDS"] == "60.0"
+    assert termination["DOVETAIL_TABLE"] == "t${Token[1]}"
+
+
+def test_a_setting_out_of_range_is_refused_at_synthesis() -> None:
+    with pytest.raises(ConfigError, match=r"settings: DOVETAIL_LEASE_SECONDS: .*less than"):
+        function_environment(ProvisionSettings, RESOURCES, {"lease_seconds": "90"})
+
+
+def test_a_resource_the_stack_forgets_is_noticed() -> None:
+    without = {name: value for name, value in RESOURCES.items() if name != "bind_function"}
+
+    with pytest.raises(ConfigError, match="ProvisionSettings needs bind_function"):
+        function_environment(ProvisionSettings, without, {})

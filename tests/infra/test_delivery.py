@@ -1,0 +1,151 @@
+from typing import Any
+
+import pytest
+
+from shared.messages.wake import SOURCE, Kind
+from tests.infra.templates import Resource, Template
+
+NOTICES = {
+    "EC2 Spot Instance Interruption Warning",
+    "EC2 Instance Rebalance Recommendation",
+    "EC2 Instance State-change Notification",
+    "AWS Health Event",
+}
+
+
+def _pattern(rule: Resource) -> dict[str, Any]:
+    found: dict[str, Any] = rule.properties.get("EventPattern", {})
+    return found
+
+
+def _target(rule: Resource) -> str:
+    (target,) = rule.raw["Properties"]["Targets"]
+    logical_id: str = target["Arn"]["Fn::GetAtt"][0]
+    return logical_id
+
+
+def _routes(template: Template) -> set[tuple[str, str]]:
+    """Return (detail-type, target) of every rule on our bus."""
+    return {
+        (kind, _target(rule).split("Function")[0].split("FE05")[0])
+        for rule in template.of("AWS::Events::Rule")
+        if _pattern(rule).get("source") == [SOURCE]
+        for kind in _pattern(rule)["detail-type"]
+    }
+
+
+def test_every_message_goes_where_the_design_says(control_plane: Template) -> None:
+    assert _routes(control_plane) == {
+        ("pod-pending", "QueuesWake"),
+        ("pod-pending", "Provision"),
+        ("provisioner-changed", "QueuesWake"),
+        ("node-empty", "Emptiness"),
+        ("node-ready", "Bind"),
+        ("node-deleted", "Termination"),
+        ("heartbeat", "Sweep"),
+    }
+    sent_by_functions = {Kind.RESUME}
+    assert {kind for kind, _ in _routes(control_plane)} == set(Kind) - sent_by_functions
+
+
+def test_every_rule_has_a_target_with_a_dead_letter_queue(control_plane: Template) -> None:
+    rules = control_plane.of("AWS::Events::Rule")
+
+    assert len(rules) == 12
+    for rule in rules:
+        (target,) = rule.raw["Properties"]["Targets"]
+        queue = target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
+        assert queue.startswith("QueuesDeadLetters")
+
+
+def test_every_rule_may_call_its_target(control_plane: Template) -> None:
+    permitted = {
+        (one.raw["Properties"]["FunctionName"]["Fn::GetAtt"][0], source["Fn::GetAtt"][0])
+        for one in control_plane.of("AWS::Lambda::Permission")
+        for source in [one.raw["Properties"]["SourceArn"]]
+        if one.properties["Principal"] == "events.amazonaws.com"
+    }
+    calling = {
+        (_target(rule), rule.logical_id)
+        for rule in control_plane.of("AWS::Events::Rule")
+        if "Function" in _target(rule)
+    }
+
+    assert permitted == calling
+
+
+def test_the_fast_lane_takes_only_the_first_event_and_never_repeats_it(
+    control_plane: Template,
+) -> None:
+    (rule,) = [
+        one
+        for one in control_plane.of("AWS::Events::Rule")
+        if _target(one).startswith("ProvisionFunction")
+    ]
+    (target,) = rule.properties["Targets"]
+
+    assert _pattern(rule)["detail"] == {"leading": [True]}
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
+
+
+def test_rules_for_our_messages_are_on_our_bus_and_the_others_on_the_default_one(
+    control_plane: Template,
+) -> None:
+    (bus,) = control_plane.of("AWS::Events::EventBus")
+    for rule in control_plane.of("AWS::Events::Rule"):
+        on_ours = rule.raw["Properties"].get("EventBusName") == {"Ref": bus.logical_id}
+        assert on_ours == (_pattern(rule).get("source") == [SOURCE])
+
+    assert bus.properties["Name"] == "dovetail"
+
+
+def test_interrupt_hears_what_aws_says_of_machines(control_plane: Template) -> None:
+    rules = [
+        one
+        for one in control_plane.of("AWS::Events::Rule")
+        if _target(one).startswith("InterruptFunction")
+    ]
+    details = {kind: _pattern(one) for one in rules for kind in _pattern(one)["detail-type"]}
+
+    assert set(details) == NOTICES
+    assert details["EC2 Instance State-change Notification"]["detail"]["state"] == [
+        "stopping",
+        "stopped",
+        "shutting-down",
+        "terminated",
+    ]
+    assert details["AWS Health Event"]["detail"] == {
+        "service": ["EC2"],
+        "eventTypeCategory": ["scheduledChange"],
+    }
+
+
+def test_queues_take_events_only_from_rules_of_this_stack(control_plane: Template) -> None:
+    rules = {one.logical_id for one in control_plane.of("AWS::Events::Rule")}
+    senders: dict[str, set[str]] = {}
+    for policy in control_plane.of("AWS::SQS::QueuePolicy"):
+        for statement in policy.raw["Properties"]["PolicyDocument"]["Statement"]:
+            if statement["Effect"] == "Allow":
+                assert statement["Action"] == "sqs:SendMessage" or policy.logical_id.startswith(
+                    "QueuesWakePolicy"
+                )
+                source = statement["Condition"]["ArnEquals"]["aws:SourceArn"]["Fn::GetAtt"][0]
+                queue = statement["Resource"]["Fn::GetAtt"][0]
+                senders.setdefault(queue[:16], set()).add(source)
+
+    assert set(senders) == {"QueuesWakeFE05E1", "QueuesDeadLetter"}
+    assert senders["QueuesDeadLetter"] == rules
+    assert len(senders["QueuesWakeFE05E1"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("rate", "function"), [("rate(1 minute)", "Sweep"), ("rate(12 hours)", "RefreshCatalog")]
+)
+def test_schedules_wake_their_function(control_plane: Template, rate: str, function: str) -> None:
+    (rule,) = [
+        one
+        for one in control_plane.of("AWS::Events::Rule")
+        if one.properties.get("ScheduleExpression") == rate
+    ]
+
+    assert _target(rule).startswith(f"{function}Function")

@@ -1,0 +1,263 @@
+"""Who may do what: the control plane's functions and each cluster's two roles."""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from infra.aws.functions import FUNCTIONS
+from infra.aws.names import Right, Timer
+from tests.infra.templates import Template, listed
+
+PLANS = {plan.name: plan for plan in FUNCTIONS}
+TAGS = {
+    "dovetail.dev/cluster": "demo",
+    "kubernetes.io/cluster/demo": "owned",
+}
+ENDING = {"ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"}
+LAUNCHING = {"ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate"}
+
+
+def _functions_role(template: Template, name: str) -> str:
+    (function,) = [
+        one
+        for one in template.of("AWS::Lambda::Function")
+        if one.properties["Handler"] == f"functions.{name}.handler.handler"
+    ]
+    role: str = function.raw["Properties"]["Role"]["Fn::GetAtt"][0]
+    return role
+
+
+def _of_function(template: Template, name: str) -> dict[str, dict[str, Any]]:
+    """Return the statements of a function's role by id."""
+    found = template.statements(_functions_role(template, name))
+    return {one["Sid"]: one for one in found if "Sid" in one}
+
+
+def _of_cluster(template: Template, right: Right) -> dict[str, dict[str, Any]]:
+    """Return the statements of a cluster's role by id."""
+    (role,) = [
+        one.logical_id
+        for one in template.of("AWS::IAM::Role")
+        if str(one.properties.get("RoleName", "")).endswith(f"-{right.value}")
+    ]
+    return {one["Sid"]: one for one in template.statements(role)}
+
+
+def _actions(statements: Mapping[str, dict[str, Any]]) -> set[str]:
+    return {action for one in statements.values() for action in listed(one["Action"])}
+
+
+def _all_statements(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> Iterator[dict[str, Any]]:
+    for template in (control_plane, *clusters.values()):
+        for policy in template.of("AWS::IAM::Policy"):
+            yield from policy.properties["PolicyDocument"]["Statement"]
+
+
+def test_no_statement_has_a_wildcard_action(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    statements = list(_all_statements(control_plane, clusters))
+
+    assert len(statements) > 60
+    for statement in statements:
+        assert not [one for one in listed(statement["Action"]) if "*" in one]
+
+
+def test_a_bare_wildcard_resource_is_for_reading_only(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    bare = [
+        one for one in _all_statements(control_plane, clusters) if "*" in listed(one["Resource"])
+    ]
+
+    assert {one["Sid"] for one in bare} == {"Look", "ReadOffers", "ReadPrices"}
+    for one in bare:
+        assert all(a.split(":")[1].startswith(("Describe", "Get")) for a in listed(one["Action"]))
+        if one["Sid"] != "ReadPrices":
+            assert one["Condition"] == {"StringEquals": {"aws:RequestedRegion": "eu-west-1"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "timers"),
+    [
+        ("provision", {Timer.EXPIRATION, Timer.REGISTRATION}),
+        ("bind", {Timer.EMPTINESS, Timer.EXPIRATION}),
+        ("emptiness", {Timer.EMPTINESS, Timer.TERMINATION}),
+        ("expiration", {Timer.EXPIRATION, Timer.TERMINATION}),
+        ("registration", {Timer.TERMINATION}),
+        ("termination", {Timer.TERMINATION}),
+        ("interrupt", {Timer.TERMINATION}),
+        ("sweep", set(Timer)),
+        ("refresh_catalog", set()),
+    ],
+)
+def test_a_function_starts_these_timers_and_no_other(
+    control_plane: Template, name: str, timers: set[Timer]
+) -> None:
+    statement = _of_function(control_plane, name).get("StartTimers", {"Resource": []})
+
+    assert {one.rsplit(":", 1)[1] for one in listed(statement["Resource"])} == {
+        timer.machine_name for timer in timers
+    }
+
+
+def test_only_these_functions_wake_or_invoke_others(control_plane: Template) -> None:
+    rights = {name: _of_function(control_plane, name) for name in PLANS}
+
+    assert {name for name, one in rights.items() if "Wake" in one} == {
+        "interrupt",
+        "provision",
+        "sweep",
+    }
+    assert {name for name, one in rights.items() if "InvokeBind" in one} == {
+        "provision",
+        "registration",
+        "sweep",
+    }
+    assert {name for name, one in rights.items() if "TakeWakeUps" in one} == {"provision"}
+    assert rights["sweep"]["InvokeBind"]["Resource"].endswith(":function:dovetail-bind")
+
+
+@pytest.mark.parametrize("name", sorted(PLANS))
+def test_no_function_has_rights_over_machines_of_its_own(
+    control_plane: Template, name: str
+) -> None:
+    actions = _actions(_of_function(control_plane, name))
+
+    assert not actions & (ENDING | LAUNCHING | {"ec2:CreateTags", "iam:PassRole"})
+    assert "dynamodb:Scan" not in actions
+
+
+def test_refresh_catalog_reaches_no_cluster_and_no_ledger(control_plane: Template) -> None:
+    rights = _of_function(control_plane, "refresh_catalog")
+
+    assert set(rights) == {"Log", "WriteCatalogue", "PutAside", "ReadOffers", "ReadPrices"}
+
+
+def test_each_cluster_role_is_assumed_by_exactly_the_functions_that_need_it(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    trusted: dict[str, set[str]] = {}
+    for role in clusters["demo"].of("AWS::IAM::Role"):
+        for statement in role.properties["AssumeRolePolicyDocument"]["Statement"]:
+            for principal in listed(statement["Principal"].get("AWS", [])):
+                trusted.setdefault(role.properties["RoleName"], set()).add(principal)
+    allowed: dict[str, set[str]] = {}
+    for name in PLANS:
+        own = control_plane[_functions_role(control_plane, name)].properties["RoleName"]
+        patterns = _of_function(control_plane, name).get("AssumeClusterRole", {"Resource": []})
+        for role_name in trusted:
+            arn = f"arn:aws:iam::123456789012:role/{role_name}"
+            if any(fnmatchcase(arn, one) for one in listed(patterns["Resource"])):
+                principal = f"arn:aws:iam::123456789012:role/{own}"
+                allowed.setdefault(role_name, set()).add(principal)
+
+    assert trusted == allowed
+    assert {len(one) for one in trusted.values()} == {2, 6}
+
+
+def test_launch_and_terminate_never_share_a_role_or_a_function(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    for template in clusters.values():
+        for role in template.of("AWS::IAM::Role"):
+            actions = _actions(
+                {str(i): one for i, one in enumerate(template.statements(role.logical_id))}
+            )
+            assert not (actions & LAUNCHING and actions & ENDING)
+    for name in PLANS:
+        patterns = _of_function(control_plane, name).get("AssumeClusterRole", {"Resource": []})
+        assert len(listed(patterns["Resource"])) <= 1
+
+
+def test_machines_are_launched_only_with_tags_that_name_the_cluster(
+    clusters: Mapping[str, Template],
+) -> None:
+    statements = _of_cluster(clusters["demo"], Right.LAUNCH)
+    machines = statements["LaunchTaggedMachines"]
+    naming = {f"aws:RequestTag/{key}": value for key, value in TAGS.items()}
+
+    assert machines["Resource"] == "arn:aws:ec2:eu-west-1:123456789012:instance/*"
+    assert machines["Condition"]["StringEquals"] == naming
+    assert machines["Condition"]["StringLike"] == {
+        "aws:RequestTag/karpenter.sh/provisioner-name": "*"
+    }
+    assert statements["AskForTaggedFleets"]["Condition"] == {"StringEquals": naming}
+    assert statements["MakeTemplates"]["Condition"] == {"StringEquals": naming}
+    unbound = {
+        sid
+        for sid, one in statements.items()
+        if set(listed(one["Action"])) & LAUNCHING and "Condition" not in one
+    }
+    assert unbound == {"AskForImages", "LaunchInto"}
+    for sid in unbound:
+        assert not [one for one in listed(statements[sid]["Resource"]) if ":instance/" in one]
+
+
+def test_tags_are_set_only_while_something_is_made(clusters: Mapping[str, Template]) -> None:
+    for template in clusters.values():
+        for policy in template.of("AWS::IAM::Policy"):
+            for one in policy.properties["PolicyDocument"]["Statement"]:
+                if "ec2:CreateTags" in listed(one["Action"]):
+                    assert "ec2:CreateAction" in one["Condition"]["StringEquals"]
+
+
+def test_only_machines_and_templates_of_the_cluster_are_ended(
+    clusters: Mapping[str, Template],
+) -> None:
+    statements = _of_cluster(clusters["demo"], Right.TERMINATE)
+    tagged = {f"aws:ResourceTag/{key}": value for key, value in TAGS.items()}
+
+    assert statements["EndOurs"]["Condition"]["StringEquals"] == tagged
+    assert statements["EndOurs"]["Condition"]["StringLike"] == {
+        "aws:ResourceTag/karpenter.sh/provisioner-name": "*"
+    }
+    assert statements["DropOurTemplates"]["Condition"] == {"StringEquals": tagged}
+    assert _actions(statements) == ENDING | {
+        "ec2:DescribeInstances",
+        "ec2:DescribeLaunchTemplates",
+        "eks:DescribeCluster",
+    }
+
+
+def test_only_the_node_role_is_passed_and_only_to_ec2(clusters: Mapping[str, Template]) -> None:
+    for template in clusters.values():
+        passing = [
+            one
+            for policy in template.of("AWS::IAM::Policy")
+            for one in policy.properties["PolicyDocument"]["Statement"]
+            if "iam:PassRole" in listed(one["Action"])
+        ]
+        (node_role,) = [
+            one
+            for one in template.of("AWS::IAM::Role")
+            if str(one.properties.get("RoleName", "")).startswith("DovetailNode-")
+        ]
+        (statement,) = passing
+
+        assert statement["Resource"].endswith(f":role/{node_role.properties['RoleName']}")
+        assert statement["Condition"]["StringEquals"]["iam:PassedToService"] == [
+            "ec2.amazonaws.com",
+            "ec2.amazonaws.com.cn",
+        ]
+
+
+def test_the_forwarder_may_send_to_one_bus_and_nothing_else(
+    clusters: Mapping[str, Template],
+) -> None:
+    template = clusters["demo"]
+    (association,) = template.of("AWS::EKS::PodIdentityAssociation")
+    role = association.raw["Properties"]["RoleArn"]["Fn::GetAtt"][0]
+    (statement,) = template.statements(role)
+    (trust,) = template[role].properties["AssumeRolePolicyDocument"]["Statement"]
+
+    assert listed(statement["Action"]) == ["events:PutEvents"]
+    assert statement["Resource"] == "arn:aws:events:eu-west-1:123456789012:event-bus/dovetail"
+    assert statement["Condition"] == {"StringEquals": {"events:source": "dovetail"}}
+    assert trust["Action"] == ["sts:AssumeRole", "sts:TagSession"]
+    assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
+    assert trust["Condition"]["StringEquals"]["aws:RequestTag/eks-cluster-name"] == "demo"

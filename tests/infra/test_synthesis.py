@@ -1,0 +1,101 @@
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cfnlint.api import lint_all
+
+from infra.aws.app import main
+from infra.aws.config import ConfigError
+from tests.infra.templates import Template, walk
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_no_finding_of_the_security_rules_is_unexplained(
+    security_report: Mapping[str, Any],
+) -> None:
+    reports = security_report["pluginReports"]
+
+    assert [one["pluginName"] for one in reports] == ["AwsSolutions"]
+    assert [one["ruleName"] for one in reports[0]["violations"]] == []
+
+
+def test_templates_are_clean_for_cfn_lint(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    # W3005: CDK writes dependencies that a reference implies already; harmless.
+    for template in (control_plane, *clusters.values()):
+        found = lint_all(template.path.read_text())
+        remarks = [one for one in found if one.rule.id == "W3005" or one.rule.id[0] == "I"]
+        assert [str(one) for one in found if one not in remarks] == []
+
+
+def test_synthesis_asks_nobody_for_account_region_or_lookups(assembly: Path) -> None:
+    manifest = json.loads((assembly / "manifest.json").read_text())
+    stacks = {
+        name: one
+        for name, one in manifest["artifacts"].items()
+        if one["type"] == "aws:cloudformation:stack"
+    }
+
+    assert sorted(stacks) == [
+        "DovetailCluster-demo",
+        "DovetailCluster-staging",
+        "DovetailControlPlane",
+    ]
+    assert {one["environment"] for one in stacks.values()} == {
+        "aws://unknown-account/unknown-region"
+    }
+    assert "missing" not in manifest
+
+
+def test_the_partition_of_every_arn_comes_from_the_environment(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    for template in (control_plane, *clusters.values()):
+        fixed = [
+            text
+            for text in walk(template.raw)
+            if isinstance(text, str) and text.startswith("arn:") and text != "arn:"
+        ]
+        assert fixed == []
+
+
+def test_the_command_in_cdk_json_synthesises_without_credentials(tmp_path: Path) -> None:
+    settings = json.loads((ROOT / "cdk.json").read_text())
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    context = {"bundle": "code", "clusters": "prod"}
+    done = subprocess.run(
+        settings["app"],
+        shell=True,
+        cwd=ROOT,
+        env={
+            **environment,
+            "HOME": str(tmp_path),
+            "HTTPS_PROXY": "http://127.0.0.1:9",
+            "CDK_CONTEXT_JSON": json.dumps({**settings["context"], **context}),
+            "CDK_OUTDIR": str(tmp_path / "out"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "DovetailCluster-prod.template.json").is_file()
+
+
+def test_a_wrong_context_value_ends_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise ConfigError("bundle: 'zip': give full or code")
+
+    monkeypatch.setattr("infra.aws.app.build_app", refuse)
+
+    assert main() == 2
+    assert capsys.readouterr().err == "dovetail: bundle: 'zip': give full or code\n"

@@ -1,0 +1,117 @@
+"""Values for laws: small worlds full of collisions, with a pool of values known to be nasty."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hypothesis import strategies as st
+
+from shared.model import labels as keys
+from shared.model.pods import Pod
+from shared.model.requirements import Operator, Requirement, Requirements
+from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint, Toleration
+from tests import builders as make
+
+# Numbers that are equal and written differently, numbers at the edge of 64 bits, and texts that
+# look like numbers and are none.
+NASTY_VALUES: Final = (
+    *("", "a", "b", "true", "-", "--1", "1.5", "1e3", " 1", "\u0663", "x" * 63, "9" * 63),
+    *("0", "00", "-0", "1", "01", "2", "3", "4", "5", "05", "10", "-3"),
+    *(str(2**63 - 1), str(2**63), str(-(2**63)), str(-(2**63) - 1), "0" * 40 + "5"),
+)
+NASTY_BOUNDS: Final = (-(2**63), -4, -1, 0, 1, 2, 3, 4, 5, 6, 10, 2**63 - 1)
+NASTY_QUANTITIES: Final = (
+    *("0", "1", "+1", "-1", "1.", ".5", "0.1", "100m", "0.1m", "1k", "1Ki", "1.5Gi", "2E", "1Ei"),
+    *("1e3", "1E3", "12e-1", "1n", "3u", "9" * 30),
+)
+values = st.sampled_from(NASTY_VALUES)
+
+
+@st.composite
+def requirement(draw: st.DrawFn, key: str = "k") -> Requirement:
+    """A requirement as a manifest can say it, or the intersection of a few."""
+    met = Requirement(key=key, absent=True)
+    for _ in range(draw(st.integers(1, 3))):
+        operator = draw(st.sampled_from(list(Operator)))
+        match operator:
+            case Operator.IN | Operator.NOT_IN:
+                given = draw(st.lists(values, min_size=1, max_size=4))
+            case Operator.GT | Operator.LT:
+                given = [str(draw(st.sampled_from(NASTY_BOUNDS)))]
+            case _:
+                given = []
+        met = met.intersect(Requirement.parse(key, operator, given))
+    return met
+
+
+requirement_sets = st.lists(
+    st.sampled_from(("k", "l", "m")).flatmap(lambda key: requirement(key)), max_size=4
+).map(Requirements.of)
+label_sets = st.dictionaries(st.sampled_from(("k", "l", "m", "n")), values, max_size=4)
+amounts = st.dictionaries(
+    st.sampled_from(("cpu", "memory", "pods", "nvidia.com/gpu")), st.integers(-5, 2**40), max_size=4
+).map(Resources.from_mapping)
+effects = st.sampled_from(list(Effect))
+taints = st.builds(
+    Taint, key=st.sampled_from(("a", "b")), value=st.sampled_from(("", "x", "y")), effect=effects
+)
+tolerations = st.builds(
+    Toleration,
+    key=st.sampled_from(("", "a", "b")),
+    operator=st.sampled_from(("Equal", "Exists")),
+    value=st.sampled_from(("", "x", "y")),
+    effect=st.none() | effects,
+)
+
+# --- whole clusters, small enough to be solved in milliseconds
+
+_SELECTORS: Final = (
+    make.requirements(),
+    make.needs(keys.ZONE, "In", make.ZONES[1]),
+    make.needs(keys.INSTANCE_TYPE, "NotIn", "m5.large"),
+    make.needs(keys.ARCH, "In", "arm64"),
+    make.needs("team", "In", "red"),
+    make.needs("team", "In", "blue"),
+)
+_APPS: Final = ("web", "db")
+_RULES: Final[Sequence[dict[str, object]]] = (
+    {},
+    {},
+    {},
+    {"spreads": (make.spread(),)},
+    {"spreads": (make.spread(keys.HOSTNAME),)},
+    {"spreads": (make.spread(keys.HOSTNAME, 2, hard=False),)},
+    {"anti_affinity": (make.affinity(),)},
+    {"anti_affinity": (make.affinity(selector=make.selector(app="db")),)},
+    {"anti_affinity": (make.affinity(keys.ZONE),)},
+    {"affinity": (make.affinity(keys.ZONE),)},
+    {"affinity": (make.affinity(),)},
+    {"host_ports": (("0.0.0.0", "TCP", 80),)},
+    {"refusals": ("it asks for the impossible",)},
+)
+_TOLERATIONS: Final = ((), (Toleration(key="only", operator="Exists"),))
+
+
+@st.composite
+def pending_pods(draw: st.DrawFn, most: int = 6) -> tuple[Pod, ...]:
+    """Pods of a few workloads that wait for capacity."""
+    found = []
+    for number in range(draw(st.integers(0, most))):
+        template = make.scheduling(
+            cpu=draw(st.sampled_from((100, 500, 1500, 3000, 9000))),
+            memory=draw(st.sampled_from((64, 1024, 6000))) * make.MIB,
+            node_selector=draw(st.sampled_from(_SELECTORS)),
+            tolerations=draw(st.sampled_from(_TOLERATIONS)),
+            priority=draw(st.sampled_from((0, 0, 100))),
+            **draw(st.sampled_from(_RULES)),
+        )
+        found.extend(
+            make.pod(
+                f"w{number}-{replica}",
+                namespace=draw(st.sampled_from(("default", "shop"))),
+                labels={"app": draw(st.sampled_from(_APPS))},
+                scheduling=template,
+            )
+            for replica in range(draw(st.integers(1, 3)))
+        )
+    return tuple(found)

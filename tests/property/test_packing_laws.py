@@ -1,0 +1,205 @@
+"""Laws of packing, on small random problems."""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from shared.model.instance_types import CapacityType
+from shared.model.resources import Resources
+from shared.packing.bound import find_prices, lower_bound
+from shared.packing.checker import check
+from shared.packing.market import allowed_shapes, find_kinds, front, read_demand
+from shared.packing.packer import pack
+from shared.packing.problem import Bin, PackingProblem, PackingSettings, PodClass, Pool, Shape
+from shared.packing.simple import pack_simply
+from shared.packing.tighten import tighter_bound
+
+GIB = 2**30
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+cpus = st.sampled_from([0, 50, 100, 250, 700, 1000, 1500, 4000, 15_900])
+memories = st.sampled_from([0, 64 * 2**20, GIB // 2, GIB, 3 * GIB, 30 * GIB])
+counts = st.sampled_from([0, 1, 2, 3, 7, 20, 90])
+
+
+@st.composite
+def pod_classes(draw: st.DrawFn) -> PodClass:
+    named = {"cpu": draw(cpus), "memory": draw(memories), "pods": 1}
+    if draw(st.integers(0, 5)) == 0:
+        named["nvidia.com/gpu"] = draw(st.sampled_from([1, 2, 4]))
+    if draw(st.integers(0, 5)) == 0:
+        named["slot/web"] = 1
+    return PodClass(requests=Resources.from_mapping(named), count=draw(counts))
+
+
+@st.composite
+def some_shapes(draw: st.DrawFn, number: int = 0) -> Shape:
+    cores = draw(st.sampled_from([1, 2, 4, 8, 16, 48, 96]))
+    gib = cores * draw(st.sampled_from([2, 4, 8]))
+    named = {"cpu": cores * 1000, "memory": gib * GIB, "pods": draw(st.sampled_from([8, 58, 110]))}
+    if draw(st.integers(0, 3)) == 0:
+        named["nvidia.com/gpu"] = draw(st.sampled_from([1, 4, 8]))
+    named["slot/web"] = draw(st.sampled_from([1, 2]))
+    price = cores * 30_000 + gib * 2000 + draw(st.integers(0, 9)) * cores * 2000
+    pools = [
+        Pool(zone=zone, capacity_type=kind, price_micros_per_hour=one)
+        for zone in draw(st.sampled_from(["a", "ab"]))
+        for kind, one in draw(
+            st.sampled_from(
+                [
+                    [(CapacityType.ON_DEMAND, price)],
+                    [(CapacityType.ON_DEMAND, price), (CapacityType.SPOT, price // 2)],
+                ]
+            )
+        )
+    ]
+    capacity = Resources.from_mapping(named)
+    return Shape(
+        provisioner=draw(st.sampled_from(["one", "two"])),
+        instance_type=f"t{draw(st.integers(0, 10**6))}",
+        allocatable=capacity - Resources.of(cpu=80, memory=GIB // 2),
+        capacity=capacity,
+        pools=tuple(sorted(pools, key=lambda pool: (pool.price_micros_per_hour, pool.zone))),
+        vcpus=cores,
+    )
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> PackingProblem:
+    classes = draw(st.lists(pod_classes(), max_size=7))
+    shapes = draw(st.lists(some_shapes(), max_size=9))
+    bins = [
+        Bin(
+            name=f"bin {n}",
+            available=Resources.of(cpu=cpu, memory=memory, pods=pods),
+        )
+        for n, (cpu, memory, pods) in enumerate(
+            draw(st.lists(st.tuples(cpus, memories, st.integers(0, 20)), max_size=3))
+        )
+    ]
+    every = (1 << len(shapes)) - 1
+    masks = st.sampled_from([every, every, every & 0b10101010101, every & 0b00110011001, 0])
+    limits = {}
+    if draw(st.booleans()):
+        limits["one"] = Resources.of(cpu=draw(st.sampled_from([1000, 16_000, 200_000])))
+    return PackingProblem(
+        classes=tuple(classes),
+        shapes=tuple(shapes),
+        bins=tuple(bins),
+        compatible=tuple(draw(masks) for _ in classes),
+        compatible_bins=tuple(
+            draw(st.sampled_from([0, 1, (1 << len(bins)) - 1])) & ((1 << len(bins)) - 1)
+            for _ in classes
+        ),
+        limits=limits,
+        settings=draw(
+            st.sampled_from(
+                [
+                    PackingSettings(),
+                    PackingSettings(
+                        max_node_vcpus=0, diversification_k_on_demand=1, diversification_k_spot=1
+                    ),
+                    PackingSettings(max_node_vcpus=4, max_launch_groups=1, max_options=2),
+                    PackingSettings(thorough=True, improve_iterations=5, small_batch_pods=0),
+                ]
+            )
+        ),
+        seed=draw(st.integers(0, 3)),
+    )
+
+
+@given(asked=problems())
+@QUICK
+def test_every_plan_passes_the_checker_and_needs_no_fallback(asked: PackingProblem) -> None:
+    made = pack(asked)
+    assert made.fallback == ""
+    assert check(asked, made) == ()
+
+
+@given(asked=problems())
+@QUICK
+def test_the_simple_packers_plan_passes_the_checker(asked: PackingProblem) -> None:
+    allowed = frozenset(allowed_shapes(asked, read_demand(asked)))
+    assert check(asked, pack_simply(asked, allowed)) == ()
+
+
+@given(asked=problems())
+@QUICK
+def test_the_same_problem_gives_the_same_plan(asked: PackingProblem) -> None:
+    assert pack(asked) == pack(replace(asked, limits=dict(asked.limits)))
+
+
+@given(asked=problems(), data=st.data())
+@QUICK
+def test_the_order_of_the_classes_does_not_change_what_is_placed(
+    asked: PackingProblem, data: st.DataObject
+) -> None:
+    free = replace(asked, limits={}, bins=(), compatible_bins=(0,) * len(asked.classes))
+    order = data.draw(st.permutations(range(len(free.classes))))
+    other = replace(
+        free,
+        classes=tuple(free.classes[k] for k in order),
+        compatible=tuple(free.compatible[k] for k in order),
+    )
+    left_out = sorted((k, n, why) for k, n, why in pack(free).unplaced)
+    assert left_out == sorted((order[k], n, why) for k, n, why in pack(other).unplaced)
+
+
+@given(asked=problems())
+@QUICK
+def test_with_no_limits_a_further_shape_never_leaves_a_pod_out(asked: PackingProblem) -> None:
+    free = replace(asked, limits={})
+    fewer = replace(
+        free, shapes=free.shapes[:-1], compatible=tuple(m & ~_last(free) for m in free.compatible)
+    )
+    more = sum(n for _, n, _ in pack(free).unplaced)
+    assert more <= sum(n for _, n, _ in pack(fewer).unplaced)
+
+
+@given(asked=problems())
+@QUICK
+def test_the_bound_never_rises_when_a_type_is_added(asked: PackingProblem) -> None:
+    free = replace(asked, limits={})
+    fewer = replace(
+        free, shapes=free.shapes[:-1], compatible=tuple(m & ~_last(free) for m in free.compatible)
+    )
+    placed = _placeable(fewer)
+    assert _bound(free, placed) <= _bound(fewer, placed) * (1 + 1e-6) + 1
+
+
+@given(asked=problems())
+@QUICK
+def test_no_plan_beats_either_bound(asked: PackingProblem) -> None:
+    free = replace(asked, bins=(), compatible_bins=(0,) * len(asked.classes), limits={})
+    demand = read_demand(free)
+    kinds = front(find_kinds(free, demand, allowed_shapes(free, demand), free.settings), {})
+    placed = _placeable(free)
+    allowed = frozenset(allowed_shapes(free, demand))
+    plans = (pack(free), pack_simply(free, allowed))
+    cheapest = min(plan.cost_micros_per_hour for plan in plans)
+    assert _bound(free, placed) <= cheapest
+    assert plans[0].lower_bound_micros_per_hour <= cheapest
+    if kinds:
+        cheap = front([replace(kind, planning_price=kind.price) for kind in kinds], {})
+        assert tighter_bound(demand, placed, cheap, [kind.price for kind in cheap]) <= cheapest
+
+
+def _last(asked: PackingProblem) -> int:
+    return 1 << max(len(asked.shapes) - 1, 0)
+
+
+def _placeable(asked: PackingProblem) -> list[int]:
+    plan = pack(replace(asked, bins=(), compatible_bins=(0,) * len(asked.classes)))
+    placed = [one.count for one in asked.classes]
+    for k, count, _ in plan.unplaced:
+        placed[k] -= count
+    return placed
+
+
+def _bound(asked: PackingProblem, placed: list[int]) -> int:
+    demand = read_demand(asked)
+    # The cap on node size depends on the shapes there are: the bound here is without one.
+    kinds = find_kinds(asked, demand, range(len(asked.shapes)), asked.settings)
+    prices = [kind.price for kind in kinds]
+    return lower_bound(demand, placed, kinds, find_prices(demand, placed, kinds, prices))

@@ -1,0 +1,106 @@
+import pytest
+
+from shared.catalog.kubelet import apply_kubelet, apply_root_volume
+from shared.catalog.reading import to_instance_type
+from shared.model.errors import InvalidManifestError
+from shared.model.instance_types import InstanceType
+from shared.model.provisioner import KubeletConfiguration
+from shared.model.resources import Resources
+from tests.unit.catalog.catalog_rows import flat_row
+
+MIB = 2**20
+GIB = 2**30
+FLAT = to_instance_type(flat_row())
+
+
+@pytest.fixture
+def m5_large() -> InstanceType:
+    row = flat_row(
+        overhead={"cpu": "70m", "memory": "1289Mi", "ephemeral-storage": "3Gi"},
+        vm_overhead_mib=615,
+        kube_reserved={"cpu": "70m", "memory": "574Mi", "ephemeral-storage": "1Gi"},
+        eviction_threshold={"memory": "100Mi", "ephemeral-storage": "2Gi"},
+    )
+    return to_instance_type(row)
+
+
+def test_without_settings_nothing_changes(m5_large: InstanceType) -> None:
+    assert apply_kubelet(m5_large, KubeletConfiguration()) is m5_large
+    assert apply_kubelet(m5_large, KubeletConfiguration(cluster_dns=("10.0.0.10",))) is m5_large
+
+
+def test_max_pods_replaces_the_limit_and_leaves_memory(m5_large: InstanceType) -> None:
+    one = apply_kubelet(m5_large, KubeletConfiguration(max_pods=110))
+    assert one.allocatable["pods"] == 110
+    assert one.allocatable["memory"] == 6903 * MIB
+
+
+def test_pods_per_core_only_lowers_the_limit(m5_large: InstanceType) -> None:
+    limits = [
+        apply_kubelet(m5_large, KubeletConfiguration(pods_per_core=n, max_pods=m)).capacity["pods"]
+        for n, m in ((5, None), (50, None), (50, 40), (10, 40), (0, 40))
+    ]
+    assert limits == [10, 29, 40, 20, 40]
+
+
+def test_reserved_resources_replace_what_they_name(m5_large: InstanceType) -> None:
+    settings = KubeletConfiguration(
+        kube_reserved=Resources.of(cpu=200), system_reserved=Resources.of(cpu=100, memory=100 * MIB)
+    )
+    one = apply_kubelet(m5_large, settings)
+    assert one.allocatable["cpu"] == 1700
+    assert one.allocatable["memory"] == 6803 * MIB
+    assert one.overhead.kube_reserved["memory"] == 574 * MIB
+
+
+def test_the_larger_of_hard_and_soft_replaces_the_default_threshold(m5_large: InstanceType) -> None:
+    settings = KubeletConfiguration(
+        eviction_hard={"memory.available": "200Mi", "nodefs.available": "5%", "pid.available": "3"},
+        eviction_soft={"memory.available": "5%", "nodefs.available": "1Gi"},
+    )
+    threshold = apply_kubelet(m5_large, settings).overhead.eviction_threshold
+    assert threshold["memory"] == -(-7577 * MIB * 5 // 100)
+    assert threshold["ephemeral-storage"] == GIB
+
+
+def test_all_of_the_memory_switches_the_threshold_off(m5_large: InstanceType) -> None:
+    settings = KubeletConfiguration(eviction_hard={"memory.available": "100%"})
+    one = apply_kubelet(m5_large, settings)
+    assert one.allocatable["memory"] == 7003 * MIB
+    assert one.overhead.eviction_threshold["ephemeral-storage"] == 2 * GIB
+
+
+@pytest.mark.parametrize("text", ["much", "x%", "-5%", "101%", "-1Mi", "1/0%"])
+def test_a_wrong_threshold_is_named(m5_large: InstanceType, text: str) -> None:
+    settings = KubeletConfiguration(eviction_soft={"memory.available": text})
+    with pytest.raises(InvalidManifestError) as caught:
+        apply_kubelet(m5_large, settings)
+    assert caught.value.field == "spec.kubeletConfiguration.evictionSoft[memory.available]"
+    assert caught.value.value == text
+
+
+def test_a_flat_overhead_is_kept_as_the_least() -> None:
+    assert apply_kubelet(FLAT, KubeletConfiguration(max_pods=5)).overhead.total == (
+        FLAT.overhead.total
+    )
+    little = KubeletConfiguration(
+        kube_reserved=Resources.of(memory=MIB), system_reserved=Resources.of(cpu=50)
+    )
+    assert apply_kubelet(FLAT, little).overhead.total == FLAT.overhead.total
+    much = KubeletConfiguration(
+        kube_reserved=Resources.of(cpu=150),
+        system_reserved=Resources.of(cpu=50),
+        eviction_hard={"memory.available": "25%"},
+    )
+    assert apply_kubelet(FLAT, much).overhead.total == Resources.of(cpu=200, memory=2048 * MIB)
+
+
+def test_a_larger_root_volume_is_more_storage_and_a_larger_threshold(
+    m5_large: InstanceType,
+) -> None:
+    one = apply_root_volume(m5_large, 100)
+    assert one.capacity["ephemeral-storage"] == 100 * GIB
+    assert one.allocatable["ephemeral-storage"] == 89 * GIB
+    assert one.allocatable["memory"] == m5_large.allocatable["memory"]
+    assert apply_root_volume(m5_large, 20) == m5_large
+    assert apply_root_volume(FLAT, 100).overhead == FLAT.overhead

@@ -1,0 +1,177 @@
+"""Each expectation holds where it should, and fails when what it names is falsified."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from infra.local.demo.expectations import CHECKS, Situation, check
+from infra.local.demo.scenario import load_scenario, scenario_names
+from infra.local.demo.timeline import NodeTrack, PodTrack, Timeline
+
+TYPE = "node.kubernetes.io/instance-type"
+BOUGHT = "karpenter.sh/capacity-type"
+OWNER = "karpenter.sh/provisioner-name"
+
+
+def node(name: str, *, ours: bool = True, **changes: Any) -> NodeTrack:
+    labels = {TYPE: "m5.large", BOUGHT: "spot", OWNER: "default"} if ours else {TYPE: "m5.xlarge"}
+    track = NodeTrack(
+        name=name,
+        labels=labels,
+        provider_id=f"aws:///us-east-1a/i-{name}" if ours else f"static:///{name}",
+        ours=ours,
+        capacity_at_untaint={"nvidia.com/gpu": "1"},
+        created=1.0,
+        ready=5.0,
+        initialized=6.0,
+    )
+    for key, value in changes.items():
+        setattr(track, key, value)
+    return track
+
+
+def pod(name: str, on: str, **changes: Any) -> PodTrack:
+    track = PodTrack(name=name, labels={"app": "web"}, seen=0.0, bound=7.0, running=8.0, node=on)
+    for key, value in changes.items():
+        setattr(track, key, value)
+    return track
+
+
+def situation(nodes: list[NodeTrack], pods: list[PodTrack], **instances: str) -> Situation:
+    timeline = Timeline(
+        pods={one.name: one for one in pods},
+        nodes={one.name: one for one in nodes},
+        instances={f"i-{name}": state for name, state in instances.items()},
+    )
+    return Situation(timeline=timeline, known_nodes=frozenset({"static"}), speed=1.0)
+
+
+def running() -> Situation:
+    return situation(
+        [node("a"), node("static", ours=False)],
+        [pod("p1", "a"), pod("p2", "a"), pod("p3", "static", labels={"app": "old"})],
+        a="running",
+    )
+
+
+def ended() -> Situation:
+    gone = node("a", emptied=10.0, cordoned=40.0, deleting=40.2, gone=44.0)
+    return situation([gone, node("static", ours=False)], [], a="terminated")
+
+
+WEB = {"selector": {"app": "web"}}
+HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situation], None]]] = [
+    ("pods_running", running, {**WEB, "count": 2}, lambda s: _pod(s, "p1", running=None)),
+    ("pods_on_new_nodes", running, WEB, lambda s: _pod(s, "p1", node="static")),
+    (
+        "pods_on_known_nodes",
+        running,
+        {"selector": {"app": "old"}, "at_least": 1},
+        lambda s: _pod(s, "p3", node="a"),
+    ),
+    (
+        "pods_on_provisioner",
+        running,
+        {**WEB, "provisioner": "default"},
+        lambda s: _node(s, "a", labels={OWNER: "other"}),
+    ),
+    (
+        "pods_per_node",
+        running,
+        {**WEB, "at_most": 2},
+        lambda s: _pod(s, "p3", labels=_WEB, node="a"),
+    ),
+    (
+        "our_nodes",
+        running,
+        {"at_least": 1, "at_most": 1, "instance_types": ["m5.large"], "capacity_type": "spot"},
+        lambda s: _node(s, "a", labels={TYPE: "m5.large", BOUGHT: "on-demand"}),
+    ),
+    (
+        "instances_match_nodes",
+        running,
+        {},
+        lambda s: s.timeline.instances.update({"i-x": "running"}),
+    ),
+    ("everything_gone", ended, {}, lambda s: s.timeline.instances.update({"i-a": "running"})),
+    ("instances_in_all", ended, {"count": 1}, lambda s: s.timeline.instances.update({"i-b": "x"})),
+    ("cordoned_before_gone", ended, {}, lambda s: _node(s, "a", cordoned=None)),
+    ("removed_after_empty", ended, {"ttl_seconds": 30}, lambda s: _node(s, "a", deleting=20.0)),
+    ("untouched", ended, {}, lambda s: _node(s, "static", changed_by_others=True)),
+    (
+        "bound_after_resource",
+        running,
+        {**WEB, "resource": "nvidia.com/gpu"},
+        lambda s: _pod(s, "p1", bound=4.0),
+    ),
+    ("deleted_node_drained", ended, {}, lambda s: s.timeline.pods.update({"p": pod("p", "a")})),
+]
+_WEB = {"app": "web"}
+
+
+def _pod(at: Situation, name: str, **changes: Any) -> None:
+    for key, value in changes.items():
+        setattr(at.timeline.pods[name], key, value)
+
+
+def _node(at: Situation, name: str, **changes: Any) -> None:
+    for key, value in changes.items():
+        setattr(at.timeline.nodes[name], key, value)
+
+
+@pytest.mark.parametrize(("name", "make", "argument", "falsify"), HOLDS, ids=[h[0] for h in HOLDS])
+def test_an_expectation_holds_until_the_world_is_falsified(
+    name: str,
+    make: Callable[[], Situation],
+    argument: dict[str, Any],
+    falsify: Callable[[Situation], None],
+) -> None:
+    at = make()
+    assert check(at, name, argument) == ""
+    falsify(at)
+    assert check(at, name, argument) != ""
+
+
+def test_every_expectation_is_tested_here() -> None:
+    assert {name for name, *_ in HOLDS} == set(CHECKS)
+
+
+def test_a_node_that_was_removed_too_late_is_noticed() -> None:
+    at = ended()
+    _node(at, "a", deleting=90.0)
+    assert "waited" in check(at, "removed_after_empty", {"ttl_seconds": 30, "slack_seconds": 10})
+
+
+def test_a_node_opened_before_it_shows_its_gpu_is_noticed() -> None:
+    at = running()
+    _node(at, "a", capacity_at_untaint={})
+    assert "opened before" in check(
+        at, "bound_after_resource", {**WEB, "resource": "nvidia.com/gpu"}
+    )
+
+
+def test_an_unknown_expectation_never_holds() -> None:
+    assert "is not known" in check(running(), "pods_flying", {})
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_scenarios_use_known_expectations_only(name: str) -> None:
+    scenario = load_scenario(name)
+    used = {expectation for step in scenario.steps for expectation in step.expects}
+    assert used <= set(CHECKS)
+    assert used
+    assert (scenario.folder / "README.md").exists()
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_numbers_in_expectations_bind(name: str) -> None:
+    """An expectation with a number fails for some other number: it is not idle text."""
+    for step in load_scenario(name).steps:
+        for expectation, argument in step.expects.items():
+            for key in ("count", "at_least"):
+                if key in (argument or {}):
+                    wrong = copy.deepcopy(argument)
+                    wrong[key] = 10_000
+                    assert check(running(), expectation, wrong) != ""

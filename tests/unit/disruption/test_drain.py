@@ -1,0 +1,127 @@
+"""In which order pods leave."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.disruption.drain import STUCK_AFTER, DrainStep, drain_step, is_drainable
+from shared.model import labels as keys
+from shared.model.pods import Owner, Pod
+from shared.model.taints import Effect, Toleration
+from tests.builders import NOW, pod
+
+HELD = {keys.DO_NOT_EVICT: "true"}
+
+
+def on_node(name: str = "a", **changes: object) -> Pod:
+    return pod(name, node_name="n1", **changes)
+
+
+def step(*pods: Pod, voluntary: bool = True, deadline: timedelta | None = None) -> DrainStep:
+    until = None if deadline is None else NOW + deadline
+    return drain_step(pods, NOW, voluntary=voluntary, deadline=until)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"owner": Owner(kind="DaemonSet", name="d", uid="d")},
+        {"owner": Owner(kind="Node", name="n", uid="n")},
+        {"phase": "Succeeded"},
+        {"tolerations": (Toleration(operator="Exists"),)},
+        {"tolerations": (Toleration(key=keys.UNSCHEDULABLE_TAINT, operator="Exists"),)},
+        {"deletion_at": NOW - STUCK_AFTER},
+    ],
+)
+def test_nobody_waits_for_pods_that_stay_or_are_stuck(changes: dict[str, object]) -> None:
+    one = on_node(**changes)
+    assert not is_drainable(one, NOW)
+    assert step(one) == DrainStep(drained=True)
+
+
+def test_a_pod_is_waited_for_until_a_minute_past_its_end() -> None:
+    leaving = on_node(deletion_at=NOW - STUCK_AFTER + timedelta(seconds=1))
+    assert step(leaving) == DrainStep(waiting=(leaving,))
+
+
+def test_an_empty_node_is_drained() -> None:
+    assert step() == DrainStep(drained=True)
+
+
+def test_plain_pods_leave_before_critical_ones() -> None:
+    plain, critical = on_node("b"), on_node("a", priority_class="system-cluster-critical")
+    assert step(critical, plain) == DrainStep(evict=(plain,))
+
+
+def test_critical_pods_stay_while_a_plain_one_is_leaving() -> None:
+    leaving = on_node("b", deletion_at=NOW + timedelta(seconds=30))
+    critical = on_node("a", priority_class="system-node-critical")
+    assert step(critical, leaving) == DrainStep(waiting=(leaving,))
+    assert step(critical) == DrainStep(evict=(critical,))
+
+
+def test_critical_pods_leave_together() -> None:
+    first = on_node("a", priority_class="system-node-critical", deletion_at=NOW)
+    second = on_node("b", priority_class="system-cluster-critical")
+    assert step(first, second) == DrainStep(evict=(second,), waiting=(first,))
+
+
+def test_do_not_evict_holds_a_removal_we_chose_and_no_other() -> None:
+    held, other = on_node("a", annotations=HELD), on_node("b")
+    assert step(held, other) == DrainStep(blocked_by=(held,))
+    assert step(held, other, voluntary=False) == DrainStep(evict=(held, other))
+    assert step(on_node("a", annotations={keys.DO_NOT_EVICT: "false"})).evict
+
+
+def test_a_held_pod_that_is_leaving_holds_nothing() -> None:
+    held = on_node("a", annotations=HELD, deletion_at=NOW)
+    other = on_node("b")
+    assert step(held, other) == DrainStep(evict=(other,), waiting=(held,))
+
+
+def test_past_the_deadline_pods_are_deleted_held_or_not() -> None:
+    held, leaving = on_node("a", annotations=HELD), on_node("b", deletion_at=NOW)
+    assert step(held, leaving, deadline=timedelta(0)) == DrainStep(
+        delete=(held,), waiting=(leaving,)
+    )
+    assert step(held, deadline=timedelta(seconds=1)) == DrainStep(blocked_by=(held,))
+
+
+on_nodes = st.lists(
+    st.tuples(
+        st.sampled_from(("", "system-node-critical")),
+        st.sampled_from((None, NOW, NOW - STUCK_AFTER)),
+        st.sampled_from(({}, HELD)),
+        st.sampled_from((None, Owner(kind="DaemonSet", name="d", uid="d"))),
+        st.sampled_from(((), (Toleration(key="x", effect=Effect.NO_EXECUTE),))),
+    ),
+    max_size=5,
+)
+
+
+@given(on_nodes, st.booleans(), st.sampled_from((None, timedelta(0))))
+def test_a_step_asks_each_pod_once_and_does_not_depend_on_their_order(
+    rows: list[tuple[object, ...]], voluntary: bool, deadline: timedelta | None
+) -> None:
+    pods = [
+        on_node(
+            f"p{n}",
+            priority_class=row[0],
+            deletion_at=row[1],
+            annotations=row[2],
+            owner=row[3],
+            tolerations=row[4],
+        )
+        for n, row in enumerate(rows)
+    ]
+    found = step(*pods, voluntary=voluntary, deadline=deadline)
+    assert found == step(*reversed(pods), voluntary=voluntary, deadline=deadline)
+    asked = [*found.evict, *found.delete, *found.waiting, *found.blocked_by]
+    assert len({one.key for one in asked}) == len(asked)
+    assert all(is_drainable(one, NOW) for one in asked)
+    assert found.drained == (not any(is_drainable(one, NOW) for one in pods))
+    assert found.drained or asked
+    if voluntary and deadline is None:
+        assert not any(one.annotations for one in found.evict)

@@ -1,0 +1,96 @@
+"""Whether nodes are empty, and how old they are."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.disruption.emptiness import (
+    EmptinessDecision,
+    EmptinessStep,
+    decide_emptiness,
+    empty_since,
+    is_empty,
+)
+from shared.disruption.expiration import expires_in
+from shared.model import labels as keys
+from shared.model.launch import Slot
+from shared.model.nodes import Node
+from shared.model.pods import Owner, Pod
+from tests.builders import NOT_READY, NOW, node, pod, ref, slot
+
+TTL = timedelta(seconds=30)
+
+
+def stamped(ago: timedelta) -> Node:
+    return node(annotations={keys.EMPTINESS_TIMESTAMP: (NOW - ago).isoformat()})
+
+
+def decide(
+    one: Node, *pods: Pod, promised: Slot | None = None, ttl: timedelta | None = TTL
+) -> EmptinessDecision:
+    return decide_emptiness(one, pods, promised, ttl, NOW)
+
+
+@pytest.mark.parametrize(
+    ("pods", "promised", "empty"),
+    [
+        ((), None, True),
+        ((pod(node_name="n1"),), None, False),
+        ((pod(node_name="n1", phase="Failed"),), None, True),
+        ((pod(node_name="n1", owner=Owner(kind="DaemonSet", name="d", uid="d")),), None, True),
+        ((), slot(), True),
+        ((), slot(pods=(ref(pod()),)), False),
+    ],
+)
+def test_only_pods_that_count_or_are_promised_keep_a_node(
+    pods: tuple[Pod, ...], promised: Slot | None, empty: bool
+) -> None:
+    assert is_empty(pods, promised) is empty
+
+
+@pytest.mark.parametrize(
+    ("one", "ttl"),
+    [
+        (node(finalizers=()), TTL),
+        (node(deletion_at=NOW), TTL),
+        (node(), None),
+        (node(ready=False), TTL),
+        (node(taints=(NOT_READY,)), TTL),
+    ],
+)
+def test_nodes_that_are_not_ours_to_remove_are_forgotten(one: Node, ttl: timedelta | None) -> None:
+    assert decide(one, ttl=ttl).step == EmptinessStep.FORGET
+
+
+def test_an_occupied_node_is_forgotten_even_past_its_time() -> None:
+    assert decide(stamped(TTL), pod(node_name="n1")).step == EmptinessStep.FORGET
+
+
+def test_an_empty_node_is_stamped_waited_for_and_removed() -> None:
+    assert decide(node()) == EmptinessDecision(step=EmptinessStep.STAMP, wait=TTL)
+    wait = EmptinessDecision(step=EmptinessStep.WAIT, wait=timedelta(seconds=20))
+    assert decide(stamped(timedelta(seconds=10))) == wait
+    assert decide(stamped(TTL)) == EmptinessDecision(step=EmptinessStep.REMOVE)
+    assert decide(stamped(timedelta(0)), ttl=timedelta(0)).step == EmptinessStep.REMOVE
+
+
+def test_a_stamp_from_the_future_is_written_anew() -> None:
+    assert decide(stamped(timedelta(seconds=-1))).step == EmptinessStep.STAMP
+
+
+@pytest.mark.parametrize("text", ["", "yesterday"])
+def test_a_stamp_that_cannot_be_read_is_none(text: str) -> None:
+    assert empty_since(node(annotations={keys.EMPTINESS_TIMESTAMP: text})) is None
+
+
+def test_a_stamp_without_a_zone_is_utc_as_karpenter_wrote_it() -> None:
+    for text in ("2026-01-01T00:00:00", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00"):
+        assert empty_since(node(annotations={keys.EMPTINESS_TIMESTAMP: text})) == NOW
+
+
+def test_a_node_expires_from_its_creation() -> None:
+    hour = timedelta(hours=1)
+    assert expires_in(node(), hour, NOW + timedelta(minutes=45)) == timedelta(minutes=15)
+    assert expires_in(node(), hour, NOW + 2 * hour) == -hour
+    assert expires_in(node(), None, NOW) is None
+    assert expires_in(node(created_at=None), hour, NOW) is None

@@ -1,0 +1,191 @@
+"""How announcements become calls."""
+
+import json
+import logging
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from functions.forwarder import publish
+from functions.forwarder.publish import Outgoing
+from functions.forwarder.watch import Announcement, Ref
+from shared.messages.wake import Kind, Message, encode
+from shared.model.errors import ThrottledError, UnauthorizedError, UnavailableError
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def about(*names: str, kind: Kind = Kind.POD_PENDING, version: str = "1") -> list[Announcement]:
+    return [Announcement(kind, Ref("shop", name, f"uid-{name}", version)) for name in names]
+
+
+def outgoing() -> Outgoing:
+    return Outgoing("c1", lambda: 1.0)
+
+
+def names(messages: Iterable[Message]) -> list[list[str]]:
+    return [[one.name for one in message.wake.objects] for message in messages]
+
+
+def test_announcements_of_a_tenth_of_a_second_go_together() -> None:
+    out = outgoing()
+    assert out.next_at() is None
+    assert out.take(T0) == ()
+    out.add(about("a"), T0)
+    out.add(about("b"), at(0.05))
+    assert out.next_at() == at(0.1)
+    assert out.take(at(0.09)) == ()
+    (message,) = out.take(at(0.1))
+    assert (message.kind, message.cluster) == (Kind.POD_PENDING, "c1")
+    assert names([message]) == [["a", "b"]]
+    assert message.wake.at == T0
+    out.settle([message], (), at(0.2))
+    assert (out.sent, len(out)) == (1, 0)
+
+
+def test_an_object_announced_twice_goes_once_with_its_newest_version() -> None:
+    out = outgoing()
+    out.add(about("a"), T0)
+    out.add(about("a", version="2"), T0)
+    (message,) = out.take(at(1))
+    (one,) = message.wake.objects
+    assert (one.namespace, one.name, one.uid, one.resource_version) == ("shop", "a", "uid-a", "2")
+
+
+def test_a_message_leads_when_its_kind_was_quiet_for_twenty_seconds() -> None:
+    out = outgoing()
+
+    def leads(kind: Kind, seconds: float) -> bool:
+        out.add(about("a", kind=kind), at(seconds))
+        (message,) = out.take(at(seconds + 0.1))
+        out.settle([message], (), at(seconds + 0.1))
+        return message.wake.leading
+
+    assert leads(Kind.POD_PENDING, 0)
+    assert not leads(Kind.POD_PENDING, 10)
+    assert leads(Kind.NODE_EMPTY, 11)
+    assert not leads(Kind.POD_PENDING, 29.9)
+    assert leads(Kind.POD_PENDING, 50)
+
+
+def test_a_heartbeat_carries_no_object() -> None:
+    out = outgoing()
+    out.add([Announcement(Kind.HEARTBEAT, None)], T0)
+    (message,) = out.take(at(1))
+    assert message.wake.objects == ()
+    assert out.take(at(2)) == ()
+
+
+def test_an_object_without_a_name_cannot_be_named() -> None:
+    out = outgoing()
+    out.add([Announcement(Kind.NODE_READY, Ref("", "", "u", "1"))], T0)
+    assert names(out.take(at(1))) == [[]]
+
+
+def test_many_objects_are_split_over_messages_and_calls() -> None:
+    out = outgoing()
+    out.add(about(*(f"p{n:05d}" for n in range(2500))), T0)
+    out.add(about("n1", kind=Kind.NODE_READY), T0)
+    first = out.take(at(1))
+    assert first[0].kind == Kind.NODE_READY
+    assert [len(one) for one in names(first)] == [1, *[200] * (len(first) - 1)]
+    # Only the first of a kind leads: one wake of the fast lane is enough.
+    assert [one.wake.leading for one in first] == [True, True, *[False] * (len(first) - 2)]
+    second = out.take(at(1))
+    assert sum(len(one) for one in names([*first, *second])) == 2501
+    assert len(first) <= 10
+    for call in (first, second):
+        assert sum(len(json.dumps(encode(one))) for one in call) < 256_000
+
+
+def test_a_call_stays_under_the_size_limit_with_the_longest_names() -> None:
+    out = outgoing()
+    long = [f"{n:04d}".ljust(253, "x") for n in range(1000)]
+    out.add(about(*long), T0)
+    out.add(about("x" * 254), T0)  # no such name exists
+    seen = 0
+    while messages := out.take(at(1)):
+        assert sum(len(json.dumps(encode(one))) for one in messages) < 256_000
+        seen += sum(len(one) for one in names(messages))
+        out.settle(messages, (), at(1))
+    assert seen == 1000
+
+
+def test_what_is_refused_goes_again_after_a_growing_delay() -> None:
+    out = outgoing()
+    out.add(about("a"), T0)
+    out.add(about("n", kind=Kind.NODE_READY), T0)
+    messages = out.take(at(1))
+    out.settle(messages, [1], at(1))
+    assert (out.sent, out.failures) == (1, 1)
+    assert out.next_at() == at(1.5)
+    assert out.take(at(1.4)) == ()
+    (again,) = out.take(at(1.5))
+    assert again == messages[1]
+    out.settle([again], [0], at(1.5))
+    assert out.next_at() == at(2.5)
+    (third,) = out.take(at(2.5))
+    out.settle([third], (), at(2.5))
+    out.add(about("b"), at(3))
+    assert out.next_at() == at(3.1)
+
+
+def test_a_failed_call_returns_everything_and_newer_news_win() -> None:
+    out = outgoing()
+    out.add(about("a", "b"), T0)
+    messages = out.take(at(1))
+    out.add(about("b", version="9"), at(1))
+    out.fail(messages, UnavailableError("down"), at(1))
+    (message,) = out.take(at(2))
+    assert message.wake.leading
+    assert message.wake.at == T0
+    assert [(one.name, one.resource_version) for one in message.wake.objects] == [
+        ("a", "1"),
+        ("b", "9"),
+    ]
+
+
+def test_the_delay_grows_to_half_a_minute_and_listens_to_the_service() -> None:
+    out = outgoing()
+    out.add(about("a"), T0)
+    delays = []
+    now = at(1)
+    errors = [UnauthorizedError("no")] * 8
+    for error in errors:
+        messages = out.take(now)
+        out.fail(messages, error, now)
+        due = out.next_at()
+        assert due is not None
+        delays.append((due - now).total_seconds())
+        now = due
+    assert delays == [0.5, 1, 2, 4, 8, 16, 30, 30]
+
+    other = outgoing()
+    other.add(about("a"), T0)
+    other.fail(other.take(at(1)), ThrottledError("slow", delay=timedelta(seconds=7)), at(1))
+    assert other.next_at() == at(8)
+
+
+def test_at_the_end_everything_goes_at_once() -> None:
+    out = outgoing()
+    out.add(about("a"), T0)
+    assert names(out.take(T0, at_once=True)) == [["a"]]
+
+
+def test_too_many_objects_are_dropped_oldest_first_and_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(publish, "MAX_WAITING", 3)
+    out = outgoing()
+    with caplog.at_level(logging.ERROR):
+        out.add(about("a", "b", "c", "d", "e"), T0)
+    assert (out.lost, len(out)) == (2, 3)
+    assert [one.message for one in caplog.records] == [
+        "1 announcements were dropped: the bus cannot be reached"
+    ]
+    assert names(out.take(at(1))) == [["c", "d", "e"]]

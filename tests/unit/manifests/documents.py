@@ -1,0 +1,37 @@
+"""Raw Provisioners, and what decoding them says."""
+
+from typing import Any
+
+import pytest
+
+from shared.manifests.problems import FieldProblem, InvalidProvisionerError
+from shared.manifests.provisioners import decode_provisioner
+
+
+def provisioner(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": "default", "uid": "u", "resourceVersion": "9", "generation": 3},
+        "spec": spec,
+    }
+
+
+def problems(raw: dict[str, Any]) -> tuple[FieldProblem, ...]:
+    with pytest.raises(InvalidProvisionerError) as caught:
+        decode_provisioner(raw)
+    return caught.value.problems
+
+
+def one_problem(raw: dict[str, Any], field: str, words: str) -> None:
+    (found,) = problems(raw)
+    assert found.field == field
+    assert words in found.remedy
+
+
+def described(raw: dict[str, Any]) -> list[str]:
+    return [one.describe() for one in decode_provisioner(raw).requirements]
+
+
+def wants(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}

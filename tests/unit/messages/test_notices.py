@@ -1,0 +1,57 @@
+"""Notices of AWS about machines."""
+
+from typing import Any
+
+import pytest
+
+from shared.messages.notices import Notice, NoticeKind, decode_notice
+from shared.model.errors import InvalidMessageError
+
+
+def event(detail_type: str, source: str = "aws.ec2", **detail: Any) -> dict[str, Any]:
+    return {"source": source, "detail-type": detail_type, "detail": detail}
+
+
+@pytest.mark.parametrize(
+    ("detail_type", "kind"),
+    [
+        ("EC2 Spot Instance Interruption Warning", NoticeKind.SPOT_INTERRUPTION),
+        ("EC2 Instance Rebalance Recommendation", NoticeKind.REBALANCE_RECOMMENDATION),
+    ],
+)
+def test_a_spot_notice_names_its_instance(detail_type: str, kind: NoticeKind) -> None:
+    found = decode_notice(event(detail_type, **{"instance-id": "i-1"}))
+    assert found == Notice(kind=kind, instance_ids=("i-1",))
+
+
+def test_a_state_change_carries_the_new_state() -> None:
+    raw = event(
+        "EC2 Instance State-change Notification", **{"instance-id": "i-1", "state": "stopped"}
+    )
+    expected = Notice(kind=NoticeKind.STATE_CHANGE, instance_ids=("i-1",), state="stopped")
+    assert decode_notice(raw) == expected
+
+
+def test_a_health_event_names_every_instance_once() -> None:
+    entities = [{"entityValue": "i-2"}, {"entityValue": "i-1"}, {"entityValue": "i-2"}, "odd", {}]
+    raw = event("AWS Health Event", "aws.health", affectedEntities=entities)
+    assert decode_notice(raw).instance_ids == ("i-1", "i-2")
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (event("EC2 Instance Launch Successful"), "detail-type: 'EC2 Instance Launch Successful'"),
+        (event("AWS Health Event"), "detail-type: 'AWS Health Event' of 'aws.ec2' is not handled"),
+        ({}, "detail-type: None of None is not handled"),
+        ({**event("AWS Health Event", "aws.health"), "detail": None}, "detail: expected an object"),
+        (event("AWS Health Event", "aws.health"), "detail: names no instance"),
+        (
+            event("EC2 Spot Instance Interruption Warning", **{"instance-id": 7}),
+            "detail: names no instance",
+        ),
+    ],
+)
+def test_what_is_no_notice_is_refused(raw: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidMessageError, match=text):
+        decode_notice(raw)

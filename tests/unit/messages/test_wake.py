@@ -1,0 +1,92 @@
+"""Messages of our own: read strictly, written so that they are read back."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.messages.wake import (
+    MAX_OBJECTS,
+    Kind,
+    Message,
+    ObjectRef,
+    decode,
+    decode_text,
+    encode,
+    wake,
+)
+from shared.model.errors import InvalidMessageError
+
+AT = "2026-01-01T00:00:00Z"
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    detail = {"version": 1, "cluster": "prod", "at": AT, **changes.pop("detail", {})}
+    return {"source": "dovetail", "detail-type": "pod-pending", "detail": detail, **changes}
+
+
+names = st.text("abc-.", min_size=1, max_size=8)
+refs = st.builds(ObjectRef, namespace=names, name=names, uid=names, resource_version=names)
+
+
+@given(
+    st.sampled_from(list(Kind)),
+    st.from_regex(r"[0-9A-Za-z][A-Za-z0-9_-]{0,20}", fullmatch=True),
+    st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2100, 1, 1)),  # noqa: DTZ001
+    st.lists(refs, max_size=4),
+    st.booleans(),
+)
+def test_what_is_encoded_is_decoded(
+    kind: Kind, cluster: str, at: datetime, objects: list[ObjectRef], leading: bool
+) -> None:
+    message = wake(kind, cluster, at.replace(tzinfo=UTC), objects=objects, leading=leading)
+    assert decode(encode(message)) == message
+    assert decode_text(json.dumps(encode(message))) == message
+    assert message.cluster == cluster
+
+
+def test_a_message_of_ours_carries_utc() -> None:
+    at = datetime(2026, 1, 1, 3, tzinfo=timezone(timedelta(hours=3)))
+    assert encode(wake(Kind.RESUME, "prod", at))["detail"]["at"] == AT
+
+
+def test_unknown_fields_are_ignored_and_known_ones_have_defaults() -> None:
+    message = decode(event(id="1", detail={"more": True, "objects": [{"name": "a", "kind": "x"}]}))
+    assert isinstance(message, Message)
+    assert message.wake.objects == (ObjectRef(name="a"),)
+    assert not message.wake.leading
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (event(source="aws.ec2"), "source: 'aws.ec2': expected 'dovetail'"),
+        ({}, "source: None: expected 'dovetail'"),
+        (event(**{"detail-type": "pod-gone"}), "detail-type: 'pod-gone': expected one of pod-"),
+        (event(detail={"version": 2}), "detail.version: Input should be 1"),
+        (event(detail={"cluster": ""}), "detail.cluster: String should have at least 1"),
+        (event(detail={"cluster": "a/b"}), "detail.cluster: String should match pattern"),
+        (event(detail={"at": "2026-01-01T00:00:00"}), "detail.at: Input should have timezone info"),
+        (event(detail={"objects": [{}]}), "detail.objects.0.name: Field required"),
+        (
+            event(detail={"objects": [{"name": "a"}] * (MAX_OBJECTS + 1)}),
+            "detail.objects: Tuple should have at most 200 items",
+        ),
+        ({"source": "dovetail", "detail-type": "resume"}, "detail: Input should be"),
+    ],
+)
+def test_a_wrong_message_is_refused_and_the_field_named(wrong: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidMessageError, match="^" + text.replace("(", r"\(")):
+        decode(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("{", "body: not JSON"), ("[]", "body: expected an object, found list")],
+)
+def test_a_text_that_is_no_object_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(InvalidMessageError, match=reason):
+        decode_text(text)

@@ -1,0 +1,87 @@
+"""Small packing problems, last word to the caller."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from shared.model.instance_types import CapacityType
+from shared.model.resources import Resources
+from shared.packing.problem import Bin, PackingProblem, PackingSettings, PodClass, Pool, Shape
+
+GIB = 2**30
+PLAIN = PackingSettings(
+    max_node_vcpus=0,
+    diversification_k_on_demand=1,
+    diversification_k_spot=1,
+    node_fee_micros_per_hour=0,
+    leftover_value_percent=0,
+)
+
+
+def amounts(cpu: int = 0, gib: float = 0, pods: int = 0, **more: int) -> Resources:
+    named = {name.replace("__", "/").replace("_", "."): amount for name, amount in more.items()}
+    return Resources.from_mapping(
+        {"cpu": cpu, "memory": int(gib * GIB), "pods": pods, **named},
+    )
+
+
+def pod(cpu: int, gib: float, count: int, **more: int) -> PodClass:
+    return PodClass(requests=amounts(cpu, gib, 1, **more), count=count)
+
+
+def shape(
+    name: str,
+    price: int | Mapping[str, int],
+    *,
+    cores: int,
+    gib: int,
+    pods: int = 110,
+    provisioner: str = "default",
+    zones: Sequence[str] = ("a",),
+    **more: int,
+) -> Shape:
+    prices = {"on-demand": price} if isinstance(price, int) else dict(price)
+    pools = [
+        Pool(zone=zone, capacity_type=CapacityType(kind), price_micros_per_hour=one)
+        for kind, one in prices.items()
+        for zone in zones
+    ]
+    pools.sort(key=lambda pool: (pool.price_micros_per_hour, pool.zone))
+    room = amounts(cores * 1000, gib, pods, **more)
+    return Shape(
+        provisioner=provisioner,
+        instance_type=name,
+        allocatable=room,
+        capacity=room,
+        pools=tuple(pools),
+        vcpus=cores,
+    )
+
+
+SHAPES = (
+    shape("c.small", 40_000, cores=1, gib=2),
+    shape("c.large", 80_000, cores=2, gib=4),
+    shape("m.large", 96_000, cores=2, gib=8),
+    shape("r.large", 126_000, cores=2, gib=16),
+    shape("c.4xlarge", 640_000, cores=16, gib=32),
+    shape("m.4xlarge", 768_000, cores=16, gib=64),
+    shape("r.4xlarge", 1_008_000, cores=16, gib=128),
+    shape("c.24xlarge", 3_600_000, cores=96, gib=192, pods=700),
+    shape("m.24xlarge", 4_400_000, cores=96, gib=384, pods=700),
+)
+
+
+def problem(
+    classes: Sequence[PodClass],
+    shapes: Sequence[Shape] = SHAPES,
+    bins: Sequence[Bin] = (),
+    **changes: Any,
+) -> PackingProblem:
+    everywhere = {
+        "compatible": ((1 << len(shapes)) - 1,) * len(classes),
+        "compatible_bins": ((1 << len(bins)) - 1,) * len(classes),
+        "settings": PLAIN,
+    }
+    everywhere.update(changes)
+    return PackingProblem(
+        classes=tuple(classes), shapes=tuple(shapes), bins=tuple(bins), **everywhere
+    )

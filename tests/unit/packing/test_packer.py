@@ -1,0 +1,310 @@
+from dataclasses import replace
+
+import pytest
+
+from shared.model.instance_types import CapacityType
+from shared.model.resources import Resources
+from shared.packing import packer
+from shared.packing.checker import check
+from shared.packing.packer import pack
+from shared.packing.problem import LIMIT, NO_SHAPE, Bin, Packing, PackingProblem, PackingSettings
+from tests.unit.packing.packing_cases import GIB, PLAIN, SHAPES, amounts, pod, problem, shape
+
+
+def good(asked: PackingProblem) -> Packing:
+    made = pack(asked)
+    assert check(asked, made) == ()
+    assert made.fallback == ""
+    return made
+
+
+def placed(made: Packing, index: int) -> int:
+    everywhere = [*(node.contents for node in made.nodes), *(some for _, some in made.placements)]
+    return sum(n for contents in everywhere for k, n in contents if k == index)
+
+
+def names(asked: PackingProblem, made: Packing) -> list[str]:
+    return sorted(asked.shapes[node.shape].instance_type for node in made.nodes)
+
+
+def test_no_pods_need_no_nodes() -> None:
+    made = good(problem([]))
+    assert made.nodes == ()
+    assert made.cost_micros_per_hour == made.lower_bound_micros_per_hour == 0
+
+
+def test_pods_without_any_shape_are_left_out_with_a_reason() -> None:
+    made = good(problem([pod(1000, 1, 3)], shapes=()))
+    assert made.unplaced == ((0, 3, NO_SHAPE),)
+
+
+def test_identical_pods_get_the_exact_optimum_and_a_bound_that_says_so() -> None:
+    asked = problem([pod(1000, 1, 5)])
+    made = good(asked)
+    assert made.cost_micros_per_hour == made.lower_bound_micros_per_hour == 200_000
+    assert made.candidate == "identical pods"
+
+
+def test_many_identical_pods_are_packed_without_the_exact_table() -> None:
+    made = good(problem([pod(100, 0.25, 60_000)]))
+    assert placed(made, 0) == 60_000
+    assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.02
+
+
+def test_mixed_pods_come_close_to_the_bound() -> None:
+    classes = [pod(c, m, 60) for c in (100, 300, 700, 1500) for m in (0.25, 1, 3)]
+    made = good(problem(classes))
+    assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.02
+    assert made.stranded_micros_per_hour >= 0
+    assert dict(made.resource_prices_micros_per_hour)["cpu"] > 0
+
+
+def test_a_pod_goes_to_a_bin_before_anything_is_bought() -> None:
+    bins = [Bin(name="n1", available=amounts(2000, 4, 10))]
+    made = good(problem([pod(500, 1, 6)], bins=bins))
+    assert made.placements == ((0, ((0, 4),)),)
+    assert placed(made, 0) == 6
+
+
+def test_the_fullest_bin_that_fits_is_taken() -> None:
+    bins = [
+        Bin(name="roomy", available=amounts(8000, 16, 10)),
+        Bin(name="nearly full", available=amounts(1000, 2, 10)),
+        Bin(name="overcommitted", available=amounts(-500, 2, 10)),
+        Bin(name="forbidden", available=amounts(1000, 2, 10)),
+    ]
+    asked = problem([pod(1000, 2, 1), pod(4000, 2, 0)], bins=bins, compatible_bins=(0b0111, 0b1111))
+    assert good(asked).placements == ((1, ((0, 1),)),)
+
+
+def test_a_pod_without_requests_fits_a_bin_without_cpu() -> None:
+    bins = [Bin(name="full", available=amounts(-10, -1, 3))]
+    asked = problem([pod(0, 0, 2)], bins=bins)
+    assert good(asked).placements == ((0, ((0, 2),)),)
+
+
+def test_a_pod_that_fits_no_shape_may_still_fit_a_bin() -> None:
+    bins = [Bin(name="huge", available=amounts(500_000, 1000, 10))]
+    made = good(problem([pod(200_000, 100, 3)], bins=bins))
+    assert made.placements == ((0, ((0, 2),)),)
+    assert made.unplaced == ((0, 1, NO_SHAPE),)
+
+
+def test_a_bin_nobody_may_use_is_left_alone() -> None:
+    bins = [Bin(name="tainted", available=amounts(8000, 16, 10))]
+    asked = problem([pod(1000, 1, 1)], bins=bins, compatible_bins=(0,))
+    assert good(asked).placements == ()
+
+
+def test_classes_of_different_signatures_share_nodes_where_they_may() -> None:
+    shapes = (
+        shape("amd", 100_000, cores=4, gib=16),
+        shape("arm", 80_000, cores=4, gib=16),
+    )
+    classes = [pod(500, 2, 40), pod(500, 2, 10), pod(250, 1, 10)]
+    asked = problem(classes, shapes=shapes, compatible=(0b11, 0b01, 0b10))
+    made = good(asked)
+    for node in made.nodes:
+        held = {k for k, _ in node.contents}
+        assert not {1, 2} <= held
+    assert placed(made, 1) == 10
+
+
+def test_pods_with_gpus_get_machines_with_gpus() -> None:
+    gpu = shape("g.xlarge", 526_000, cores=4, gib=16, nvidia_com__gpu=1)
+    big = shape("g.12xlarge", 3_912_000, cores=48, gib=192, nvidia_com__gpu=4)
+    classes = [
+        pod(1000, 4, 5, nvidia_com__gpu=1),
+        pod(4000, 8, 1, nvidia_com__gpu=4),
+        pod(500, 1, 30),
+    ]
+    made = good(problem(classes, shapes=(*SHAPES, gpu, big)))
+    assert placed(made, 0) == 5
+    assert made.cost_micros_per_hour <= 3_912_000 + 5 * 526_000 + 640_000
+
+
+def test_a_slot_keeps_pods_of_one_kind_apart() -> None:
+    shapes = tuple(
+        replace(one, allocatable=one.allocatable + Resources.from_mapping({"slot/web": 1}))
+        for one in SHAPES
+    )
+    web = pod(500, 1, 6, slot__web=1)
+    made = good(problem([web, pod(250, 0.5, 40)], shapes=shapes))
+    assert max(n for node in made.nodes for k, n in node.contents if k == 0) == 1
+    assert len(made.nodes) >= 6
+
+
+def test_the_cap_on_node_size_holds_unless_a_pod_is_larger() -> None:
+    settings = replace(PLAIN, max_node_vcpus=16)
+    small = problem([pod(1000, 1, 200)], settings=settings)
+    assert "c.24xlarge" not in names(small, good(small))
+    large = problem([pod(1000, 1, 10), pod(40_000, 50, 1)], settings=settings)
+    assert "c.24xlarge" in names(large, good(large))
+    too_large = problem([pod(97_000, 1, 1), pod(97_000, 1, 0)], settings=settings)
+    assert good(too_large).unplaced == ((0, 1, NO_SHAPE),)
+
+
+def test_limits_count_the_largest_option() -> None:
+    limits = {"default": amounts(cpu=40_000)}
+    made = good(problem([pod(1000, 2, 100)], limits=limits))
+    assert 30 <= placed(made, 0) <= 40
+    ((_, left, reason),) = made.unplaced
+    assert (left + placed(made, 0), reason) == (100, LIMIT)
+
+
+def test_generous_limits_change_nothing() -> None:
+    limits = {"default": amounts(cpu=10_000_000), "other": amounts(cpu=1)}
+    free = good(problem([pod(1000, 2, 50), pod(300, 1, 20)]))
+    limited = good(problem([pod(1000, 2, 50), pod(300, 1, 20)], limits=limits))
+    assert limited.cost_micros_per_hour == free.cost_micros_per_hour
+
+
+def test_a_second_provisioner_takes_what_the_first_may_not() -> None:
+    shapes = (
+        shape("m.large", 96_000, cores=2, gib=8, provisioner="first"),
+        shape("m.large", 99_000, cores=2, gib=8, provisioner="second"),
+    )
+    limits = {"first": amounts(cpu=4000)}
+    asked = problem([pod(1000, 1, 8), pod(900, 1, 2)], shapes=shapes, limits=limits)
+    made = good(asked)
+    owners = sorted(asked.shapes[node.shape].provisioner for node in made.nodes)
+    assert owners.count("first") == 2
+    assert owners.count("second") >= 3
+    assert made.unplaced == ()
+
+
+@pytest.mark.parametrize("room", [Resources((("cpu", 0),)), Resources((("cpu", -5),))])
+def test_an_exhausted_limit_admits_nothing(room: Resources) -> None:
+    made = good(problem([pod(1000, 1, 2)], limits={"default": room}))
+    assert made.nodes == ()
+    assert made.unplaced == ((0, 2, LIMIT),)
+
+
+def test_tight_limits_give_up_large_options_before_pods() -> None:
+    shapes = (
+        shape("m.large", 96_000, cores=2, gib=8),
+        shape("m.xlarge", 120_000, cores=4, gib=16),
+    )
+    asked = problem([pod(1900, 7, 3)], shapes=shapes, limits={"default": amounts(cpu=6000)})
+    made = good(asked)
+    assert made.unplaced == ()
+    assert {len(node.options) for node in made.nodes} == {1}
+
+
+def test_options_are_of_one_capacity_type_with_the_other_as_fallback() -> None:
+    shapes = (
+        shape("m.large", {"on-demand": 96_000, "spot": 40_000}, cores=2, gib=8, zones=("a", "b")),
+        shape("m.xlarge", {"on-demand": 192_000, "spot": 55_000}, cores=4, gib=16),
+        shape("m.2xlarge", {"on-demand": 384_000, "spot": 155_000}, cores=8, gib=32),
+    )
+    asked = problem([pod(1500, 6, 1)], shapes=shapes)
+    (node,) = good(asked).nodes
+    assert node.options == ((0, 0), (0, 1), (1, 0))
+    assert node.fallback_options == ((0, 2), (0, 3))
+    kinds = {asked.shapes[s].pools[p].capacity_type for s, p in node.options}
+    assert kinds == {CapacityType.SPOT}
+
+
+def test_at_most_so_many_options_are_passed() -> None:
+    zones = [f"z{n}" for n in range(9)]
+    shapes = (shape("m.large", 96_000, cores=2, gib=8, zones=zones),)
+    settings = replace(PLAIN, max_options=4)
+    (node,) = good(problem([pod(500, 1, 1)], shapes=shapes, settings=settings)).nodes
+    assert len(node.options) == 4
+
+
+def test_diversification_prefers_a_shape_with_stand_ins() -> None:
+    shapes = (
+        shape("rare.4xlarge", {"spot": 500_000}, cores=16, gib=64),
+        shape("m5.2xlarge", {"spot": 255_000}, cores=8, gib=32, zones="abcdef"),
+        shape("m6.2xlarge", {"spot": 256_000}, cores=8, gib=32, zones="abcdef"),
+        shape("m7.2xlarge", {"spot": 257_000}, cores=8, gib=32, zones="abcdef"),
+    )
+    plain = problem([pod(1000, 4, 160), pod(500, 2, 4)], shapes=shapes)
+    assert "rare.4xlarge" in names(plain, good(plain))
+    settings = replace(PLAIN, diversification_k_spot=15)
+    spread = replace(plain, settings=settings)
+    made = good(spread)
+    assert set(names(spread, made)) == {"m5.2xlarge"}
+    assert all(len(node.options) >= 15 for node in made.nodes)
+
+
+def test_a_weight_makes_a_type_look_dearer() -> None:
+    shapes = (
+        shape("old.large", 90_000, cores=2, gib=8),
+        shape("new.large", 96_000, cores=2, gib=8),
+    )
+    settings = replace(PLAIN, type_weights={"old.large": 120})
+    asked = problem([pod(1000, 2, 1), pod(900, 1, 1)], shapes=shapes, settings=settings)
+    made = good(asked)
+    # Either may be launched: both hold the pods, and the list is by true price.
+    assert {shape for shape, _ in made.nodes[0].options} == {0, 1}
+
+
+def test_few_launch_groups_cost_little_and_hold() -> None:
+    classes = [pod(c, m, 7) for c in (300, 1100, 1900) for m in (0.5, 3, 15)]
+    free = good(problem(classes, settings=replace(PLAIN, max_launch_groups=0)))
+    few = good(problem(classes, settings=replace(PLAIN, max_launch_groups=1)))
+    assert len({node.options for node in free.nodes}) > 1
+    assert len({node.options for node in few.nodes}) == 1
+    assert few.cost_micros_per_hour >= free.cost_micros_per_hour
+
+
+def test_launch_groups_that_cannot_merge_are_kept() -> None:
+    shapes = (shape("amd", 90_000, cores=2, gib=8), shape("arm", 80_000, cores=2, gib=8))
+    classes = [pod(1000, 2, 3), pod(900, 2, 3)]
+    settings = replace(PLAIN, max_launch_groups=1)
+    asked = problem(classes, shapes=shapes, compatible=(1, 2), settings=settings)
+    assert len({node.options for node in good(asked).nodes}) == 2
+
+
+def test_a_node_fee_makes_fewer_nodes() -> None:
+    classes = [pod(900, 1.5, 20), pod(700, 3, 9)]
+    many = good(problem(classes))
+    few = good(problem(classes, settings=replace(PLAIN, node_fee_micros_per_hour=500_000)))
+    assert len(few.nodes) < len(many.nodes)
+
+
+def test_leftover_room_is_worth_something_in_a_small_batch() -> None:
+    shapes = (
+        shape("small", 40_000, cores=1, gib=2),
+        shape("roomy", 130_000, cores=4, gib=8),
+    )
+    asked = problem([pod(900, 1.5, 2), pod(700, 1, 1)], shapes=shapes)
+    valued = replace(asked, settings=replace(PLAIN, leftover_value_percent=90))
+    large = replace(valued, settings=replace(valued.settings, small_batch_pods=2))
+    assert names(asked, good(asked)) == ["small"] * 3
+    assert names(valued, good(valued)) == ["roomy"]
+    assert names(large, good(large)) == ["small"] * 3
+
+
+def test_a_thorough_search_is_never_dearer() -> None:
+    classes = [pod(c, m, 11) for c in (300, 1100, 1900) for m in (0.5, 3, 15)]
+    quick = good(problem(classes, settings=replace(PLAIN, improve_iterations=0)))
+    settings = replace(PLAIN, thorough=True)
+    assert good(problem(classes, settings=settings)).cost_micros_per_hour <= (
+        quick.cost_micros_per_hour
+    )
+
+
+def test_default_settings_pass_the_checker() -> None:
+    classes = [pod(c, m, 30) for c in (300, 1100) for m in (0.5, 3)]
+    made = good(problem(classes, settings=PackingSettings()))
+    assert made.unplaced == ()
+
+
+def test_a_refused_plan_is_replaced_by_the_simple_packers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = problem([pod(1000, 2, 9), pod(300, 1, 5)])
+    honest = packer.plan(asked)
+    monkeypatch.setattr(packer, "plan", lambda _: replace(honest, cost_micros_per_hour=1))
+    made = pack(asked)
+    assert "the nodes cost" in made.fallback
+    assert made.candidate == "simple"
+    assert check(asked, made) == ()
+
+
+def test_memory_per_pod_is_exact_to_the_byte() -> None:
+    asked = problem([pod(100, 2, 1)], shapes=(shape("s", 1, cores=1, gib=2),))
+    assert good(asked).unplaced == ()
+    over = [replace(asked.classes[0], requests=Resources.of(cpu=100, memory=2 * GIB + 1, pods=1))]
+    assert good(replace(asked, classes=tuple(over))).unplaced == ((0, 1, NO_SHAPE),)
