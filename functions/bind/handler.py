@@ -3,14 +3,15 @@
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from shared.runtime.bootstrap import bind_runtime
 
 from shared.messages.wake import decode
-from shared.runtime.observability import count, logger, metrics
+from shared.runtime.bootstrap import bind_runtime
+from shared.runtime.observability import count, logger, metrics, sets_invalid_events_aside
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
+@sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve one `node-ready` event; every node of it is looked at anew."""
     message = decode(event)

@@ -3,14 +3,15 @@
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from shared.runtime.bootstrap import interrupt_runtime
 
 from shared.messages.notices import decode_notice
-from shared.runtime.observability import count, logger, metrics
+from shared.runtime.bootstrap import interrupt_runtime
+from shared.runtime.observability import count, logger, metrics, sets_invalid_events_aside
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
+@sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve one event of EC2 or AWS Health; machines that are not ours are left alone."""
     notice = decode_notice(event)

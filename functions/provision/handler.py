@@ -6,17 +6,18 @@ Fed by the queue (the guarantee) and by the fast lane (the first event after qui
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
 
 from shared.messages.wake import decode
 from shared.model.errors import RetryableError
-from shared.runtime.observability import logger, metrics
+from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
+from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_provision
 from shared.services.waking import ClusterWake, wakes
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
+@sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Serve a batch of queue records, or one event of the fast lane."""
     runtime = provision_runtime()

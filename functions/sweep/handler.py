@@ -3,16 +3,17 @@
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from shared.runtime.bootstrap import sweep_runtime
 
 from shared.messages.wake import SOURCE, decode
 from shared.model.errors import AutoscalerError
-from shared.runtime.observability import count, logger, metrics
+from shared.runtime.bootstrap import sweep_runtime
+from shared.runtime.observability import count, logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_sweep
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
+@sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve the schedule, or the heartbeat of one forwarder."""
     runtime = sweep_runtime()

@@ -3,15 +3,16 @@
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from shared.runtime.bootstrap import termination_runtime
 
 from shared.messages.wake import decode
-from shared.runtime.observability import logger, metrics
+from shared.runtime.bootstrap import termination_runtime
+from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.services.timers import text_of
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
+@sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Serve one `node-deleted` event, or one step of a NodeTermination (its state in and out)."""
     if "detail" not in event:

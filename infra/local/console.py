@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--examples", type=Path, help="folder of scenarios, if not examples/")
     demo.add_argument("--report", type=Path, help="write the summary as JSON to this file")
     _speed(demo)
+    _cluster(demo)
     demo.set_defaults(run=_demo)
     up = commands.add_parser(
         "up",
@@ -60,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Prints a kubeconfig and the AWS endpoint; Ctrl-C leaves nothing behind.",
     )
     _speed(up)
+    _cluster(up)
     up.set_defaults(run=_up)
     scenarios = commands.add_parser("scenarios", help="list the scenarios")
     scenarios.set_defaults(run=_scenarios)
@@ -75,6 +78,17 @@ def _speed(parser: argparse.ArgumentParser) -> None:
         help="machines boot, pods start and ttls of applied manifests end N times faster (1)",
     )
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="copy all logs there")
+
+
+def _cluster(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="use this API server in place of the embedded one; nothing is read from KUBECONFIG",
+    )
+    add("--bare", action="store_true", help="that server has neither scheduler nor controllers")
 
 
 def _positive(text: str) -> float:
@@ -100,29 +114,45 @@ def _demo(arguments: argparse.Namespace) -> int:
 
     scenario = load_scenario(arguments.scenario, arguments.examples or EXAMPLES)
     console = Console()
-    report = play_scenario(scenario, arguments.speed, arguments.keep_logs, console)
+    report = play_scenario(scenario, _options(arguments), console)
     print_summary(console, report)
     if arguments.report is not None:
         arguments.report.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return 0 if report["passed"] else 1
 
 
-def play_scenario(scenario: Any, speed: float, keep_logs: Path | None, console: Any) -> Any:
+def _options(arguments: argparse.Namespace) -> Any:
+    from infra.local.demo.foreign import require_allowed_kubeconfig
+    from infra.local.demo.world import WorldOptions
+
+    if arguments.kubeconfig is not None:
+        allowed = os.environ.get("TEST_CLUSTER_OK", "")
+        require_allowed_kubeconfig(arguments.kubeconfig, allowed)
+    return WorldOptions(
+        speed=arguments.speed,
+        keep_logs=arguments.keep_logs,
+        kubeconfig=arguments.kubeconfig,
+        bare=arguments.bare,
+    )
+
+
+def play_scenario(scenario: Any, options: Any, console: Any) -> Any:
     """Play a scenario in a world of its own and return its report."""
     from infra.local.demo.observer import Observer
     from infra.local.demo.play import Player
     from infra.local.demo.report import Moment, build_report
     from infra.local.demo.screen import Screen
-    from infra.local.demo.world import World, WorldOptions
+    from infra.local.demo.world import World
 
-    options = WorldOptions(speed=speed, keep_logs=keep_logs)
     with Screen(console) as screen, World(options, screen.say) as world:
+        if world.foreign is not None:
+            world.foreign.require_room()
         observer = Observer(world.cluster, world.client("ec2"), screen.refresh)
         moment = Moment(wall=datetime.now(UTC), observed=observer.now())
         observer.start()
         screen.watch(observer)
         try:
-            results = Player(world.cluster, observer, speed, screen.say).play(scenario)
+            results = Player(world.cluster, observer, options.speed, screen.say).play(scenario)
         finally:
             observer.stop()
         return build_report(scenario.name, results, world, observer.timeline, moment)
@@ -131,14 +161,15 @@ def play_scenario(scenario: Any, speed: float, keep_logs: Path | None, console: 
 def _up(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from infra.local.demo.world import World, WorldOptions
+    from infra.local.demo.world import World
 
     console = Console()
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    options = WorldOptions(speed=arguments.speed, keep_logs=arguments.keep_logs)
-    with World(options, lambda stage: console.print(f"[bold]•[/bold] {stage}")) as world:
+    with World(
+        _options(arguments), lambda stage: console.print(f"[bold]•[/bold] {stage}")
+    ) as world:
         lines = [f"export KUBECONFIG={world.kubeconfig}"]
         lines += [f"export {key}={value}" for key, value in world.aws_environment.items()]
         console.print("\nThe world is up. In another terminal:\n")

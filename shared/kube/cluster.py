@@ -1,6 +1,7 @@
 """The Cluster port over one API server."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -46,6 +47,10 @@ _CONDITION: Final = "Active"
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+# Bindings asked for at the same time: a burst of hundreds is bound in about a second.
+_BINDERS = 8
 
 
 class KubeCluster:
@@ -197,6 +202,24 @@ class KubeCluster:
             if (current.uid, current.node_name) == (pod.uid, node):
                 return
         raise_unless_ok(reply, f"bind {pod.key} to {node}")
+
+    def bind_all(self, bindings: Sequence[tuple[Pod, str]]) -> tuple[Pod, ...]:
+        """Bind many pods, several at a time; return those bound now, in the order given.
+
+        Raises:
+            RetryableError: If one could not be asked for; all others were.
+        """
+        with ThreadPoolExecutor(max_workers=_BINDERS) as pool:
+            asked = [pool.submit(self._bind_or_skip, pod, node) for pod, node in bindings]
+        done = [one.result() for one in asked]
+        return tuple(pod for (pod, _), bound in zip(bindings, done, strict=True) if bound)
+
+    def _bind_or_skip(self, pod: Pod, node: str) -> bool:
+        try:
+            self.bind(pod, node)
+        except (ConflictError, NotFoundError):
+            return False
+        return True
 
     def evict(self, pod: Pod) -> None:
         """Ask for an eviction; gone already is fine.

@@ -47,7 +47,8 @@ def raw_node(manifest: NodeManifest) -> dict[str, Any]:
         "finalizers": list(manifest.finalizers),
     }
     if manifest.owner is not None:
-        owner = {"apiVersion": API_VERSION, "kind": KIND, "blockOwnerDeletion": True}
+        # Not blocking the owner's deletion: that would need a right on the owner's finalizers.
+        owner = {"apiVersion": API_VERSION, "kind": KIND}
         owner |= {"name": manifest.owner.name, "uid": manifest.owner.uid}
         metadata["ownerReferences"] = [owner]
     return {

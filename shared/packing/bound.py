@@ -19,8 +19,8 @@ from shared.packing.market import Demand, Kind
 from shared.packing.programme import Rows, solve, usable_rows
 
 _SCALE: Final = 1 << 80
-_MAX_SIGNATURES: Final = 24
-_MAX_ROWS: Final = 90
+_MAX_SIGNATURES: Final = 12
+_MAX_ROWS: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from shared.packing.bins import Placements, free_rooms, place_on_bins
 from shared.packing.bound import ResourcePrices, find_prices, lower_bound
 from shared.packing.checker import check
+from shared.packing.exact import EXACT, cover_exactly
 from shared.packing.ground import Ground, make_ground
-from shared.packing.identical import cover_identical
 from shared.packing.market import (
     Demand,
     Kind,
@@ -20,7 +20,6 @@ from shared.packing.market import (
 )
 from shared.packing.options import list_offers
 from shared.packing.plan_search import search
-from shared.packing.portfolio import IDENTICAL
 from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
 from shared.packing.purchase import Limits, purchase, within_limits
 from shared.packing.simple import pack_simply
@@ -31,6 +30,9 @@ _LOOSE: Final = 1.008
 _CLOSE: Final = 1.006
 _CLOSE_MANY: Final = 1.009
 _FEW_CLASSES: Final = 80
+_FEW_PODS: Final = 300
+_VERY_FEW_PODS: Final = 60
+_MANY_BINS: Final = 10
 _CLOSE_COARSE: Final = 1.012
 
 
@@ -150,13 +152,15 @@ def _buy(
         ground = _make_ground(problem, demand, left, best)
         floor = ground.worth_of(left)
         present = sum(1 for count in left if count)
-        tight = tighter_bound(demand, left, ground.kinds, ground.prices) if present > 1 else 0
+        tight = 0
+        if sum(left) > _FEW_PODS:
+            tight = tighter_bound(demand, left, ground.kinds, ground.prices)
         close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
         target = max(floor * close, tight * _CLOSE_COARSE)
         found = search(ground, left, problem.settings, target, problem.seed)
         bought = purchase(found.ground, found.plan, offers, limits)
         if best is market.plain and ground.prices == market.planning_prices:
-            bound = ground.cost(found.plan) if found.name == IDENTICAL else tight
+            bound = ground.cost(found.plan) if found.name == EXACT else tight
         name = found.name
         nodes.extend(bought.nodes)
         limits = bought.limits
@@ -185,10 +189,11 @@ def _make_ground(
     prices = [kind.planning_price for kind in kinds]
     worth = find_prices(demand, counts, kinds, prices)
     ground = make_ground(demand, kinds, worth, prices)
-    if sum(counts) > settings.small_batch_pods or not settings.leftover_value_percent:
+    # Room too much matters little beside many nodes, and much where it is the first one.
+    part = settings.leftover_value_percent / 100 * min(len(problem.bins) / _MANY_BINS, 1.0)
+    if sum(counts) > settings.small_batch_pods or not part:
         return ground
     # A node's price less what its room is worth: what is used is worth the same on every node.
-    part = settings.leftover_value_percent / 100
     prices = [
         max(round(price * (1 - part * ceiling)), 1)
         for price, ceiling in zip(prices, ground.ceilings, strict=True)
@@ -211,15 +216,15 @@ def _bound(
     if not present:
         return 0, worth
     known = bought.bound if not rooms and tuple(placed) == bought.counts else 0
-    if known and bought.name == IDENTICAL:
+    if known and bought.name == EXACT:
         return known, worth
-    if len(present) == 1 and not rooms:
+    if not rooms:
         ground = make_ground(demand, market.plain, worth, prices)
-        exact = cover_identical(ground, present[0], placed[present[0]])
+        exact = cover_exactly(ground, placed)
         if exact is not None:
             return ground.cost(exact), worth
     bound = lower_bound(demand, placed, market.kinds, worth, credit=rooms)
-    if bought.cost > bound * _LOOSE:
+    if bought.cost > bound * _LOOSE and sum(placed) > _VERY_FEW_PODS:
         tighter = known or tighter_bound(demand, placed, market.plain, prices, rooms)
         bound = max(bound, tighter)
     return bound, worth

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.packing.bound import find_prices
+from shared.packing.exact import EXACT
 from shared.packing.filling import Rules
 from shared.packing.greedy import build
 from shared.packing.ground import Ground, Planned, make_ground
 from shared.packing.groups import merge_kinds
 from shared.packing.improve import improve
-from shared.packing.portfolio import IDENTICAL, best_plan
+from shared.packing.portfolio import best_plan
 from shared.packing.problem import PackingSettings
 
 _WORK_PER_TRY: Final = 25
@@ -43,7 +44,7 @@ def search(
         ground, plan = _few_kinds(ground, counts, plan, most)
     work = settings.improve_iterations * _WORK_PER_TRY * (10 if settings.thorough else 1)
     close = ground.cost(plan) <= target
-    if work and name != IDENTICAL and (settings.thorough or not close):
+    if work and name != EXACT and (settings.thorough or not close):
         improved = improve(ground, plan, work, seed)
         if ground.cost(improved) < ground.cost(plan):
             plan, name = improved, f"{name}, improved"

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+from shared.packing.exact import EXACT, cover_exactly
 from shared.packing.fewest import fewest_nodes
 from shared.packing.filling import Rules
 from shared.packing.greedy import build
 from shared.packing.ground import Ground, Planned
-from shared.packing.identical import cover_identical
 
-IDENTICAL: Final = "identical pods"
 _FEWEST_PODS: Final = 2_000
 RULES: Final = (
     ("deal", Rules()),
@@ -28,11 +27,9 @@ def best_plan(
     Each class counted must fit some kind. Ties go to the procedure named first; none is tried
     after one has reached the target, unless the search is to be thorough.
     """
-    present = [k for k, count in enumerate(counts) if count]
-    if len(present) == 1:
-        exact = cover_identical(ground, present[0], counts[present[0]])
-        if exact is not None:
-            return exact, IDENTICAL
+    exact = cover_exactly(ground, counts)
+    if exact is not None:
+        return exact, EXACT
     best: list[Planned] = []
     cost, name = 0, ""
     for procedure, rules in RULES:
@@ -42,7 +39,20 @@ def best_plan(
         if cost <= target and not thorough:
             break
     if sum(counts) <= _FEWEST_PODS or thorough:
-        plan = fewest_nodes(ground, list(counts))
-        if ground.cost(plan) < cost:
-            best, name = plan, "fewest nodes"
+        for procedure, plan in (
+            ("fewest nodes", fewest_nodes(ground, list(counts))),
+            ("fewest nodes apart", _apart(ground, counts)),
+        ):
+            if ground.cost(plan) < cost:
+                best, cost, name = plan, ground.cost(plan), procedure
     return best, name
+
+
+def _apart(ground: Ground, counts: Sequence[int]) -> list[Planned]:
+    """Return few nodes of which none holds pods of two signatures."""
+    plan: list[Planned] = []
+    signature = ground.demand.signature
+    for one in sorted({signature[k] for k, count in enumerate(counts) if count}):
+        own = [count if signature[k] == one else 0 for k, count in enumerate(counts)]
+        plan.extend(fewest_nodes(ground, own))
+    return plan

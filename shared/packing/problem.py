@@ -77,7 +77,9 @@ class PackingSettings:
             micro-dollars per hour. Default 2,000 ($0.002): near-equal prices then go to fewer
             nodes, at no visible cost. More means fewer and larger nodes.
         leftover_value_percent: Percent of its resource price that room left over on new nodes is
-            worth in a small batch. Default 50: pods that come next will use about half of it.
+            worth in a small batch, when there are ten bins or more; in proportion when there are
+            fewer, so a first node is never bought too large. Default 90: in a stream of small
+            batches the next pods use nearly all of it, and roomy nodes come out cheapest.
         small_batch_pods: Batches of at most this many pods count as small. Default 60; 0 for none.
         max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 64: costs
             less than 1 % and limits what one failure takes away; 0 for no cap.
@@ -99,7 +101,7 @@ class PackingSettings:
     """
 
     node_fee_micros_per_hour: int = 2_000
-    leftover_value_percent: int = 50
+    leftover_value_percent: int = 90
     small_batch_pods: int = 60
     max_node_vcpus: int = 64
     diversification_k_on_demand: int = 5

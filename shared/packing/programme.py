@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from shared.packing.market import Kind
 from shared.packing.simplex import pivot
+
+_WINDOW: Final = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +51,18 @@ def solve(
     if not size:
         return [], {}, {}
     largest = [max(kind.room[place] for kind in kinds) or 1 for _, place in rows.keys]
-    duals, costs, inverse, chosen = _start(rows, usable, kinds, prices, largest)
+    duals, inverse, chosen = _start(rows, usable, kinds, prices, largest)
     columns: list[list[tuple[int, float]]] = [[(i, 1.0 / inverse[i][i])] for i in range(size)]
     amounts = [a / top for a, top in zip(rows.amounts, largest, strict=True)]
     levels = [inverse[i][i] * amounts[i] for i in range(size)]
+    start = 0
     for _ in range(40 * size + 100):
-        found = _best_column(usable, prices, duals, largest)
+        found = _good_column(usable, prices, duals, largest, start)
         if found is None:
             break
         cost, column, kind = found
-        step = [sum(row[j] * a for j, a in column) for row in inverse]
+        start = max(kind, 0)
+        step = [sum([row[j] * a for j, a in column]) for row in inverse]
         leaving, least = -1, 0.0
         for i, amount in enumerate(step):
             if amount > 1e-9 and (leaving < 0 or levels[i] / amount < least):
@@ -65,12 +70,10 @@ def solve(
         if leaving < 0:
             break
         pivot(inverse, levels, step, leaving)
-        costs[leaving] = cost
         chosen[leaving] = kind
         columns[leaving] = column
-        duals = [
-            sum(costs[i] * inverse[i][j] for i in range(size) if costs[i]) for j in range(size)
-        ]
+        gain = cost - sum([duals[j] * a for j, a in column])
+        duals = [d + gain * b for d, b in zip(duals, inverse[leaving], strict=True)]
     mix: dict[int, float] = {}
     served: dict[tuple[int, int], float] = {}
     for kind, level, column in zip(chosen, levels, columns, strict=True):
@@ -88,8 +91,8 @@ def _start(
     kinds: Sequence[Kind],
     prices: Sequence[int],
     largest: list[int],
-) -> tuple[list[float], list[float], list[list[float]], list[int]]:
-    """Return duals, costs, inverse and kinds of a first basis: each row's cheapest kind.
+) -> tuple[list[float], list[list[float]], list[int]]:
+    """Return duals, inverse and kinds of a first basis: each row's cheapest kind.
 
     A row nobody can serve gets a dear machine of its own; its classes do not fit anywhere.
     """
@@ -102,36 +105,39 @@ def _start(
                 share = amount / largest[i]
                 if price * best[i][1] < best[i][0] * share:
                     best[i] = (price, share, number)
-    costs = [cost for cost, _, _ in best]
     inverse = [[0.0] * size for _ in range(size)]
     for i, (_, share, _) in enumerate(best):
         inverse[i][i] = 1.0 / share
-    duals = [costs[i] * inverse[i][i] for i in range(size)]
-    return duals, costs, inverse, [number for _, _, number in best]
+    duals = [cost / share for cost, share, _ in best]
+    return duals, inverse, [number for _, _, number in best]
 
 
-def _best_column(
+def _good_column(
     usable: list[list[tuple[int, tuple[int, ...]]]],
     prices: Sequence[int],
     duals: list[float],
     largest: list[int],
+    start: int,
 ) -> tuple[float, list[tuple[int, float]], int] | None:
-    """Return cost, entries and kind of the column worth most per cost, if worth more than it.
+    """Return cost, entries and kind of a column that is worth more than it costs, or None.
 
-    The kind is -1 for surplus, which has no cost.
+    Kinds are looked at a window at a time, from `start` on; the one worth most per cost in the
+    first window that has any is taken. The kind is -1 for surplus, which has no cost.
     """
     values = [d / top for d, top in zip(duals, largest, strict=True)]
-    worst = min(range(len(duals)), key=duals.__getitem__, default=None)
-    if worst is not None and duals[worst] < -1e-9 * max(prices):
+    worst = min(range(len(duals)), key=duals.__getitem__)
+    if duals[worst] < -1e-9 * max(prices):
         return 0.0, [(worst, -1.0)], -1
     best, chosen = 1.0 + 1e-9, -1
-    for number, ways in enumerate(usable):
+    order = [*range(start, len(usable)), *range(start)]
+    for position, number in enumerate(order):
+        if chosen >= 0 and position % _WINDOW == 0:
+            break
         total = 0.0
-        for amount, some in ways:
-            top = values[some[0]]
-            for i in some:
-                top = max(top, values[i])
-            total += amount * top
+        for amount, some in usable[number]:
+            total += amount * (
+                values[some[0]] if len(some) == 1 else max([values[i] for i in some])
+            )
         if total > best * prices[number]:
             best, chosen = total / prices[number], number
     if chosen < 0:

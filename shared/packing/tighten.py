@@ -17,7 +17,7 @@ from shared.packing.simplex import best_mix, pivot
 _SCALE: Final = 1 << 80
 _MOST_CLUSTERS: Final = 40
 _FEW_CLUSTERS: Final = 16
-_FILLINGS: Final = 1_500
+_FILLINGS: Final = 900
 _STEPS: Final = (4.0, 2.0, 1.0, 0.0)  # steps per doubling of memory per cpu that tell classes apart
 
 

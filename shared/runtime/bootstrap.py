@@ -10,6 +10,7 @@ from shared.catalog.reading import load_catalog
 from shared.catalog.summary import CatalogSummary, summarize
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.packing.problem import PackingSettings
+from shared.runtime.dead_letters import dead_letter
 from shared.runtime.observability import count, logger
 from shared.runtime.system import environment, new_plan_id
 from shared.runtime.wiring import Right, Wiring
@@ -65,7 +66,7 @@ class ProvisionRuntime:
         """Put a record aside that cannot be understood, with the reason."""
         logger.error("record cannot be understood", reason=reason)
         count("DeadLetters", 1)
-        self._wiring.dead_letters.send(text, reason)
+        dead_letter(text, reason)
 
 
 class BindRuntime:

@@ -7,7 +7,6 @@ from enum import StrEnum
 from shared.aws.catalog import BucketCatalog
 from shared.aws.cloud import Ec2Cloud
 from shared.aws.clusters import ClusterRegistry
-from shared.aws.dead_letters import DeadLetters
 from shared.aws.decisions import BucketDecisions
 from shared.aws.eks_token import EksToken
 from shared.aws.ledger import DynamoLedger
@@ -16,6 +15,7 @@ from shared.aws.session import Session
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.ports import ClusterPorts, TimerKind
+from shared.runtime.observability import logger
 from shared.runtime.system import SystemClock, function_name, region
 from shared.settings import FunctionSettings, ProvisionSettings, TimerSettings
 
@@ -47,7 +47,10 @@ class Wiring:
     def registry(self) -> ClusterRegistry:
         """The clusters that are attached."""
         return ClusterRegistry(
-            self.session, path=self.settings.cluster_parameters, clock=self.clock
+            self.session,
+            path=self.settings.cluster_parameters,
+            clock=self.clock,
+            notice=logger.warning,
         )
 
     @functools.cached_property
@@ -67,12 +70,9 @@ class Wiring:
     @functools.cached_property
     def catalog(self) -> BucketCatalog:
         """What can be bought in the Region."""
-        return BucketCatalog(self.session, bucket=self.settings.bucket, clock=self.clock)
-
-    @functools.cached_property
-    def dead_letters(self) -> DeadLetters:
-        """The queue of what cannot be understood."""
-        return DeadLetters(self.session, queue_url=self.settings.dead_letter_url)
+        return BucketCatalog(
+            self.session, bucket=self.settings.bucket, clock=self.clock, notice=logger.warning
+        )
 
     @functools.cached_property
     def outbox(self) -> SqsOutbox:

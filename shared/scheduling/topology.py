@@ -136,8 +136,6 @@ def water_fill(counts: Mapping[str, int], pods: int) -> dict[str, int]:
         for position, domain in enumerate(sorted(ordered[:width])):
             given[domain] += each + (1 if position < extra else 0)
         left -= room
-        if not left:
-            break
     return given
 
 

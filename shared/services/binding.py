@@ -4,12 +4,13 @@ import dataclasses
 from dataclasses import dataclass
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, NotFoundError
+from shared.model.errors import ConflictError
 from shared.model.launch import PodRef, Slot
 from shared.model.nodes import Node
+from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from shared.ports import ClusterPorts, NodeChange
+from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.scheduling.binding import needs_scheduler
 from shared.services.timers import start_expiration
 
@@ -44,9 +45,12 @@ class Binding:
         node = self._ports.cluster.node(node_name)
         if node is None or not node.is_ours or node.deletion_at is not None:
             return BindReport(node=node_name, waiting_for="no node of ours that stays")
-        if node.is_initialized:
-            return BindReport(node=node_name, initialized=True)
         slot = self._slot_of(node)
+        if node.is_initialized:
+            if slot is not None:
+                # Whoever took the taint away could not finish, or it never had one.
+                self._complete(node, slot)
+            return BindReport(node=node_name, initialized=True)
         waiting_for = self._not_ready(node, slot)
         if waiting_for:
             return BindReport(node=node_name, waiting_for=waiting_for)
@@ -63,13 +67,18 @@ class Binding:
             if fresh is None or fresh.uid != node.uid or self._not_ready(fresh, slot):
                 return BindReport(node=node_name, waiting_for="a quiet moment", pods_bound=bound)
             node = self._ports.cluster.change_node(fresh, change)
-        if slot is not None:
-            self._ports.ledger.drop_slot(slot)
-        self._ports.ledger.drop_timer(self._ports.cluster.name, node.uid, "registration")
-        self._expire(node)
+        self._complete(node, slot)
         return BindReport(
             node=node_name, initialized=True, pods_bound=bound, pods_left_to_scheduler=left
         )
+
+    def _complete(self, node: Node, slot: Slot | None) -> None:
+        """Keep the promise of the slot, and pass from registration to expiration."""
+        if slot is not None:
+            self._ports.ledger.drop_slot(slot)
+        name = self._ports.cluster.name
+        self._ports.ledger.drop_timer(name, node.uid, TimerKind.REGISTRATION)
+        self._expire(node)
 
     def _slot_of(self, node: Node) -> Slot | None:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
@@ -101,7 +110,7 @@ class Binding:
         """Bind the nominated pods; return how many, and how many are left to kube-scheduler."""
         if slot is None or self._policy.binding == BindingPolicy.SCHEDULER:
             return 0, len(slot.pods) if slot is not None else 0
-        bound = 0
+        bindings: list[tuple[Pod, str]] = []
         left: list[PodRef] = []
         for ref in slot.pods:
             pod = self._ports.cluster.pod(ref.namespace, ref.name)
@@ -109,12 +118,9 @@ class Binding:
                 continue
             if needs_scheduler(pod):
                 left.append(ref)
-                continue
-            try:
-                self._ports.cluster.bind(pod, node.name)
-                bound += 1
-            except (ConflictError, NotFoundError):
-                continue
+            else:
+                bindings.append((pod, node.name))
+        bound = len(self._ports.cluster.bind_all(bindings))
         if bound:
             self._ports.ledger.change_slot(dataclasses.replace(slot, pods=tuple(left), bound=True))
         return bound, len(left)

@@ -20,6 +20,7 @@ from shared.services.removing import remove
 from shared.services.timers import again, done, start_emptiness, text_of
 
 _SOON = timedelta(seconds=1)
+_REASON = "emptiness"
 
 
 class Emptying:
@@ -62,7 +63,7 @@ class Emptying:
             RetryableError: If the world could not be read or changed now.
         """
         node = self._ports.cluster.node(text_of(state, "node"))
-        if node is None or node.uid != text_of(state, "uid"):
+        if node is None or node.uid != text_of(state, "uid") or node.deletion_at is not None:
             return self._end(state, "gone")
         stamp = node.annotations.get(keys.EMPTINESS_TIMESTAMP)
         if stamp is not None and stamp != text_of(state, "since"):
@@ -80,20 +81,25 @@ class Emptying:
 
     def _remove(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         """Cordon, look again, and remove; whoever moved in meanwhile keeps the node."""
-        node = self._ports.cluster.change_node(node, NodeChange(unschedulable=True))
+        if not node.unschedulable:
+            # The reason says that the cordon is ours to take back.
+            change = NodeChange(unschedulable=True, set_annotations={keys.REMOVAL_REASON: _REASON})
+            node = self._ports.cluster.change_node(node, change)
         if not is_empty(self._ports.cluster.pods_on(node.name), self._slot_of(node)):
             self._forget(node)
             return self._end(state, "not empty")
-        if not remove(self._ports, node, "emptiness"):
+        if not remove(self._ports, node, _REASON):
             return again(state, _SOON)
         return self._end(state, "removed")
 
     def _forget(self, node: Node) -> None:
-        if keys.EMPTINESS_TIMESTAMP not in node.annotations or not node.is_ours:
+        """Take the stamp back, and the cordon if it is ours and not somebody else's."""
+        cordoned = node.annotations.get(keys.REMOVAL_REASON) == _REASON
+        if not node.is_ours or not (cordoned or keys.EMPTINESS_TIMESTAMP in node.annotations):
             return
+        written = (keys.EMPTINESS_TIMESTAMP, *([keys.REMOVAL_REASON] if cordoned else ()))
         change = NodeChange(
-            set_annotations={keys.EMPTINESS_TIMESTAMP: None},
-            unschedulable=False if node.unschedulable else None,
+            set_annotations=dict.fromkeys(written), unschedulable=False if cordoned else None
         )
         try:
             self._ports.cluster.change_node(node, change)

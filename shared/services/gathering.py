@@ -1,9 +1,11 @@
 """Gathering one snapshot of a cluster for a provisioning decision."""
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from shared.model.errors import NotFoundError
 from shared.model.launch import LaunchIntent
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner, ProvisionerSite
@@ -38,7 +40,7 @@ def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
     pending = cluster.pending_pods()
     provisioners, invalid = cluster.provisioners()
     anything = any(pod.is_provisionable for pod in pending)
-    sites = {one.name: ports.cloud.site(one.template) for one in provisioners} if anything else {}
+    sites = {one.name: site_of(ports, one) for one in provisioners} if anything else {}
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
@@ -58,14 +60,35 @@ def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
     return Gathered(snapshot=snapshot, found_sites=sites, invalid=invalid)
 
 
-def promised(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> frozenset[str]:
-    """Return the uids of pods that unfinished launches were decided for."""
-    return frozenset(
-        ref.uid
-        for intent in intents
-        for slot in LaunchBody.from_bytes(ports.decisions.get(intent.body_key)).attempt.slots
-        for ref in slot.pods
+def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
+    """Return where a provisioner's machines can stand.
+
+    A selector left empty means what carries the cluster's own tag.
+    """
+    template = provisioner.template
+    own = {f"kubernetes.io/cluster/{ports.cluster.name}": "*"}
+    return ports.cloud.site(
+        dataclasses.replace(
+            template,
+            subnet_selector=template.subnet_selector or own,
+            security_group_selector=template.security_group_selector or own,
+        )
     )
+
+
+def promised(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> frozenset[str]:
+    """Return the uids of pods that unfinished launches were decided for.
+
+    A launch whose body is lost promises nothing: it will be given up.
+    """
+    found: set[str] = set()
+    for intent in intents:
+        try:
+            body = LaunchBody.from_bytes(ports.decisions.get(intent.body_key))
+        except NotFoundError:
+            continue
+        found.update(ref.uid for slot in body.attempt.slots for ref in slot.pods)
+    return frozenset(found)
 
 
 def _site(provisioner: Provisioner, site: Site) -> ProvisionerSite:

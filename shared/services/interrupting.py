@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
+from shared.model.errors import ConflictError
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, Happening, Severity
@@ -48,8 +49,12 @@ class Interrupting:
         self._say(node, "Interrupted", f"{notice.kind.value}: drained and replaced")
         if not remove(self._ports, node, notice.kind.value):
             fresh = self._ports.cluster.node(node.name)
-            if fresh is not None and fresh.uid == node.uid:
-                remove(self._ports, fresh, notice.kind.value)
+            if (
+                fresh is not None
+                and fresh.uid == node.uid
+                and not (remove(self._ports, fresh, notice.kind.value))
+            ):
+                raise ConflictError(f"node {node.name} changes too fast: the notice comes again")
         # Its pods become pending as they are evicted: look again soon, without being asked.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(seconds=2))
         return InterruptReport(instance_id=instance_id, node=node.name, action="drained")

@@ -71,22 +71,28 @@ def image_parameters(ground_types: Sequence[InstanceType], family: str, version:
 def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
     """Return the exact requests of an attempt.
 
+    A launch template the user names is taken as it is, in its latest version; else one is made
+    for each image.
+
     Raises:
         PermanentError: If no option can be asked for: no subnet in its zone, or no image.
     """
     first = attempt.options[0].offering
     templates: dict[str, dict[str, Any]] = {}
     overrides: dict[str, list[dict[str, Any]]] = {}
+    own_template = ground.provisioner.template.launch_template
     for option in attempt.options:
         subnet = next(
             (s.subnet_id for s in ground.site.subnets if s.zone == option.offering.zone), None
         )
-        image = _image_of(ground, option)
+        image = "" if own_template else _image_of(ground, option)
         if subnet is None or image is None:
             continue
-        data = _template_data(ground, image, attempt.labels, first.capacity_type)
-        name = _template_name(ground.cluster, data)
-        templates[name] = data
+        name = own_template
+        if not own_template:
+            data = _template_data(ground, image, attempt.labels, first.capacity_type)
+            name = _template_name(ground.cluster, data)
+            templates[name] = data
         overrides.setdefault(name, []).append(
             {"InstanceType": option.offering.instance_type, "SubnetId": subnet}
         )

@@ -1,13 +1,19 @@
 """Launching one group: intent first, then EC2, then the pairs of slot and instance."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.errors import NotFoundError, ThrottledError, UnavailableError
+from shared.model.errors import (
+    ConflictError,
+    NotFoundError,
+    PermanentError,
+    ThrottledError,
+    UnavailableError,
+)
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import (
     FleetAnswer,
@@ -26,6 +32,8 @@ from shared.services.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from shared.services.launch_request import LaunchGround, launch_body
 
 _FLEET: Final = "CreateFleet"
+# Attempts that earlier invocations wrote down and never opened are stepped over, at most so many.
+_MAX_ABANDONED: Final = 10
 
 
 class LaunchOutcome(StrEnum):
@@ -91,6 +99,10 @@ class Launcher:
 
         Instances are adopted by tag first. The exact bytes are sent again only while that is
         recent; later a new attempt is made.
+
+        Raises:
+            PermanentError: If it cannot go on; the intent may still be open: `give_up` ends it.
+            ConflictError: If the lease was lost.
         """
         now = self._ports.clock.now()
         if intent.not_before is not None and now < intent.not_before:
@@ -108,6 +120,16 @@ class Launcher:
             return self._carry_out(ground, intent, body)
         return self._next_attempt(ground, intent, body, missing, frozenset())
 
+    def give_up(self, intent: LaunchIntent) -> LaunchOutcome:
+        """Adopt what EC2 shows of an intent that cannot go on, and end it: its pods are free."""
+        try:
+            body = LaunchBody.from_bytes(self._ports.decisions.get(intent.body_key))
+        except NotFoundError:
+            # What it asked for is not known any more; sweep finds machines nobody adopted.
+            return self._finish(intent, LaunchOutcome.SHORT)
+        self._adopt(body)
+        return self._finish(intent, LaunchOutcome.SHORT)
+
     def _carry_out(
         self, ground: LaunchGround, intent: LaunchIntent, body: LaunchBody
     ) -> LaunchOutcome:
@@ -121,11 +143,19 @@ class Launcher:
         except UnavailableError:
             # The outcome is unknown: instances are looked for by tag once EC2 can show them.
             return self._postpone(intent, self._policy.consistency)
-        self._ports.ledger.mark_unavailable(answer.refused, self._ports.clock.now())
-        missing = self._fill(body, answer.instances)
+        except PermanentError:
+            # Nothing was launched, and asking again changes nothing: its pods are free.
+            self._finish(intent, LaunchOutcome.SHORT)
+            raise
+        missing = self._pair(body.attempt, body.attempt.slots, answer.instances)
+        refused = frozenset(answer.refused)
+        if missing and not refused:
+            # Fewer than asked for and no reason: none of these is asked for again at once.
+            refused = frozenset(one.offering for one in body.attempt.options)
+        self._ports.ledger.mark_unavailable(sorted(refused), self._ports.clock.now())
         if not missing:
             return self._finish(intent, LaunchOutcome.DONE)
-        return self._next_attempt(ground, intent, body, missing, frozenset(answer.refused))
+        return self._next_attempt(ground, intent, body, missing, refused)
 
     def _ask(self, body: LaunchBody) -> FleetAnswer:
         self._lease.renew()
@@ -149,7 +179,11 @@ class Launcher:
         missing: Sequence[PromisedSlot],
         refused: frozenset[OfferingKey],
     ) -> LaunchOutcome:
-        """Ask for the slots that are still empty, with the options that were not refused."""
+        """Ask for the slots that are still empty, with the options that were not refused.
+
+        Args:
+            refused: What EC2 has just refused; empty when that is not known.
+        """
         attempt = body.attempt
         # Whatever an earlier attempt left behind is adopted before more is asked for.
         unpaired = self._unpaired(attempt)
@@ -159,15 +193,19 @@ class Launcher:
                 return self._finish(intent, LaunchOutcome.DONE)
         options = _without(attempt.options, refused)
         later = _without(attempt.later, refused)
-        if not options or not refused:
+        if not options:
             options, later = later, ()
         if not options:
             return self._finish(intent, LaunchOutcome.SHORT)
         again = dataclasses.replace(
             attempt, number=attempt.number + 1, slots=tuple(missing), options=options, later=later
         )
-        next_body = launch_body(ground, again)
-        self._ports.decisions.put(again.key, next_body.to_bytes())
+        try:
+            next_body = self._write_body(ground, again)
+        except PermanentError:
+            self._finish(intent, LaunchOutcome.SHORT)
+            raise
+        again = next_body.attempt
         next_intent = dataclasses.replace(
             intent,
             attempt=again.number,
@@ -181,10 +219,19 @@ class Launcher:
         self._ports.ledger.change_intent(self._lease.renew(), next_intent)
         return self._carry_out(ground, next_intent, next_body)
 
-    def _fill(
-        self, body: LaunchBody, instances: Iterable[FleetInstance]
-    ) -> tuple[PromisedSlot, ...]:
-        return self._pair(body.attempt, body.attempt.slots, tuple(instances))
+    def _write_body(self, ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
+        """Write the body of an attempt, under the first number nobody wrote another body for.
+
+        An invocation that ended between body and header leaves a body behind that was never sent.
+        """
+        for number in range(attempt.number, attempt.number + _MAX_ABANDONED):
+            body = launch_body(ground, dataclasses.replace(attempt, number=number))
+            try:
+                self._ports.decisions.put(body.attempt.key, body.to_bytes())
+            except ConflictError:
+                continue
+            return body
+        raise ConflictError(f"{attempt.key}: bodies of {_MAX_ABANDONED} attempts stand written")
 
     def _adopt(self, body: LaunchBody) -> tuple[PromisedSlot, ...]:
         """Pair what EC2 shows of this group with its slots; return the slots still empty."""

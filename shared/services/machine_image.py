@@ -17,6 +17,10 @@ from shared.ports import ClusterEndpoint
 
 _BOUNDARY: Final = "//"
 _ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "arm64"}
+_KUBELET_LABELS: Final = frozenset(
+    {keys.HOSTNAME, keys.ARCH, keys.OS, keys.INSTANCE_TYPE, keys.ZONE, keys.REGION}
+)
+_KUBELET_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _VARIANTS: Final = {"nvidia.com/gpu": "nvidia", "aws.amazon.com/neuron": "neuron"}
 
 
@@ -61,28 +65,18 @@ def user_data(
 ) -> str:
     """Return the user data (plain text, not yet base64) with which a machine joins.
 
-    It carries the same labels and taints as the Node object, for a kubelet that comes first.
+    It carries the same labels and taints as the Node object, for a kubelet that comes first, but
+    for labels a kubelet may not give itself: it would refuse to start.
     """
     config: dict[str, Any] = {
         "registerWithTaints": [
             {"key": one.key, "value": one.value, "effect": one.effect.value} for one in taints
         ]
     }
-    if kubelet.max_pods is not None:
-        config["maxPods"] = kubelet.max_pods
-    if kubelet.pods_per_core is not None:
-        config["podsPerCore"] = kubelet.pods_per_core
-    if kubelet.cluster_dns:
-        config["clusterDNS"] = list(kubelet.cluster_dns)
-    if kubelet.system_reserved:
-        config["systemReserved"] = kubelet.system_reserved.to_quantities()
-    if kubelet.kube_reserved is not None:
-        config["kubeReserved"] = kubelet.kube_reserved.to_quantities()
-    if kubelet.eviction_hard:
-        config["evictionHard"] = dict(sorted(kubelet.eviction_hard.items()))
-    if kubelet.eviction_soft:
-        config["evictionSoft"] = dict(sorted(kubelet.eviction_soft.items()))
-    flag = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    config |= _kubelet_config(kubelet)
+    flag = ",".join(
+        f"{key}={value}" for key, value in sorted(labels.items()) if _kubelet_may_set(key)
+    )
     document = {
         "apiVersion": "node.eks.aws/v1alpha1",
         "kind": "NodeConfig",
@@ -111,3 +105,40 @@ def user_data(
             "",
         )
     )
+
+
+def _kubelet_config(kubelet: KubeletConfiguration) -> dict[str, Any]:
+    """Return what the user set on the kubelet, in the kubelet's own words."""
+    reserved = kubelet.kube_reserved
+    grace = kubelet.eviction_soft_grace_period
+    written: dict[str, Any] = {
+        "maxPods": kubelet.max_pods,
+        "podsPerCore": kubelet.pods_per_core,
+        "clusterDNS": list(kubelet.cluster_dns) or None,
+        "systemReserved": kubelet.system_reserved.to_quantities() or None,
+        "kubeReserved": None if reserved is None else reserved.to_quantities(),
+        "evictionHard": dict(sorted(kubelet.eviction_hard.items())) or None,
+        "evictionSoft": dict(sorted(kubelet.eviction_soft.items())) or None,
+        "evictionSoftGracePeriod": dict(sorted(grace.items())) or None,
+        "evictionMaxPodGracePeriod": kubelet.eviction_max_pod_grace_period,
+        "imageGCHighThresholdPercent": kubelet.image_gc_high_percent,
+        "imageGCLowThresholdPercent": kubelet.image_gc_low_percent,
+        "cpuCFSQuota": kubelet.cpu_cfs_quota,
+    }
+    return {key: value for key, value in written.items() if value is not None}
+
+
+def _kubelet_may_set(key: str) -> bool:
+    """Return whether a kubelet may give its own node a label.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
+    (NodeRestriction) and the kubelet's own check of --node-labels (2026-08).
+    """
+    domain, slash, _ = key.rpartition("/")
+    if not slash or key in _KUBELET_LABELS or _within(domain, _KUBELET_DOMAINS):
+        return True
+    return not _within(domain, ("kubernetes.io", "k8s.io"))
+
+
+def _within(domain: str, parents: tuple[str, ...]) -> bool:
+    return any(domain == parent or domain.endswith(f".{parent}") for parent in parents)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.emptiness import is_empty
-from shared.model.launch import Slot
+from shared.disruption.emptiness import empty_since, is_empty
+from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
@@ -44,8 +44,8 @@ def start_missing_timers(
             missing += _registration(ports, node, running, registration)
         elif (owner := owners.get(node.provisioner)) is not None:
             missing += _expiration(ports, node, running, owner)
-            if owner.ttl_after_empty is not None and node.name in empty:
-                missing += _emptiness(ports, node, running)
+            if node.name in empty:
+                missing += _emptiness(ports, node, running, owner)
     return missing
 
 
@@ -55,9 +55,10 @@ def _registration(
     running: Mapping[tuple[str, str], datetime],
     patience: timedelta,
 ) -> int:
-    if (node.uid, TimerKind.REGISTRATION) in running:
+    last, now = running.get((node.uid, TimerKind.REGISTRATION)), ports.clock.now()
+    if last is not None and not _overdue(last, node.created_at, patience, now):
         return 0
-    start_registration(ports, node, patience, ports.clock.now())
+    start_registration(ports, node, patience, now, anew=last is not None)
     return 1
 
 
@@ -67,17 +68,36 @@ def _expiration(
     running: Mapping[tuple[str, str], datetime],
     owner: Provisioner,
 ) -> int:
-    if owner.ttl_until_expired is None or (node.uid, TimerKind.EXPIRATION) in running:
+    last, now = running.get((node.uid, TimerKind.EXPIRATION)), ports.clock.now()
+    ttl = owner.ttl_until_expired
+    if ttl is None or owner.paused:
         return 0
-    start_expiration(ports, node, owner.ttl_until_expired, ports.clock.now())
+    if last is not None and not _overdue(last, node.created_at, ttl, now):
+        return 0
+    start_expiration(ports, node, ttl, now, anew=last is not None)
     return 1
 
 
-def _emptiness(ports: ClusterPorts, node: Node, running: Mapping[tuple[str, str], datetime]) -> int:
-    if (node.uid, TimerKind.EMPTINESS) in running:
+def _emptiness(
+    ports: ClusterPorts,
+    node: Node,
+    running: Mapping[tuple[str, str], datetime],
+    owner: Provisioner,
+) -> int:
+    last, now = running.get((node.uid, TimerKind.EMPTINESS)), ports.clock.now()
+    ttl = owner.ttl_after_empty
+    if ttl is None or owner.paused:
         return 0
-    Emptying(ports).begin(node.name, None)
+    if last is not None and not _overdue(last, empty_since(node), ttl, now):
+        return 0
+    # One that ended by accident keeps its name: a new stamp gives the next one another.
+    Emptying(ports).begin(node.name, None if last is None else now)
     return 1
+
+
+def _overdue(last: datetime, since: datetime | None, span: timedelta, now: datetime) -> bool:
+    """Return whether a timer neither acted when it was due nor was heard of since."""
+    return now - max(last, (since or last) + span) > _SILENT
 
 
 def _termination(
@@ -91,15 +111,24 @@ def _termination(
         start_termination(ports, node, now)
         return 1
     # It ran and fell silent: its name is taken, so it goes on under a new one.
-    resume_termination(ports, node.name, node.uid, node.instance_id, now)
+    _resume_termination(ports, node.name, node.uid, node.instance_id)
     ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
     return 1
 
 
-def resume_termination(
-    ports: ClusterPorts, node: str, uid: str, instance_id: str, since: datetime
-) -> None:
-    """Start a termination that is another one for each `since`.
+def end_orphan(ports: ClusterPorts, instance: Instance) -> None:
+    """Start the end of a machine that has no Node, unless it is on its way already."""
+    now = ports.clock.now()
+    uid, kind = instance.instance_id, TimerKind.TERMINATION
+    last = ports.ledger.timers(ports.cluster.name).get((uid, kind))
+    if last is not None and now - last < _SILENT:
+        return
+    _resume_termination(ports, "", uid, uid)
+    ports.ledger.note_timer(ports.cluster.name, uid, kind, now)
+
+
+def _resume_termination(ports: ClusterPorts, node: str, uid: str, instance_id: str) -> None:
+    """Start a termination that is another one each time.
 
     Args:
         node: Name, empty when the machine has no Node.
@@ -108,7 +137,7 @@ def resume_termination(
     now = ports.clock.now()
     ports.outbox.start_timer(
         TimerKind.TERMINATION,
-        timer_name(ports.cluster.name, uid, TimerKind.TERMINATION, since),
+        timer_name(ports.cluster.name, uid, TimerKind.TERMINATION, now),
         payload(
             ports,
             node,

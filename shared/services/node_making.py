@@ -5,14 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, NotFoundError
+from shared.model.errors import ConflictError
 from shared.model.instance_types import InstanceType
 from shared.model.launch import Instance, PodRef, Slot
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.provisioner import Provisioner
-from shared.model.taints import Taint
+from shared.model.taints import first_untolerated
 from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import binds_early
 from shared.services.machine_image import boot_taints
@@ -36,11 +36,15 @@ class NodeMaker:
     ) -> int:
         """Make the Node of every slot that has none, as far as EC2 shows the machine.
 
+        First all Nodes, then all bindings, then the timers: pods wait for the first two, and a
+        timer that is missing is started by sweep.
+
         Args:
             pending: Unbound pods by uid.
 
         Returns:
-            How many slots must wait: their machine is not shown yet.
+            How many slots ask for another look soon: their machine is not shown yet, or it died
+            and their pods are free to be planned again.
         """
         without = [slot for slot in slots if not slot.node_name]
         if not without:
@@ -49,76 +53,92 @@ class NodeMaker:
             one.instance_id: one
             for one in self._ports.cloud.instances([slot.instance_id for slot in without])
         }
-        waiting = 0
+        now = self._ports.clock.now()
+        look_again = 0
+        made: list[tuple[Slot, Node]] = []
         for slot in without:
             instance = shown.get(slot.instance_id)
-            if instance is None or (instance.is_alive and not instance.private_dns_name):
-                waiting += 1
-            elif not instance.is_alive:
-                # It died before it was a node: its pods are free to be planned again.
-                self._ports.ledger.mark_unavailable([slot.offering], self._ports.clock.now())
+            given_up = now - slot.launched_at > self._policy.registration
+            if (instance is None and given_up) or (instance is not None and not instance.is_alive):
+                self._ports.ledger.mark_unavailable([slot.offering], now)
                 self._ports.ledger.drop_slot(slot)
+                look_again += 1
+            elif instance is None or not instance.private_dns_name:
+                look_again += 1
             else:
                 owner = provisioners.get(slot.provisioner)
-                self._make_one(slot, instance, owner, instance_types, pending)
-        return waiting
+                manifest = node_manifest(slot, instance, owner, instance_types)
+                node = self._ports.cluster.create_node(manifest)
+                try:
+                    made.append((slot, self._repair(node, manifest, owner)))
+                except ConflictError:
+                    # Its kubelet is writing, too.
+                    look_again += 1
+        self._bind_early(made, pending)
+        for slot, node in made:
+            self._start_timers(node, provisioners.get(slot.provisioner))
+        return look_again
 
-    def _make_one(
-        self,
-        slot: Slot,
-        instance: Instance,
-        owner: Provisioner | None,
-        instance_types: Mapping[str, InstanceType],
-        pending: Mapping[str, Pod],
-    ) -> None:
-        manifest = node_manifest(slot, instance, owner, instance_types)
-        node = self._ports.cluster.create_node(manifest)
-        node = self._repair(node, manifest)
-        named = dataclasses.replace(slot, node_name=node.name)
-        self._ports.ledger.change_slot(named)
+    def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
         now = self._ports.clock.now()
         start_registration(self._ports, node, self._policy.registration, now)
         if owner is not None and owner.ttl_until_expired is not None:
             start_expiration(self._ports, node, owner.ttl_until_expired, now)
-        if self._policy.binding == BindingPolicy.EARLY:
-            self._bind_early(named, node, pending)
 
-    def _repair(self, node: Node, manifest: NodeManifest) -> Node:
-        """Give a Node that a kubelet made first what it lacks."""
+    def _repair(self, node: Node, manifest: NodeManifest, owner: Provisioner | None) -> Node:
+        """Give a Node that a kubelet made first what it lacks.
+
+        Taints that go while a node starts are left out, but for our own: the kubelet came with
+        them, and whoever takes them away may have done so.
+        """
         missing = {k: v for k, v in manifest.labels.items() if node.labels.get(k) != v}
         finalizers = tuple(sorted({*node.finalizers, *manifest.finalizers}))
         if node.is_ours and not missing and node.provider_id:
             return node
+        lasting = owner.taints if owner is not None else ()
+        ours = tuple(one for one in manifest.taints if one.key == keys.NOT_READY_TAINT)
         change = NodeChange(
             set_labels=missing,
             set_annotations=dict(manifest.annotations),
-            add_taints=() if node.is_initialized else manifest.taints,
+            add_taints=() if node.is_ours or node.is_initialized else (*lasting, *ours),
             finalizers=finalizers,
             provider_id=None if node.provider_id else manifest.provider_id,
         )
         return self._ports.cluster.change_node(node, change)
 
-    def _bind_early(self, slot: Slot, node: Node, pending: Mapping[str, Pod]) -> None:
-        left: list[PodRef] = []
-        for ref in slot.pods:
-            pod = pending.get(ref.uid)
-            if pod is None:
-                continue
-            if binds_early(pod) or any(
-                not any(one.tolerates(taint) for one in pod.scheduling.tolerations)
-                for taint in _startup_taints(node)
-            ):
-                left.append(ref)
-                continue
-            try:
-                self._ports.cluster.bind(pod, node.name)
-            except (ConflictError, NotFoundError):
-                # Somebody was faster, or it is gone: either way it no longer waits for us.
-                continue
-        if tuple(left) != slot.pods:
+    def _bind_early(self, made: Sequence[tuple[Slot, Node]], pending: Mapping[str, Pod]) -> None:
+        """Bind the pods for which that is safe; write down who is still waiting on each slot."""
+        bindings: list[tuple[Pod, str]] = []
+        left: dict[str, list[PodRef]] = {slot.name: [] for slot, _ in made}
+        for slot, node in made:
+            for ref in slot.pods:
+                pod = pending.get(ref.uid)
+                if pod is None:
+                    continue
+                if self._policy.binding == BindingPolicy.EARLY and _may_bind(pod, node):
+                    bindings.append((pod, node.name))
+                else:
+                    left[slot.name].append(ref)
+        # Whoever is not bound by this is gone or was placed by somebody else.
+        self._ports.cluster.bind_all(bindings)
+        for slot, node in made:
+            waiting = tuple(left[slot.name])
             self._ports.ledger.change_slot(
-                dataclasses.replace(slot, pods=tuple(left), bound=not left)
+                dataclasses.replace(slot, node_name=node.name, pods=waiting, bound=not waiting)
             )
+
+
+def _may_bind(pod: Pod, node: Node) -> bool:
+    """Return whether a pod may be bound before the node is ready: safe, and no startup taint."""
+    if binds_early(pod):
+        return False
+    tolerations = pod.scheduling.tolerations
+    return (
+        first_untolerated(
+            (one for one in node.taints if one.key not in keys.EPHEMERAL_TAINTS), tolerations
+        )
+        is None
+    )
 
 
 def node_manifest(
@@ -157,7 +177,3 @@ def region_of(zone: str) -> str:
     """
     found = re.match(r"[a-z]+(?:-[a-z]+)+-\d+", zone)
     return found.group() if found else zone
-
-
-def _startup_taints(node: Node) -> tuple[Taint, ...]:
-    return tuple(taint for taint in node.taints if taint.key not in keys.EPHEMERAL_TAINTS)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.model.errors import PermanentError
+from shared.model.errors import AutoscalerError, PermanentError
 from shared.model.launch import PlannedNode, PodRef
 from shared.model.plan import Plan
 from shared.model.pods import Pod
@@ -16,7 +16,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.ports import ClusterPorts, Happening, Severity, Site
-from shared.services.gathering import Gathered, gather
+from shared.services.gathering import Gathered, gather, site_of
 from shared.services.held_lease import HeldLease
 from shared.services.launch_request import LaunchGround, image_parameters, launch_groups
 from shared.services.launching import Launcher, LaunchOutcome
@@ -98,6 +98,15 @@ class Provisioning:
         if lease is None:
             return ProvisionReport(leading=False)
         held = HeldLease(ledger, clock, lease)
+        try:
+            return self._rounds(held, deadline)
+        except AutoscalerError:
+            # Whoever is woken next may go on at once, without waiting for the lease to expire.
+            self._let_go(held)
+            raise
+
+    def _rounds(self, held: HeldLease, deadline: datetime) -> ProvisionReport:
+        ledger, clock, name = self._ports.ledger, self._ports.clock, self._ports.cluster.name
         report = ProvisionReport()
         for _ in range(_MAX_ROUNDS):
             if clock.now() + self._policy.lease > deadline:
@@ -108,10 +117,13 @@ class Provisioning:
                 return report
         else:
             self._ports.outbox.wake(name, self._policy.describe)
-        # Dirty or not: the message sent above plans once more.
-        while not ledger.release(held.value):
-            continue
+        self._let_go(held)
         return report
+
+    def _let_go(self, held: HeldLease) -> None:
+        """Release, dirty or not: a message that is sent or delivered again plans once more."""
+        while not self._ports.ledger.release(held.value):
+            continue
 
     def _settle(self) -> None:
         """Read the pending pods until the list is unchanged for a while: the burst is over."""
@@ -147,23 +159,35 @@ class Provisioning:
         report = dataclasses.replace(
             report,
             launches=report.launches + len(outcomes),
-            nodes_launched=report.nodes_launched + len(plan.nodes),
+            nodes_launched=report.nodes_launched + self._filled(plan_id),
         )
         self._make_nodes(gathered.snapshot)
         self._explain(gathered.snapshot, plan)
         return report, LaunchOutcome.SHORT in outcomes
 
     def _resume(self, launcher: Launcher, gathered: Gathered) -> bool:
-        """Carry on with open intents; return whether any came to its end."""
+        """Carry on with open intents; return whether any came to its end.
+
+        One that cannot go on is ended, or it would stop every plan after it.
+        """
         provisioners = {one.name: one for one in gathered.snapshot.provisioners}
         ended = False
         for intent in gathered.snapshot.intents:
             provisioner = provisioners.get(intent.provisioner) or Provisioner(
                 name=intent.provisioner
             )
-            ground = self._ground(provisioner, self._ports.cloud.site(provisioner.template))
-            ended |= launcher.resume(ground, intent) != LaunchOutcome.LATER
+            try:
+                ground = self._ground(provisioner, site_of(self._ports, provisioner))
+                outcome = launcher.resume(ground, intent)
+            except PermanentError as error:
+                self._cannot_launch(provisioner, str(error))
+                outcome = launcher.give_up(intent)
+            ended |= outcome != LaunchOutcome.LATER
         return ended
+
+    def _filled(self, plan_id: str) -> int:
+        slots = self._ports.ledger.slots(self._ports.cluster.name)
+        return sum(1 for slot in slots if slot.plan_id == plan_id)
 
     def _launch(
         self,

@@ -9,11 +9,28 @@ from typing import Any
 
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
 from shared.ports import Decisions
 
 
-def record(decisions: Decisions, plan_id: str, snapshot: ClusterSnapshot, plan: Plan) -> str:
-    """Write snapshot and plan as one compressed JSON document; return its key.
+def record(
+    decisions: Decisions,
+    plan_id: str,
+    snapshot: ClusterSnapshot,
+    plan: Plan,
+    settings: PackingSettings | None = None,
+) -> str:
+    """Write snapshot, settings and plan as one compressed JSON document; return its key."""
+    key = f"decisions/{snapshot.cluster}/{snapshot.taken_at:%Y-%m-%d}/{plan_id}.json.gz"
+    text = decision_document(plan_id, snapshot, plan, settings or PackingSettings())
+    decisions.put(key, compressed(text))
+    return key
+
+
+def decision_document(
+    plan_id: str, snapshot: ClusterSnapshot, plan: Plan, settings: PackingSettings
+) -> bytes:
+    """Return a decision as canonical JSON: the same decision is the same bytes.
 
     The model holds neither environment nor commands of pods, so the document cannot either.
     """
@@ -21,13 +38,15 @@ def record(decisions: Decisions, plan_id: str, snapshot: ClusterSnapshot, plan: 
         "version": 1,
         "plan_id": plan_id,
         "snapshot": to_plain(snapshot),
+        "settings": to_plain(settings),
         "plan": to_plain(plan),
     }
-    text = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
-    key = f"decisions/{snapshot.cluster}/{snapshot.taken_at:%Y-%m-%d}/{plan_id}.json.gz"
-    # mtime 0: the same decision is the same bytes.
-    decisions.put(key, gzip.compress(text, mtime=0))
-    return key
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def compressed(document: bytes) -> bytes:
+    """Return the document as it is kept; the time is left out, so equal stays equal."""
+    return gzip.compress(document, mtime=0)
 
 
 def to_plain(value: Any) -> Any:

@@ -37,21 +37,27 @@ class Registering:
             return self._end(state, "joined")
         if node.ready is True:
             # Joined, and being completed: the bind function is woken once more to be sure.
-            self._ports.outbox.invoke_bind(self._ports.cluster.name, [node.name])
+            name = self._ports.cluster.name
+            self._ports.outbox.invoke_bind(name, [node.name])
+            self._ports.ledger.note_timer(
+                name, node.uid, TimerKind.REGISTRATION, self._ports.clock.now()
+            )
             return again(state, _LOOK_AGAIN)
         return self._give_up(node, state)
 
     def _give_up(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Remember the offering, free the pods that come back by themselves, remove the node."""
-        offering = _offering_of(node)
-        if offering is not None:
-            self._ports.ledger.mark_unavailable([offering], self._ports.clock.now())
+        """Free the pods that come back by themselves, remove the node, remember the offering."""
         for pod in self._ports.cluster.pods_on(node.name):
             if pod.counts_for_emptiness and not pod.is_terminating and not binds_early(pod):
                 self._ports.cluster.delete_pod(pod)
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
             if slot.instance_id == node.instance_id:
                 self._ports.ledger.drop_slot(slot)
+        if not remove(self._ports, node, "registration"):
+            return again(state, _SOON)
+        offering = _offering_of(node)
+        if offering is not None:
+            self._ports.ledger.mark_unavailable([offering], self._ports.clock.now())
         self._ports.cluster.happened(
             [
                 Happening(
@@ -65,8 +71,8 @@ class Registering:
                 )
             ]
         )
-        if not remove(self._ports, node, "registration"):
-            return again(state, _SOON)
+        # What was promised to it is free to be planned again.
+        self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return self._end(state, "given up")
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:

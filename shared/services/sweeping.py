@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared.model import labels as keys
+from shared.model.errors import ConflictError
 from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts
 from shared.scheduling.existing import nominated
-from shared.services.missing_timers import resume_termination, start_missing_timers
+from shared.services.missing_timers import end_orphan, start_missing_timers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Sweeping:
             missing_timers=start_missing_timers(
                 ports, nodes, slots, owners, registration=self._policy.registration
             ),
-            unbound_nodes=self._unbound(nodes),
+            unbound_nodes=self._unbound(nodes, slots),
             unused_templates=self._templates(now),
         )
 
@@ -113,9 +114,7 @@ class Sweeping:
             if one.tags.get(keys.TAG_PLAN) in launching:
                 continue
             found += 1
-            resume_termination(
-                self._ports, "", one.instance_id, one.instance_id, one.launched_at or now
-            )
+            end_orphan(self._ports, one)
         return found
 
     def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
@@ -133,18 +132,23 @@ class Sweeping:
             if any(one.is_alive for one in shown):
                 continue
             found += 1
-            self._ports.cluster.delete_node(node)
+            try:
+                self._ports.cluster.delete_node(node)
+            except ConflictError:
+                # It was written to since it was read: looked at again in a minute.
+                continue
         return found
 
-    def _unbound(self, nodes: tuple[Node, ...]) -> int:
-        """Wake bind for nodes whose kubelet is Ready and that still carry our taint."""
+    def _unbound(self, nodes: tuple[Node, ...], slots: tuple[Slot, ...]) -> int:
+        """Wake bind for nodes whose kubelet is Ready and that still carry our taint or a slot."""
+        promised = {slot.instance_id for slot in slots}
         found = [
             node.name
             for node in nodes
             if node.is_ours
             and node.deletion_at is None
             and node.ready is True
-            and not node.is_initialized
+            and not (node.is_initialized and node.instance_id not in promised)
         ]
         if found:
             self._ports.outbox.invoke_bind(self._name, found)

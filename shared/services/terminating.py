@@ -87,8 +87,8 @@ class Terminating:
             blocked = (*step.blocked_by, *refused)
             self._say_blocked(node, blocked, now)
             return again(state, _BLOCKED_POLL if blocked and not step.waiting else _POLL)
-        attachments = self._ports.cluster.volume_attachments(node.name)
-        if attachments:
+        # Only a kubelet that lives can unmount; otherwise ending the machine releases them.
+        if node.ready is True and self._ports.cluster.volume_attachments(node.name):
             return again(state, _POLL)
         # Without a lease: ending a machine twice is harmless; label and finalizer prove it ours.
         self._ports.cloud.terminate([node.instance_id])

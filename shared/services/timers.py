@@ -73,16 +73,29 @@ def text_of(state: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def start_registration(ports: ClusterPorts, node: Node, patience: timedelta, now: datetime) -> None:
-    """Start the timer that gives a machine up which never joins."""
-    _start(ports, TimerKind.REGISTRATION, node, node.created_at or now, patience)
+def start_registration(
+    ports: ClusterPorts, node: Node, patience: timedelta, now: datetime, *, anew: bool = False
+) -> None:
+    """Start the timer that gives a machine up which never joins.
+
+    Args:
+        anew: The one that was started has ended by accident: start another, due now.
+    """
+    since, wait = (now, timedelta(0)) if anew else (node.created_at or now, patience)
+    _start(ports, TimerKind.REGISTRATION, node, since, wait)
     ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.REGISTRATION, now)
 
 
-def start_expiration(ports: ClusterPorts, node: Node, ttl: timedelta, now: datetime) -> None:
-    """Start the timer that removes a node when it is older than `ttl`."""
+def start_expiration(
+    ports: ClusterPorts, node: Node, ttl: timedelta, now: datetime, *, anew: bool = False
+) -> None:
+    """Start the timer that removes a node when it is older than `ttl`.
+
+    Args:
+        anew: The one that was started has ended by accident, or sleeps too long: start another.
+    """
     born = node.created_at or now
-    _start(ports, TimerKind.EXPIRATION, node, born, born + ttl - now)
+    _start(ports, TimerKind.EXPIRATION, node, now if anew else born, born + ttl - now)
     ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.EXPIRATION, now)
 
 

@@ -194,8 +194,6 @@ class FakeCloud:
             if machine is not None and machine.ended_at is None:
                 machine.ended_at = self.clock.now()
 
-    # --- inside
-
     @property
     def _ours(self) -> dict[str, str]:
         return {keys.TAG_CLUSTER: self.cluster, f"kubernetes.io/cluster/{self.cluster}": "owned"}

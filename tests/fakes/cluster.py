@@ -226,6 +226,16 @@ class FakeCluster:
             known, node_name=node, unschedulable=False, resource_version=self._next_version()
         )
 
+    def bind_all(self, bindings: Sequence[tuple[Pod, str]]) -> tuple[Pod, ...]:
+        bound = []
+        for pod, node in bindings:
+            try:
+                self.bind(pod, node)
+            except (ConflictError, NotFoundError):
+                continue
+            bound.append(pod)
+        return tuple(bound)
+
     def evict(self, pod: Pod) -> None:
         self._write("evict", pod.key)
         if pod.key in self.budgeted:

@@ -1,6 +1,7 @@
 """Values for laws: small worlds full of collisions, with a pool of values known to be nasty."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from shared.model import labels as keys
 from shared.model.pods import Pod
 from shared.model.requirements import Operator, Requirement, Requirements
 from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
 from shared.model.taints import Effect, Taint, Toleration
 from tests import builders as make
 
@@ -115,3 +117,59 @@ def pending_pods(draw: st.DrawFn, most: int = 6) -> tuple[Pod, ...]:
             for replica in range(draw(st.integers(1, 3)))
         )
     return tuple(found)
+
+
+_PROVISIONERS: Final = (
+    (make.provisioner(),),
+    (),
+    (make.provisioner(also=make.needs("team", "In", "red", "blue")),),
+    (
+        make.provisioner("costly", weight=50, limits=Resources.of(cpu=4000)),
+        make.provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),)),
+        make.provisioner("arm", requirements=make.needs(keys.ARCH, "In", "arm64")),
+    ),
+    (
+        make.provisioner("a", limits=Resources.of(cpu=2000, memory=20 * make.GIB)),
+        make.provisioner("b", limits=Resources.of(cpu=6000)),
+        make.provisioner("c", also=make.needs(keys.ZONE, "In", make.ZONES[1])),
+        make.provisioner("paused", weight=100, paused=True),
+    ),
+)
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
+    """A cluster with some nodes, some of them in flight, and pods that wait."""
+    pending = draw(pending_pods())
+    provisioners = draw(st.sampled_from(_PROVISIONERS))
+    nodes, bound, slots = [], [], []
+    for number in range(draw(st.integers(0, 2))):
+        name = f"n{number}"
+        label = {keys.ZONE: draw(st.sampled_from(make.ZONES)), keys.HOSTNAME: name}
+        one = make.node(name, labels={**make.node().labels, **label})
+        nodes.append(replace(one, unschedulable=draw(st.booleans()) and draw(st.booleans())))
+        rules = draw(st.sampled_from(_RULES))
+        bound.append(
+            make.pod(
+                f"bound{number}",
+                node_name=name,
+                labels={"app": draw(st.sampled_from(_APPS))},
+                **{"cpu": draw(st.sampled_from((100, 1800, 2500))), **rules},
+            )
+        )
+    if draw(st.booleans()):
+        promised = tuple(make.ref(one) for one in pending[:1])
+        slots.append(make.slot(pods=draw(st.sampled_from(((), promised)))))
+    taken = {one.name for one in provisioners}
+    out = draw(st.sampled_from(((), tuple(make.offering(zone=zone) for zone in make.ZONES))))
+    return make.snapshot(
+        *pending,
+        provisioners=provisioners,
+        nodes=tuple(nodes),
+        bound=tuple(bound),
+        slots=tuple(slots),
+        daemonsets=draw(st.sampled_from(((), (make.daemonset(),)))),
+        sites=tuple(make.site(name) for name in sorted(taken)),
+        promised=frozenset(one.uid for one in draw(st.sampled_from(((), pending[-1:])))),
+        unavailable=frozenset(out),
+    )

@@ -14,11 +14,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from infra.local.aws.clients import clients_of
-from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.embedded import call_verb
+from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import missing_resources
 from infra.local.demo.children import ROOT, Children
 from infra.local.demo.cluster_client import ClusterClient, read_documents
+from infra.local.demo.foreign import ForeignCluster, leave
 from infra.local.demo.machines import machines
 from infra.local.demo.problem import Problem
 
@@ -45,10 +46,14 @@ class WorldOptions:
     Attributes:
         speed: Machines boot, pods start and manifests' ttls end this many times faster.
         keep_logs: Where the logs are copied to when the world ends, or None.
+        kubeconfig: Of an API server to use in place of the embedded one, or None.
+        bare: Whether that server has no controllers and no scheduler of its own.
     """
 
     speed: float = 1.0
     keep_logs: Path | None = None
+    kubeconfig: Path | None = None
+    bare: bool = False
 
 
 class World:
@@ -63,6 +68,7 @@ class World:
         self.kubeconfig = self._folder / "kubeconfig"
         self.aws_url = ""
         self._kube: dict[str, Any] = {}
+        self.foreign: ForeignCluster | None = None
         self._forwarder_token = secrets.token_hex(16)
         self._admin_token = secrets.token_hex(16)
 
@@ -85,7 +91,7 @@ class World:
     @property
     def cluster(self) -> ClusterClient:
         """A client with the administrator's token."""
-        return ClusterClient(
+        return self.foreign or ClusterClient(
             self._kube["url"], token=self._admin_token, ca_file=self._kube["ca_file"]
         )
 
@@ -129,7 +135,6 @@ class World:
         self.aws_url = self.children.start(
             "aws", ["infra.local.aws", "--region", REGION, "--log-dir", str(self._folder / "logs")]
         )["url"]
-        self._say("starting the embedded Kubernetes API")
         self._start_kube()
         self._seed()
         self._say("synthesising the CDK app")
@@ -162,21 +167,23 @@ class World:
             return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 
     def _start_kube(self) -> None:
-        auth = self._folder / "auth.json"
+        auth, chosen = self._folder / "auth.json", self.options.kubeconfig
         self._write_auth(auth, [])
+        server = ["infra.local.kube", "--port", "0"]
+        if chosen is not None:
+            # It does not know our tokens: a front translates them.
+            server = ["infra.local.front", "--kubeconfig", str(chosen.resolve())]
+        self._say(f"starting the {'front of the' if chosen else 'embedded'} Kubernetes API")
+        tls = str(self._folder / "tls")
         self._kube = self.children.start(
-            "kube",
-            [
-                "infra.local.kube",
-                "--port",
-                "0",
-                "--tls-dir",
-                str(self._folder / "tls"),
-                "--auth-file",
-                str(auth),
-            ],
+            "kube", [*server, "--tls-dir", tls, "--auth-file", str(auth)]
         )
         self._write_kubeconfig(self.kubeconfig, self._admin_token)
+        if chosen is not None:
+            url, ca_file = self._kube["url"], self._kube["ca_file"]
+            foreign = ForeignCluster(url, token=self._admin_token, ca_file=ca_file)
+            foreign.check()
+            self.foreign = foreign
 
     def _seed(self) -> None:
         authority = base64.b64encode(Path(self._kube["ca_file"]).read_bytes()).decode()
@@ -225,6 +232,7 @@ class World:
                 REGION,
                 "--speed",
                 str(self.options.speed),
+                *(["--only", "kubelet,cloud"] if self.foreign and not self.options.bare else []),
             ],
             environment=_CREDENTIALS,
         )
@@ -270,6 +278,10 @@ class World:
         path.write_text(json.dumps(document, indent=2), encoding="utf-8")
 
     def _end(self) -> None:
+        if self.foreign is not None:
+            if self.children.alive("forwarder"):
+                self.children.stop("forwarder")
+            leave(self.foreign, self._say)
         self.children.stop_all()
         if self.options.keep_logs is not None:
             self.options.keep_logs.mkdir(parents=True, exist_ok=True)

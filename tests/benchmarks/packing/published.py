@@ -61,12 +61,13 @@ class _InFlight:
     contents: dict[int, int] = field(default_factory=dict)
 
 
-def v1(problem: PackingProblem) -> tuple[int, int, int]:
+def v1(problem: PackingProblem, existing: list[Resources] | None = None) -> tuple[int, int, int]:
     """Return price, nodes and pods left out of the v1 scheduler: emptiest node first.
 
     Pods by falling cpu, then memory, one at a time; each node keeps the types that still fit,
     the cheapest of which is bought.
-    Pods that fit nothing are left out.
+    Pods that fit nothing are left out. Existing nodes, given by their room, come first, in order;
+    what is placed is taken off and what is bought is appended with the room left on it.
     """
     table = _read(problem)
     nodes: list[_InFlight] = []
@@ -74,6 +75,13 @@ def v1(problem: PackingProblem) -> tuple[int, int, int]:
     for k in _order(problem):
         request, left = table.requests[k], problem.classes[k].count
         usable = set(table.usable[k])
+        for number, room in enumerate(existing or ()):
+            n = min(
+                left, max(_fitting(_amounts(room, table.names), [0] * len(request), request), 0)
+            )
+            if n and existing is not None:
+                existing[number] = room - problem.classes[k].requests.times(n)
+                left -= n
         waiting = [(node.pods, node.number) for node in nodes]
         heapq.heapify(waiting)
         while left:
@@ -107,6 +115,11 @@ def v1(problem: PackingProblem) -> tuple[int, int, int]:
             left -= n
             heapq.heappush(waiting, (node.pods, number))
     price = sum(min(table.prices[t] for t in node.types) for node in nodes)
+    if existing is not None:
+        for node in nodes:
+            kind = min(node.types, key=lambda t: (table.prices[t], t))
+            used = Resources.from_mapping(dict(zip(table.names, node.used, strict=True)))
+            existing.append(problem.shapes[kind].allocatable - used)
     return price, len(nodes), left_out
 
 

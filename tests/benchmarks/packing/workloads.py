@@ -131,6 +131,11 @@ def problem(
     return replace(made, **changes)
 
 
+def with_bins(asked: PackingProblem, mask: int) -> PackingProblem:
+    """Return the problem with every class allowed on the bins of a mask."""
+    return replace(asked, compatible_bins=(mask,) * len(asked.classes))
+
+
 def _mask(table: tuple[price_table.Listed, ...], where: str) -> int:
     mask = 0
     for index, one in enumerate(table):

@@ -17,9 +17,11 @@ from shared.model.errors import (
     NotFoundError,
     ThrottledError,
     UnauthorizedError,
+    UnavailableError,
 )
 from shared.model.nodes import Node
 from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
 from shared.ports import Happening, NodeChange, NodeManifest, Severity
 from tests.contract.kube.scripted import Answer, Request, ScriptedServer, scripted
 
@@ -116,6 +118,34 @@ def test_a_node_that_may_not_be_made_says_why() -> None:
     )
     with scripted([failed(403)]) as server, pytest.raises(UnauthorizedError, match="create node"):
         cluster(server).create_node(manifest)
+
+
+def test_a_node_belongs_to_its_provisioner_and_goes_with_it() -> None:
+    manifest = NodeManifest(
+        name="n1",
+        labels={},
+        annotations={},
+        taints=(),
+        finalizers=(),
+        provider_id="",
+        owner=Provisioner(name="default", uid="p-uid"),
+    )
+    with scripted([Answer(status=201, body=raw_node())]) as server:
+        cluster(server).create_node(manifest)
+        assert server.requests[0].body["metadata"]["ownerReferences"] == [
+            {
+                "apiVersion": "karpenter.sh/v1alpha5",
+                "kind": "Provisioner",
+                "name": "default",
+                "uid": "p-uid",
+            }
+        ]
+
+
+def test_an_answer_that_breaks_off_is_unavailable() -> None:
+    cut = Answer(raw=b'{"metadata": {}', headers={"Transfer-Encoding": "chunked"})
+    with scripted([cut]) as server, pytest.raises(UnavailableError):
+        cluster(server).nodes()
 
 
 def test_events_that_cannot_be_written_are_counted(caplog: pytest.LogCaptureFixture) -> None:

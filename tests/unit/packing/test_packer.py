@@ -42,7 +42,7 @@ def test_identical_pods_get_the_exact_optimum_and_a_bound_that_says_so() -> None
     asked = problem([pod(1000, 1, 5)])
     made = good(asked)
     assert made.cost_micros_per_hour == made.lower_bound_micros_per_hour == 200_000
-    assert made.candidate == "identical pods"
+    assert made.candidate == "exact"
 
 
 def test_many_identical_pods_are_packed_without_the_exact_table() -> None:
@@ -270,12 +270,15 @@ def test_leftover_room_is_worth_something_in_a_small_batch() -> None:
         shape("small", 40_000, cores=1, gib=2),
         shape("roomy", 130_000, cores=4, gib=8),
     )
-    asked = problem([pod(900, 1.5, 2), pod(700, 1, 1)], shapes=shapes)
+    full = [Bin(name=f"n{n}", available=amounts()) for n in range(10)]
+    asked = problem([pod(900, 1.5, 2), pod(700, 1, 1)], shapes=shapes, bins=full)
     valued = replace(asked, settings=replace(PLAIN, leftover_value_percent=90))
     large = replace(valued, settings=replace(valued.settings, small_batch_pods=2))
     assert names(asked, good(asked)) == ["small"] * 3
     assert names(valued, good(valued)) == ["roomy"]
+    first = replace(valued, bins=(), compatible_bins=(0, 0))
     assert names(large, good(large)) == ["small"] * 3
+    assert names(first, good(first)) == ["small"] * 3
 
 
 def test_a_thorough_search_is_never_dearer() -> None:

@@ -1,0 +1,1 @@
+"""A front for a foreign API server: our callers' tokens in, its own credentials out."""

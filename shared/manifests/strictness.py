@@ -1,0 +1,134 @@
+"""What must be right about a manifest that people wrote before a plan is worth anything.
+
+The decoders are lenient: what the API server has validated needs no second check. Files have met
+no API server, so what would silently count as nothing is refused here, with the field's path.
+"""
+
+from typing import Final
+
+from shared.manifests.documents import Document, InvalidDocumentError
+from shared.manifests.problems import FieldProblem, Section
+
+# As many pods as one plan may be asked about.
+MAX_REPLICAS: Final = 200_000
+
+
+def metadata_of(document: Document) -> Section:
+    """Return the document's metadata, name and labels checked.
+
+    Raises:
+        InvalidDocumentError: If there is no name (or generateName), or a field has another type.
+    """
+    problems: list[FieldProblem] = []
+    found = Section(document.raw, "", problems).section("metadata")
+    metadata = found or Section({}, "metadata", problems)
+    if not metadata.text("name") and not metadata.text("generateName") and not problems:
+        metadata.refuse("name", "write a name")
+    metadata.text("namespace")
+    for field in ("labels", "annotations"):
+        metadata.text_map(field)
+    finish(document, problems)
+    return metadata
+
+
+def spec_of(document: Document, *path: str) -> Section:
+    """Return the section under a path such as `spec`, `template`; it must be there.
+
+    Its problems are collected until `finish` is called with them.
+
+    Raises:
+        InvalidDocumentError: If some part of the path is missing or no object.
+    """
+    section = Section(document.raw, "", [])
+    for name in path:
+        if not section.has(name):
+            section.refuse(name, "must be an object with named fields")
+            found = None
+        else:
+            found = section.section(name)
+        if found is None:
+            break
+        section = found
+    finish(document, section.problems)
+    return section
+
+
+def finish(document: Document, problems: list[FieldProblem]) -> None:
+    """Raise for the first problem, if there is any.
+
+    Raises:
+        InvalidDocumentError: The first one, with the place of the document.
+    """
+    if problems:
+        raise InvalidDocumentError(document.where, problems[0])
+
+
+def check_template(document: Document, template: Section) -> None:
+    """Check a pod or a pod template.
+
+    Args:
+        template: The object that has `metadata` and `spec`.
+
+    Raises:
+        InvalidDocumentError: For the first wrong field.
+    """
+    metadata = template.section("metadata")
+    if metadata is not None:
+        metadata.text_map("labels")
+    spec = template.section("spec")
+    if not template.has("spec"):
+        template.refuse("spec", "must be an object with containers")
+    if spec is not None:
+        _check_spec(spec)
+    finish(document, template.problems)
+
+
+def replicas_of(section: Section, field: str, default: int) -> int:
+    """Return a number of pods, noting a problem when it is none or too large."""
+    found = section.integer(field, 0, MAX_REPLICAS)
+    return default if found is None else found
+
+
+def _check_spec(spec: Section) -> None:
+    containers = spec.sections("containers")
+    if not containers and not spec.problems:
+        spec.refuse("containers", "must be a list of at least one container")
+    for one in (*containers, *spec.sections("initContainers")):
+        _check_resources(one)
+    _check_resources(spec)
+    overhead = spec.section("overhead")
+    if overhead is not None:
+        overhead.resources()
+    spec.text("nodeName")
+    spec.text("schedulerName")
+    spec.text_map("nodeSelector")
+    spec.integer("priority", -(2**31), 2**31 - 1)
+    for field in ("tolerations", "topologySpreadConstraints", "volumes", "schedulingGates"):
+        spec.sections(field)
+    _check_affinity(spec)
+
+
+def _check_resources(owner: Section) -> None:
+    resources = owner.section("resources")
+    if resources is None:
+        return
+    for field in ("requests", "limits"):
+        amounts = resources.section(field)
+        if amounts is not None:
+            amounts.resources()
+
+
+def _check_affinity(spec: Section) -> None:
+    affinity = spec.section("affinity")
+    if affinity is None:
+        return
+    affinity.refuse_unknown(("nodeAffinity", "podAffinity", "podAntiAffinity"))
+    for kind in ("nodeAffinity", "podAffinity", "podAntiAffinity"):
+        one = affinity.section(kind)
+        if one is None:
+            continue
+        one.sections("preferredDuringSchedulingIgnoredDuringExecution")
+        if kind == "nodeAffinity":
+            one.section("requiredDuringSchedulingIgnoredDuringExecution")
+        else:
+            one.sections("requiredDuringSchedulingIgnoredDuringExecution")

@@ -1,0 +1,211 @@
+"""The pods that workloads will have: what their controllers would make of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from shared.manifests.documents import Document
+from shared.manifests.fields import Raw, controller, integer, mapping, mappings, text
+from shared.manifests.pods import PodDecoder
+from shared.manifests.problems import Section
+from shared.manifests.strictness import (
+    MAX_REPLICAS,
+    check_template,
+    finish,
+    metadata_of,
+    replicas_of,
+    spec_of,
+)
+from shared.model.pods import Pod
+
+# (kind, namespace, name) of an object.
+Key = tuple[str, str, str]
+
+WORKLOADS: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "Job"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPod:
+    """A pod and the volumes it brings along.
+
+    Attributes:
+        templates: Claim templates by the name of the claim they make for this pod.
+    """
+
+    pod: Pod
+    templates: Mapping[str, Raw] = field(default_factory=dict, hash=False)
+
+
+def key_of(document: Document) -> Key:
+    """Return what identifies an object among the documents."""
+    return document.kind, document.namespace, document.name
+
+
+class PodReader:
+    """Reads Pods and expands workloads, each pod once.
+
+    A workload whose pods are among the documents too (as in `kubectl get all`) is only expanded
+    by what is missing; a ReplicaSet of a Deployment that is there is the Deployment's.
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._decoder = PodDecoder()
+        self._workloads = {key_of(one): one for one in documents if one.kind in WORKLOADS}
+        self._pods = [one for one in documents if one.kind == "Pod"]
+        self._documents = documents
+        self._total = 0
+
+    def read(self) -> tuple[FoundPod, ...]:
+        """Return all pods that have not ended, sorted by key.
+
+        Raises:
+            InvalidDocumentError: For the first wrong field, in the order of the documents.
+        """
+        found: list[FoundPod] = []
+        present: dict[Key, set[str]] = {}
+        for one in self._pods:
+            pod = self._pod(one)
+            if pod.pod.is_terminal:
+                continue
+            found.append(pod)
+            root = self._root(one)
+            if root is not None:
+                present.setdefault(root, set()).add(pod.pod.name)
+        for document in self._documents:
+            if document.kind in WORKLOADS and self._root(document) is None:
+                taken = present.get(key_of(document), set())
+                found.extend(self._expanded(document, taken))
+        return tuple(sorted(found, key=lambda one: (one.pod.key, one.pod.uid)))
+
+    def _root(self, document: Document) -> Key | None:
+        """Return the outermost workload among the documents that controls this object."""
+        root = None
+        seen: set[Key] = set()
+        current: Document | None = document
+        while current is not None:
+            owner = controller(mapping(current.raw.get("metadata")))
+            if owner is None:
+                break
+            key = (owner.kind, document.namespace, owner.name)
+            current = None if key in seen else self._workloads.get(key)
+            seen.add(key)
+            if current is not None:
+                root = key
+        return root
+
+    def _pod(self, document: Document) -> FoundPod:
+        metadata = metadata_of(document)
+        check_template(document, Section(document.raw, "", []))
+        name = document.name or f"{metadata.text('generateName')}{self._number()}"
+        given = {"uid": f"Pod/{document.namespace}/{name}", **metadata.raw}
+        given |= {"name": name, "namespace": document.namespace}
+        pod = self._decoder.decode({**document.raw, "metadata": given})
+        status = mapping(document.raw.get("status"))
+        conditions = mappings(status.get("conditions"))
+        if not any(one.get("type") == "PodScheduled" for one in conditions):
+            pod = replace(pod, unschedulable=not pod.node_name)
+        spec = mapping(document.raw.get("spec"))
+        return FoundPod(pod=pod, templates=_ephemeral(name, spec))
+
+    def _number(self) -> int:
+        self._total += 1
+        return self._total - 1
+
+    def _expanded(self, document: Document, taken: set[str]) -> Iterator[FoundPod]:
+        metadata = metadata_of(document)
+        spec = spec_of(document, "spec")
+        template = spec_of(document, "spec", "template")
+        check_template(document, template)
+        claims = spec.sections("volumeClaimTemplates") if document.kind == "StatefulSet" else []
+        count = _COUNTS[document.kind](document.raw, spec)
+        finish(document, spec.problems)
+        self._total += count
+        if self._total > MAX_REPLICAS:
+            remedy = f"all workloads together have more than {MAX_REPLICAS} pods: plan fewer"
+            raise document.refused("spec", None, remedy)
+        base = document.name or metadata.text("generateName").rstrip("-")
+        raw = _template_pod(document, base, template.raw)
+        first = self._decoder.decode(raw)
+        for name in _names(base, count - len(taken), taken):
+            pod = replace(first, name=name, uid=f"{document.kind}/{first.namespace}/{name}")
+            if not claims and not raw["spec"].get("volumes"):
+                yield FoundPod(pod=pod)
+                continue
+            own = {f"{_name(one.raw)}-{name}": one.raw for one in claims}
+            named = self._decoder.decode({**raw, "metadata": {**raw["metadata"], "name": name}})
+            wanted = tuple(sorted({*named.scheduling.claims, *own}))
+            scheduling = replace(named.scheduling, claims=wanted)
+            templates = {**own, **_ephemeral(name, raw["spec"])}
+            yield FoundPod(pod=replace(pod, scheduling=scheduling), templates=templates)
+
+
+def _template_pod(document: Document, owner: str, template: Raw) -> dict[str, Any]:
+    metadata = mapping(template.get("metadata"))
+    reference = {
+        "apiVersion": document.api_version,
+        "kind": document.kind,
+        "name": owner,
+        "uid": f"{document.kind}/{document.namespace}/{owner}",
+        "controller": True,
+    }
+    given = {
+        "labels": metadata.get("labels"),
+        "annotations": metadata.get("annotations"),
+        "namespace": document.namespace,
+        "ownerReferences": [reference],
+    }
+    waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    spec = mapping(template.get("spec"))
+    return {"metadata": given, "spec": spec, "status": {"conditions": [waiting]}}
+
+
+def _name(raw: Raw) -> str:
+    return text(mapping(raw.get("metadata")).get("name"))
+
+
+def _names(base: str, count: int, taken: set[str]) -> Iterator[str]:
+    number = 0
+    while count > 0:
+        name = f"{base}-{number}"
+        number += 1
+        if name not in taken:
+            count -= 1
+            yield name
+
+
+def _ephemeral(pod_name: str, spec: Raw) -> dict[str, Raw]:
+    return {
+        f"{pod_name}-{text(one.get('name'))}": mapping(
+            mapping(one.get("ephemeral")).get("volumeClaimTemplate")
+        )
+        for one in mappings(spec.get("volumes"))
+        if one.get("ephemeral")
+    }
+
+
+def _replicas(_: Raw, spec: Section) -> int:
+    return replicas_of(spec, "replicas", 1)
+
+
+def _job_pods(raw: Raw, spec: Section) -> int:
+    """Return how many pods of a Job run at once, none when it is suspended or has ended."""
+    parallel = replicas_of(spec, "parallelism", 1)
+    completions = spec.integer("completions", 0)
+    status = mapping(raw.get("status"))
+    ended = any(
+        one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
+        for one in mappings(status.get("conditions"))
+    )
+    if spec.flag("suspend") or ended:
+        return 0
+    if completions is None:
+        return parallel
+    return max(min(parallel, completions - (integer(status.get("succeeded")) or 0)), 0)
+
+
+_COUNTS: Final[Mapping[str, Callable[[Raw, Section], int]]] = {
+    "Deployment": _replicas,
+    "ReplicaSet": _replicas,
+    "StatefulSet": _replicas,
+    "Job": _job_pods,
+}

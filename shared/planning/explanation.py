@@ -1,0 +1,130 @@
+"""Why one pod went where the plan puts it, as lines for people."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from shared.model.launch import LaunchOption, PlannedNode, PodRef
+from shared.model.plan import Plan
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot
+from shared.planning.reasons import explain
+from shared.scheduling.classes import PodClass
+from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
+from shared.scheduling.offers import Offer, in_order, label_choices, offers, place_labels
+
+_MICROS: Final = 1_000_000
+
+
+def find_pod(snapshot: ClusterSnapshot, key: str) -> Pod | None:
+    """Return the pod of this `namespace/name` (`default/` may be left out), or None."""
+    wanted = key if "/" in key else f"default/{key}"
+    return next((pod for pod in (*snapshot.pending, *snapshot.bound) if pod.key == wanted), None)
+
+
+def explanation(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> tuple[str, ...]:
+    """Return what the pod asks for, where it goes and what each provisioner could do for it."""
+    asked = ", ".join(f"{k} {v}" for k, v in pod.scheduling.requests.to_quantities().items())
+    return (
+        f"{pod.key} asks for {asked}",
+        *_outcome(plan, pod),
+        *_choices(snapshot, pod),
+    )
+
+
+def dollars(micros: int) -> str:
+    """Return micro-dollars as dollars, four digits after the point."""
+    return f"${micros / _MICROS:,.4f}"
+
+
+def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
+    ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+    if pod.node_name:
+        yield f"it is on node {pod.node_name} already"
+        return
+    if not pod.is_provisionable:
+        yield "it does not wait for capacity: gated, being deleted, or not marked unschedulable"
+        return
+    for placement in plan.placements:
+        if ref in placement.pods:
+            yield f"goes to node {placement.node}, which has room: nothing is bought for it"
+            return
+    for number, node in enumerate(plan.nodes, 1):
+        if ref in node.pods:
+            yield from _on_new(number, node)
+            return
+    for one in plan.unschedulable:
+        if one.pod == ref:
+            yield "fits nothing:"
+            yield from (f"  {reason}" for reason in one.reasons)
+
+
+def _on_new(number: int, node: PlannedNode) -> Iterator[str]:
+    option = node.options[0]
+    used = node.requests + node.daemon_requests
+    fill = ", ".join(
+        f"{name} {round(100 * used[name] / amount)} %"
+        for name, amount in option.allocatable.items
+        if used[name]
+    )
+    others = len(node.pods) - 1
+    yield (
+        f"goes to new node {number} of provisioner {node.provisioner}: {_named(option)}, "
+        f"with {others} other pods; filled {fill}"
+    )
+    if len(node.options) > 1:
+        last = node.options[-1]
+        yield (
+            f"{len(node.options)} options hold the same pods, from {_named(option)} "
+            f"to {_named(last)}: EC2 may give any of them"
+        )
+
+
+def _named(option: LaunchOption) -> str:
+    key = option.offering
+    price = dollars(option.price_micros_per_hour)
+    return f"{key.instance_type} {key.zone} {key.capacity_type.value} {price}/h"
+
+
+def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
+    one = PodClass(
+        namespace=pod.namespace, scheduling=pod.scheduling, labels=pod.labels, pods=()
+    )
+    told = explain(snapshot, one, frozenset())
+    for provisioner, reason in zip(in_order(snapshot.provisioners), told, strict=False):
+        able = [
+            (way.price_micros_per_hour, offer.instance_type.name, way.zone, way.capacity_type.value)
+            for offer in _offers(snapshot, provisioner, pod)
+            if pod.scheduling.requests.fits(offer.available)
+            for way in offer.offerings
+            if labels_accepted(pod.scheduling, {**offer.labels, **place_labels(way)})
+        ]
+        if not able:
+            yield reason
+            continue
+        price, *cheapest = min(able)
+        types = len({name for _, name, _, _ in able})
+        yield (
+            f"{provisioner.name}: {types} instance types in {len(able)} offerings could hold it "
+            f"alone, the cheapest {' '.join(cheapest)} at {dollars(price)}/h"
+        )
+
+
+def _offers(snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod) -> Sequence[Offer]:
+    sites = {site.provisioner: site for site in snapshot.sites}
+    site = sites.get(provisioner.name)
+    if site is None or taint_refusal(pod.scheduling, provisioner.taints):
+        return ()
+    return [
+        offer
+        for chosen in label_choices(provisioner, accepted_terms(pod.scheduling))
+        for offer in offers(
+            provisioner,
+            site,
+            snapshot.instance_types,
+            snapshot.daemonsets,
+            unavailable=snapshot.unavailable,
+            chosen=chosen,
+        )
+    ]
+

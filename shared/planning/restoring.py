@@ -1,0 +1,156 @@
+"""Values of the model from their plain JSON: the inverse of how decisions are written down."""
+
+import dataclasses
+import types
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+_Value = TypeVar("_Value")
+_Read = Callable[[Any], Any]
+
+
+class RestoreError(ValueError):
+    """JSON that is not of the form of a value; `str()` is one line that names the place."""
+
+    def __init__(self, problem: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{'.'.join(path)}: {problem}" if path else problem)
+        self.problem = problem
+        self.path = path
+
+    def inside(self, part: str) -> "RestoreError":
+        """Return the same problem, one step further out."""
+        return RestoreError(self.problem, (part, *self.path))
+
+
+def restore(kind: type[_Value], plain: object) -> _Value:
+    """Return the value of a type of the model that the plain JSON stands for.
+
+    Understands what the model is made of: frozen dataclasses, enumerations, tuples, frozensets,
+    mappings, optional values, times, spans, strings, numbers and truth values. Fields that are
+    missing take their defaults, so that older documents stay readable.
+
+    Raises:
+        RestoreError: If something has another form.
+    """
+    return cast("_Value", _reader(kind)(plain))
+
+
+@cache
+def _reader(hint: Any) -> _Read:
+    """Return what reads plain JSON of a type hint.
+
+    Raises:
+        TypeError: If the hint is of a kind the model does not use.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is types.UnionType:
+        kept = [one for one in arguments if one is not type(None)]
+        if len(kept) == 1:
+            return _optional(_reader(kept[0]))
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return _many(_reader(arguments[0]), tuple)
+    if origin is tuple:
+        return _exactly(tuple(_reader(one) for one in arguments))
+    if origin is frozenset:
+        return _many(_reader(arguments[0]), frozenset)
+    if origin is Mapping:
+        return _mapping(_reader(arguments[1]))
+    if isinstance(hint, type):
+        return _of_class(hint)
+    raise TypeError(f"no plain form is known for {hint!r}")
+
+
+def _of_class(kind: type[Any]) -> _Read:
+    if dataclasses.is_dataclass(kind):
+        return _object(kind)
+    if issubclass(kind, Enum):
+        return _called(kind, kind, str)
+    if kind is datetime:
+        return _called(datetime.fromisoformat, kind, str)
+    if kind is timedelta:
+        return _called(lambda seconds: timedelta(seconds=seconds), kind, int, float)
+    if kind in (str, int, bool):
+        return _called(lambda value: value, kind, kind)
+    raise TypeError(f"no plain form is known for {kind!r}")
+
+
+def _object(kind: type[Any]) -> _Read:
+    hints = get_type_hints(kind)
+    fields = {one.name: _reader(hints[one.name]) for one in dataclasses.fields(kind)}
+    needed = frozenset(
+        one.name
+        for one in dataclasses.fields(kind)
+        if one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+    )
+
+    def read(plain: Any) -> Any:
+        if type(plain) is not dict:
+            raise RestoreError(f"must be an object ({kind.__name__})")
+        if not needed <= plain.keys():
+            missing = ", ".join(sorted(needed - plain.keys()))
+            raise RestoreError(f"{kind.__name__} lacks {missing}")
+        values = {}
+        for name, value in plain.items():
+            if name not in fields:
+                raise RestoreError(f"{kind.__name__} has no field {name!r}")
+            try:
+                values[name] = fields[name](value)
+            except RestoreError as error:
+                raise error.inside(name) from error
+        return kind(**values)
+
+    return read
+
+
+def _many(one: _Read, build: Callable[[list[Any]], Any]) -> _Read:
+    def read(plain: Any) -> Any:
+        if type(plain) is not list:
+            raise RestoreError("must be a list")
+        found = []
+        for number, value in enumerate(plain):
+            try:
+                found.append(one(value))
+            except RestoreError as error:
+                raise error.inside(str(number)) from error
+        return build(found)
+
+    return read
+
+
+def _exactly(members: tuple[_Read, ...]) -> _Read:
+    def read(plain: Any) -> Any:
+        if type(plain) is not list or len(plain) != len(members):
+            raise RestoreError(f"must be a list of {len(members)}")
+        return tuple(one(value) for one, value in zip(members, plain, strict=True))
+
+    return read
+
+
+def _mapping(of_value: _Read) -> _Read:
+    def read(plain: Any) -> Any:
+        if type(plain) is not dict:
+            raise RestoreError("must be an object")
+        return {name: of_value(value) for name, value in plain.items()}
+
+    return read
+
+
+def _optional(one: _Read) -> _Read:
+    return lambda plain: None if plain is None else one(plain)
+
+
+def _called(make: Callable[[Any], Any], kind: type[Any], *given: type[Any]) -> _Read:
+    """Return what checks the type of a plain value, then makes the real one of it."""
+
+    def read(plain: Any) -> Any:
+        if type(plain) not in given:
+            raise RestoreError(f"must be a {given[0].__name__} ({kind.__name__}), not {plain!r:.60}")
+        try:
+            return make(plain)
+        except (ValueError, OverflowError) as error:
+            raise RestoreError(f"{plain!r:.60} is no {kind.__name__}") from error
+
+    return read

@@ -1,0 +1,109 @@
+"""Packing settings as people write them: `key=value`, with units and defaults explained."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from shared.packing.problem import PackingSettings
+
+_DEFAULTS: Final = PackingSettings()
+# One key for both capacity types.
+BOTH_K: Final = "diversification_k"
+_K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
+# (least, most) where it is not "0 or more".
+_BOUNDS: Final[Mapping[str, tuple[int, int | None]]] = {
+    **dict.fromkeys((BOTH_K, *_K_FIELDS), (1, None)),
+    "leftover_value_percent": (0, 100),
+    "max_options": (1, 60),
+}
+_FLAGS: Final = {"true": True, "false": False}
+_ATTRIBUTE: Final = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
+
+
+class InvalidSettingError(ValueError):
+    """A setting that cannot be read; one line that says what to write."""
+
+
+def with_settings(base: PackingSettings, given: Iterable[str]) -> PackingSettings:
+    """Return the settings with the given ones changed; the last one counts.
+
+    Args:
+        given: Each `key=value`.
+
+    Raises:
+        InvalidSettingError: If a key is unknown or a value is none for it.
+    """
+    for text in given:
+        key, sign, value = (part.strip() for part in text.partition("="))
+        if not sign:
+            raise InvalidSettingError(f"--set {text!r}: write key=value")
+        base = dataclasses.replace(base, **_change(key, value))
+    return base
+
+
+def changed_keys(settings: PackingSettings, base: PackingSettings = _DEFAULTS) -> tuple[str, ...]:
+    """Return the names of settings that differ, each with its value, in order of declaration."""
+    return tuple(
+        f"{one.name}={_written(getattr(settings, one.name))}"
+        for one in dataclasses.fields(PackingSettings)
+        if getattr(settings, one.name) != getattr(base, one.name)
+    )
+
+
+def explained() -> tuple[tuple[str, str, str], ...]:
+    """Return (key, default, what it means with its unit) for every setting."""
+    told = {
+        match[1]: " ".join(match[2].split())
+        for match in _ATTRIBUTE.finditer(PackingSettings.__doc__ or "")
+    }
+    return tuple(
+        (one.name, _written(getattr(_DEFAULTS, one.name)), told.get(one.name, ""))
+        for one in dataclasses.fields(PackingSettings)
+    )
+
+
+def _change(key: str, value: str) -> dict[str, bool | int | Mapping[str, int]]:
+    if key == BOTH_K:
+        return dict.fromkeys(_K_FIELDS, _whole(key, value))
+    default = getattr(_DEFAULTS, key, None) if not key.startswith("_") else None
+    if isinstance(default, bool):
+        if value.lower() not in _FLAGS:
+            raise InvalidSettingError(f"--set {key}={value}: write true or false")
+        return {key: _FLAGS[value.lower()]}
+    if isinstance(default, int):
+        return {key: _whole(key, value)}
+    if isinstance(default, Mapping):
+        return {key: _weights(key, value)}
+    known = ", ".join([one.name for one in dataclasses.fields(PackingSettings)] + [BOTH_K])
+    raise InvalidSettingError(f"--set {key}: unknown setting; known are {known}")
+
+
+def _whole(key: str, value: str) -> int:
+    least, most = _BOUNDS.get(key, (0, None))
+    digits = value.replace("_", "")
+    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else -1
+    if number < least or (most is not None and number > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidSettingError(f"--set {key}={value}: write a whole number {bounds}")
+    return number
+
+
+def _weights(key: str, value: str) -> dict[str, int]:
+    found = {}
+    for part in filter(None, value.split(",")):
+        name, sign, percent = part.rpartition(":")
+        digits = percent.isascii() and percent.isdigit() and len(percent) < 10
+        if not sign or not name or not digits or int(percent) < 1:
+            example = "type:percent pairs such as m5.large:80,c5.large:120"
+            raise InvalidSettingError(f"--set {key}={value}: write {example}")
+        found[name.strip()] = int(percent)
+    return dict(sorted(found.items()))
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{percent}" for name, percent in sorted(value.items())) or "none"
+    return str(value)

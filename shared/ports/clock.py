@@ -1,0 +1,16 @@
+"""Time."""
+
+from datetime import datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time."""
+
+    def now(self) -> datetime:
+        """Return the current time, aware, UTC."""
+        ...
+
+    def sleep(self, span: timedelta) -> None:
+        """Wait. Only the fast lane's batch window may call it."""
+        ...

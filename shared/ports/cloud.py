@@ -1,0 +1,100 @@
+"""EC2 and what belongs to it, and what can be bought there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from shared.model.instance_types import InstanceType
+from shared.model.launch import FleetAnswer, Instance
+from shared.model.provisioner import NodeTemplate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Subnet:
+    """A subnet nodes may stand in."""
+
+    subnet_id: str
+    zone: str
+    free_addresses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a Provisioner's machines can stand: what its selectors found.
+
+    Attributes:
+        subnets: Sorted by zone, then most free addresses first.
+    """
+
+    subnets: tuple[Subnet, ...]
+    security_groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterEndpoint:
+    """What a machine needs to join."""
+
+    name: str
+    endpoint: str
+    certificate_authority: str
+    version: str
+    service_cidr: str
+
+
+class CloudProvider(Protocol):
+    """EC2 and what belongs to it, in one Region, for one cluster (its own roles)."""
+
+    def endpoint(self) -> ClusterEndpoint:
+        """Return what machines need to join this cluster."""
+        ...
+
+    def site(self, template: NodeTemplate) -> Site:
+        """Return the subnets and security groups a template's selectors find."""
+        ...
+
+    def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
+        """Return the AMI id for each SSM parameter name that exists."""
+        ...
+
+    def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
+        """Make the launch template unless one of that name exists."""
+        ...
+
+    def launch_templates(self) -> tuple[tuple[str, datetime], ...]:
+        """Return name and creation time of this cluster's launch templates, sorted by name."""
+        ...
+
+    def delete_launch_template(self, name: str) -> None:
+        """Delete a launch template; gone already is fine."""
+        ...
+
+    def create_fleet(self, request: Mapping[str, Any]) -> FleetAnswer:
+        """Ask EC2 for instances with exactly this CreateFleet request.
+
+        Raises:
+            ThrottledError: EC2 asked to slow down; nothing was launched.
+            UnavailableError: The outcome is unknown: look for instances by tag.
+            NotFoundError: The launch template is gone.
+        """
+        ...
+
+    def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        """Return those of the instances that EC2 knows, sorted by id."""
+        ...
+
+    def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
+        """Return this cluster's instances, not terminated, that have all tags, sorted by id."""
+        ...
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        """End instances; unknown ones are fine."""
+        ...
+
+
+class Catalog(Protocol):
+    """What can be bought in the Region."""
+
+    def instance_types(self) -> tuple[InstanceType, ...]:
+        """Return all instance types with an offering, sorted by name."""
+        ...

@@ -1,0 +1,177 @@
+"""One cluster's Kubernetes API."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from shared.model.daemonset import DaemonSet
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import InvalidProvisioner
+from shared.model.taints import Taint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeManifest:
+    """A Node object to be made for a launched machine."""
+
+    name: str
+    labels: Mapping[str, str] = field(hash=False)
+    annotations: Mapping[str, str] = field(hash=False)
+    taints: tuple[Taint, ...]
+    finalizers: tuple[str, ...]
+    provider_id: str
+    owner: Provisioner | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChange:
+    """A change to a Node; what is None or empty stays as it is.
+
+    Attributes:
+        unschedulable: Cordon (True) or uncordon (False).
+        set_labels: Added or replaced.
+        set_annotations: Added or replaced; a value of None removes the key.
+        remove_taint_keys: Taints with these keys go, whatever their effect.
+        add_taints: Added unless a taint of the same key and effect is there.
+        finalizers: The whole new list.
+    """
+
+    unschedulable: bool | None = None
+    set_labels: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    set_annotations: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    remove_taint_keys: frozenset[str] = frozenset()
+    add_taints: tuple[Taint, ...] = ()
+    finalizers: tuple[str, ...] | None = None
+    provider_id: str | None = None
+
+
+class Severity(StrEnum):
+    """Type of a Kubernetes Event."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """A Kubernetes Event to be written about an object; equal ones are counted, not repeated."""
+
+    kind: str  # Pod, Node or Provisioner
+    namespace: str
+    name: str
+    uid: str
+    severity: Severity
+    reason: str  # CamelCase
+    message: str
+
+
+class Cluster(Protocol):
+    """One cluster's Kubernetes API."""
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        ...
+
+    def pending_pods(self) -> tuple[Pod, ...]:
+        """Return pods without a node that are not terminal, sorted by key."""
+        ...
+
+    def bound_pods(self) -> tuple[Pod, ...]:
+        """Return pods that have a node and are not terminal, sorted by key."""
+        ...
+
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
+        """Return all pods of one node, terminal ones too, sorted by key."""
+        ...
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod, or None when there is none."""
+        ...
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return all nodes, sorted by name."""
+        ...
+
+    def node(self, name: str) -> Node | None:
+        """Return a node, or None when there is none."""
+        ...
+
+    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
+        """Return the usable Provisioners and those that cannot be used, each sorted by name."""
+        ...
+
+    def daemonsets(self) -> tuple[DaemonSet, ...]:
+        """Return all DaemonSets, sorted by namespace and name."""
+        ...
+
+    def volume_attachments(self, node: str) -> tuple[str, ...]:
+        """Return names of VolumeAttachments of a node whose volumes a pod may wait for."""
+        ...
+
+    def create_node(self, manifest: NodeManifest) -> Node:
+        """Make the Node; when one of that name exists, return it as it is."""
+        ...
+
+    def change_node(self, node: Node, change: NodeChange) -> Node:
+        """Apply a change if the node is still as `node` was read.
+
+        Raises:
+            ConflictError: If its uid or resourceVersion is another.
+            NotFoundError: If it is gone.
+        """
+        ...
+
+    def delete_node(self, node: Node) -> None:
+        """Delete, on condition of uid and resourceVersion; gone already is fine.
+
+        Raises:
+            ConflictError: If it changed since it was read.
+        """
+        ...
+
+    def bind(self, pod: Pod, node: str) -> None:
+        """Bind a pod; being bound to that very node already is fine.
+
+        Raises:
+            ConflictError: If it is bound elsewhere or its uid is another.
+            NotFoundError: If it is gone.
+        """
+        ...
+
+    def bind_all(self, bindings: Sequence[tuple[Pod, str]]) -> tuple[Pod, ...]:
+        """Bind many pods, each to its node, several at a time.
+
+        Returns:
+            Those that are bound to their node now, in the order given. A pod that is gone or was
+            bound elsewhere is left out: it no longer waits.
+
+        Raises:
+            RetryableError: If one could not be asked for; all others were.
+        """
+        ...
+
+    def evict(self, pod: Pod) -> None:
+        """Ask for an eviction; gone already is fine.
+
+        Raises:
+            EvictionRefusedError: If a PodDisruptionBudget forbids it now.
+        """
+        ...
+
+    def delete_pod(self, pod: Pod) -> None:
+        """Delete a pod on condition of its uid; gone already is fine."""
+        ...
+
+    def happened(self, happenings: Sequence[Happening]) -> None:
+        """Write Kubernetes Events; failures are counted, never raised."""
+        ...
+
+    def set_provisioner_condition(
+        self, name: str, *, active: bool, reason: str, message: str
+    ) -> None:
+        """Set the Active condition in a Provisioner's status; gone is fine."""
+        ...

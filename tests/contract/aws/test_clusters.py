@@ -1,0 +1,94 @@
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.aws.clusters import ClusterRegistry
+from shared.aws.session import Session
+from shared.model.errors import NotFoundError, PermanentError, UnauthorizedError
+from tests.contract.aws.canned import canned
+from tests.fakes.clock import FakeClock
+
+PATH = "/dovetail/clusters"
+
+
+def attach(aws: Session, name: str, /, **changes: Any) -> None:
+    attachment = {
+        "name": name,
+        "launch_role": f"arn:aws:iam::123456789012:role/{name}-launch",
+        "terminate_role": f"arn:aws:iam::123456789012:role/{name}-terminate",
+        "instance_profile": f"{name}-nodes",
+        **changes,
+    }
+    aws.client("ssm").put_parameter(
+        Name=f"{PATH}/{name}", Value=json.dumps(attachment), Type="String", Overwrite=True
+    )
+
+
+@pytest.fixture
+def notices() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def registry(aws: Session, clock: FakeClock, notices: list[str]) -> ClusterRegistry:
+    return ClusterRegistry(aws, path=PATH, clock=clock, notice=notices.append)
+
+
+def test_all_clusters_are_found_sorted_by_name(aws: Session, registry: ClusterRegistry) -> None:
+    assert registry.all() == ()
+    names = [f"c{n:02}" for n in range(12)]  # more than a page
+    for name in reversed(names):
+        attach(aws, name)
+    other = ClusterRegistry(aws, path=PATH, clock=FakeClock())
+    assert [one.name for one in other.all()] == names
+    assert registry.one("c03").instance_profile == "c03-nodes"
+
+
+def test_what_was_found_is_remembered_for_a_minute(
+    aws: Session, registry: ClusterRegistry, clock: FakeClock
+) -> None:
+    attach(aws, "one")
+    assert registry.one("one").instance_profile == "one-nodes"
+    assert len(registry.all()) == 1
+    attach(aws, "one", instance_profile="new")
+    attach(aws, "two")
+    clock.advance(timedelta(seconds=59))
+    assert registry.one("one").instance_profile == "one-nodes"
+    assert len(registry.all()) == 1
+    clock.advance(timedelta(seconds=1))
+    assert registry.one("one").instance_profile == "new"
+    assert len(registry.all()) == 2
+
+
+def test_a_cluster_that_is_not_attached_is_not_found_and_asked_for_again(
+    aws: Session, registry: ClusterRegistry
+) -> None:
+    with pytest.raises(NotFoundError, match="deploy its stack"):
+        registry.one("one")
+    attach(aws, "one")
+    assert registry.one("one").name == "one"
+
+
+def test_an_attachment_that_cannot_be_read_does_not_stop_the_others(
+    aws: Session, registry: ClusterRegistry, notices: list[str]
+) -> None:
+    attach(aws, "good")
+    attach(aws, "bad", launch_role="nonsense")
+    attach(aws, "liar", name="good")
+    assert [one.name for one in registry.all()] == ["good"]
+    assert len(notices) == 2
+    assert any("/dovetail/clusters/bad: launch_role" in one for one in notices)
+    with pytest.raises(PermanentError, match="launch_role"):
+        registry.one("bad")
+    with pytest.raises(PermanentError, match="another cluster's"):
+        registry.one("liar")
+
+
+def test_a_right_that_lacks_is_told(aws: Session, registry: ClusterRegistry) -> None:
+    with (
+        canned(aws, "ssm", "GetParametersByPath", (400, "AccessDeniedException")),
+        pytest.raises(UnauthorizedError),
+    ):
+        registry.all()

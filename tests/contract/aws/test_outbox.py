@@ -1,0 +1,169 @@
+import io
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.aws.dead_letters import DeadLetters
+from shared.aws.outbox import SqsOutbox
+from shared.aws.session import Session
+from shared.messages.wake import Kind, decode, decode_text
+from shared.model.errors import InvalidMessageError, NotFoundError, ThrottledError
+from shared.ports import Outbox, TimerKind
+from tests.contract.aws.canned import canned
+from tests.fakes.clock import FakeClock
+from tests.fakes.outbox import FakeOutbox
+
+DEFINITION = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
+PAYLOAD = {"version": 1, "cluster": "test", "wait_seconds": 30}
+
+
+@pytest.fixture
+def queue(aws: Session) -> str:
+    return str(aws.client("sqs").create_queue(QueueName="wakes")["QueueUrl"])
+
+
+@pytest.fixture
+def sqs(aws: Session, queue: str, clock: FakeClock) -> SqsOutbox:
+    role = "arn:aws:iam::123456789012:role/machine"
+    machines = {
+        kind: aws.client("stepfunctions").create_state_machine(
+            name=kind.value, definition=DEFINITION, roleArn=role
+        )["stateMachineArn"]
+        for kind in TimerKind
+    }
+    return SqsOutbox(aws, queue_url=queue, machines=machines, bind_function="bind", clock=clock)
+
+
+@pytest.fixture(params=["fake", "sqs"])
+def outbox(request: pytest.FixtureRequest) -> Outbox:
+    if request.param == "fake":
+        return FakeOutbox()
+    outbox: Outbox = request.getfixturevalue("sqs")
+    return outbox
+
+
+def test_the_name_of_a_timer_is_taken_once(outbox: Outbox, clock: FakeClock) -> None:
+    assert outbox.start_timer(TimerKind.EMPTINESS, "one", PAYLOAD) is True
+    clock.advance(timedelta(seconds=1))
+    assert outbox.start_timer(TimerKind.EMPTINESS, "one", PAYLOAD) is False
+    assert outbox.start_timer(TimerKind.EMPTINESS, "one", {**PAYLOAD, "more": 1}) is False
+    assert outbox.start_timer(TimerKind.EMPTINESS, "two", PAYLOAD) is True
+    assert outbox.start_timer(TimerKind.EXPIRATION, "one", PAYLOAD) is True
+
+
+def test_nothing_is_said_to_bind_about_no_nodes(outbox: Outbox) -> None:
+    outbox.invoke_bind("test", [])
+
+
+def received(aws: Session, queue: str) -> list[Any]:
+    answer = aws.client("sqs").receive_message(
+        QueueUrl=queue, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+    )
+    return list(answer.get("Messages", []))
+
+
+def test_a_wake_is_a_resume_message(
+    aws: Session, sqs: SqsOutbox, queue: str, clock: FakeClock
+) -> None:
+    sqs.wake("test", timedelta(0))
+    (record,) = received(aws, queue)
+    message = decode_text(record["Body"])
+    assert message.kind == Kind.RESUME
+    assert message.cluster == "test"
+    assert message.wake.at == clock.now()
+    assert not message.wake.leading
+
+
+@pytest.mark.parametrize(
+    ("delay", "seconds"),
+    [
+        (timedelta(milliseconds=500), 1),
+        (timedelta(seconds=7), 7),
+        (timedelta(hours=2), 900),
+        (timedelta(seconds=-3), 0),
+    ],
+)
+def test_delays_are_whole_seconds_up_to_fifteen_minutes(
+    aws: Session,
+    sqs: SqsOutbox,
+    monkeypatch: pytest.MonkeyPatch,
+    delay: timedelta,
+    seconds: int,
+) -> None:
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(aws.client("sqs"), "send_message", lambda **call: sent.append(call))
+    sqs.wake("test", delay)
+    assert [one["DelaySeconds"] for one in sent] == [seconds]
+
+
+def test_a_timer_gets_its_payload_and_when_it_was_started(
+    aws: Session, sqs: SqsOutbox, clock: FakeClock
+) -> None:
+    sqs.start_timer(TimerKind.TERMINATION, "one", PAYLOAD)
+    states = aws.client("stepfunctions")
+    (machine,) = (
+        one["stateMachineArn"]
+        for one in states.list_state_machines()["stateMachines"]
+        if one["name"] == "termination"
+    )
+    (execution,) = states.list_executions(stateMachineArn=machine)["executions"]
+    given = json.loads(states.describe_execution(executionArn=execution["executionArn"])["input"])
+    assert given == {**PAYLOAD, "started_at": clock.now().isoformat()}
+
+
+def test_a_machine_that_does_not_exist_is_not_found(aws: Session, clock: FakeClock) -> None:
+    machines = {TimerKind.EMPTINESS: "arn:aws:states:us-east-1:123456789012:stateMachine:none"}
+    outbox = SqsOutbox(aws, queue_url="x", machines=machines, bind_function="b", clock=clock)
+    with pytest.raises(NotFoundError):
+        outbox.start_timer(TimerKind.EMPTINESS, "one", PAYLOAD)
+
+
+def test_bind_gets_node_ready_events_of_at_most_200_nodes(
+    aws: Session, sqs: SqsOutbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[dict[str, Any]] = []
+
+    def invoke(**call: Any) -> dict[str, Any]:
+        calls.append(call)
+        return {"StatusCode": 202, "Payload": io.BytesIO()}
+
+    monkeypatch.setattr(aws.client("lambda"), "invoke", invoke)
+    nodes = [f"node-{n}" for n in range(201)]
+    sqs.invoke_bind("test", nodes)
+    assert {(one["FunctionName"], one["InvocationType"]) for one in calls} == {("bind", "Event")}
+    messages = [decode(json.loads(one["Payload"])) for one in calls]
+    assert {one.kind for one in messages} == {Kind.NODE_READY}
+    assert [[ref.name for ref in one.wake.objects] for one in messages] == [
+        nodes[:200],
+        nodes[200:],
+    ]
+
+
+def test_a_throttled_send_is_told(aws: Session, sqs: SqsOutbox) -> None:
+    with (
+        canned(aws, "sqs", "SendMessage", (400, "RequestThrottled")),
+        pytest.raises(ThrottledError),
+    ):
+        sqs.wake("test", timedelta(0))
+
+
+def test_a_dead_letter_carries_the_record_and_the_reason(aws: Session, queue: str) -> None:
+    letters = DeadLetters(aws, queue_url=queue)
+    letters.send('{"source": "x"}', "source: 'x': expected 'dovetail'")
+    letters.send("", "")
+    letters.send("bell\x07 and \x00", "x" * 5000)
+    found = [
+        (one["Body"], one["MessageAttributes"]["reason"]["StringValue"])
+        for one in received(aws, queue)
+    ]
+    assert sorted(found) == sorted(
+        [
+            ('{"source": "x"}', "source: 'x': expected 'dovetail'"),
+            (" ", "unknown"),
+            ("bell\ufffd and \ufffd", "x" * 1000),
+        ]
+    )
+    with pytest.raises(InvalidMessageError):
+        decode_text(found[0][0])

@@ -1,0 +1,161 @@
+"""The parts of the packer, where the whole does not reach."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.packing.bound import find_prices, lower_bound
+from shared.packing.draws import Draws
+from shared.packing.filling import Rules, fill
+from shared.packing.greedy import build
+from shared.packing.ground import Ground, make_ground
+from shared.packing.market import find_kinds, front, read_demand
+from shared.packing.packer import pack
+from shared.packing.problem import PackingProblem
+from shared.packing.simplex import best_mix
+from shared.packing.tighten import tighter_bound
+from tests.unit.packing.packing_cases import PLAIN, SHAPES, pod, problem, shape
+
+
+def ground_of(asked: PackingProblem) -> tuple[Ground, list[int]]:
+    demand = read_demand(asked)
+    kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), asked.settings), {})
+    counts = [one.count for one in asked.classes]
+    prices = [kind.planning_price for kind in kinds]
+    return make_ground(demand, kinds, find_prices(demand, counts, kinds, prices), prices), counts
+
+
+def test_draws_repeat_and_cover() -> None:
+    one, other = Draws(7), Draws(7)
+    assert [one.below(10) for _ in range(50)] == [other.below(10) for _ in range(50)]
+    assert {one.below(3) for _ in range(50)} == {0, 1, 2}
+    assert all(0 <= one.part() < 1 for _ in range(50))
+
+
+def test_weighted_draws_follow_the_weights() -> None:
+    draws = Draws(1)
+    assert {draws.weighted([0.0, 1.0, 0.0]) for _ in range(20)} == {1}
+    assert {draws.weighted([0.0, 0.0]) for _ in range(50)} == {0, 1}
+    # Rounding may leave a rest: the last position takes it.
+    assert draws.weighted([float("nan"), float("nan")]) == 1
+
+
+def test_the_programme_finds_known_optima() -> None:
+    mix, duals = best_mix([3.0, 5.0], [[1.0, 0.0], [0.0, 2.0]], [4.0, 12.0])
+    assert mix == [(0, 4.0), (1, 6.0)]
+    assert duals == [3.0, 2.5]
+    assert best_mix([], [], [1.0]) == ([], [0.0])
+    assert best_mix([1.0], [[0.0]], [1.0]) == ([], [0.0])
+
+
+def test_a_plan_above_the_limit_is_given_up() -> None:
+    ground, counts = ground_of(problem([pod(c, m, 40) for c in (300, 900) for m in (0.5, 3)]))
+    plan = build(ground, counts, Rules())
+    assert plan is not None
+    cost = ground.cost(plan)
+    assert build(ground, counts, Rules(), 1) is None
+    assert build(ground, counts, Rules(), cost * 99 // 100) is None
+    assert build(ground, counts, Rules(), cost + 1) is not None
+
+
+def test_a_last_node_may_be_cheaper_than_what_returns_most() -> None:
+    ground, counts = ground_of(problem([pod(900, 1.5, 3), pod(400, 3, 2), pod(70, 0.2, 3)]))
+    plan = build(ground, counts, Rules(share=0.0))
+    assert plan is not None
+    assert build(ground, counts, Rules(), ground.cost(plan) // 2) is None
+
+
+def test_shares_too_large_for_the_room_are_shrunk() -> None:
+    # A few large pods: rounding alone can exceed the node.
+    for large in range(1, 9):
+        asked = problem([pod(5000, 5, large), pod(5100, 5, large), pod(5200, 40, large)])
+        ground, counts = ground_of(asked)
+        for kind in range(len(ground.kinds)):
+            contents = fill(ground, kind, counts, Rules())
+            needs, _ = ground.needs(contents)
+            room = ground.kinds[kind].room
+            assert all(need <= have for need, have in zip(needs, room, strict=True))
+
+
+def test_many_classes_are_sampled_when_topping_up() -> None:
+    classes = [pod(100 + 7 * n, 0.2 + 0.03 * n, 1) for n in range(240)]
+    asked = problem(classes)
+    made = pack(asked)
+    assert sum(n for node in made.nodes for _, n in node.contents) == 240
+    assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.1
+    ground, counts = ground_of(asked)
+    big = max(range(len(ground.kinds)), key=lambda t: ground.kinds[t].room)
+    assert fill(ground, big, counts, Rules(share=0.0, balance=2.0))
+
+
+def test_too_many_signatures_are_merged_into_a_weaker_bound() -> None:
+    shapes = [shape(f"m{n}", 90_000 + n, cores=2, gib=8) for n in range(30)]
+    classes = [pod(1000 + n, 2, 3) for n in range(30)]
+    masks = tuple(1 << n for n in range(30))
+    settings = replace(PLAIN, improve_iterations=0, max_launch_groups=0)
+    asked = problem(classes, shapes=shapes, compatible=masks, settings=settings)
+    made = pack(asked)
+    assert made.unplaced == ()
+    assert 0 < made.lower_bound_micros_per_hour <= made.cost_micros_per_hour
+
+
+def test_too_many_rows_leave_the_least_wanted_out() -> None:
+    slots = {f"slot__{n}": 1 for n in range(100)}
+    shapes = [shape("m.large", 96_000, cores=2, gib=8, **slots)]
+    classes = [pod(100, 0.1, 1 + n % 3, **{f"slot__{n}": 1}) for n in range(100)]
+    made = pack(problem(classes, shapes=shapes))
+    assert made.unplaced == ()
+    assert made.lower_bound_micros_per_hour <= made.cost_micros_per_hour
+
+
+def test_amounts_below_zero_count_as_nothing() -> None:
+    odd = pod(500, 1, 2)
+    odd = replace(odd, requests=replace(odd.requests, items=(("cpu", -5), ("pods", 1))))
+    assert pack(problem([odd, pod(500, 1, 1)])).unplaced == ()
+
+
+def test_the_tighter_bound_knows_that_a_pod_needs_one_machine() -> None:
+    # Half of cpu-heavy and memory-heavy machines would do, were pods divisible.
+    shapes = (
+        shape("c", 100_000, cores=16, gib=16),
+        shape("r", 100_000, cores=1, gib=256),
+    )
+    asked = problem([pod(1000, 8, 40), pod(2000, 16, 9)], shapes=shapes)
+    demand = read_demand(asked)
+    kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
+    counts = [one.count for one in asked.classes]
+    prices = [kind.price for kind in kinds]
+    plain = lower_bound(demand, counts, kinds, find_prices(demand, counts, kinds, prices))
+    assert tighter_bound(demand, counts, kinds, prices) > 2 * plain
+    assert tighter_bound(demand, counts, kinds, prices, [(1000, 8 << 30, 1)]) > plain
+
+
+def test_the_tighter_bound_gives_up_where_bins_fit_nobody() -> None:
+    shapes = (
+        shape("amd", 90_000, cores=2, gib=8),
+        shape("arm", 80_000, cores=2, gib=8),
+    )
+    asked = problem([pod(500, 1, 40), pod(700, 1, 9)], shapes=shapes, compatible=(1, 2))
+    demand = read_demand(asked)
+    kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
+    assert tighter_bound(demand, [40, 9], kinds, [90_000, 80_000], [(500, 1 << 30, 1)]) == 0
+
+
+def test_many_clusters_with_extras_are_told_apart_less_finely() -> None:
+    gpu = shape("g", 526_000, cores=48, gib=192, nvidia_com__gpu=8)
+    classes = [pod(100 * (n + 1), 0.4 * (n % 11 + 1), 2) for n in range(60)]
+    classes += [pod(900, 2, 2, nvidia_com__gpu=1)]
+    asked = problem(classes, shapes=(*SHAPES, gpu))
+    demand = read_demand(asked)
+    kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), PLAIN), {})
+    prices = [kind.price for kind in kinds]
+    counts = [one.count for one in asked.classes]
+    bound = tighter_bound(demand, counts, kinds, prices)
+    assert 0 < bound <= pack(asked).cost_micros_per_hour
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_improvement_never_makes_a_plan_dearer(seed: int) -> None:
+    asked = problem([pod(c, m, 6) for c in (900, 1700) for m in (1, 6)], seed=seed)
+    still = replace(asked, settings=replace(PLAIN, improve_iterations=0))
+    assert pack(asked).cost_micros_per_hour <= pack(still).cost_micros_per_hour

@@ -1,0 +1,125 @@
+"""Why a pod fits nothing, in words people can act on."""
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot
+from shared.model.taints import Effect, Taint
+from shared.planning.reasons import explain
+from shared.scheduling.classes import group
+from tests import builders as make
+from tests.builders import needs, pod, provisioner, snapshot
+
+GPU = "nvidia.com/gpu"
+
+
+def reason(one: Pod, owner: Provisioner | None = None, **more: object) -> str:
+    """Return why a pod does not fit the one provisioner there is."""
+    world = snapshot(one, provisioners=(owner or provisioner(),), **more)
+    (line,) = explain(world, group([one])[0], frozenset())
+    return line.removeprefix("default: ")
+
+
+def test_without_a_provisioner_it_says_what_to_make() -> None:
+    world: ClusterSnapshot = snapshot(pod(), provisioners=(provisioner(paused=True),))
+    (line,) = explain(world, group([pod()])[0], frozenset())
+    assert line.startswith("no usable Provisioner: create one")
+
+
+def test_each_provisioner_gets_a_line_in_the_order_they_are_tried() -> None:
+    owners = (provisioner("a"), provisioner("b", weight=1))
+    lines = explain(snapshot(pod(), provisioners=owners), group([pod()])[0], frozenset("a"))
+    assert [line.split(":")[0] for line in lines] == ["b", "a"]
+
+
+def test_a_taint_is_named_first() -> None:
+    taint = Taint(key="only", effect=Effect.NO_SCHEDULE)
+    assert reason(pod(), provisioner(taints=(taint,))) == "does not tolerate taint only:NoSchedule"
+
+
+@pytest.mark.parametrize(
+    ("sites", "text"),
+    [
+        ((), "no subnet: nothing was found"),
+        ((make.site(zones=()),), "no subnet: nothing was found"),
+        ((make.site(zones=(), reason="no tag"),), "no subnet: no tag"),
+    ],
+)
+def test_a_provisioner_without_subnets_says_so(sites: tuple[object, ...], text: str) -> None:
+    assert reason(pod(), sites=sites) == text
+
+
+def test_requirements_that_leave_nothing_are_told_from_pods_that_ask_too_much() -> None:
+    owner = provisioner(also=needs(keys.INSTANCE_TYPE, "In", "x9.huge"))
+    assert reason(pod(), owner) == (
+        "its requirements leave no instance type in the zones of its subnets"
+    )
+
+
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        (
+            needs(keys.ARCH, "In", "arm64"),
+            "needs kubernetes.io/arch in [arm64], offered amd64",
+        ),
+        (
+            needs("instance-type", "In", "m5.large"),
+            "needs instance-type in [m5.large], offered no such label "
+            "(did you mean node.kubernetes.io/instance-type?)",
+        ),
+        (
+            needs("example.com/Capacity_Type", "Exists"),
+            "needs example.com/Capacity_Type exists, offered no such label "
+            "(did you mean karpenter.sh/capacity-type?)",
+        ),
+        (needs("team", "In", "red"), "needs team in [red], offered no such label"),
+        (
+            needs(keys.INSTANCE_CPU, "Gt", "64"),
+            "needs karpenter.k8s.aws/instance-cpu >= 65, offered 2, 4, 8",
+        ),
+        (
+            needs(keys.INSTANCE_CPU, "In", "8").merge(needs(keys.INSTANCE_TYPE, "In", "m5.large")),
+            "no instance type has all labels it needs at once",
+        ),
+    ],
+)
+def test_the_label_nothing_has_is_named_with_what_is_offered(selector: object, text: str) -> None:
+    assert reason(pod(node_selector=selector)) == text
+
+
+def test_long_lists_of_what_is_offered_are_cut() -> None:
+    types = tuple(make.instance_type(f"m{n}.large") for n in range(1, 9))
+    text = reason(pod(node_selector=needs(keys.INSTANCE_TYPE, "In", "x")), instance_types=types)
+    assert text.endswith("offered m1.large, m2.large, m3.large, m4.large, m5.large and 3 more")
+
+
+def test_a_pod_that_is_too_large_is_told_what_there_is_at_most() -> None:
+    assert reason(pod(cpu=90_000, memory=make.GIB, extra={GPU: 1})) == (
+        "no instance type is large enough: requests cpu 90 (at most 7930m), "
+        "nvidia.com/gpu 1 (at most 0)"
+    )
+
+
+def test_a_pod_that_fits_no_type_at_once_is_told_so() -> None:
+    types = (
+        make.instance_type("c5.large", cpu=64_000),
+        make.instance_type("r5.large", memory=256 * make.GIB),
+    )
+    text = reason(pod(cpu=32_000, memory=128 * make.GIB), instance_types=types)
+    assert text == "no single instance type has enough of all it requests at once"
+
+
+def test_capacity_ec2_was_out_of_is_tried_again() -> None:
+    out = frozenset(
+        make.offering(one.name, zone=zone) for one in make.CATALOG for zone in make.ZONES
+    )
+    assert reason(pod(), unavailable=out) == (
+        "EC2 is out of capacity for every instance type that would hold it; tried again"
+    )
+
+
+def test_what_is_left_are_topology_rules() -> None:
+    assert reason(pod()) == "its topology rules leave no place"

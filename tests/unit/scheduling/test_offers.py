@@ -1,0 +1,224 @@
+"""What Provisioners could buy, and who may have it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from shared.model import labels as keys
+from shared.model.daemonset import DaemonSet
+from shared.model.instance_types import CapacityType
+from shared.model.pods import Scheduling
+from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
+from shared.model.requirements import Requirements
+from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint, Toleration
+from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
+from shared.scheduling.daemons import daemon_requests
+from shared.scheduling.limits import remaining, used
+from shared.scheduling.offers import (
+    Offer,
+    as_configured,
+    in_order,
+    label_choices,
+    node_labels,
+    offers,
+)
+from shared.scheduling.signatures import SignatureMatcher, signature_of
+from tests import builders as make
+from tests.builders import ZONES, needs, provisioner, site
+
+A, B, C = ZONES
+
+
+def bought(
+    owner: Provisioner, daemonsets: Sequence[DaemonSet] = (), **more: Any
+) -> tuple[Offer, ...]:
+    return offers(owner, site(), make.CATALOG, daemonsets, **more)
+
+
+def names(found: tuple[Offer, ...]) -> list[str]:
+    return [one.instance_type.name for one in found]
+
+
+def test_requirements_choose_types_and_offerings() -> None:
+    found = bought(provisioner(also=needs(keys.INSTANCE_CPU, "Gt", "2")))
+    assert names(found) == ["m5.2xlarge", "m5.xlarge"]
+    assert {one.capacity_type for one in found[0].offerings} == {CapacityType.ON_DEMAND}
+    one_zone = bought(provisioner(also=needs(keys.ZONE, "In", B, "elsewhere")))
+    assert [one.zone for one in one_zone[0].offerings] == [B]
+
+
+def test_only_zones_with_a_subnet_are_offered() -> None:
+    found = offers(provisioner(), site(zones=(C,)), make.CATALOG, ())
+    assert {one.zone for offer in found for one in offer.offerings} == {C}
+    assert offers(provisioner(), site(zones=()), make.CATALOG, ()) == ()
+
+
+def test_offerings_ec2_was_out_of_are_left_out() -> None:
+    out = frozenset(make.offering(zone=zone) for zone in (A, B))
+    found = {one.instance_type.name: one for one in bought(provisioner(), unavailable=out)}
+    assert [one.zone for one in found["m5.large"].offerings] == [C]
+    assert len(found["m5.xlarge"].offerings) == 3
+
+
+def test_a_node_gets_its_makers_labels_and_every_settled_requirement() -> None:
+    owner = provisioner(labels={"team": "red", keys.ARCH: "amd64"}, also=needs("tier", "In", "1"))
+    assert node_labels(owner) == {
+        "team": "red",
+        "tier": "1",
+        keys.PROVISIONER_NAME: "default",
+    }
+
+
+def test_a_well_known_label_of_a_provisioner_does_not_rename_machines() -> None:
+    """`labels: {kubernetes.io/arch: arm64}` chooses arm64 machines, it does not relabel others."""
+    wanted = needs(keys.ARCH, "In", "arm64")
+    found = bought(provisioner(labels={keys.ARCH: "arm64"}, requirements=wanted))
+    assert names(found) == ["c6g.large"]
+
+
+def test_custom_labels_with_several_values_wait_for_a_pod_that_asks() -> None:
+    owner = provisioner(also=(*needs("team", "In", "red", "blue"), *needs("tier", "Exists")))
+    asked = (
+        needs("team", "In", "blue", "green"),
+        needs("tier", "In", "9"),
+        needs("team", "NotIn", "blue"),
+        needs("team", "Exists").merge(needs("tier", "In", "2", "1")),
+        needs("team", "In", "pink"),
+        needs(keys.ARCH, "In", "amd64"),
+        needs("tier", "Exists"),
+    )
+    assert label_choices(owner, asked) == (
+        {},
+        {"team": "blue"},
+        {"team": "blue", "tier": "1"},
+        {"tier": "9"},
+    )
+    plain = bought(owner)
+    assert plain
+    assert "team" not in plain[0].labels
+    chosen = bought(owner, chosen={"team": "blue"})
+    assert chosen[0].labels["team"] == "blue"
+
+
+def test_a_custom_label_that_cannot_exist_or_hold_offers_nothing() -> None:
+    assert bought(provisioner(also=needs("team", "DoesNotExist")))
+    impossible = needs("team", "In", "red").merge(needs("team", "NotIn", "red"))
+    assert not bought(provisioner(also=impossible))
+
+
+def test_usable_provisioners_come_by_weight_then_name() -> None:
+    listed = (
+        provisioner("b"),
+        provisioner("a"),
+        provisioner("z", weight=1),
+        provisioner("p", weight=9, paused=True),
+        provisioner("d", weight=9, deleting=True),
+    )
+    assert [one.name for one in in_order(listed)] == ["z", "a", "b"]
+
+
+def test_disk_and_kubelet_settings_change_what_a_machine_has() -> None:
+    large = make.CATALOG[2]
+    assert as_configured(provisioner(), large) is large
+    disks = (
+        BlockDevice(device_name="/dev/xvda", volume_size_gib=10),
+        BlockDevice(device_name="/dev/xvdb", volume_size_gib=100),
+    )
+    owner = provisioner(
+        template=NodeTemplate(block_devices=disks), kubelet=KubeletConfiguration(max_pods=7)
+    )
+    capacity = as_configured(owner, large).capacity
+    assert (capacity["ephemeral-storage"], capacity["pods"]) == (100 * make.GIB, 7)
+
+
+def test_daemons_that_will_land_take_their_room() -> None:
+    on_arm = make.daemonset("arm", node_selector=needs(keys.ARCH, "In", "arm64"))
+    spot = make.daemonset("spot", cpu=30, node_selector=needs(keys.CAPACITY_TYPE, "In", "spot"))
+    taint = Taint(key="only", effect=Effect.NO_SCHEDULE)
+    everywhere = make.daemonset("every", cpu=50, tolerations=(Toleration(operator="Exists"),))
+    listed = (make.daemonset(), on_arm, spot, everywhere)
+    (one,) = bought(
+        provisioner(also=needs(keys.INSTANCE_TYPE, "In", "m5.large")), daemonsets=listed
+    )
+    # The capacity type is not settled yet, so room is kept for the spot daemon, too.
+    assert one.daemon_requests["cpu"] == 180
+    assert one.available["cpu"] == 1930 - 180
+    (tainted,) = bought(
+        provisioner(taints=(taint,), also=needs(keys.INSTANCE_TYPE, "In", "m5.large")),
+        daemonsets=listed,
+    )
+    assert tainted.daemon_requests["cpu"] == 50
+    labels = {keys.CAPACITY_TYPE: "on-demand"}
+    assert daemon_requests((spot,), labels, ()) == Resources()
+    assert daemon_requests((spot,), {keys.CAPACITY_TYPE: "spot"}, ())["cpu"] == 30
+
+
+def test_affinity_terms_are_alternatives_each_with_the_node_selector() -> None:
+    wanted = Scheduling(
+        requests=Resources(),
+        node_selector=needs("a", "In", "1"),
+        required_terms=(needs("b", "In", "1"), needs("b", "In", "2")),
+    )
+    assert len(accepted_terms(wanted)) == 2
+    assert labels_accepted(wanted, {"a": "1", "b": "2"})
+    assert not labels_accepted(wanted, {"a": "1", "b": "3"})
+    assert not labels_accepted(wanted, {"a": "2", "b": "2"})
+
+
+def test_the_taint_that_keeps_a_pod_away_is_named() -> None:
+    taint = Taint(key="only", value="batch", effect=Effect.NO_SCHEDULE)
+    assert taint_refusal(make.scheduling(), (taint,)) == (
+        "does not tolerate taint only=batch:NoSchedule"
+    )
+    assert taint_refusal(make.scheduling(), ()) == ""
+
+
+def test_offerings_are_grouped_by_who_may_have_them() -> None:
+    anyone = make.scheduling()
+    in_b = make.scheduling(node_selector=needs(keys.ZONE, "In", B))
+    arm = make.scheduling(node_selector=needs(keys.ARCH, "In", "arm64"))
+    either = make.scheduling(required_terms=(needs(keys.ZONE, "In", A), needs("x", "In", "y")))
+    signatures = [signature_of(one, Requirements()) for one in (anyone, in_b, arm, either)]
+    pinned = signature_of(anyone, needs(keys.ZONE, "In", C))
+    matcher = SignatureMatcher([*signatures, pinned])
+    large = next(one for one in bought(provisioner()) if one.instance_type.name == "m5.large")
+    found = {mask: [one.zone for one in group] for mask, group in matcher.by_offering(large)}
+    assert found == {0b01001: [A], 0b00011: [B], 0b10001: [C]}
+
+
+def test_offerings_nobody_may_have_are_left_out() -> None:
+    tainted = provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),))
+    in_b = signature_of(make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements())
+    (first, *_) = bought(provisioner())
+    assert [g[0].zone for _, g in SignatureMatcher([in_b]).by_offering(first)] == [B]
+    (first, *_) = bought(tainted)
+    assert SignatureMatcher([in_b]).by_offering(first) == ()
+
+
+def test_limits_count_what_stands_flies_and_is_reserved() -> None:
+    limits = Resources.of(cpu=20_000, memory=64 * make.GIB)
+    unlabelled = make.node("n3", capacity=Resources(), labels={keys.PROVISIONER_NAME: "default"})
+    snapshot = make.snapshot(
+        provisioners=(provisioner(limits=limits), provisioner("free")),
+        nodes=(
+            make.node("n1"),
+            make.node("n2", capacity=Resources()),
+            unlabelled,
+            make.node("other", labels={keys.PROVISIONER_NAME: "free"}),
+            make.node("s", capacity=Resources.of(cpu=3000), provider_id="aws:///z/i-slot1"),
+            make.node("foreign", provider_id="", labels={keys.PROVISIONER_NAME: "default"}),
+        ),
+        slots=(make.slot(0), make.slot(1), make.slot(2, provisioner="free")),
+        intents=(make.intent(), make.intent(group=1, provisioner="free")),
+    )
+    # n1, n2 by its type, s by the larger of node and slot, the foreign one, slot 0, the intent.
+    assert used(snapshot, "default")["cpu"] == 2000 + 2000 + 3000 + 2000 + 2000 + 2000
+    left = remaining(snapshot)
+    assert set(left) == {"default"}
+    assert left["default"]["cpu"] == 7000
+
+
+def test_a_limit_that_is_used_up_stays_a_limit() -> None:
+    owner = provisioner(limits=Resources.of(cpu=2000))
+    left = remaining(make.snapshot(provisioners=(owner,), nodes=(make.node(),)))
+    assert left["default"].items == (("cpu", 0),)
