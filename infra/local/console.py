@@ -5,12 +5,12 @@ import json
 import os
 import signal
 import sys
-import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from infra.local.demo.problem import Problem
+from infra.local.demo.problem import Problem, last_words
 
 _EXIT_CODES = """exit codes:
   0  everything that was expected held
@@ -18,11 +18,23 @@ _EXIT_CODES = """exit codes:
   2  bad input: one line says what and how to mend it
 """
 
+_THEN = """
+Then, for example:
+
+  kubectl apply -f examples/inflate/provisioner.yaml -f examples/inflate/deployment.yaml
+  kubectl scale deployment inflate --replicas 10
+  kubectl get nodes -L karpenter.sh/capacity-type,node.kubernetes.io/instance-type
+
+Ctrl-C ends it and leaves nothing behind.
+"""
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command of `dovetail`; return its exit code."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
+    arguments = _parser().parse_args(argv)
+    # Whoever asks for the end, and however: what was started is ended first.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
         return int(arguments.run(arguments))
     except Problem as problem:
@@ -30,6 +42,10 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -50,16 +66,29 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    demo.add_argument("--scenario", default="inflate", help="a folder of examples/ (inflate)")
-    demo.add_argument("--examples", type=Path, help="folder of scenarios, if not examples/")
-    demo.add_argument("--report", type=Path, help="write the summary as JSON to this file")
+    demo.add_argument(
+        "--scenario",
+        default="inflate",
+        metavar="NAME",
+        help="one of `dovetail scenarios` (inflate)",
+    )
+    demo.add_argument(
+        "--examples", type=Path, metavar="DIR", help="folder of scenarios, if not examples/"
+    )
+    demo.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the summary as JSON to this file"
+    )
     _speed(demo)
     _cluster(demo)
     demo.set_defaults(run=_demo)
     up = commands.add_parser(
         "up",
         help="keep the same world running for kubectl and the aws CLI",
-        description="Prints a kubeconfig and the AWS endpoint; Ctrl-C leaves nothing behind.",
+        description=(
+            "Starts the same world as demo and keeps it running. Prints a kubeconfig and the AWS "
+            "endpoint; Ctrl-C leaves nothing behind. Manifests are applied as they are: give "
+            "short ttls yourself."
+        ),
     )
     _speed(up)
     _cluster(up)
@@ -92,10 +121,29 @@ def _cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value <= 1000:
         raise argparse.ArgumentTypeError(f"{text}: give a number above 0, at most 1000")
     return value
+
+
+def _writable(path: Path) -> Path:
+    """Return the path of a file to be written; said before the work, not after it."""
+    there = path if path.exists() else path.parent
+    if path.is_dir() or not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
+        raise Problem(f"--report {path}: cannot be written: name a file in a folder that exists")
+    return path
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Problem(f"--keep-logs {folder}: {error.strerror}: name another folder") from error
+    return folder
 
 
 def _scenarios(_: argparse.Namespace) -> int:
@@ -113,11 +161,12 @@ def _demo(arguments: argparse.Namespace) -> int:
     from infra.local.demo.screen import print_summary
 
     scenario = load_scenario(arguments.scenario, arguments.examples or EXAMPLES)
+    target = None if arguments.report is None else _writable(arguments.report)
     console = Console()
     report = play_scenario(scenario, _options(arguments), console)
     print_summary(console, report)
-    if arguments.report is not None:
-        arguments.report.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    if target is not None:
+        target.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return 0 if report["passed"] else 1
 
 
@@ -130,7 +179,7 @@ def _options(arguments: argparse.Namespace) -> Any:
         require_allowed_kubeconfig(arguments.kubeconfig, allowed)
     return WorldOptions(
         speed=arguments.speed,
-        keep_logs=arguments.keep_logs,
+        keep_logs=None if arguments.keep_logs is None else _made(arguments.keep_logs),
         kubeconfig=arguments.kubeconfig,
         bare=arguments.bare,
     )
@@ -164,9 +213,6 @@ def _up(arguments: argparse.Namespace) -> int:
     from infra.local.demo.world import World
 
     console = Console()
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
     with World(
         _options(arguments), lambda stage: console.print(f"[bold]•[/bold] {stage}")
     ) as world:
@@ -175,13 +221,23 @@ def _up(arguments: argparse.Namespace) -> int:
         console.print("\nThe world is up. In another terminal:\n")
         for line in lines:
             sys.stdout.write(f"  {line}\n")
-        console.print("\nThen: kubectl apply -f examples/inflate/ ... Ctrl-C ends it.")
+        sys.stdout.write(_THEN)
         sys.stdout.flush()
-        while not ended.wait(0.5):
-            for child in ("aws", "kube", "sim", "forwarder"):
-                if not world.children.alive(child):
-                    raise Problem(f"{child} ended by itself: run again with --keep-logs DIR")
+        try:
+            _watch(world)
+        except KeyboardInterrupt:
+            console.print("\n[bold]•[/bold] ending what was started")
     return 0
+
+
+def _watch(world: Any) -> None:
+    """Wait for the end; what ends by itself is news."""
+    while True:
+        time.sleep(0.5)
+        for child in ("aws", "kube", "sim", "forwarder"):
+            if not world.children.alive(child):
+                said = last_words(world.log(child))
+                raise Problem(f"{child} ended by itself: {said} (--keep-logs DIR keeps all logs)")
 
 
 if __name__ == "__main__":

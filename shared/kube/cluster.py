@@ -13,6 +13,7 @@ from shared.kube.calls import (
     error_for,
     raise_unless_ok,
 )
+from shared.kube.conditions import active_condition
 from shared.kube.documents import (
     attachment,
     delete_options,
@@ -24,7 +25,7 @@ from shared.kube.happenings import Happenings
 from shared.kube.listing import list_all
 from shared.kube.node_patch import node_patch
 from shared.manifests.daemonsets import decode_daemonset
-from shared.manifests.fields import mapping, mappings, text
+from shared.manifests.fields import mapping, text
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.manifests.provisioners import decode_provisioners
@@ -42,7 +43,6 @@ PROVISIONERS_PATH: Final = "/apis/karpenter.sh/v1alpha5/provisioners"
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
 ATTACHMENTS_PATH: Final = "/apis/storage.k8s.io/v1/volumeattachments"
 _NOT_TERMINAL: Final = "status.phase!=Succeeded,status.phase!=Failed"
-_CONDITION: Final = "Active"
 
 
 def _utc_now() -> datetime:
@@ -260,25 +260,9 @@ class KubeCluster:
         raw = self._find(path)
         if raw is None:
             return
-        known = mappings(mapping(raw.get("status")).get("conditions"))
-        wanted: dict[str, Any] = {
-            "type": _CONDITION,
-            "status": "True" if active else "False",
-            "reason": reason,
-            "message": message,
-        }
-        old = next((one for one in known if one.get("type") == _CONDITION), {})
-        if all(old.get(key) == value for key, value in wanted.items()):
+        body = active_condition(raw, active=active, reason=reason, message=message, at=self._now())
+        if body is None:
             return
-        same = old.get("status") == wanted["status"]
-        at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        wanted["lastTransitionTime"] = old.get("lastTransitionTime") if same else at
-        others = [one for one in known if one.get("type") != _CONDITION]
-        body = {
-            # The list is replaced as a whole: only if nobody else has changed it.
-            "metadata": {"resourceVersion": mapping(raw.get("metadata")).get("resourceVersion")},
-            "status": {"conditions": [*others, wanted]},
-        }
         reply = self._api.send("PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH)
         if reply.status != 404:
             raise_unless_ok(reply, f"condition of provisioner {name}")

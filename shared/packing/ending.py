@@ -61,7 +61,7 @@ def _two_nodes(
     for kind in ground.by_price:
         price = ground.prices[kind]
         if price >= best:
-            break
+            continue
         filling = fill(ground, kind, counts, rules)
         rest = list(counts)
         for k, n in filling:

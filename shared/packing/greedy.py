@@ -32,14 +32,14 @@ def build(
     left = list(counts)
     plan: list[Planned] = []
     spent = 0
-    while any(left):
+    while True:
         if limit and spent + ground.worth_of(left) * _ALMOST >= limit:
             return None
         bought = _buy_half(ground, left, rules)
-        if not bought:
-            break
         plan.extend(bought)
         spent += ground.cost(bought)
+        if not bought or not any(left):
+            break
         ground = revalue(ground, left)
     rest = build_ending(ground, left, rules, limit - spent if limit else 0)
     return None if rest is None else plan + rest

@@ -94,7 +94,7 @@ def read_demand(problem: PackingProblem) -> Demand:
         extras=tuple(extras),
         signature=tuple(signature),
         masks=tuple(signatures),
-        steps=_steps((cpu, memory, pods), extras, len(names) - 3),
+        steps=_steps(problem, (cpu, memory, pods), extras, len(names) - 3),
     )
 
 
@@ -124,14 +124,13 @@ def find_kinds(
 ) -> list[Kind]:
     """Return the kinds of some shapes that some class may run on, cheapest first."""
     grouped: dict[tuple[str, int, tuple[int, ...]], list[int]] = {}
-    opened: dict[int, int] = {}
     for index in shapes:
         shape = problem.shapes[index]
-        mask = opened.get(index)
-        if mask is None:
-            mask = sum(1 << s for s, many in enumerate(demand.masks) if many >> index & 1)
-        if mask:
-            key = (shape.provisioner, mask, _room(shape, demand))
+        mask = sum([1 << s for s, many in enumerate(demand.masks) if many >> index & 1])
+        room = _room(shape, demand)
+        # A machine with nothing of a basic resource is a mistake of the catalogue.
+        if mask and all(room[:3]):
+            key = (shape.provisioner, mask, room)
             grouped.setdefault(key, []).append(index)
     rough = [_rough_kind(problem, key, many, settings) for key, many in grouped.items()]
     rough.sort(key=lambda kind: (kind.price, kind.shapes[0]))
@@ -147,13 +146,23 @@ def _room(shape: Shape, demand: Demand) -> tuple[int, ...]:
 
 
 def _steps(
-    columns: Iterable[Sequence[int]], extras: Iterable[tuple[tuple[int, int], ...]], many: int
+    problem: PackingProblem,
+    columns: Iterable[Sequence[int]],
+    extras: Sequence[tuple[tuple[int, int], ...]],
+    many: int,
 ) -> tuple[int, ...]:
-    """Return the greatest common divisor of each resource's amounts, 1 for nothing."""
-    steps = [gcd(*column) or 1 for column in columns]
+    """Return the greatest common divisor of each resource's amounts, 1 for nothing.
+
+    1 too where some pod asks for none of a basic resource: it is counted as asking for 1.
+    """
+    asking = [k for k, one in enumerate(problem.classes) if one.count]
+    steps = []
+    for column in columns:
+        amounts = [column[k] for k in asking]
+        steps.append(gcd(*amounts) if amounts and all(amounts) else 1)
     beside = [0] * many
-    for some in extras:
-        for place, amount in some:
+    for k in asking:
+        for place, amount in extras[k]:
             beside[place] = gcd(beside[place], amount)
     return (*steps, *[step or 1 for step in beside])
 

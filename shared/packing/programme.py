@@ -8,6 +8,7 @@ from shared.packing.market import Kind
 from shared.packing.simplex import pivot
 
 _WINDOW: Final = 48
+_MOST_STEPS: Final = 40  # per row: rounding can make the method turn in circles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def solve(
     amounts = [a / top for a, top in zip(rows.amounts, largest, strict=True)]
     levels = [inverse[i][i] * amounts[i] for i in range(size)]
     start = 0
-    for _ in range(40 * size + 100):
+    for _ in range(_MOST_STEPS * size):
         found = _good_column(usable, prices, duals, largest, start)
         if found is None:
             break

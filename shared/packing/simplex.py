@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _TINY: Final = 1e-11
+_MOST_STEPS: Final = 60  # rounding can make the method turn in circles
 
 
 def best_mix(
@@ -23,7 +24,7 @@ def best_mix(
     levels = [float(amount) for amount in room]
     basis = [-1] * size
     duals = [0.0] * size
-    for _ in range(12 * size + 20):
+    for _ in range(_MOST_STEPS):
         gains = [
             value - sum([d * a for d, a in zip(duals, column, strict=True)])
             for value, column in zip(values, columns, strict=True)

@@ -19,6 +19,7 @@ _MOST_CLUSTERS: Final = 40
 _FEW_CLUSTERS: Final = 16
 _FILLINGS: Final = 900
 _STEPS: Final = (4.0, 2.0, 1.0, 0.0)  # steps per doubling of memory per cpu that tell classes apart
+_FINEST: Final = [(True, _STEPS[0])]
 
 
 def tighter_bound(
@@ -81,18 +82,17 @@ def _fits(demand: Demand, k: int, kinds: Sequence[Kind]) -> int:
 def _clusters(demand: Demand, present: Sequence[int], fits: dict[int, int]) -> list[list[int]]:
     """Return similar classes together, as finely as the number of clusters allows."""
     extras = any(demand.extras[k] for k in present)
-    for exact in (True, False):
-        for steps in _STEPS if extras else _STEPS[:1]:
-            found: dict[tuple[object, ...], list[int]] = {}
-            for k in present:
-                ratio = log2((demand.memory[k] + 1) / (demand.cpu[k] + 1) / 2**20)
-                who = fits[k] if exact else (demand.signature[k], demand.extras[k])
-                found.setdefault((who, round(ratio * steps)), []).append(k)
-            if len(found) <= (_MOST_CLUSTERS if extras else _FEW_CLUSTERS):
-                return list(found.values())
-        if not extras:
-            # Many classes of all proportions: the simpler programme is as good.
-            return []
+    most = _MOST_CLUSTERS if extras else _FEW_CLUSTERS
+    # Many classes of all proportions without extras: the simpler programme is as good.
+    ways = [(exact, steps) for exact in (True, False) for steps in _STEPS] if extras else _FINEST
+    for exact, steps in ways:
+        found: dict[tuple[object, ...], list[int]] = {}
+        for k in present:
+            ratio = log2((demand.memory[k] + 1) / (demand.cpu[k] + 1) / 2**20)
+            who = fits[k] if exact else (demand.signature[k], demand.extras[k])
+            found.setdefault((who, round(ratio * steps)), []).append(k)
+        if len(found) <= most:
+            return list(found.values())
     return []
 
 

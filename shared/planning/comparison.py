@@ -66,6 +66,8 @@ def _kind(offering: OfferingKey) -> tuple[str, str, str]:
 
 
 def _places(plan: Plan) -> dict[PodRef, str]:
-    found = {ref: f"new {' '.join(_kind(n.options[0].offering))}" for n in plan.nodes for ref in n.pods}
+    found = {
+        ref: f"new {' '.join(_kind(n.options[0].offering))}" for n in plan.nodes for ref in n.pods
+    }
     found.update({ref: placement.node for placement in plan.placements for ref in placement.pods})
     return found

@@ -87,9 +87,7 @@ def _named(option: LaunchOption) -> str:
 
 
 def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
-    one = PodClass(
-        namespace=pod.namespace, scheduling=pod.scheduling, labels=pod.labels, pods=()
-    )
+    one = PodClass(namespace=pod.namespace, scheduling=pod.scheduling, labels=pod.labels, pods=())
     told = explain(snapshot, one, frozenset())
     for provisioner, reason in zip(in_order(snapshot.provisioners), told, strict=False):
         able = [
@@ -127,4 +125,3 @@ def _offers(snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod) -> Se
             chosen=chosen,
         )
     ]
-

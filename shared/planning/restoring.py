@@ -147,7 +147,9 @@ def _called(make: Callable[[Any], Any], kind: type[Any], *given: type[Any]) -> _
 
     def read(plain: Any) -> Any:
         if type(plain) not in given:
-            raise RestoreError(f"must be a {given[0].__name__} ({kind.__name__}), not {plain!r:.60}")
+            raise RestoreError(
+                f"must be a {given[0].__name__} ({kind.__name__}), not {plain!r:.60}"
+            )
         try:
             return make(plain)
         except (ValueError, OverflowError) as error:

@@ -16,7 +16,7 @@ from shared.packing.simple import pack_simply
 from shared.packing.tighten import tighter_bound
 
 GIB = 2**30
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 cpus = st.sampled_from([0, 50, 100, 250, 700, 1000, 1500, 4000, 15_900])
 memories = st.sampled_from([0, 64 * 2**20, GIB // 2, GIB, 3 * GIB, 30 * GIB])

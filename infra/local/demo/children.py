@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from infra.local.demo.problem import Problem
+from infra.local.demo.problem import Problem, last_words
 
 ROOT = Path(__file__).parents[3]
 _START_SECONDS = 60.0
@@ -24,6 +25,9 @@ class Children:
     def __init__(self, folder: Path) -> None:
         """Keep logs and ready files in `folder`."""
         self._folder = folder
+        # What they leave in the temporary folder goes with ours.
+        self._temporary = folder / "tmp"
+        self._temporary.mkdir()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
 
@@ -57,7 +61,12 @@ class Children:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            env={
+                **os.environ,
+                "PYTHONUNBUFFERED": "1",
+                "TMPDIR": str(self._temporary),
+                **(environment or {}),
+            },
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -100,12 +109,31 @@ class Children:
         ends = time.monotonic() + _START_SECONDS
         while time.monotonic() < ends:
             if process.poll() is not None:
-                raise Problem(f"{name} ended at start: see {self._folder / f'{name}.log'}")
+                raise Problem(f"{name} ended at start: {self._told(name)}")
             with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
                 found = json.loads(ready_file.read_text(encoding="utf-8"))
                 return dict(found)
             time.sleep(0.03)
-        raise Problem(f"{name} was not ready in time: see {self._folder / f'{name}.log'}")
+        raise Problem(f"{name} was not ready after {_START_SECONDS:.0f} s: {self._told(name)}")
+
+    def _told(self, name: str) -> str:
+        said = last_words(self._folder / f"{name}.log")
+        return f"{said} (--keep-logs DIR keeps all it said)"
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ignore signals that ask for the end: while the world is ending, they ask for nothing new."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in asking]
+    try:
+        yield
+    finally:
+        for one, handler in before:
+            signal.signal(one, handler)
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

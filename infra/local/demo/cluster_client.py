@@ -103,9 +103,9 @@ class ClusterClient:
         data = None if body is None else json.dumps(body).encode()
         timeout = urllib3.Timeout(connect=5, read=30)
         answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout)
-        document: Object = json.loads(answer.data or b"{}")
         if not 200 <= answer.status < 300:
-            raise Refused(answer.status, str(document.get("message", ""))[:400])
+            raise Refused(answer.status, _message(answer.data)[:400])
+        document: Object = json.loads(answer.data or b"{}")
         return document
 
     def items(self, path: str, **query: str) -> list[Object]:
@@ -134,6 +134,14 @@ class ClusterClient:
     def merge(self, path: str, change: Object) -> None:
         """Apply a merge patch."""
         self.call("PATCH", path, change, content_type="application/merge-patch+json")
+
+
+def _message(body: bytes) -> str:
+    """Return what a Status says; a path that is not served at all is answered in plain text."""
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return body.decode("utf-8", "replace").strip()
 
 
 def path_of(document: Object) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from infra.local.demo.cluster_client import ClusterClient
+from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.expectations import Situation, check
 from infra.local.demo.observer import Observer
 from infra.local.demo.problem import Problem
@@ -50,7 +50,10 @@ class Player:
         for step in scenario.steps:
             self._say(step.title)
             began = time.monotonic()
-            self._do(scenario, step)
+            try:
+                self._do(scenario, step)
+            except Refused as refused:
+                raise Problem(f"step {step.title!r}: the cluster answers {refused}") from refused
             failures = self._await(step)
             results.append(
                 StepResult(title=step.title, seconds=time.monotonic() - began, failures=failures)
@@ -73,6 +76,9 @@ class Player:
                     self._cluster.merge(path, {"spec": {"replicas": argument["replicas"]}})
                 case "delete_busiest_node":
                     self._delete_busiest()
+                case "wait_seconds":
+                    # For what must not happen, or to see what stays; scaled like a ttl.
+                    time.sleep(argument / self._speed)
                 case "stand":
                     self._stand(scenario, argument)
                 case _:

@@ -1,5 +1,17 @@
 """What is told to the person at the terminal, in one line, with what to do."""
 
+from pathlib import Path
+
 
 class Problem(Exception):  # noqa: N818 - it is not the program's error but the person's news
     """Something the person must know: a missing tool, a busy port, an unreadable file."""
+
+
+def last_words(log: Path) -> str:
+    """Return the last line of a log, for the folder it is in goes with the world."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        return f"its log cannot be read: {error.strerror}"
+    said = [one.strip() for one in lines if one.strip()]
+    return said[-1][:300] if said else "it said nothing"

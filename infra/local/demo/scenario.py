@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from infra.local.demo.children import ROOT
 from infra.local.demo.cluster_client import Object, read_documents
 from infra.local.demo.problem import Problem
@@ -21,9 +19,9 @@ class Step:
     """One thing that is done, then expectations that must come true within a time.
 
     Attributes:
-        does: Verb to its arguments: apply, scale, delete or delete_node.
+        does: Verb to its arguments: apply, scale, delete, delete_busiest_node or stand.
         expects: Name of an expectation to its arguments.
-        within_seconds: For all expectations of the step, at speed 1.
+        within_seconds: For all expectations of the step, whatever the speed.
     """
 
     title: str
@@ -42,9 +40,9 @@ class Scenario:
     steps: tuple[Step, ...]
 
 
-def scenario_names() -> tuple[str, ...]:
+def scenario_names(examples: Path = EXAMPLES) -> tuple[str, ...]:
     """Return the names of all scenarios, sorted."""
-    return tuple(sorted(one.parent.name for one in EXAMPLES.glob("*/scenario.yaml")))
+    return tuple(sorted(one.parent.name for one in examples.glob("*/scenario.yaml")))
 
 
 def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
@@ -54,21 +52,28 @@ def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
         Problem: If there is none of that name or its file is wrong.
     """
     folder = examples / name
+    if not (folder / "scenario.yaml").exists():
+        known = ", ".join(scenario_names(examples)) or f"none, {examples} has no scenarios"
+        raise Problem(f"scenario {name!r} does not exist: use one of {known}")
+    documents = read_documents([folder / "scenario.yaml"])
     try:
-        document = yaml.safe_load((folder / "scenario.yaml").read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        known = ", ".join(scenario_names())
-        raise Problem(f"scenario {name!r} does not exist: use one of {known}") from error
-    steps = tuple(
-        Step(
-            title=str(one["title"]),
-            does=one.get("do") or {},
-            expects=one.get("expect") or {},
-            within_seconds=float(one.get("within_seconds", 60)),
-        )
-        for one in document["steps"]
+        (document,) = documents
+        steps = tuple(_step(one) for one in document["steps"])
+        return Scenario(name=name, title=str(document["title"]), folder=folder, steps=steps)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Problem(
+            f"{folder / 'scenario.yaml'}: {type(error).__name__} {error}: give a title and steps, "
+            "each with title, do, expect and within_seconds"
+        ) from error
+
+
+def _step(document: Mapping[str, Any]) -> Step:
+    return Step(
+        title=str(document["title"]),
+        does=dict(document.get("do") or {}),
+        expects=dict(document.get("expect") or {}),
+        within_seconds=float(document.get("within_seconds", 60)),
     )
-    return Scenario(name=name, title=document["title"], folder=folder, steps=steps)
 
 
 def scaled(document: Object, speed: float) -> Object:

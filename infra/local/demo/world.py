@@ -17,11 +17,11 @@ from infra.local.aws.clients import clients_of
 from infra.local.aws.embedded import call_verb
 from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import missing_resources
-from infra.local.demo.children import ROOT, Children
+from infra.local.demo.children import ROOT, Children, undisturbed
 from infra.local.demo.cluster_client import ClusterClient, read_documents
 from infra.local.demo.foreign import ForeignCluster, leave
 from infra.local.demo.machines import machines
-from infra.local.demo.problem import Problem
+from infra.local.demo.problem import Problem, last_words
 
 CLUSTER = "demo"
 REGION = "us-east-1"
@@ -76,7 +76,8 @@ class World:
         try:
             self._begin()
         except BaseException:
-            self._end()
+            with undisturbed():
+                self._end()
             raise
         return self
 
@@ -86,7 +87,8 @@ class World:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        self._end()
+        with undisturbed():
+            self._end()
 
     @property
     def cluster(self) -> ClusterClient:
@@ -123,7 +125,9 @@ class World:
     @property
     def aws_environment(self) -> dict[str, str]:
         """What the `aws` command line needs to talk to the embedded AWS API."""
-        return {**_CREDENTIALS, "AWS_ENDPOINT_URL": self.aws_url}
+        # Version 1 of it asks the old address of SQS unless that service is named, too.
+        both = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS")
+        return {**_CREDENTIALS, **dict.fromkeys(both, self.aws_url)}
 
     def log(self, name: str) -> Path:
         """Return the log file of a child or function."""
@@ -139,7 +143,7 @@ class World:
         self._seed()
         self._say("synthesising the CDK app")
         if synth.wait() != 0:
-            raise Problem(f"synthesis failed: see {self.log('synth')}")
+            raise Problem(f"synthesis failed: {last_words(self.log('synth'))}")
         self._say("deploying its template into the embedded AWS API")
         self._deploy()
         self._say("applying CRD and rights to the cluster")

@@ -4,7 +4,6 @@ Source: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/ (2026-08)
 """
 
 import base64
-import binascii
 import ipaddress
 import ssl
 import tempfile
@@ -137,7 +136,7 @@ def _content(path: Path, part: Mapping[str, Any], key: str) -> bytes:
     if encoded := part.get(f"{key}-data"):
         try:
             return base64.b64decode(encoded)
-        except (binascii.Error, TypeError) as error:
+        except (ValueError, TypeError) as error:
             raise ValueError(f"kubeconfig {path}: {key}-data is no base64; mend it") from error
     place = part.get(key)
     return _bytes_of(path, place) if place else b""

@@ -87,12 +87,11 @@ class Asked(BaseHTTPRequestHandler):
         )
         self.server.answer(self)
 
-    do_PATCH = do_GET
-
     def say(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
-        for key, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(key.replace("_", "-"), value)
+        said = {key.replace("_", "-"): value for key, value in headers.items()}
+        for key, value in ({"Content-Length": str(len(body))} | said).items():
+            self.send_header(key, value)
         self.end_headers()
         self.wfile.write(body)
 

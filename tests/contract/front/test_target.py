@@ -64,7 +64,7 @@ def test_servers_on_this_machine_may_be_used(server: str) -> None:
 
 @pytest.mark.parametrize("allowed", ["", "https://other", "https://prod.example.com:444"])
 def test_a_server_elsewhere_must_be_named_exactly(allowed: str) -> None:
-    with pytest.raises(ValueError, match="set TEST_CLUSTER_OK=https://prod.example.com if"):
+    with pytest.raises(ValueError, match=r"set TEST_CLUSTER_OK=https://prod\.example\.com if"):
         require_allowed("https://prod.example.com", allowed)
 
 
@@ -96,7 +96,7 @@ class Pair:
 
 
 @pytest.mark.parametrize("inline", [True, False])
-def test_a_client_certificate_lets_us_in(tmp_path: Path, inline: bool) -> None:
+def test_a_client_certificate_lets_us_in(tmp_path: Path, *, inline: bool) -> None:
     pairs = {"server": Pair("server"), "client": Pair("client")}
     for name, pair in pairs.items():
         (tmp_path / f"{name}.crt").write_bytes(pair.certificate)

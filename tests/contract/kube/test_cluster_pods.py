@@ -27,6 +27,19 @@ def test_binding_a_pod_that_is_gone_or_another_one_is_refused(world: World) -> N
         world.cluster.bind(waiting, "n1")
 
 
+def test_many_pods_are_bound_at_once_and_lost_ones_are_left_out(world: World) -> None:
+    for name in ("a", "b", "c"):
+        world.apply(pod(name))
+    waiting = {name: find(world, name) for name in ("a", "b", "c")}
+    world.cluster.bind(waiting["b"], "elsewhere")
+    world.cluster.delete_pod(waiting["c"])
+    bound = world.cluster.bind_all([(waiting[name], "n1") for name in ("a", "b", "c")])
+    assert [one.name for one in bound] == ["a"]
+    assert find(world, "a").node_name == "n1"
+    assert find(world, "b").node_name == "elsewhere"
+    assert world.cluster.bind_all([]) == ()
+
+
 def test_a_budget_refuses_an_eviction_for_now(world: World) -> None:
     world.apply(pod("a", node="n1", phase="Running"))
     world.forbid_eviction("shop/a", {"app": "a"})

@@ -61,7 +61,8 @@ def ended() -> Situation:
     return situation([gone, node("static", ours=False)], [], a="terminated")
 
 
-WEB = {"selector": {"app": "web"}}
+_WEB = {"app": "web"}
+WEB = {"selector": _WEB}
 HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situation], None]]] = [
     ("pods_running", running, {**WEB, "count": 2}, lambda s: _pod(s, "p1", running=None)),
     ("pods_on_new_nodes", running, WEB, lambda s: _pod(s, "p1", node="static")),
@@ -108,7 +109,6 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
     ),
     ("deleted_node_drained", ended, {}, lambda s: s.timeline.pods.update({"p": pod("p", "a")})),
 ]
-_WEB = {"app": "web"}
 
 
 def _pod(at: Situation, name: str, **changes: Any) -> None:

@@ -76,7 +76,7 @@ def problem(
     bins: Sequence[Bin] = (),
     **changes: Any,
 ) -> PackingProblem:
-    everywhere = {
+    everywhere: dict[str, Any] = {
         "compatible": ((1 << len(shapes)) - 1,) * len(classes),
         "compatible_bins": ((1 << len(bins)) - 1,) * len(classes),
         "settings": PLAIN,

@@ -1,11 +1,14 @@
 """The parts of the packer, where the whole does not reach."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from shared.packing import programme, simplex, tighten
 from shared.packing.bound import find_prices, lower_bound
 from shared.packing.draws import Draws
+from shared.packing.ending import build_ending
 from shared.packing.filling import Rules, fill
 from shared.packing.greedy import build
 from shared.packing.ground import Ground, make_ground
@@ -48,6 +51,40 @@ def test_the_programme_finds_known_optima() -> None:
     assert best_mix([1.0], [[0.0]], [1.0]) == ([], [0.0])
 
 
+def test_methods_that_turn_in_circles_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = problem([pod(c, m, 400) for c in (300, 900) for m in (0.5, 3)])
+    exact = pack(asked)
+    monkeypatch.setattr(simplex, "_MOST_STEPS", 1)
+    monkeypatch.setattr(programme, "_MOST_STEPS", 0)
+    monkeypatch.setattr(tighten, "_FILLINGS", 2)
+    rough = pack(asked)
+    assert rough.fallback == ""
+    assert 0 < rough.lower_bound_micros_per_hour <= exact.cost_micros_per_hour
+
+
+def test_a_column_that_helps_nothing_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = problem([pod(c, m, 400) for c in (300, 900) for m in (0.5, 3)])
+    monkeypatch.setattr(programme, "_good_column", lambda *_: (1.0, [(0, 0.0)], 0))
+    assert pack(asked).fallback == ""
+
+
+def test_surplus_enters_where_a_price_fell_below_zero() -> None:
+    usable: list[list[tuple[int, tuple[int, ...]]]] = [[(1, (0,)), (1, (1,))]]
+    found = programme._good_column(usable, [10], [3.0, -2.0], [1, 1], 0)
+    assert found == (0.0, [(1, -1.0)], -1)
+
+
+def test_pods_that_all_differ_in_extras_get_the_simpler_bound_alone() -> None:
+    slots: dict[str, Any] = {f"slot__{n}": 1 for n in range(45)}
+    shapes = [shape("m.large", 96_000, cores=2, gib=8, **slots), SHAPES[0]]
+    classes = [pod(100, 0.1, 9, **{f"slot__{n}": 1}) for n in range(45)]
+    asked = problem(classes, shapes=shapes)
+    demand = read_demand(asked)
+    kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
+    prices = [kind.price for kind in kinds]
+    assert tighter_bound(demand, [9] * 45, kinds, prices) == 0
+
+
 def test_a_plan_above_the_limit_is_given_up() -> None:
     ground, counts = ground_of(problem([pod(c, m, 40) for c in (300, 900) for m in (0.5, 3)]))
     plan = build(ground, counts, Rules())
@@ -56,6 +93,7 @@ def test_a_plan_above_the_limit_is_given_up() -> None:
     assert build(ground, counts, Rules(), 1) is None
     assert build(ground, counts, Rules(), cost * 99 // 100) is None
     assert build(ground, counts, Rules(), cost + 1) is not None
+    assert build_ending(ground, list(counts), Rules(), cost // 2) is None
 
 
 def test_a_last_node_may_be_cheaper_than_what_returns_most() -> None:
@@ -100,12 +138,19 @@ def test_too_many_signatures_are_merged_into_a_weaker_bound() -> None:
 
 
 def test_too_many_rows_leave_the_least_wanted_out() -> None:
-    slots = {f"slot__{n}": 1 for n in range(100)}
+    slots: dict[str, Any] = {f"slot__{n}": 1 for n in range(100)}
     shapes = [shape("m.large", 96_000, cores=2, gib=8, **slots)]
     classes = [pod(100, 0.1, 1 + n % 3, **{f"slot__{n}": 1}) for n in range(100)]
     made = pack(problem(classes, shapes=shapes))
     assert made.unplaced == ()
     assert made.lower_bound_micros_per_hour <= made.cost_micros_per_hour
+
+
+def test_a_shape_without_memory_is_not_bought() -> None:
+    odd = shape("odd", 1, cores=2, gib=0)
+    asked = problem([pod(100, 0, 1), pod(100, 3, 0)], shapes=(odd, SHAPES[1]))
+    made = pack(asked)
+    assert [asked.shapes[node.shape].instance_type for node in made.nodes] == ["c.large"]
 
 
 def test_amounts_below_zero_count_as_nothing() -> None:

@@ -1,0 +1,235 @@
+"""`dovetail plan` and `dovetail replay`: decisions without a cluster and without AWS."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from shared.planning.settings import (
+    BOTH_K,
+    InvalidSettingError,
+    changed_keys,
+    explained,
+    with_settings,
+)
+
+if TYPE_CHECKING:
+    from shared.catalog.reading import Catalog
+    from shared.model.plan import Plan
+    from shared.model.snapshot import ClusterSnapshot
+    from shared.packing.problem import PackingSettings
+
+PLACED: Final = 0
+UNPLACED: Final = 3
+BAD_INPUT: Final = 2
+DIFFERENT: Final = 1
+_PLAN_CODES: Final = """exit codes:
+  0  every pod is placed
+  2  bad input: one line says which file, document and field, and what was expected
+  3  some pods are not placed: the plan says why
+"""
+_REPLAY_CODES: Final = """exit codes:
+  0  the same plan, byte for byte; with --set: the difference was printed
+  1  another plan
+  2  bad input: one line says what and where
+"""
+Subparsers = Any  # argparse has no public name for what add_subparsers returns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan and what it was made of.
+
+    Attributes:
+        by_default: The plan under default settings, None when nothing was set.
+    """
+
+    snapshot: "ClusterSnapshot"
+    catalog: "Catalog"
+    settings: "PackingSettings"
+    plan: "Plan"
+    elapsed_ms: float
+    by_default: "Plan | None"
+
+
+def mount(subparsers: Subparsers) -> None:
+    """Add the commands; each parsed namespace has a `run` that returns the exit code."""
+    plan = subparsers.add_parser(
+        "plan",
+        help="show what would be bought for manifests, without a cluster and without AWS",
+        description=(
+            "Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, "
+            "Provisioners, PersistentVolumes, claims and StorageClasses, and prints the nodes "
+            "Dovetail would buy for the pods that wait, with a proven lower bound."
+        ),
+        epilog=_settings_help() + _PLAN_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    plan.add_argument(
+        *("-f", "--filename"),
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="YAML or JSON file, folder, or - for standard input; may be repeated",
+    )
+    plan.add_argument("--catalog", metavar="FILE", help="what can be bought (the embedded one)")
+    plan.add_argument(
+        "--existing",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="nodes that are there, and the pods on them; as -f",
+    )
+    plan.add_argument("--output", choices=("table", "json", "yaml"), default="table")
+    plan.add_argument("--explain", metavar="NAMESPACE/POD", help="say why a pod goes where it goes")
+    plan.add_argument("--svg", metavar="FILE", help="draw the nodes and what fills them")
+    plan.add_argument("--save", metavar="FILE", help="write the decision, for dovetail replay")
+    plan.add_argument(
+        "--thorough", action="store_true", help="the same as --set thorough=true: slower, cheaper"
+    )
+    _set_option(plan)
+    plan.set_defaults(run=_guarded("plan", _plan))
+    replay = subparsers.add_parser(
+        "replay",
+        help="decide a recorded decision again",
+        description=(
+            "Says whether the plan comes out byte-identical; with other settings, what they "
+            "change in $, nodes and pods."
+        ),
+        epilog=_settings_help() + _REPLAY_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    replay.add_argument("decision", metavar="DECISION", help="a file of plan --save or from S3")
+    _set_option(replay)
+    replay.set_defaults(run=_guarded("replay", _replay))
+
+
+def _set_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="a setting, see below; may be repeated",
+    )
+
+
+def _settings_help() -> str:
+    import textwrap  # noqa: PLC0415 -- argparse has it loaded; kept by its only use
+
+    lines = ["settings (--set key=value) and their defaults:"]
+    for key, default, told in explained():
+        lines.append(f"  {key}={default}")
+        lines += textwrap.wrap(told, 88, initial_indent="      ", subsequent_indent="      ")
+    lines.append(f"  {BOTH_K}=N")
+    lines.append("      Sets both diversification settings at once.")
+    return "\n".join(lines).replace("%", "%%") + "\n\n"
+
+
+def _guarded(
+    name: str, command: Callable[[argparse.Namespace], int]
+) -> Callable[[argparse.Namespace], int]:
+    """Return the command with bad input told in one line."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        from functions.cli.inputs import InputError  # noqa: PLC0415 -- as below
+        from shared.model.errors import InvalidManifestError  # noqa: PLC0415
+
+        try:
+            return command(arguments)
+        except (InputError, InvalidManifestError, InvalidSettingError) as error:
+            told = " ".join(str(error).split())
+            sys.stderr.write(f"dovetail {name}: {told}\n")
+            return BAD_INPUT
+        except BrokenPipeError:
+            # Whoever read the output has seen enough; Python must not complain when it exits.
+            sys.stdout = None  # type: ignore[assignment]
+            return PLACED
+
+    return run
+
+
+# The commands import what they need when they run: `dovetail --help` needs none of it.
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from functions.cli import printing  # noqa: PLC0415
+    from functions.cli.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
+    from shared.packing.problem import PackingSettings  # noqa: PLC0415
+    from shared.planning.decide import decide  # noqa: PLC0415
+    from shared.planning.explanation import explanation, find_pod  # noqa: PLC0415
+    from shared.planning.offline import read_snapshot  # noqa: PLC0415
+
+    given = [*(["thorough=true"] if arguments.thorough else []), *arguments.settings]
+    settings = with_settings(PackingSettings(), given)
+    notes: list[str] = []
+    documents = read_all([*arguments.filename, *arguments.existing], notes)
+    catalog = read_catalog(arguments.catalog)
+    offline = read_snapshot(documents, catalog)
+    pod = None
+    if arguments.explain is not None:
+        pod = find_pod(offline.snapshot, arguments.explain)
+        if pod is None:
+            raise InputError(f"--explain {arguments.explain}: no such pod among the manifests")
+    began = time.perf_counter()
+    plan = decide(offline.snapshot, settings)
+    elapsed_ms = (time.perf_counter() - began) * 1000
+    planned = Planned(
+        snapshot=offline.snapshot,
+        catalog=catalog,
+        settings=settings,
+        plan=plan,
+        elapsed_ms=elapsed_ms,
+        by_default=decide(offline.snapshot) if changed_keys(settings) else None,
+    )
+    _write_files(arguments, planned)
+    told = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
+    sys.stdout.write(printing.plan_text(planned, arguments.output, told))
+    aside = [f"note: {one}" for one in (*notes, *offline.notes)]
+    if arguments.output != "table":
+        aside += [*told, *printing.settings_lines(planned)]
+    sys.stdout.flush()
+    sys.stderr.writelines(f"{line}\n" for line in aside)
+    return UNPLACED if plan.unschedulable else PLACED
+
+
+def _write_files(arguments: argparse.Namespace, planned: Planned) -> None:
+    from functions.cli.inputs import write_bytes  # noqa: PLC0415
+
+    if arguments.svg is not None:
+        from shared.catalog.summary import summarize  # noqa: PLC0415
+        from shared.planning.drawing import draw  # noqa: PLC0415
+
+        summary = summarize(planned.catalog)
+        caption = f"Prices: {summary.region}, {summary.date}."
+        write_bytes(arguments.svg, draw(planned.snapshot, planned.plan, caption).encode())
+    if arguments.save is not None:
+        from shared.services.recording import compressed, decision_document  # noqa: PLC0415
+
+        document = decision_document("", planned.snapshot, planned.plan, planned.settings)
+        write_bytes(arguments.save, compressed(document))
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from functions.cli import printing  # noqa: PLC0415
+    from functions.cli.inputs import InputError, read_bytes  # noqa: PLC0415
+    from shared.model.errors import InvalidManifestError  # noqa: PLC0415
+    from shared.services.replaying import load_decision  # noqa: PLC0415
+
+    try:
+        decision = load_decision(read_bytes(arguments.decision))
+    except InvalidManifestError as error:
+        told = f"{error.field}: {error.remedy}"
+        raise InputError(f"{arguments.decision}: document 1: {told}") from error
+    settings = with_settings(decision.settings, arguments.settings)
+    plan = decision.again(settings)
+    if settings != decision.settings:
+        changed = changed_keys(settings, decision.settings)
+        sys.stdout.write(printing.difference_text(decision.plan, plan, changed))
+        return PLACED
+    identical = decision.is_identical(plan)
+    sys.stdout.write(printing.replay_text(decision.plan, plan, identical=identical))
+    return PLACED if identical else DIFFERENT

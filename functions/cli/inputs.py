@@ -1,0 +1,105 @@
+"""Files and folders that commands are given."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
+from shared.manifests.documents import MAX_JSON_BYTES, Document, read_documents
+from shared.model.errors import InvalidManifestError
+
+STDIN: Final = "-"
+_SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
+
+
+class InputError(Exception):
+    """What the command cannot work with; one line that says what and where."""
+
+
+def read_all(names: Iterable[str], notes: list[str]) -> list[Document]:
+    """Return the documents of files, folders and standard input, in this order.
+
+    Of a folder its YAML and JSON files are read, by name, without folders inside. Files there
+    that hold no Kubernetes object are left out with a note; a file given by name must hold one.
+
+    Raises:
+        InputError: If something cannot be read.
+        InvalidManifestError: If a document is malformed; says where.
+    """
+    found: list[Document] = []
+    for name in dict.fromkeys(names):
+        path = Path(name)
+        if name != STDIN and path.is_dir():
+            found.extend(_of_folder(path, notes))
+        else:
+            documents = read_documents("stdin" if name == STDIN else name, read_bytes(name))
+            if not documents:
+                raise InputError(f"{name}: is empty; expected Kubernetes manifests")
+            found.extend(documents)
+    return found
+
+
+def read_bytes(name: str) -> bytes:
+    """Return a file's content; `-` is standard input.
+
+    Raises:
+        InputError: If it cannot be read.
+    """
+    try:
+        if name == STDIN:
+            return sys.stdin.buffer.read(MAX_JSON_BYTES + 1)
+        with Path(name).open("rb") as file:
+            return file.read(MAX_JSON_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}; expected a readable file") from error
+    except ValueError as error:
+        raise InputError(f"{name!r}: {error}; expected a file name") from error
+
+
+def write_bytes(name: str, content: bytes) -> None:
+    """Write a file.
+
+    Raises:
+        InputError: If it cannot be written.
+    """
+    try:
+        Path(name).write_bytes(content)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror}; expected a file to write to") from error
+
+
+def read_catalog(name: str | None) -> Catalog:
+    """Return the catalogue in a file, or the one that ships with Dovetail.
+
+    Raises:
+        InputError: If it cannot be read or is no catalogue.
+    """
+    if name is None:
+        return load_catalog(embedded_catalog())
+    try:
+        return load_catalog(read_bytes(name).decode())
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: is not UTF-8 text; expected a catalogue as JSON") from error
+    except InvalidManifestError as error:
+        raise InputError(f"{name}: document 1: {error}") from error
+
+
+def _of_folder(folder: Path, notes: list[str]) -> list[Document]:
+    try:
+        files = sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES)
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}; expected a readable folder") from error
+    if not files:
+        raise InputError(f"{folder}: holds no .yaml, .yml or .json file")
+    found = []
+    for file in files:
+        documents = [
+            one
+            for one in read_documents(str(file), read_bytes(str(file)))
+            if "apiVersion" in one.raw or "kind" in one.raw
+        ]
+        if not documents:
+            notes.append(f"{file}: holds no Kubernetes object, left out")
+        found.extend(documents)
+    return found

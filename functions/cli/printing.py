@@ -1,0 +1,190 @@
+"""Plans and differences as text."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from shared.catalog.summary import summarize
+from shared.model.launch import PlannedNode, PodRef
+from shared.model.plan import Plan
+from shared.planning.comparison import compare
+from shared.planning.document import plan_document
+from shared.planning.explanation import dollars
+from shared.planning.settings import changed_keys
+
+if TYPE_CHECKING:
+    from functions.cli.commands import Planned
+
+_OPTIONS_SHOWN: Final = 3
+_PODS_SHOWN: Final = 5
+_MOVES_SHOWN: Final = 20
+_HEADINGS: Final = (
+    *("NODES", "TYPE", "ZONE", "CAPACITY", "$/H EACH", "PODS", "CPU", "MEMORY", "OTHER"),
+    *("PROVISIONER", "OPTIONS"),
+)
+_RIGHT: Final = frozenset({"NODES", "$/H EACH", "PODS", "CPU", "MEMORY"})
+
+
+def plan_text(planned: "Planned", output: str, told: Sequence[str]) -> str:
+    """Return the plan as a table, JSON or YAML.
+
+    Args:
+        told: Lines of an explanation, for the table.
+    """
+    if output == "table":
+        return "\n".join([*_table(planned), *([""] if told else []), *told, ""])
+    document = plan_document(planned.plan, planned.elapsed_ms)
+    if output == "json":
+        import json  # noqa: PLC0415 -- loaded anyway
+
+        return json.dumps(document, indent=2) + "\n"
+    import yaml  # noqa: PLC0415 -- 20 ms that JSON and tables do not need
+
+    dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(document, Dumper=dumper, sort_keys=False, default_flow_style=False))
+
+
+def settings_lines(planned: "Planned") -> list[str]:
+    """Return what settings that are not the default cost, one line, none when all are."""
+    if planned.by_default is None:
+        return []
+    before = planned.by_default.cost_micros_per_hour
+    extra = planned.plan.cost_micros_per_hour - before
+    percent = f" ({100 * extra / before:+.2f} %)" if before else ""
+    named = ", ".join(changed_keys(planned.settings))
+    return [
+        f"set {named}: {_signed(extra)}/h{percent} against {dollars(before)}/h and "
+        f"{len(planned.by_default.nodes)} nodes by default"
+    ]
+
+
+def replay_text(recorded: Plan, plan: Plan, *, identical: bool) -> str:
+    """Return whether a decision came out the same, and if not, what differs."""
+    if identical:
+        return f"byte-identical: {_totals(plan)}\n"
+    return f"not identical\n{difference_text(recorded, plan, ())}"
+
+
+def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
+    """Return what a second plan does otherwise in $, nodes and pods.
+
+    Args:
+        changed: Settings of the second that differ, each `key=value`.
+    """
+    found = compare(before, after)
+    extra = found.cost_micros_per_hour
+    percent = f" ({100 * extra / found.cost_before:+.2f} %)" if found.cost_before else ""
+    lines = [
+        *(f"set {one}" for one in changed),
+        f"cost: {dollars(found.cost_before)}/h -> {dollars(found.cost_after)}/h, "
+        f"{_signed(extra)}/h{percent}",
+        f"nodes: {found.nodes_before} -> {found.nodes_after}",
+        *(f"  {count:+d} {' '.join(kind)}" for kind, count in found.nodes),
+        f"pods: {len(found.pods)} go elsewhere",
+    ]
+    moves = Counter((first, second) for _, first, second in found.pods)
+    ordered = sorted(moves.items(), key=lambda one: (-one[1], one[0]))
+    lines += [
+        f"  {count} from {first} to {then}" for (first, then), count in ordered[:_MOVES_SHOWN]
+    ]
+    if len(ordered) > _MOVES_SHOWN:
+        lines.append(f"  and {len(ordered) - _MOVES_SHOWN} more kinds of moves")
+    return "\n".join([*lines, ""])
+
+
+def _table(planned: "Planned") -> list[str]:
+    plan = planned.plan
+    lines = [_totals(plan), *settings_lines(planned)]
+    if plan.remark:
+        lines.append(f"a simpler plan was taken: {plan.remark}")
+    if plan.nodes:
+        lines += ["", *_aligned([_HEADINGS, *_rows(plan.nodes)])]
+    if plan.placements:
+        lines += ["", "on nodes that are there:"]
+        lines += [f"  {one.node}: {_named(one.pods)}" for one in plan.placements]
+    if plan.unschedulable:
+        lines += ["", f"{len(plan.unschedulable)} pods fit nothing:"]
+        lines += _refusals(plan)
+    took = f"decided in {planned.elapsed_ms:.1f} ms"
+    return [*lines, "", f"{took}; prices: {summarize(planned.catalog)}"]
+
+
+def _totals(plan: Plan) -> str:
+    new = sum(len(node.pods) for node in plan.nodes)
+    placed = sum(len(one.pods) for one in plan.placements)
+    if not (new or placed or plan.unschedulable):
+        return "no pod waits for capacity: nothing to buy"
+    there = f", {placed} pods on nodes that are there" if placed else ""
+    return (
+        f"{len(plan.nodes)} new nodes for {new} pods{there}: "
+        f"{dollars(plan.cost_micros_per_hour)}/h, lower bound "
+        f"{dollars(plan.lower_bound_micros_per_hour)}/h, gap {plan.gap_percent:.2f} %"
+    )
+
+
+def _rows(nodes: Iterable[PlannedNode]) -> list[tuple[str, ...]]:
+    """Return one row for nodes that look the same, those with the most first."""
+    rows = Counter(_row(node) for node in nodes)
+    ordered = sorted(rows.items(), key=lambda one: (one[0][8], -one[1], one[0]))
+    return [(str(count), *row) for row, count in ordered]
+
+
+def _row(node: PlannedNode) -> tuple[str, ...]:
+    first = node.options[0]
+    used = node.requests + node.daemon_requests
+    room = first.allocatable
+    other = [f"{name} {used[name]}/{amount}" for name, amount in room.items if "/" in name]
+    alternatives = [
+        f"{one.offering.instance_type} {one.offering.zone}" for one in node.options[1:]
+    ][:_OPTIONS_SHOWN]
+    more = len(node.options) - 1 - len(alternatives)
+    options = f"{len(node.options)}" + (f": or {', '.join(alternatives)}" if alternatives else "")
+    return (
+        first.offering.instance_type,
+        first.offering.zone,
+        first.offering.capacity_type.value,
+        f"{node.price_micros_per_hour / 1_000_000:.4f}",
+        str(len(node.pods)),
+        _percent(used["cpu"], room["cpu"]),
+        _percent(used["memory"], room["memory"]),
+        " ".join(other) or "-",
+        node.provisioner,
+        options + (f", {more} more" if more > 0 else ""),
+    )
+
+
+def _percent(used: int, room: int) -> str:
+    return f"{100 * used / room:.0f} %" if room else "-"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    right = [heading in _RIGHT for heading in rows[0]]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _refusals(plan: Plan) -> list[str]:
+    by_reason: dict[tuple[str, ...], list[PodRef]] = {}
+    for one in plan.unschedulable:
+        by_reason.setdefault(one.reasons, []).append(one.pod)
+    lines = []
+    for reasons, pods in by_reason.items():
+        lines.append(f"  {_named(pods)}")
+        lines += [f"    {reason}" for reason in reasons]
+    return lines
+
+
+def _named(pods: Sequence[PodRef]) -> str:
+    shown = ", ".join(one.key for one in pods[:_PODS_SHOWN])
+    return shown + (f" and {len(pods) - _PODS_SHOWN} more" if len(pods) > _PODS_SHOWN else "")
+
+
+def _signed(micros: int) -> str:
+    return f"{'-' if micros < 0 else '+'}{dollars(abs(micros))}"

@@ -1,0 +1,101 @@
+"""Deciding a recorded decision again."""
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+from shared.model.errors import InvalidManifestError
+from shared.model.plan import Plan
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+from shared.planning.restoring import RestoreError, restore
+from shared.services.recording import to_plain
+
+# A snapshot of 100,000 pods is about 150 MiB of text.
+MAX_BYTES: Final = 2**30
+_GZIP: Final = b"\x1f\x8b"
+_REMEDY: Final = "must be a decision that Dovetail recorded (plan --save, or decisions/ in S3)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A recorded decision.
+
+    Attributes:
+        canonical_plan: The plan's bytes as recorded.
+    """
+
+    plan_id: str
+    snapshot: ClusterSnapshot
+    settings: PackingSettings
+    plan: Plan
+    canonical_plan: bytes
+
+    def again(self, settings: PackingSettings | None = None) -> Plan:
+        """Decide again, with its own settings or others."""
+        return decide(self.snapshot, self.settings if settings is None else settings)
+
+    def is_identical(self, plan: Plan) -> bool:
+        """Return whether a plan is the recorded one, byte for byte."""
+        return _canonical(to_plain(plan)) == self.canonical_plan
+
+
+def load_decision(content: bytes) -> Decision:
+    """Return the decision a document holds, compressed or not.
+
+    Raises:
+        InvalidManifestError: If it is none.
+    """
+    document = _document(content)
+    plan = document.get("plan")
+    try:
+        return Decision(
+            plan_id=restore(str, document.get("plan_id", "")),
+            snapshot=_part(ClusterSnapshot, document, "snapshot"),
+            settings=_part(PackingSettings, document, "settings", {}),
+            plan=_part(Plan, document, "plan"),
+            canonical_plan=_canonical(plan),
+        )
+    except RestoreError as error:
+        raise InvalidManifestError(
+            field=".".join(error.path) or "plan_id",
+            value=None,
+            remedy=f"{error.problem}; {_REMEDY}",
+        ) from error
+
+
+def _part(kind: type[Any], document: dict[str, Any], name: str, default: object = None) -> Any:
+    try:
+        return restore(kind, document.get(name, default))
+    except RestoreError as error:
+        raise error.inside(name) from error
+
+
+def _document(content: bytes) -> dict[str, Any]:
+    if content.startswith(_GZIP):
+        content = _decompressed(content)
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InvalidManifestError(field="document", value=None, remedy=_REMEDY) from error
+    if not isinstance(document, dict) or document.get("version") != 1:
+        raise InvalidManifestError(field="version", value=None, remedy=f"must be 1; {_REMEDY}")
+    return document
+
+
+def _decompressed(content: bytes) -> bytes:
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        found = reader.decompress(content, MAX_BYTES)
+    except zlib.error as error:
+        raise InvalidManifestError(field="document", value=None, remedy=_REMEDY) from error
+    if not reader.eof:
+        remedy = f"is cut short or larger than {MAX_BYTES >> 20} MiB"
+        raise InvalidManifestError(field="document", value=None, remedy=remedy)
+    return found
+
+
+def _canonical(plain: Any) -> bytes:
+    return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()

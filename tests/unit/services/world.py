@@ -1,0 +1,179 @@
+"""A whole world in memory for one cluster: every port is a fake, and time is told to move."""
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from shared.model.instance_types import InstanceType, OfferingKey
+from shared.model.launch import Instance
+from shared.model.nodes import Node
+from shared.model.policy import LaunchPolicy
+from shared.model.resources import Resources
+from shared.packing.problem import PackingSettings
+from shared.ports import ClusterPorts
+from shared.services.binding import Binding, BindReport
+from shared.services.provisioning import Provisioning, ProvisionReport
+from shared.services.sweeping import Sweeping, SweepPolicy, SweepReport
+from tests.builders import CATALOG
+from tests.fakes.catalog import FakeCatalog
+from tests.fakes.clock import FakeClock
+from tests.fakes.cloud import FakeCloud
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.decisions import FakeDecisions
+from tests.fakes.ledger import FakeLedger
+from tests.fakes.outbox import FakeOutbox
+
+NAME = "test"
+MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+
+
+class World:
+    """The fakes of one cluster, and the services that work on them."""
+
+    def __init__(self, *values: Any, types: Iterable[InstanceType] = CATALOG) -> None:
+        self.clock = FakeClock()
+        self.cluster = FakeCluster(NAME, now=self.clock.now())
+        self.cloud = FakeCloud(cluster=NAME, clock=self.clock)
+        self.cloud.prices = {
+            OfferingKey(
+                instance_type=one.name, zone=way.zone, capacity_type=way.capacity_type
+            ): way.price_micros_per_hour
+            for one in types
+            for way in one.offerings
+        }
+        self.ledger = FakeLedger()
+        self.catalog = FakeCatalog(types)
+        self.decisions = FakeDecisions()
+        self.outbox = FakeOutbox()
+        self.ports = ClusterPorts(
+            cluster=self.cluster,
+            cloud=self.cloud,
+            catalog=self.catalog,
+            ledger=self.ledger,
+            decisions=self.decisions,
+            outbox=self.outbox,
+            clock=self.clock,
+            instance_profile="nodes",
+        )
+        self.policy = LaunchPolicy()
+        self._ids = itertools.count(1)
+        self.cluster.add(*values)
+
+    def advance(self, span: timedelta) -> None:
+        self.cluster.now = self.clock.advance(span)
+
+    def provision(
+        self,
+        *,
+        settle: bool = False,
+        span: timedelta = 10 * MINUTE,
+        ports: ClusterPorts | None = None,
+    ) -> ProvisionReport:
+        """Run provision once, as one invocation that may take so long."""
+        service = Provisioning(
+            ports or self.ports,
+            self.policy,
+            PackingSettings(improve_iterations=2),
+            lambda: f"plan-{next(self._ids)}",
+        )
+        return service.run("holder", self.clock.now() + span, settle=settle)
+
+    def provision_until_quiet(self, most: int = 12) -> None:
+        """Deliver wakes until none is sent any more, each a little later."""
+        for _ in range(most):
+            sent = len(self.outbox.wakes)
+            self.provision()
+            if len(self.outbox.wakes) == sent and not self.ledger.open_intents(NAME):
+                return
+            self.advance(15 * SECOND)
+        raise AssertionError("provision never came to rest")
+
+    def sweep(self) -> SweepReport:
+        return Sweeping(self.ports, SweepPolicy()).run()
+
+    def bind(self, node: str) -> BindReport:
+        return Binding(self.ports, self.policy).run(node)
+
+    @property
+    def node(self) -> Node:
+        """The only node there is."""
+        (one,) = self.cluster.nodes()
+        return one
+
+    @property
+    def alive(self) -> list[Instance]:
+        return [one for one in self.cloud.all_instances if one.is_alive]
+
+    @property
+    def bound(self) -> dict[str, str]:
+        return {one.name: one.node_name for one in self.cluster.bound_pods()}
+
+    def kubelet_joins(self, name: str, *, ready: bool = True, **changes: Any) -> Node:
+        """Let a kubelet speak: capacity shown, taints of the cloud and of not-ready gone."""
+        node = self.cluster.node_values[name]
+        fields: dict[str, Any] = {
+            "ready": ready,
+            "capacity": Resources.of(cpu=2000, memory=8 * 2**30, pods=29),
+            "allocatable": Resources.of(cpu=1930, memory=7 * 2**30, pods=29),
+            "taints": tuple(t for t in node.taints if t.key.startswith("karpenter.sh/")),
+            **changes,
+        }
+        self.cluster.add(replace(node, resource_version="", **fields))
+        return self.cluster.node_values[name]
+
+
+class Crash(Exception):  # noqa: N818 - it is no error of ours: the process is gone
+    """The process ends here, whatever it was doing."""
+
+
+class Crashing:
+    """Stands before a port and ends the process at the n-th call of all ports together.
+
+    Args:
+        countdown: Shared by the ports of one run; counts calls.
+        at: The call to crash at.
+        after: Whether the call is carried out first.
+    """
+
+    def __init__(self, port: object, countdown: Callable[[], int], at: int, *, after: bool) -> None:
+        self._port = port
+        self._countdown = countdown
+        self._at = at
+        self._after = after
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if not callable(found):
+            return found
+
+        def call(*args: Any, **more: Any) -> Any:
+            due = self._countdown() == self._at
+            if due and not self._after:
+                raise Crash(name)
+            answer = found(*args, **more)
+            if due:
+                raise Crash(name)
+            return answer
+
+        return call
+
+
+def crashing(ports: ClusterPorts, at: int, *, after: bool) -> ClusterPorts:
+    """Return the ports of a process that ends at its n-th call, before or after it is made."""
+    calls = itertools.count()
+
+    def wrapped(port: object) -> Any:
+        return Crashing(port, lambda: next(calls), at, after=after)
+
+    return replace(
+        ports,
+        cluster=wrapped(ports.cluster),
+        cloud=wrapped(ports.cloud),
+        catalog=wrapped(ports.catalog),
+        ledger=wrapped(ports.ledger),
+        decisions=wrapped(ports.decisions),
+        outbox=wrapped(ports.outbox),
+    )
