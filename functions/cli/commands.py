@@ -1,6 +1,7 @@
 """`dovetail plan` and `dovetail replay`: decisions without a cluster and without AWS."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -145,8 +146,8 @@ def _guarded(
             sys.stderr.write(f"dovetail {name}: {told}\n")
             return BAD_INPUT
         except BrokenPipeError:
-            # Whoever read the output has seen enough; Python must not complain when it exits.
-            sys.stdout = None  # type: ignore[assignment]
+            # Whoever read the output has seen enough; nothing must complain at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return PLACED
 
     return run

@@ -52,10 +52,8 @@ def settings_lines(planned: "Planned") -> list[str]:
     extra = planned.plan.cost_micros_per_hour - before
     percent = f" ({100 * extra / before:+.2f} %)" if before else ""
     named = ", ".join(changed_keys(planned.settings))
-    return [
-        f"set {named}: {_signed(extra)}/h{percent} against {dollars(before)}/h and "
-        f"{len(planned.by_default.nodes)} nodes by default"
-    ]
+    default = f"{dollars(before)}/h and {len(planned.by_default.nodes)} nodes by default"
+    return [f"set {named}: {_signed(extra)}/h{percent} against {default}"]
 
 
 def replay_text(recorded: Plan, plan: Plan, *, identical: bool) -> str:
@@ -74,10 +72,10 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
     found = compare(before, after)
     extra = found.cost_micros_per_hour
     percent = f" ({100 * extra / found.cost_before:+.2f} %)" if found.cost_before else ""
+    costs = f"{dollars(found.cost_before)}/h -> {dollars(found.cost_after)}/h"
     lines = [
         *(f"set {one}" for one in changed),
-        f"cost: {dollars(found.cost_before)}/h -> {dollars(found.cost_after)}/h, "
-        f"{_signed(extra)}/h{percent}",
+        f"cost: {costs}, {_signed(extra)}/h{percent}",
         f"nodes: {found.nodes_before} -> {found.nodes_after}",
         *(f"  {count:+d} {' '.join(kind)}" for kind, count in found.nodes),
         f"pods: {len(found.pods)} go elsewhere",

@@ -1,14 +1,11 @@
-"""Provision: plans for pods that wait for capacity, and launches what the plan says.
-
-Fed by the queue (the guarantee) and by the fast lane (the first event after quiet).
-"""
+"""Provision: plans for waiting pods and launches; fed by the queue and by the fast lane."""
 
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.messages.wake import decode
-from shared.model.errors import RetryableError
+from shared.model.errors import PermanentError, RetryableError
 from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_provision
@@ -27,16 +24,23 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         report = service.run(context.aws_request_id, runtime.deadline(context), settle=True)
         report_provision(message.cluster, report, lane="fast")
         return {"batchItemFailures": []}
-    clusters, invalid = wakes((one["messageId"], one["body"]) for one in event["Records"])
+    bodies = {one["messageId"]: one["body"] for one in event["Records"]}
+    clusters, invalid = wakes(bodies.items())
     for record in invalid:
         runtime.dead_letter(record.text, record.reason)
     failed: list[str] = []
     for position, wake in enumerate(clusters):
         try:
             _serve(runtime, wake, context, first=position == 0)
+        except PermanentError as error:
+            # Such as a cluster that is not attached: coming again changes nothing.
+            logger.exception("cannot plan", cluster=wake.cluster, error=str(error))
+            for record_id in wake.record_ids:
+                runtime.dead_letter(bodies[record_id], str(error))
         except RetryableError as error:
             logger.warning("plan again later", cluster=wake.cluster, error=str(error))
-            failed.extend(wake.record_ids)
+            if not runtime.wake_later(wake.cluster, error.delay):
+                failed.extend(wake.record_ids)
     return {"batchItemFailures": [{"itemIdentifier": one} for one in failed]}
 
 

@@ -105,7 +105,7 @@ def read_documents(source: str, content: bytes) -> tuple[Document, ...]:
 
 def _json(source: str, content: bytes) -> list[tuple[int, Any]] | None:
     """Return the one document of a JSON file, None for anything else: YAML takes that too."""
-    if not content.lstrip()[:1] == b"{":
+    if content.lstrip()[:1] != b"{":
         return None
     if len(content) > MAX_JSON_BYTES:
         raise _too_large(source, content, MAX_JSON_BYTES, "split the file")

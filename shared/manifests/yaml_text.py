@@ -37,10 +37,7 @@ def check_depth(content: str, limit: int) -> None:
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
                 if depth > limit:
-                    line = event.start_mark.line + 1
-                    raise YamlProblemError(
-                        f"is nested more than {limit} levels deep", place=f"line {line}"
-                    )
+                    raise YamlProblemError(f"is nested more than {limit} levels deep")
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
     except yaml.YAMLError as error:

@@ -37,9 +37,7 @@ def build_ending(
         one = commit(ground, kind, contents, counts, sum(counts))
         plan.append(one)
         spent += ground.prices[one.kind] * one.copies
-    else:
-        if best is None or spent < best[0]:
-            best = (spent, plan)
+    # The last node bought is at best the one that had been seen as the end before.
     if best is None or (limit and best[0] >= limit):
         return None
     return best[1]

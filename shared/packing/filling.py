@@ -11,7 +11,7 @@ from typing import Final
 
 from shared.packing.ground import Ground
 
-_SHRINK: Final = (1.0, 0.97, 0.9, 0.75, 0.5)
+_SHRINK: Final = (1.0, 0.97, 0.9, 0.75, 0.5, 0.0)  # the last one always fits
 _LOOKED_AT: Final = 48
 _LEAST_LEAN: Final = 0.02
 _LEAST_SHARE: Final = 0.001
@@ -63,7 +63,7 @@ def fill(ground: Ground, kind: int, counts: Sequence[int], rules: Rules) -> Fill
     taken = _deal(ground, kind, members, counts, free, rules, tight) if rules.share else {}
     weights = [(s / most) ** rules.balance for s in scarce]
     _top_up(ground, members, counts, free, weights, taken)
-    return [(k, taken[k]) for k in members if k in taken]
+    return [(k, taken[k]) for k in members if taken.get(k)]
 
 
 def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
@@ -87,13 +87,10 @@ def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
         sum([lot * memory[k] for lot, k in zip(lots, members, strict=True)]) / free[1],
         sum([lot * pods[k] for lot, k in zip(lots, members, strict=True)]) / free[2],
     )
-    for shrink in _SHRINK:
-        scale = rules.share * shrink / (most or 1.0)
-        parts = [lean * scale for lean in leans]
-        dealt = _deal_parts(ground, members, counts, free, parts, tight)
-        if dealt is not None:
-            return dealt
-    return {}
+    scale = rules.share / (most or 1.0)
+    tries = ([lean * scale * shrink for lean in leans] for shrink in _SHRINK)
+    dealt = (_deal_parts(ground, members, counts, free, parts, tight) for parts in tries)
+    return next(one for one in dealt if one is not None)
 
 
 def _deal_parts(
@@ -124,11 +121,10 @@ def _deal_parts(
         for place, amount in extras[k]:
             n = min(n, rest[place] // amount)
             rest[place] -= n * amount
-        if n:
-            taken[k] = n
-            left_cpu -= n * cpu[k]
-            left_memory -= n * memory[k]
-            left_pods -= n * pods[k]
+        taken[k] = n
+        left_cpu -= n * cpu[k]
+        left_memory -= n * memory[k]
+        left_pods -= n * pods[k]
     if left_cpu < 0 or left_memory < 0 or left_pods < 0:
         return None
     free[:] = [left_cpu, left_memory, left_pods, *rest]

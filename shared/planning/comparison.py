@@ -66,8 +66,9 @@ def _kind(offering: OfferingKey) -> tuple[str, str, str]:
 
 
 def _places(plan: Plan) -> dict[PodRef, str]:
-    found = {
-        ref: f"new {' '.join(_kind(n.options[0].offering))}" for n in plan.nodes for ref in n.pods
-    }
+    found = {}
+    for node in plan.nodes:
+        place = f"new {' '.join(_kind(node.options[0].offering))}"
+        found.update(dict.fromkeys(node.pods, place))
     found.update({ref: placement.node for placement in plan.placements for ref in placement.pods})
     return found

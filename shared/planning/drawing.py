@@ -39,6 +39,14 @@ _STANDING: Final = "pods that are there"
 _GREY: Final[Mapping[str, str]] = {_DAEMONS: "#b8bec6", _STANDING: "#d5d9de"}
 _DARK: Final = frozenset({"#4e79a7", "#59a14f", "#e15759", "#b07aa1", "#9c755f", "#2f4b7c"})
 _GIB: Final = 2**30
+_KEY: Final = "Each square is one node: cpu to the right, memory upwards."
+_STYLE: Final = (
+    "<style>text{font:10px system-ui,'DejaVu Sans',sans-serif;fill:#444}"
+    ".head{font-size:16px;font-weight:600;fill:#111}.name{font-size:12px;font-weight:600;"
+    "fill:#111}.fill{fill:#111}.room{fill:#f4f6f8;stroke:#8a94a0}"
+    ".pods{stroke:#fff;stroke-width:.6}.light{fill:#fff;text-anchor:middle}"
+    ".dark{fill:#222;text-anchor:middle}</style>"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +174,7 @@ def _header(plan: Plan, caption: str, left_out: int) -> list[str]:
         facts.append(f"{left_out} kinds of nodes not drawn")
     return [
         _text(_MARGIN, 32, " · ".join(facts), "head"),
-        _text(
-            _MARGIN, 52, f"each square: cpu → by memory ↑, full width is all a node has. {caption}"
-        ),
+        _text(_MARGIN, 52, f"{_KEY} {caption}"),
     ]
 
 
@@ -204,11 +210,10 @@ def _draw_cell(cell: _Cell, times: int, colours: Mapping[str, str], x: int, y: i
 def _draw_block(block: _Block, colour: str, box: tuple[float, float, float, float]) -> list[str]:
     left, top, wide, high = box
     told = f"{block.count} × {block.name}: {block.used.to_quantities()}"
-    parts = [
-        f'<rect x="{left:.1f}" y="{top:.1f}" width="{max(wide, 0.6):.1f}" '
-        f'height="{max(high, 0.6):.1f}" fill="{colour}" class="pods">'
-        f"<title>{_safe(told)}</title></rect>"
-    ]
+    place = f'x="{left:.1f}" y="{top:.1f}"'
+    size = f'width="{max(wide, 0.6):.1f}" height="{max(high, 0.6):.1f}"'
+    title = f"<title>{_safe(told)}</title>"
+    parts = [f'<rect {place} {size} fill="{colour}" class="pods">{title}</rect>']
     label = str(block.count)
     if wide > 7 * len(label) + 2 and high > 11:
         style = "light" if colour in _DARK else "dark"
@@ -242,15 +247,11 @@ def _legend(
 
 
 def _frame(width: int, height: int) -> list[str]:
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">',
-        "<style>text{font:10px system-ui,'DejaVu Sans',sans-serif;fill:#444}"
-        ".head{font-size:16px;font-weight:600;fill:#111}.name{font-size:12px;font-weight:600;"
-        "fill:#111}.fill{fill:#111}.room{fill:#f4f6f8;stroke:#8a94a0}"
-        ".pods{stroke:#fff;stroke-width:.6}.light{fill:#fff;text-anchor:middle}"
-        ".dark{fill:#222;text-anchor:middle}</style>",
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
+        _STYLE,
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
 

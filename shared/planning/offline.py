@@ -18,7 +18,6 @@ from shared.manifests.volumes import Volumes
 from shared.manifests.workloads import WORKLOADS, PodReader
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
-from shared.model.errors import InvalidManifestError
 from shared.model.nodes import Node
 from shared.model.pods import Owner, Pod
 from shared.model.provisioner import Provisioner
@@ -169,10 +168,10 @@ def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[Pod, ...]:
     volumes = Volumes(documents)
     found = []
     unknown: set[str] = set()
-    for one in PodReader(documents).read():
-        placed = volumes.place(one.pod, one.templates)
+    for read in PodReader(documents).read():
+        placed = volumes.place(read.pod, read.templates)
         found.append(placed.pod)
-        unknown.update(f"{one.pod.namespace}/{name}" for name in placed.unknown)
+        unknown.update(f"{read.pod.namespace}/{name}" for name in placed.unknown)
     if unknown:
         first = min(unknown)
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
@@ -244,6 +243,3 @@ def _missing_daemons(
         and labels_accepted(one.scheduling, node.labels)
         and not taint_refusal(one.scheduling, node.taints)
     ]
-
-
-__all__ = ["CLUSTER", "InvalidManifestError", "Offline", "read_snapshot"]

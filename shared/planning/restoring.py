@@ -2,7 +2,7 @@
 
 import dataclasses
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache
@@ -35,11 +35,12 @@ def restore(kind: type[_Value], plain: object) -> _Value:
     Raises:
         RestoreError: If something has another form.
     """
-    return cast("_Value", _reader(kind)(plain))
+    read: _Read = _reader(cast("Hashable", kind))
+    return cast("_Value", read(plain))
 
 
 @cache
-def _reader(hint: Any) -> _Read:
+def _reader(hint: Hashable) -> _Read:
     """Return what reads plain JSON of a type hint.
 
     Raises:

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from shared.packing.problem import PackingSettings
 
@@ -63,7 +63,7 @@ def explained() -> tuple[tuple[str, str, str], ...]:
     )
 
 
-def _change(key: str, value: str) -> dict[str, bool | int | Mapping[str, int]]:
+def _change(key: str, value: str) -> dict[str, Any]:
     if key == BOTH_K:
         return dict.fromkeys(_K_FIELDS, _whole(key, value))
     default = getattr(_DEFAULTS, key, None) if not key.startswith("_") else None

@@ -8,6 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from shared.aws.catalog_source import CatalogSource
 from shared.catalog.reading import load_catalog
 from shared.catalog.summary import CatalogSummary, summarize
+from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.packing.problem import PackingSettings
 from shared.runtime.dead_letters import dead_letter
@@ -29,6 +30,9 @@ from shared.settings import (
     TerminationSettings,
     TimerSettings,
 )
+
+# After a failure that may pass: long enough not to hammer, short enough not to be noticed.
+_PAUSE = timedelta(seconds=10)
 
 
 class ProvisionRuntime:
@@ -61,6 +65,19 @@ class ProvisionRuntime:
     def wake(self, cluster: str) -> None:
         """Send a message that plans for a cluster."""
         self._wiring.outbox.wake(cluster, timedelta(0))
+
+    def wake_later(self, cluster: str, delay: timedelta | None) -> bool:
+        """Send a message that plans for a cluster after a pause; return whether that worked.
+
+        A message of our own comes back in seconds; a failed record only when its visibility
+        time-out is over.
+        """
+        try:
+            self._wiring.outbox.wake(cluster, delay or _PAUSE)
+        except AutoscalerError as error:
+            logger.warning("cannot send a message", cluster=cluster, error=str(error))
+            return False
+        return True
 
     def dead_letter(self, text: str, reason: str) -> None:
         """Put a record aside that cannot be understood, with the reason."""

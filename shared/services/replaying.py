@@ -59,11 +59,9 @@ def load_decision(content: bytes) -> Decision:
             canonical_plan=_canonical(plan),
         )
     except RestoreError as error:
-        raise InvalidManifestError(
-            field=".".join(error.path) or "plan_id",
-            value=None,
-            remedy=f"{error.problem}; {_REMEDY}",
-        ) from error
+        path = ".".join(error.path) or "plan_id"
+        remedy = f"{error.problem}; {_REMEDY}"
+        raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
 
 
 def _part(kind: type[Any], document: dict[str, Any], name: str, default: object = None) -> Any:

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +12,42 @@ import pytest
 import yaml
 
 from infra.local.demo.scenario import EXAMPLES, scenario_names
+from tests.e2e.conftest import TestCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
 
-def demo(tmp_path: Path, *arguments: str) -> tuple[int, dict[str, Any], str]:
-    """Run `dovetail demo`; return exit code, report and output."""
-    report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "infra.local.console", "demo", "--report", str(report)]
-    ended = subprocess.run(
-        [*command, "--keep-logs", str(tmp_path / "logs"), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    document = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
-    return ended.returncode, document, ended.stdout + ended.stderr
+Demo = Callable[..., tuple[int, dict[str, Any], str]]
 
 
-def test_inflate_ends_as_expected(tmp_path: Path) -> None:
-    code, report, output = demo(tmp_path, "--scenario", "inflate", "--speed", "10")
+@pytest.fixture
+def demo(cluster: TestCluster, tmp_path: Path) -> Demo:
+    """Runs `dovetail demo` on the chosen cluster; returns exit code, report and output."""
+
+    def run(*arguments: str) -> tuple[int, dict[str, Any], str]:
+        report = tmp_path / "report.json"
+        command = [sys.executable, "-m", "infra.local.console", "demo", "--report", str(report)]
+        ended = subprocess.run(
+            [*command, "--keep-logs", str(tmp_path / "logs"), *cluster.arguments, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        document = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
+        return ended.returncode, document, ended.stdout + ended.stderr
+
+    return run
+
+
+def scenarios(*, without: str = "") -> list[Any]:
+    """Return the names of the scenarios, marked with what their servers must have."""
+    needs = {"delete-node": [pytest.mark.needs_policy_v1]}
+    names = [one for one in scenario_names() if one != without]
+    return [pytest.param(one, marks=needs.get(one, [])) for one in names]
+
+
+def test_inflate_ends_as_expected(demo: Demo) -> None:
+    code, report, output = demo("--scenario", "inflate", "--speed", "10")
     assert code == 0, output
     assert report["pods"] == 10
     assert report["plan_dollars_per_hour"] >= report["lower_bound_dollars_per_hour"] > 0
@@ -40,16 +57,18 @@ def test_inflate_ends_as_expected(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [one for one in scenario_names() if one != "inflate"])
-def test_a_scenario_ends_as_expected(name: str, tmp_path: Path) -> None:
-    code, report, output = demo(tmp_path, "--scenario", name, "--speed", "10")
+@pytest.mark.parametrize("name", scenarios(without="inflate"))
+def test_a_scenario_ends_as_expected(name: str, demo: Demo) -> None:
+    code, report, output = demo("--scenario", name, "--speed", "10")
     assert code == 0, output
     assert report["passed"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", scenario_names())
-def test_a_scenario_with_a_falsified_expectation_fails(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", scenarios())
+def test_a_scenario_with_a_falsified_expectation_fails(
+    name: str, demo: Demo, tmp_path: Path
+) -> None:
     """The first step expects one pod or node too many, in little time: the demo must say so."""
     folder = tmp_path / "examples" / name
     shutil.copytree(EXAMPLES / name, folder)
@@ -59,16 +78,27 @@ def test_a_scenario_with_a_falsified_expectation_fails(name: str, tmp_path: Path
     first["within_seconds"] = 25
     (folder / "scenario.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     examples = str(tmp_path / "examples")
-    code, report, output = demo(
-        tmp_path, "--scenario", name, "--speed", "20", "--examples", examples
-    )
+    code, report, output = demo("--scenario", name, "--speed", "20", "--examples", examples)
     assert code == 1, output
     failures = [f["expectation"] for step in report["steps"] for f in step["failures"]]
     assert failures == ["pods_running"]
 
 
-def test_an_unknown_scenario_is_bad_input(tmp_path: Path) -> None:
-    code, _, output = demo(tmp_path, "--scenario", "nothing")
+def test_an_unknown_scenario_is_bad_input(demo: Demo) -> None:
+    code, _, output = demo("--scenario", "nothing")
     assert code == 2
     assert "'nothing' does not exist: use one of big" in output
+    assert len(output.strip().splitlines()) == 1
+
+
+def test_a_server_on_another_machine_is_bad_input(demo: Demo, tmp_path: Path) -> None:
+    """Simulated nodes must never get into a cluster that somebody works with."""
+    config = tmp_path / "config"
+    config.write_text(
+        "{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],"
+        " clusters: [{name: a, cluster: {server: 'https://192.0.2.1'}}], users: [{name: a}]}"
+    )
+    code, _, output = demo("--kubeconfig", str(config))
+    assert code == 2
+    assert "set TEST_CLUSTER_OK=https://192.0.2.1 if that is meant" in output
     assert len(output.strip().splitlines()) == 1

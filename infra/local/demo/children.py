@@ -52,14 +52,22 @@ class Children:
         """
         ready_file = self._folder / f"{name}.ready"
         ready_file.unlink(missing_ok=True)
+        process = self.begin(
+            name,
+            ["-m", *arguments, *(["--ready-file", str(ready_file)] if ready else [])],
+            environment=environment,
+        )
+        return self._await(name, process, ready_file) if ready else {}
+
+    def begin(
+        self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start `python ...` and wait for nothing."""
         log = (self._folder / f"{name}.log").open("ab")
         self._logs.append(log)
-        command = [sys.executable, "-m", *arguments]
-        if ready:
-            command += ["--ready-file", str(ready_file)]
         # A group of its own: Ctrl-C at the terminal is ours to hand on, in the right order.
         process = subprocess.Popen(
-            command,
+            [sys.executable, *arguments],
             cwd=ROOT,
             env={
                 **os.environ,
@@ -73,7 +81,7 @@ class Children:
             start_new_session=True,
         )
         self._running[name] = process
-        return self._await(name, process, ready_file) if ready else {}
+        return process
 
     def alive(self, name: str) -> bool:
         """Return whether a child runs."""

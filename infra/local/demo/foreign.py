@@ -43,7 +43,7 @@ def require_allowed_kubeconfig(path: Path, allowed: str) -> None:
 class ForeignCluster(ClusterClient):
     """A client that knows what it put in, so that it can leave the cluster as it was."""
 
-    def __init__(self, server: str, *, token: str, ca_file: str) -> None:
+    def __init__(self, server: str, *, token: str, ca_file: str | None) -> None:
         """Connect lazily; `check` comes before anything is applied."""
         super().__init__(server, token=token, ca_file=ca_file)
         self._stood: frozenset[str] = frozenset()

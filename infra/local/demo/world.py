@@ -5,7 +5,6 @@ import json
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -160,15 +159,8 @@ class World:
         if shutil.which("node") is None:
             raise Problem("node is missing: install Node.js 20 or newer (CDK needs it)")
         context = {"clusters": CLUSTER, "bundle": "code", "removal": "destroy"}
-        command = [
-            sys.executable,
-            "-c",
-            _SYNTH,
-            json.dumps(context),
-            str(self._folder / "cdk.out"),
-        ]
-        with self.log("synth").open("wb") as log:
-            return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        assembly = str(self._folder / "cdk.out")
+        return self.children.begin("synth", ["-c", _SYNTH, json.dumps(context), assembly])
 
     def _start_kube(self) -> None:
         auth, chosen = self._folder / "auth.json", self.options.kubeconfig

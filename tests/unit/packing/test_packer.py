@@ -8,6 +8,7 @@ from shared.packing import packer
 from shared.packing.checker import check
 from shared.packing.packer import pack
 from shared.packing.problem import LIMIT, NO_SHAPE, Bin, Packing, PackingProblem, PackingSettings
+from shared.packing.simple import pack_simply
 from tests.unit.packing.packing_cases import GIB, PLAIN, SHAPES, amounts, pod, problem, shape
 
 
@@ -75,6 +76,12 @@ def test_the_fullest_bin_that_fits_is_taken() -> None:
     ]
     asked = problem([pod(1000, 2, 1), pod(4000, 2, 0)], bins=bins, compatible_bins=(0b0111, 0b1111))
     assert good(asked).placements == ((1, ((0, 1),)),)
+
+
+def test_a_bin_too_small_for_a_pod_is_passed_over() -> None:
+    bins = [Bin(name="small", available=amounts(500, 1, 10))]
+    asked = problem([pod(1000, 2, 1), pod(400, 1, 1)], bins=bins)
+    assert good(asked).placements == ((0, ((1, 1),)),)
 
 
 def test_a_pod_without_requests_fits_a_bin_without_cpu() -> None:
@@ -311,3 +318,29 @@ def test_memory_per_pod_is_exact_to_the_byte() -> None:
     assert good(asked).unplaced == ()
     over = [replace(asked.classes[0], requests=Resources.of(cpu=100, memory=2 * GIB + 1, pods=1))]
     assert good(replace(asked, classes=tuple(over))).unplaced == ((0, 1, NO_SHAPE),)
+
+
+def test_one_provisioners_limit_does_not_hold_up_another() -> None:
+    shapes = (
+        shape("m.large", 96_000, cores=2, gib=8, provisioner="first"),
+        shape("c.large", 80_000, cores=2, gib=4, provisioner="second"),
+    )
+    asked = problem(
+        [pod(1500, 6, 5), pod(1500, 3, 5)],
+        shapes=shapes,
+        compatible=(1, 2),
+        limits={"first": amounts(cpu=6000)},
+    )
+    made = good(asked)
+    assert made.unplaced == ((0, 2, LIMIT),)
+    simple = pack_simply(asked, frozenset({0, 1}))
+    assert check(asked, simple) == ()
+    assert simple.unplaced == ((0, 2, LIMIT),)
+
+
+def test_few_nodes_win_where_the_greedy_buys_too_many() -> None:
+    classes = [pod(300, 0.5, 3), pod(700, 9, 6), pod(700, 9, 6), pod(300, 3, 5)]
+    settings = replace(PLAIN, improve_iterations=0)
+    asked = problem(classes, settings=settings, compatible=(171, 511, 511, 511))
+    made = good(asked)
+    assert made.candidate.startswith("fewest nodes")

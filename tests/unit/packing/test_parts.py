@@ -75,12 +75,11 @@ def test_surplus_enters_where_a_price_fell_below_zero() -> None:
 
 
 def test_pods_that_all_differ_in_extras_get_the_simpler_bound_alone() -> None:
-    slots: dict[str, Any] = {f"slot__{n}": 1 for n in range(45)}
-    shapes = [shape("m.large", 96_000, cores=2, gib=8, **slots), SHAPES[0]]
+    shapes = [shape(f"m{n}", 96_000, cores=2, gib=8, **{f"slot__{n}": 1}) for n in range(45)]
     classes = [pod(100, 0.1, 9, **{f"slot__{n}": 1}) for n in range(45)]
-    asked = problem(classes, shapes=shapes)
+    asked = problem(classes, shapes=shapes, compatible=tuple(1 << n for n in range(45)))
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
+    kinds = front(find_kinds(asked, demand, range(45), PLAIN), {})
     prices = [kind.price for kind in kinds]
     assert tighter_bound(demand, [9] * 45, kinds, prices) == 0
 
@@ -127,9 +126,9 @@ def test_many_classes_are_sampled_when_topping_up() -> None:
 
 
 def test_too_many_signatures_are_merged_into_a_weaker_bound() -> None:
-    shapes = [shape(f"m{n}", 90_000 + n, cores=2, gib=8) for n in range(30)]
-    classes = [pod(1000 + n, 2, 3) for n in range(30)]
-    masks = tuple(1 << n for n in range(30))
+    shapes = [shape(f"m{n}", 90_000 + n, cores=2, gib=8) for n in range(60)]
+    classes = [pod(1000 + n, 2, 3) for n in range(60)]
+    masks = tuple(1 << n for n in range(60))
     settings = replace(PLAIN, improve_iterations=0, max_launch_groups=0)
     asked = problem(classes, shapes=shapes, compatible=masks, settings=settings)
     made = pack(asked)
@@ -151,6 +150,12 @@ def test_a_shape_without_memory_is_not_bought() -> None:
     asked = problem([pod(100, 0, 1), pod(100, 3, 0)], shapes=(odd, SHAPES[1]))
     made = pack(asked)
     assert [asked.shapes[node.shape].instance_type for node in made.nodes] == ["c.large"]
+
+
+def test_identical_pods_pass_over_shapes_they_may_not_use() -> None:
+    shapes = (shape("arm", 80_000, cores=2, gib=8), shape("amd", 90_000, cores=2, gib=8))
+    asked = problem([pod(1000, 2, 4), pod(1000, 2, 0)], shapes=shapes, compatible=(2, 3))
+    assert pack(asked).cost_micros_per_hour == 180_000
 
 
 def test_amounts_below_zero_count_as_nothing() -> None:

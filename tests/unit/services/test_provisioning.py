@@ -407,20 +407,31 @@ def crash_at_fleet(world: World) -> None:
             raise AssertionError("the fleet was never asked for")
 
 
+def without_spot() -> World:
+    """A world that must fall back to on-demand: a second attempt is made."""
+    world = World(provisioner(requirements=ANY_WAY), *apart(2))
+    world.cloud.run_out_of(
+        *(offering(one.name, zone, SPOT) for one in world.catalog.instance_types() for zone in ZONES)
+    )
+    return world
+
+
 def test_a_body_that_was_written_and_never_opened_is_stepped_over() -> None:
-    world = two_nodes()
-    key = f"decisions/{NAME}/launches/plan-1/0-1.json"
-    world.decisions.put(key, b"of an invocation that ended here")
-    world.cloud.run_out_of(offering(zone=ZONES[0]))
+    world = without_spot()
+    world.decisions.put(f"decisions/{NAME}/launches/plan-1/0-1.json", b"never opened")
     world.provision()
     assert len(world.alive) == 2
-    assert len(world.cloud.fleets) in (1, 2)
-    world = two_nodes()
+    (intent,) = world.ledger.intents.values()
+    assert intent.attempt == 2
+    assert len({one["ClientToken"] for one in world.cloud.fleets}) == 2
+
+
+def test_ten_bodies_that_were_never_opened_are_one_too_many() -> None:
+    world = without_spot()
     for number in range(1, 11):
-        world.decisions.put(key.replace("0-1", f"0-{number}"), b"another")
-    world.cloud.run_out_of(offering(zone=ZONES[0]), left=1)
-    world.cloud.run_out_of(offering(zone=ZONES[1]), offering(zone=ZONES[2]))
-    world.cloud.run_out_of(*(offering("m5.xlarge", zone) for zone in ZONES))
+        world.decisions.put(f"decisions/{NAME}/launches/plan-1/0-{number}.json", b"another")
+    with pytest.raises(ConflictError, match="bodies of 10 attempts stand written"):
+        world.provision()
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -510,19 +521,12 @@ def test_pods_are_not_bound_early_where_the_policy_forbids_it(policy: BindingPol
 def test_conditions_say_whether_a_provisioner_can_be_used() -> None:
     bad = InvalidProvisioner(name="bad", uid="u", resource_version="1", reasons=("a", "b"))
     world = World(provisioner(), bad)
-    service_of(world).report_provisioners()
+    world.provisioning().report_provisioners()
     assert world.cluster.conditions == {
         "bad": (False, "Invalid", "a; b"),
         "default": (True, "Valid", "ready to launch nodes"),
     }
     assert [(one.name, one.message) for one in world.cluster.happenings] == [("bad", "a; b")]
-
-
-def service_of(world: World):  # type: ignore[no-untyped-def]  # noqa: ANN201
-    from shared.packing.problem import PackingSettings
-    from shared.services.provisioning import Provisioning
-
-    return Provisioning(world.ports, world.policy, PackingSettings(), lambda: "plan")
 
 
 def test_limits_hold_while_a_launch_is_open() -> None:

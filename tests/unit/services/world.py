@@ -65,6 +65,14 @@ class World:
     def advance(self, span: timedelta) -> None:
         self.cluster.now = self.clock.advance(span)
 
+    def provisioning(self, ports: ClusterPorts | None = None) -> Provisioning:
+        return Provisioning(
+            ports or self.ports,
+            self.policy,
+            PackingSettings(improve_iterations=2),
+            lambda: f"plan-{next(self._ids)}",
+        )
+
     def provision(
         self,
         *,
@@ -73,13 +81,8 @@ class World:
         ports: ClusterPorts | None = None,
     ) -> ProvisionReport:
         """Run provision once, as one invocation that may take so long."""
-        service = Provisioning(
-            ports or self.ports,
-            self.policy,
-            PackingSettings(improve_iterations=2),
-            lambda: f"plan-{next(self._ids)}",
-        )
-        return service.run("holder", self.clock.now() + span, settle=settle)
+        deadline = self.clock.now() + span
+        return self.provisioning(ports).run("holder", deadline, settle=settle)
 
     def provision_until_quiet(self, most: int = 12) -> None:
         """Deliver wakes until none is sent any more, each a little later."""

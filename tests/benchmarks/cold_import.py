@@ -1,0 +1,65 @@
+"""How long a cold function needs until its handler is imported, and what it holds then.
+
+Each handler is imported in fresh processes; the figure is CPU time of the import alone, above a
+bare interpreter, with byte code on disk. A ratio to importing boto3 in the same run is printed
+beside it: machines are noisy, ratios travel better.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+
+_RUNS = 5
+_PROBE = """
+import importlib, json, resource, sys, time
+began = time.process_time()
+importlib.import_module(sys.argv[1])
+used = time.process_time() - began
+resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps([used * 1000, resident]))
+"""
+HANDLERS = ("provision", "bind", "emptiness", "termination", "interrupt", "sweep")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportCost:
+    """Median of several cold imports."""
+
+    module: str
+    cpu_millis: float
+    resident_mib: float
+
+
+def measure(module: str) -> ImportCost:
+    """Return the cost of importing a module in a fresh process; the first run warms the disk."""
+    rows = []
+    for _ in range(_RUNS + 1):
+        ended = subprocess.run(
+            [sys.executable, "-c", _PROBE, module], capture_output=True, text=True, check=True
+        )
+        rows.append(json.loads(ended.stdout))
+    counted = rows[1:]
+    return ImportCost(
+        module=module,
+        cpu_millis=statistics.median(row[0] for row in counted),
+        resident_mib=statistics.median(row[1] for row in counted),
+    )
+
+
+def table() -> str:
+    """Return a table of all handlers, in Markdown."""
+    base = measure("boto3")
+    lines = ["| import | CPU ms (median of 5) | × boto3 | RSS MiB |", "|---|---|---|---|"]
+    for module in ("boto3", *(f"functions.{name}.handler" for name in HANDLERS)):
+        cost = base if module == "boto3" else measure(module)
+        ratio = cost.cpu_millis / base.cpu_millis
+        lines.append(
+            f"| {module} | {cost.cpu_millis:.0f} | {ratio:.1f} | {cost.resident_mib:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(table() + "\n")

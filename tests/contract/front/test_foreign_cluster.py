@@ -1,0 +1,137 @@
+"""A cluster that outlives the world: checked before, and left as it was."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.local.demo.cluster_client import Refused, read_documents
+from infra.local.demo.foreign import ForeignCluster, leave, without_rules
+from infra.local.demo.problem import Problem
+from infra.local.kube.server import EmbeddedKube
+from tests.contract.kube_api.client import config_map, deployment, node, pod
+
+ROOT = Path(__file__).parents[3]
+OURS = {"karpenter.sh/provisioner-name": "default"}
+FINALIZER = "karpenter.sh/termination"
+
+
+@pytest.fixture
+def kube() -> Iterator[EmbeddedKube]:
+    with EmbeddedKube() as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(kube: EmbeddedKube) -> ForeignCluster:
+    return ForeignCluster(kube.url, token="t", ca_file=None)
+
+
+def put(cluster: ForeignCluster, path: str, document: dict[str, Any]) -> None:
+    """Make an object that the client does not remember: somebody else's."""
+    cluster.call("POST", path, document)
+
+
+def definition() -> dict[str, Any]:
+    return read_documents([ROOT / "infra" / "cluster" / "provisioners.yaml"])[0]
+
+
+def provisioner() -> dict[str, Any]:
+    return read_documents([ROOT / "examples" / "inflate" / "provisioner.yaml"])[0]
+
+
+def names(cluster: ForeignCluster, path: str) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in cluster.items(path))
+
+
+def test_what_was_put_in_goes_and_what_stood_stays(cluster: ForeignCluster) -> None:
+    put(cluster, "api/v1/nodes", node("theirs"))
+    put(cluster, "api/v1/namespaces/default/configmaps", config_map("theirs"))
+    cluster.check()
+    cluster.apply(definition())
+    cluster.apply(provisioner())
+    cluster.apply(config_map("theirs", changed="by us"))
+    cluster.apply(config_map("ours"))
+    assert cluster.clean() == ""
+    assert names(cluster, "api/v1/nodes") == ["theirs"]
+    assert names(cluster, "api/v1/namespaces/default/configmaps") == ["theirs"]
+    with pytest.raises(Refused, match="404"):
+        cluster.items("apis/karpenter.sh/v1alpha5/provisioners")
+
+
+def test_our_nodes_go_with_their_finalizers_and_pods(cluster: ForeignCluster) -> None:
+    put(cluster, "api/v1/nodes", node("theirs"))
+    cluster.check()
+    put(cluster, "api/v1/nodes", node("new-but-theirs"))
+    put(cluster, "api/v1/nodes", node("ours", labels=OURS, finalizers=[FINALIZER]))
+    for name, place in (("a", "ours"), ("b", "theirs")):
+        put(cluster, "api/v1/namespaces/default/pods", pod(name, node=place))
+    assert cluster.clean() == ""
+    assert names(cluster, "api/v1/nodes") == ["new-but-theirs", "theirs"]
+    assert names(cluster, "api/v1/pods") == ["b"]
+
+
+def test_pods_of_a_deleted_workload_go_before_the_world_does(cluster: ForeignCluster) -> None:
+    cluster.check()
+    cluster.apply({**deployment("web"), "apiVersion": "apps/v1", "kind": "Deployment"})
+    put(cluster, "api/v1/namespaces/default/pods", pod("web-1"))
+    assert cluster.clean() == ""
+    assert names(cluster, "api/v1/pods") == []
+
+
+def test_a_provisioner_that_stands_already_is_not_taken_over(cluster: ForeignCluster) -> None:
+    cluster.apply(definition())
+    cluster.apply(provisioner())
+    with pytest.raises(Problem, match="if it may go: kubectl delete provisioner default"):
+        cluster.check()
+
+
+def test_a_node_that_looks_like_ours_is_not_taken_over(cluster: ForeignCluster) -> None:
+    put(cluster, "api/v1/nodes", node("left", labels=OURS))
+    with pytest.raises(Problem, match="node left is of an earlier run or not ours"):
+        cluster.check()
+
+
+def test_scenarios_need_a_cluster_without_room(cluster: ForeignCluster) -> None:
+    put(cluster, "api/v1/nodes", node("cordoned", labels={}))
+    cluster.merge("api/v1/nodes/cordoned", {"spec": {"unschedulable": True, "taints": None}})
+    cluster.require_room()
+    put(cluster, "api/v1/nodes", node("open"))
+    cluster.merge("api/v1/nodes/open", {"spec": {"taints": None}})
+    with pytest.raises(Problem, match="node open would take the scenario's pods: kubectl cordon"):
+        cluster.require_room()
+
+
+def test_scenarios_need_their_namespace_empty(cluster: ForeignCluster) -> None:
+    put(cluster, "api/v1/namespaces/default/pods", pod("theirs"))
+    with pytest.raises(Problem, match="namespace default has pods"):
+        cluster.require_room()
+
+
+def test_an_old_server_gets_the_definition_without_rules(
+    cluster: ForeignCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.check()
+    monkeypatch.setattr(cluster, "_version", (1, 20))
+    cluster.apply(definition())
+    path = "apis/apiextensions.k8s.io/v1/customresourcedefinitions/provisioners.karpenter.sh"
+    assert "x-kubernetes-validations" not in json.dumps(cluster.call("GET", path))
+
+
+def test_only_rules_are_taken_out_of_a_definition() -> None:
+    text = json.dumps(definition())
+    stripped = without_rules(definition())
+    assert "x-kubernetes-validations" in text
+    spec = stripped["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert "ttlSecondsAfterEmpty" in spec["properties"]
+    assert stripped["spec"]["names"] == definition()["spec"]["names"]
+
+
+def test_a_cluster_that_is_gone_does_not_keep_the_world(kube: EmbeddedKube) -> None:
+    said: list[str] = []
+    cluster = ForeignCluster("http://127.0.0.1:1", token="t", ca_file=None)
+    leave(cluster, said.append)
+    assert len(said) == 2
+    assert said[1].startswith("the cluster could not be cleaned: ")

@@ -1,0 +1,159 @@
+"""Binding at ready: pods first, then the taint goes."""
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError
+from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.model.pods import Owner, Pod
+from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint
+from shared.ports import TimerKind
+from tests import builders as make
+from tests.builders import NOT_READY, pod, provisioner, slot
+from tests.unit.services.world import MINUTE, NAME, World
+
+WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
+JOB = Owner(kind="Job", name="j", uid="j")
+
+
+def launched(*members: Pod, **changes: object) -> World:
+    """A node whose kubelet is ready, with pods promised to it that could not be bound early."""
+    world = World(provisioner(ttl_until_expired=60 * MINUTE, **changes), *members)
+    world.provision()
+    world.kubelet_joins(world.node.name)
+    return world
+
+
+def test_promised_pods_are_bound_before_the_taint_goes() -> None:
+    world = launched(*make.pods(2, owner=JOB))
+    report = world.bind(world.node.name)
+    assert (report.initialized, report.pods_bound) == (True, 2)
+    assert set(world.bound.values()) == {world.node.name}
+    assert world.node.is_initialized
+    assert world.node.labels[keys.INITIALIZED] == "true"
+    assert world.ledger.slots(NAME) == ()
+    methods = [one.method for one in world.cluster.calls]
+    assert max(n for n, one in enumerate(methods) if one == "bind") < methods.index("change_node")
+
+
+def test_registration_is_over_and_expiration_watches() -> None:
+    world = launched(pod(owner=JOB))
+    world.bind(world.node.name)
+    assert set(world.ledger.timers(NAME)) == {(world.node.uid, "expiration")}
+
+
+def test_what_only_kube_scheduler_can_place_is_left_to_it() -> None:
+    world = launched(pod("a", claims=("data",)), pod("b", owner=JOB))
+    report = world.bind(world.node.name)
+    assert (report.pods_bound, report.pods_left_to_scheduler) == (1, 1)
+    assert list(world.bound) == ["b"]
+
+
+def test_the_policy_may_leave_all_binding_to_kube_scheduler() -> None:
+    world = World(provisioner(), pod())
+    world.policy = LaunchPolicy(binding=BindingPolicy.SCHEDULER)
+    world.provision()
+    world.kubelet_joins(world.node.name)
+    report = world.bind(world.node.name)
+    assert (report.initialized, report.pods_bound, report.pods_left_to_scheduler) == (True, 0, 1)
+    assert world.bound == {}
+
+
+def test_pods_that_are_gone_or_leaving_or_others_are_passed_over() -> None:
+    members = make.pods(5, owner=JOB, cpu=100)
+    world = launched(*members)
+    del world.cluster.pods["default/p000"]
+    world.cluster.add(pod("p001", owner=JOB, uid="another"))
+    world.cluster.add(pod("p002", owner=JOB, deletion_at=make.NOW))
+    world.cluster.fail_next("bind", ConflictError("bound elsewhere"))
+    report = world.bind(world.node.name)
+    assert report.pods_bound == 1
+    assert list(world.bound) == ["p004"]
+
+
+def test_a_node_that_is_not_ours_or_goes_is_left_alone() -> None:
+    world = World(make.node("foreign", finalizers=()), make.node("going", deletion_at=make.NOW))
+    for name in ("foreign", "going", "missing"):
+        assert world.bind(name).waiting_for == "no node of ours that stays"
+    assert world.cluster.calls == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"ready": False}, "the kubelet to be Ready"),
+        (
+            {"taints": (NOT_READY, Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_SCHEDULE))},
+            "startup taint node.kubernetes.io/not-ready to go",
+        ),
+        ({"taints": (NOT_READY, WAIT)}, "startup taint cilium to go"),
+    ],
+)
+def test_a_node_that_is_not_there_yet_waits(changes: dict[str, object], reason: str) -> None:
+    world = World(provisioner("other"), provisioner(startup_taints=(WAIT,)), pod())
+    world.provision()
+    owner = world.node.provisioner
+    assert owner in {"default", "other"}
+    world.cluster.add(provisioner(owner, startup_taints=(WAIT,)))
+    world.kubelet_joins(world.node.name, **changes)
+    report = world.bind(world.node.name)
+    assert report.waiting_for == reason
+    assert not report.initialized
+    assert not world.node.is_initialized
+
+
+def test_a_node_waits_until_its_devices_are_shown() -> None:
+    gpu = "nvidia.com/gpu"
+    promised = slot(instance_id="i-n1", capacity=Resources.from_mapping({"cpu": 2000, gpu: 1}))
+    world = World(provisioner(), make.node(taints=(NOT_READY,)))
+    world.ledger.slot_values[NAME, promised.name] = promised
+    assert world.bind("n1").waiting_for == f"resource {gpu} to be shown"
+    world.kubelet_joins("n1", allocatable=Resources.from_mapping({"cpu": 1900, gpu: 1}))
+    assert world.bind("n1").initialized
+
+
+def test_a_duplicate_event_finds_nothing_to_do() -> None:
+    world = launched(pod())
+    world.bind(world.node.name)
+    calls = len(world.cluster.calls)
+    assert world.bind(world.node.name).initialized
+    assert len(world.cluster.calls) == calls
+
+
+def test_a_slot_left_behind_by_a_crash_after_the_taint_went_is_dropped() -> None:
+    world = launched(pod(claims=("data",)))
+    world.ledger.fail_next("drop_slot", RuntimeError("the process is gone"))
+    with pytest.raises(RuntimeError):
+        world.bind(world.node.name)
+    assert world.node.is_initialized
+    assert world.sweep().unbound_nodes == 1
+    assert world.outbox.binds == [(NAME, (world.node.name,))]
+    assert world.bind(world.node.name).initialized
+    assert world.ledger.slots(NAME) == ()
+    assert world.sweep().unbound_nodes == 0
+
+
+def test_a_node_that_was_written_meanwhile_is_read_again_once() -> None:
+    world = launched(pod())
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    assert world.bind(world.node.name).initialized
+    world = launched(pod(owner=JOB))
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    original = world.cluster.bind_all
+
+    def bind_all(bindings: object) -> object:
+        answer = original(bindings)  # type: ignore[arg-type]
+        world.kubelet_joins(world.node.name, ready=False)
+        return answer
+
+    world.cluster.bind_all = bind_all  # type: ignore[assignment,method-assign]
+    report = world.bind(world.node.name)
+    assert (report.waiting_for, report.pods_bound) == ("a quiet moment", 1)
+    assert not world.node.is_initialized
+
+
+def test_a_node_without_a_slot_loses_its_taint_all_the_same() -> None:
+    world = World(make.node(taints=(NOT_READY,)))
+    assert world.bind("n1").initialized
+    assert world.outbox.timers_of(TimerKind.EXPIRATION) == []

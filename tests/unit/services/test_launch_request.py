@@ -1,0 +1,317 @@
+"""The exact requests of a launch, and the body that carries them."""
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.errors import PermanentError
+from shared.model.instance_types import CapacityType
+from shared.model.launch import LaunchOption
+from shared.model.provisioner import (
+    BlockDevice,
+    KubeletConfiguration,
+    NodeTemplate,
+    Provisioner,
+)
+from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint
+from shared.ports import ClusterEndpoint, Site, Subnet
+from shared.services.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
+from shared.services.launch_request import (
+    LaunchGround,
+    image_parameters,
+    launch_body,
+    launch_groups,
+)
+from shared.services.machine_image import boot_taints, image_parameter, user_data
+from tests.builders import CATALOG, ZONES, option, planned, pod, provisioner, ref
+
+AMD = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id"
+ARM = AMD.replace("x86_64", "arm64")
+ENDPOINT = ClusterEndpoint(
+    name="test",
+    endpoint="https://test.example",
+    certificate_authority="Q0E=",
+    version="1.33",
+    service_cidr="172.20.0.0/16",
+)
+BATCH = Taint(key="batch", value="yes", effect=Effect.NO_SCHEDULE)
+WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
+
+
+def ground(owner: Provisioner | None = None, **changes: Any) -> LaunchGround:
+    subnets = tuple(
+        Subnet(subnet_id=f"subnet-{zone[-1]}", zone=zone, free_addresses=9) for zone in ZONES[:2]
+    )
+    fields: dict[str, Any] = {
+        "cluster": "test",
+        "provisioner": owner or provisioner(),
+        "endpoint": ENDPOINT,
+        "site": Site(subnets=subnets, security_groups=("sg-1",)),
+        "images": {AMD: "ami-amd", ARM: "ami-arm"},
+        "instance_types": {one.name: one for one in CATALOG},
+        "profile": "nodes",
+        **changes,
+    }
+    return LaunchGround(**fields)
+
+
+def attempt(*options: LaunchOption, **changes: Any) -> LaunchAttempt:
+    slot = PromisedSlot(number=0, pods=(ref(pod()),), daemon_requests=Resources.of(cpu=100))
+    fields: dict[str, Any] = {
+        "cluster": "test",
+        "plan_id": "p",
+        "group": 1,
+        "number": 0,
+        "provisioner": "default",
+        "labels": {keys.PROVISIONER_NAME: "default"},
+        "slots": (slot, replace(slot, number=1)),
+        "options": options or (option(),),
+        **changes,
+    }
+    return LaunchAttempt(**fields)
+
+
+def node_config(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    return found
+
+
+def test_nodes_that_one_fleet_can_launch_are_grouped() -> None:
+    dear = option(200_000, name="m5.2xlarge")
+    nodes = (
+        planned(pod("a")),
+        planned(pod("b"), options=(dear,)),
+        planned(pod("c")),
+        planned(pod("d"), labels={"team": "red"}),
+        planned(pod("e"), fallback=(dear,)),
+        planned(pod("f"), provisioner="other"),
+    )
+    grouped = [[ref.name for node in group for ref in node.pods] for group in launch_groups(nodes)]
+    assert grouped == [["a", "c"], ["b"], ["d"], ["e"], ["f"]]
+
+
+def test_the_request_names_each_option_in_its_zone_and_asks_for_all_nodes_at_once() -> None:
+    options = (
+        option(68_000, name="c6g.large"),
+        option(96_000),
+        option(96_001, zone=ZONES[1]),
+        option(96_002, zone=ZONES[2]),
+        option(96_002, name="x9.unknown"),
+    )
+    body = launch_body(ground(), attempt(*options))
+    request = body.request
+    assert request["Type"] == "instant"
+    assert request["TargetCapacitySpecification"] == {
+        "TotalTargetCapacity": 2,
+        "DefaultTargetCapacityType": "on-demand",
+    }
+    assert request["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
+    asked = {
+        body.templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]]["ImageId"]: [
+            (one["InstanceType"], one["SubnetId"]) for one in config["Overrides"]
+        ]
+        for config in request["LaunchTemplateConfigs"]
+    }
+    assert asked == {
+        "ami-arm": [("c6g.large", "subnet-a")],
+        "ami-amd": [("m5.large", "subnet-a"), ("m5.large", "subnet-b")],
+    }
+
+
+def test_spot_is_bought_where_it_is_cheap_and_lasts() -> None:
+    body = launch_body(ground(), attempt(option(capacity_type=CapacityType.SPOT)))
+    assert body.request["SpotOptions"] == {"AllocationStrategy": "price-capacity-optimized"}
+    assert "OnDemandOptions" not in body.request
+
+
+def test_tags_prove_whose_it_is_and_ours_win() -> None:
+    template = replace(provisioner().template, tags={"Name": "mine", keys.TAG_PLAN: "forged"})
+    body = launch_body(ground(provisioner(template=template)), attempt())
+    by_kind = {
+        one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one["Tags"]}
+        for one in body.request["TagSpecifications"]
+    }
+    assert set(by_kind) == {"instance", "volume", "fleet"}
+    assert by_kind["instance"] == {
+        "Name": "mine",
+        keys.PROVISIONER_NAME: "default",
+        "kubernetes.io/cluster/test": "owned",
+        keys.TAG_CLUSTER: "test",
+        keys.TAG_PLAN: "p",
+        keys.TAG_GROUP: "1",
+        keys.TAG_ATTEMPT: "0",
+    }
+
+
+def test_the_client_token_is_of_plan_group_and_attempt() -> None:
+    same = [launch_body(ground(), attempt()).request["ClientToken"] for _ in range(2)]
+    others = [
+        launch_body(ground(), attempt(**change)).request["ClientToken"]
+        for change in ({"number": 1}, {"group": 2}, {"plan_id": "q"}, {"cluster": "other"})
+    ]
+    assert len({*same, *others}) == 5
+    assert len(same[0]) == 64
+
+
+def test_the_template_carries_how_machines_are_made() -> None:
+    disk = BlockDevice(device_name="/dev/xvdb", volume_size_gib=50, iops=4000, kms_key_id="key")
+    template = replace(provisioner().template, instance_profile="own", block_devices=(disk,))
+    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    assert data["IamInstanceProfile"] == {"Name": "own"}
+    assert data["SecurityGroupIds"] == ["sg-1"]
+    assert data["MetadataOptions"]["HttpTokens"] == "required"
+    assert data["BlockDeviceMappings"] == [
+        {
+            "DeviceName": "/dev/xvdb",
+            "Ebs": {
+                "VolumeSize": 50,
+                "VolumeType": "gp3",
+                "Encrypted": True,
+                "DeleteOnTermination": True,
+                "Iops": 4000,
+                "KmsKeyId": "key",
+            },
+        }
+    ]
+    (plain,) = launch_body(ground(), attempt()).templates.values()
+    assert plain["IamInstanceProfile"] == {"Name": "nodes"}
+    assert plain["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 20
+    config = node_config(base64.b64decode(plain["UserData"]).decode())
+    flags = config["spec"]["kubelet"]["flags"]
+    assert flags == [
+        "--node-labels=karpenter.sh/capacity-type=on-demand,karpenter.sh/provisioner-name=default"
+    ]
+
+
+def test_templates_are_named_by_what_is_in_them() -> None:
+    (one,) = launch_body(ground(), attempt()).templates
+    (again,) = launch_body(ground(), attempt(number=5)).templates
+    (other,) = launch_body(ground(), attempt(labels={"team": "red"})).templates
+    assert one == again != other
+    assert one.startswith("Dovetail-test-")
+
+
+def test_a_launch_template_of_the_users_own_is_taken_as_it_is() -> None:
+    owner = provisioner(template=NodeTemplate(launch_template="mine"))
+    body = launch_body(ground(owner, images={}), attempt())
+    assert body.templates == {}
+    (config,) = body.request["LaunchTemplateConfigs"]
+    assert config["LaunchTemplateSpecification"] == {
+        "LaunchTemplateName": "mine",
+        "Version": "$Latest",
+    }
+    assert config["Overrides"] == [{"InstanceType": "m5.large", "SubnetId": "subnet-a"}]
+
+
+@pytest.mark.parametrize("changes", [{"images": {}}, {"site": Site(subnets=(), security_groups=())}])
+def test_a_launch_without_subnet_or_image_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(PermanentError, match="provisioner default: no subnet and image for m5"):
+        launch_body(ground(**changes), attempt())
+
+
+def test_a_body_is_read_back_as_it_was_written() -> None:
+    body = launch_body(ground(), attempt(later=(option(capacity_type=CapacityType.SPOT),)))
+    again = LaunchBody.from_bytes(body.to_bytes())
+    assert again.to_bytes() == body.to_bytes()
+    assert again.attempt == body.attempt
+    assert again.request == body.request
+    assert again.sha256() == body.sha256()
+    assert len(body.sha256()) == 64
+    assert body.attempt.key == "decisions/test/launches/p/1-0.json"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "capacity", "tail"),
+    [
+        ("amd64", {}, "x86_64/standard"),
+        ("arm64", {}, "arm64/standard"),
+        ("amd64", {"nvidia.com/gpu": 1}, "x86_64/nvidia"),
+        ("amd64", {"aws.amazon.com/neuron": 1}, "x86_64/neuron"),
+    ],
+)
+def test_accelerators_need_an_image_with_their_driver(
+    architecture: str, capacity: dict[str, int], tail: str
+) -> None:
+    name = image_parameter("AL2023", "1.33", architecture, Resources.from_mapping(capacity))
+    assert name.endswith(f"amazon-linux-2023/{tail}/recommended/image_id")
+
+
+def test_images_are_asked_for_once_each() -> None:
+    assert image_parameters(CATALOG, "AL2023", "1.33") == [ARM, AMD]
+
+
+def test_an_unknown_image_family_is_refused_with_what_there_is() -> None:
+    with pytest.raises(PermanentError, match="amiFamily: 'Windows2022': AL2023 is supported"):
+        image_parameter("Windows2022", "1.33", "amd64", Resources())
+
+
+def test_a_node_boots_with_the_taints_of_its_provisioner_and_ours() -> None:
+    found = boot_taints(provisioner(taints=(BATCH,), startup_taints=(WAIT,)))
+    assert [one.describe() for one in found] == [
+        "batch=yes:NoSchedule",
+        "cilium:NoExecute",
+        "karpenter.sh/not-ready:NoSchedule",
+        "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+    ]
+
+
+def test_user_data_tells_the_machine_how_to_join() -> None:
+    kubelet = KubeletConfiguration(
+        cluster_dns=("10.0.0.10",),
+        max_pods=30,
+        pods_per_core=4,
+        system_reserved=Resources.of(cpu=100),
+        kube_reserved=Resources(),
+        eviction_hard={"memory.available": "5%"},
+        eviction_soft={"memory.available": "500Mi"},
+        eviction_soft_grace_period={"memory.available": "1m30s"},
+        eviction_max_pod_grace_period=60,
+        image_gc_high_percent=80,
+        image_gc_low_percent=0,
+        cpu_cfs_quota=False,
+    )
+    spec = node_config(user_data(ENDPOINT, {}, (BATCH,), kubelet))["spec"]
+    assert spec["cluster"] == {
+        "name": "test",
+        "apiServerEndpoint": "https://test.example",
+        "certificateAuthority": "Q0E=",
+        "cidr": "172.20.0.0/16",
+    }
+    assert spec["kubelet"]["config"] == {
+        "registerWithTaints": [{"key": "batch", "value": "yes", "effect": "NoSchedule"}],
+        "clusterDNS": ["10.0.0.10"],
+        "maxPods": 30,
+        "podsPerCore": 4,
+        "systemReserved": {"cpu": "100m"},
+        "kubeReserved": {},
+        "evictionHard": {"memory.available": "5%"},
+        "evictionSoft": {"memory.available": "500Mi"},
+        "evictionSoftGracePeriod": {"memory.available": "1m30s"},
+        "evictionMaxPodGracePeriod": 60,
+        "imageGCHighThresholdPercent": 80,
+        "imageGCLowThresholdPercent": 0,
+        "cpuCFSQuota": False,
+    }
+
+
+def test_a_kubelet_is_not_told_labels_it_may_not_give_itself() -> None:
+    labels = {
+        "team": "red",
+        "example.com/x": "1",
+        "node.kubernetes.io/role": "web",
+        "a.kubelet.kubernetes.io/x": "1",
+        keys.ZONE: "z",
+        "node-restriction.kubernetes.io/x": "1",
+        "kops.k8s.io/instancegroup": "g",
+    }
+    text = user_data(ENDPOINT, labels, (), KubeletConfiguration())
+    (flag,) = node_config(text)["spec"]["kubelet"]["flags"]
+    assert flag == (
+        "--node-labels=a.kubelet.kubernetes.io/x=1,example.com/x=1,"
+        "node.kubernetes.io/role=web,team=red,topology.kubernetes.io/zone=z"
+    )

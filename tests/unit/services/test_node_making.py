@@ -1,0 +1,190 @@
+"""Node objects of launched machines, and their first pods."""
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError
+from shared.model.nodes import Node
+from shared.model.pods import Owner
+from shared.model.taints import Effect, Taint, Toleration
+from shared.ports import TimerKind
+from shared.services.node_making import region_of
+from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, pod, provisioner
+from tests.unit.services.world import MINUTE, NAME, SECOND, World
+
+BATCH = Taint(key="batch", effect=Effect.NO_SCHEDULE)
+WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
+TOLERANT = (*DEFAULT_TOLERATIONS, Toleration(key="batch", operator="Exists"))
+
+
+def test_the_node_has_all_it_needs() -> None:
+    world = World(provisioner(labels={"team": "red"}, taints=(BATCH,)), pod(tolerations=TOLERANT))
+    world.provision()
+    (machine,) = world.alive
+    node = world.node
+    assert node.name == machine.private_dns_name
+    assert node.provider_id == f"aws:///{machine.offering.zone}/{machine.instance_id}"
+    assert node.finalizers == (keys.TERMINATION_FINALIZER,)
+    assert node.is_ours
+    expected = {
+        keys.PROVISIONER_NAME: "default",
+        "team": "red",
+        keys.ZONE: "us-east-1a",
+        keys.REGION: "us-east-1",
+        keys.INSTANCE_TYPE: "m5.large",
+        keys.ARCH: "amd64",
+        keys.CAPACITY_TYPE: "on-demand",
+        keys.HOSTNAME: node.name,
+    }
+    assert expected.items() <= node.labels.items()
+    assert node.annotations[keys.SLOT] == "plan-1/0/0"
+    assert {BATCH.key, keys.NOT_READY_TAINT, keys.CLOUD_UNINITIALIZED_TAINT} <= {
+        one.key for one in node.taints
+    }
+    assert world.bound == {"a": node.name}
+
+
+def test_timers_watch_over_registration_and_age() -> None:
+    world = World(provisioner(ttl_until_expired=60 * MINUTE), pod())
+    world.provision()
+    (registration,) = world.outbox.timers_of(TimerKind.REGISTRATION)
+    (expiration,) = world.outbox.timers_of(TimerKind.EXPIRATION)
+    assert registration.payload["wait_seconds"] == 300
+    assert expiration.payload["wait_seconds"] == 3600
+    assert registration.payload["uid"] == world.node.uid
+    assert set(world.ledger.timers(NAME)) == {
+        (world.node.uid, "registration"),
+        (world.node.uid, "expiration"),
+    }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"owner": Owner(kind="StatefulSet", name="s", uid="s")},
+        {"claims": ("data",)},
+        {"tolerations": ()},
+    ],
+)
+def test_pods_that_cannot_be_bound_early_stay_promised(changes: dict[str, object]) -> None:
+    world = World(provisioner(), pod(**changes))
+    world.provision()
+    assert world.bound == {}
+    (slot,) = world.ledger.slots(NAME)
+    assert [ref.name for ref in slot.pods] == ["a"]
+    assert not slot.bound
+    assert slot.node_name == world.node.name
+
+
+def test_nobody_is_bound_early_to_a_node_with_a_startup_taint() -> None:
+    everything = (*DEFAULT_TOLERATIONS, Toleration(operator="Exists"))
+    world = World(
+        provisioner(startup_taints=(WAIT,)), pod("plain"), pod("agent", tolerations=everything)
+    )
+    world.provision()
+    assert list(world.bound) == ["agent"]
+    (slot,) = world.ledger.slots(NAME)
+    assert [ref.name for ref in slot.pods] == ["plain"]
+
+
+def test_pods_that_were_bound_or_went_away_meanwhile_are_forgotten() -> None:
+    world = World(provisioner(), pod("a"), pod("b"), pod("c"))
+    world.cloud.delays.shown = 3 * SECOND
+    world.provision()
+    del world.cluster.pods["default/b"]
+    world.advance(3 * SECOND)
+    world.cluster.fail_next("bind", ConflictError("somebody was faster"))
+    world.provision()
+    assert list(world.bound) == ["c"]
+    (slot,) = world.ledger.slots(NAME)
+    assert slot.pods == ()
+    assert slot.bound
+
+
+def joined_first(world: World, **changes: object) -> Node:
+    """Let the kubelet of the machine make its own Node before we do."""
+    world.cloud.delays.shown = 3 * SECOND
+    world.provision()
+    world.cloud.delays.shown = 0 * SECOND
+    (machine,) = world.alive
+    fields: dict[str, object] = {"name": machine.private_dns_name, "uid": "own", **changes}
+    world.cluster.add(Node(**fields))  # type: ignore[arg-type]
+    world.provision()
+    return world.node
+
+
+def test_a_node_its_kubelet_made_first_is_adopted() -> None:
+    world = World(provisioner(taints=(BATCH,), startup_taints=(WAIT,)), pod(tolerations=TOLERANT))
+    node = joined_first(world, labels={keys.HOSTNAME: "x", "kubelet": "says"}, finalizers=("own",))
+    assert node.uid == "own"
+    assert node.is_ours
+    assert node.finalizers == ("karpenter.sh/termination", "own")
+    assert node.labels["kubelet"] == "says"
+    assert node.labels[keys.PROVISIONER_NAME] == "default"
+    assert node.annotations[keys.SLOT] == "plan-1/0/0"
+    assert node.instance_id == world.alive[0].instance_id
+    # What goes while a node starts may have gone already: only lasting taints are repaired.
+    assert set(node.taints) == {BATCH, NOT_READY}
+
+
+def test_a_node_that_is_ready_already_is_not_tainted_again() -> None:
+    world = World(provisioner(), pod())
+    node = joined_first(world, ready=True, provider_id="aws:///z/i-own")
+    assert node.taints == ()
+    assert node.provider_id == "aws:///z/i-own"
+
+
+def test_a_node_whose_kubelet_is_writing_is_repaired_a_little_later() -> None:
+    world = World(provisioner(), pod())
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    node = joined_first(world)
+    assert not node.is_ours
+    assert world.outbox.wakes[-1] == (NAME, 2 * SECOND)
+    world.provision()
+    assert world.node.is_ours
+    assert world.bound == {"a": world.node.name}
+
+
+def test_a_node_of_ours_that_lost_a_label_gets_it_back_and_no_taint() -> None:
+    world = World(provisioner(), pod())
+    world.cloud.delays.shown = 3 * SECOND
+    world.provision()
+    world.cloud.delays.shown = 0 * SECOND
+    (machine,) = world.alive
+    world.cluster.add(
+        Node(
+            name=machine.private_dns_name,
+            uid="own",
+            labels={keys.PROVISIONER_NAME: "default"},
+            finalizers=(keys.TERMINATION_FINALIZER,),
+            provider_id=machine.provider_id,
+        )
+    )
+    world.provision()
+    assert world.node.labels[keys.ZONE] == "us-east-1a"
+    assert world.node.taints == ()
+
+
+def test_the_node_of_a_provisioner_that_is_gone_is_made_all_the_same() -> None:
+    world = World(provisioner(), pod())
+    world.cloud.delays.shown = 3 * SECOND
+    world.provision()
+    world.cluster.provisioner_values.clear()
+    world.catalog.keep()
+    world.advance(3 * SECOND)
+    world.provision()
+    assert world.node.is_ours
+    assert world.node.labels[keys.INSTANCE_TYPE] == "m5.large"
+
+
+@pytest.mark.parametrize(
+    ("zone", "region"),
+    [
+        ("us-east-1a", "us-east-1"),
+        ("us-west-2-lax-1a", "us-west-2"),
+        ("us-gov-west-1b", "us-gov-west-1"),
+        ("odd", "odd"),
+    ],
+)
+def test_the_region_is_read_from_the_zone(zone: str, region: str) -> None:
+    assert region_of(zone) == region
