@@ -127,7 +127,7 @@ def _settings_help() -> str:
         lines += textwrap.wrap(told, 88, initial_indent="      ", subsequent_indent="      ")
     lines.append(f"  {BOTH_K}=N")
     lines.append("      Sets both diversification settings at once.")
-    return "\n".join(lines).replace("%", "%%") + "\n\n"
+    return "\n".join(lines) + "\n\n"
 
 
 def _guarded(

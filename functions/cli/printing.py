@@ -9,13 +9,13 @@ from shared.model.launch import PlannedNode, PodRef
 from shared.model.plan import Plan
 from shared.planning.comparison import compare
 from shared.planning.document import plan_document
-from shared.planning.explanation import dollars
+from shared.planning.explanation import counted, dollars
 from shared.planning.settings import changed_keys
 
 if TYPE_CHECKING:
     from functions.cli.commands import Planned
 
-_OPTIONS_SHOWN: Final = 3
+_TYPES_SHOWN: Final = 3
 _PODS_SHOWN: Final = 5
 _MOVES_SHOWN: Final = 20
 _HEADINGS: Final = (
@@ -52,7 +52,7 @@ def settings_lines(planned: "Planned") -> list[str]:
     extra = planned.plan.cost_micros_per_hour - before
     percent = f" ({100 * extra / before:+.2f} %)" if before else ""
     named = ", ".join(changed_keys(planned.settings))
-    default = f"{dollars(before)}/h and {len(planned.by_default.nodes)} nodes by default"
+    default = f"{dollars(before)}/h and {counted(len(planned.by_default.nodes), 'node')} by default"
     return [f"set {named}: {_signed(extra)}/h{percent} against {default}"]
 
 
@@ -78,7 +78,7 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
         f"cost: {costs}, {_signed(extra)}/h{percent}",
         f"nodes: {found.nodes_before} -> {found.nodes_after}",
         *(f"  {count:+d} {' '.join(kind)}" for kind, count in found.nodes),
-        f"pods: {len(found.pods)} go elsewhere",
+        f"pods: {len(found.pods)} elsewhere",
     ]
     moves = Counter((first, second) for _, first, second in found.pods)
     ordered = sorted(moves.items(), key=lambda one: (-one[1], one[0]))
@@ -101,7 +101,7 @@ def _table(planned: "Planned") -> list[str]:
         lines += ["", "on nodes that are there:"]
         lines += [f"  {one.node}: {_named(one.pods)}" for one in plan.placements]
     if plan.unschedulable:
-        lines += ["", f"{len(plan.unschedulable)} pods fit nothing:"]
+        lines += ["", f"{counted(len(plan.unschedulable), 'pod')} without a place:"]
         lines += _refusals(plan)
     took = f"decided in {planned.elapsed_ms:.1f} ms"
     return [*lines, "", f"{took}; prices: {summarize(planned.catalog)}"]
@@ -112,9 +112,9 @@ def _totals(plan: Plan) -> str:
     placed = sum(len(one.pods) for one in plan.placements)
     if not (new or placed or plan.unschedulable):
         return "no pod waits for capacity: nothing to buy"
-    there = f", {placed} pods on nodes that are there" if placed else ""
+    there = f", {counted(placed, 'pod')} on nodes that are there" if placed else ""
     return (
-        f"{len(plan.nodes)} new nodes for {new} pods{there}: "
+        f"{counted(len(plan.nodes), 'new node')} for {counted(new, 'pod')}{there}: "
         f"{dollars(plan.cost_micros_per_hour)}/h, lower bound "
         f"{dollars(plan.lower_bound_micros_per_hour)}/h, gap {plan.gap_percent:.2f} %"
     )
@@ -123,7 +123,7 @@ def _totals(plan: Plan) -> str:
 def _rows(nodes: Iterable[PlannedNode]) -> list[tuple[str, ...]]:
     """Return one row for nodes that look the same, those with the most first."""
     rows = Counter(_row(node) for node in nodes)
-    ordered = sorted(rows.items(), key=lambda one: (one[0][8], -one[1], one[0]))
+    ordered = sorted(rows.items(), key=lambda one: (one[0][8], one[0][:4], -one[1], one[0]))
     return [(str(count), *row) for row, count in ordered]
 
 
@@ -132,11 +132,10 @@ def _row(node: PlannedNode) -> tuple[str, ...]:
     used = node.requests + node.daemon_requests
     room = first.allocatable
     other = [f"{name} {used[name]}/{amount}" for name, amount in room.items if "/" in name]
-    alternatives = [
-        f"{one.offering.instance_type} {one.offering.zone}" for one in node.options[1:]
-    ][:_OPTIONS_SHOWN]
-    more = len(node.options) - 1 - len(alternatives)
-    options = f"{len(node.options)}" + (f": or {', '.join(alternatives)}" if alternatives else "")
+    types = list(dict.fromkeys(one.offering.instance_type for one in node.options))
+    shown = ", ".join(types[1 : 1 + _TYPES_SHOWN])
+    more = f", {len(types) - 1 - _TYPES_SHOWN} more" if len(types) > 1 + _TYPES_SHOWN else ""
+    options = f"{len(node.options)}" + (f": also {shown}{more}" if shown else "")
     return (
         first.offering.instance_type,
         first.offering.zone,
@@ -147,7 +146,7 @@ def _row(node: PlannedNode) -> tuple[str, ...]:
         _percent(used["memory"], room["memory"]),
         " ".join(other) or "-",
         node.provisioner,
-        options + (f", {more} more" if more > 0 else ""),
+        options,
     )
 
 

@@ -95,7 +95,15 @@ def _parser() -> argparse.ArgumentParser:
     up.set_defaults(run=_up)
     scenarios = commands.add_parser("scenarios", help="list the scenarios")
     scenarios.set_defaults(run=_scenarios)
+    _mount_offline(commands)
     return parser
+
+
+def _mount_offline(commands: Any) -> None:
+    """Add `plan` and `replay`, which need neither cluster nor AWS."""
+    from functions.cli.commands import mount
+
+    mount(commands)
 
 
 def _speed(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +123,8 @@ def _cluster(parser: argparse.ArgumentParser) -> None:
         "--kubeconfig",
         type=Path,
         metavar="FILE",
-        help="use this API server in place of the embedded one; nothing is read from KUBECONFIG",
+        help="use this API server in place of the embedded one (KUBECONFIG is never read); one "
+        "that is not on this machine must be named in TEST_CLUSTER_OK",
     )
     add("--bare", action="store_true", help="that server has neither scheduler nor controllers")
 

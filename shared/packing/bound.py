@@ -108,15 +108,8 @@ def lower_bound(
     if not worth.values:
         return 0
     values = [[int(max(v, 0.0) * _SCALE) for v in one] for one in worth.values]
-    over, under = 1, 1  # the largest worth per price seen, as a fraction, at least 1
-    for kind in kinds:
-        groups = {worth.group[s] for s in range(len(worth.group)) if kind.signatures >> s & 1}
-        value = 0
-        for resource, amount in enumerate(kind.room):
-            if amount:
-                value += amount * max(values[g][resource] for g in groups)
-        if value * under > over * kind.price * _SCALE:
-            over, under = value, kind.price * _SCALE
+    present = sorted({demand.signature[k] for k, count in enumerate(counts) if count})
+    over, under = _most_worth(kinds, worth, values, present)
     total = 0
     for index, count in enumerate(counts):
         if count:
@@ -127,6 +120,29 @@ def lower_bound(
             if amount > 0:
                 total -= amount * max(one[resource] for one in values)
     return max(total * under // (over * _SCALE), 0)
+
+
+def _most_worth(
+    kinds: Sequence[Kind],
+    worth: ResourcePrices,
+    values: Sequence[Sequence[int]],
+    present: Sequence[int],
+) -> tuple[int, int]:
+    """Return the largest worth per price of any kind, as a fraction, at least 1.
+
+    A kind's room is worth what it is worth to the signatures that have pods.
+    """
+    over, under = 1, 1
+    for kind in kinds:
+        groups = sorted({worth.group[s] for s in present if kind.signatures >> s & 1})
+        value = sum(
+            amount * max((values[g][resource] for g in groups), default=0)
+            for resource, amount in enumerate(kind.room)
+            if amount
+        )
+        if value * under > over * kind.price * _SCALE:
+            over, under = value, kind.price * _SCALE
+    return over, under
 
 
 def _make_rows(demand: Demand, counts: Sequence[int], kinds: Sequence[Kind]) -> Rows:

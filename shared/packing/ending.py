@@ -56,9 +56,11 @@ def _two_nodes(
 ) -> list[Planned]:
     """Return two nodes for everything that is left when that is cheaper than `ends`."""
     best = ground.cost(ends)
+    worth = ground.worth_of(counts)
     for kind in ground.by_price:
         price = ground.prices[kind]
-        if price >= best:
+        # The rest costs at least its worth, and the kind takes no more than its ceiling away.
+        if price + max(worth - ground.ceilings[kind] * price, 0.0) >= best:
             continue
         filling = fill(ground, kind, counts, rules)
         rest = list(counts)

@@ -12,17 +12,23 @@ EXACT: Final = "exact"
 _STATES: Final = 200
 
 
+def is_small(counts: Sequence[int]) -> bool:
+    """Return whether the exact answer may be known: one class, or few enough pods."""
+    present = [count for count in counts if count]
+    return len(present) == 1 or prod([count + 1 for count in present]) <= _STATES
+
+
 def cover_exactly(ground: Ground, counts: Sequence[int]) -> list[Planned] | None:
     """Return the cheapest plan there is, or None when the pods are too many to know it.
 
     Each class counted must fit some kind. least(left) is the least over parts of what is left,
     always with a pod of its first class, of the price of one node for the part + least(the rest).
     """
+    if not is_small(counts):
+        return None
     present = [k for k, count in enumerate(counts) if count]
     if len(present) == 1:
         return cover_identical(ground, present[0], counts[present[0]])
-    if prod([counts[k] + 1 for k in present]) > _STATES:
-        return None
     kinds: dict[tuple[int, ...], int] = {}
     least: dict[tuple[int, ...], tuple[int, tuple[int, ...]]] = {}
     # In this order every smaller state comes first.

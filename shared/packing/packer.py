@@ -8,7 +8,7 @@ from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from shared.packing.bins import Placements, free_rooms, place_on_bins
 from shared.packing.bound import ResourcePrices, find_prices, lower_bound
 from shared.packing.checker import check
-from shared.packing.exact import EXACT, cover_exactly
+from shared.packing.exact import EXACT, cover_exactly, is_small
 from shared.packing.ground import Ground, make_ground
 from shared.packing.market import (
     Demand,
@@ -218,7 +218,7 @@ def _bound(
     known = bought.bound if not rooms and tuple(placed) == bought.counts else 0
     if known and bought.name == EXACT:
         return known, worth
-    if not rooms:
+    if not rooms and is_small(placed):
         ground = make_ground(demand, market.plain, worth, prices)
         exact = cover_exactly(ground, placed)
         if exact is not None:

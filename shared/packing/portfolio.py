@@ -39,10 +39,10 @@ def best_plan(
         if cost <= target and not thorough:
             break
     if sum(counts) <= _FEWEST_PODS or thorough:
-        for procedure, plan in (
-            ("fewest nodes", fewest_nodes(ground, list(counts))),
-            ("fewest nodes apart", _apart(ground, counts)),
-        ):
+        few = [("fewest nodes", fewest_nodes(ground, list(counts)))]
+        if len(ground.demand.masks) > 1:
+            few.append(("fewest nodes apart", _apart(ground, counts)))
+        for procedure, plan in few:
             if ground.cost(plan) < cost:
                 best, cost, name = plan, ground.cost(plan), procedure
     return best, name

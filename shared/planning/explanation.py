@@ -37,6 +37,11 @@ def dollars(micros: int) -> str:
     return f"${micros / _MICROS:,.4f}"
 
 
+def counted(number: int, thing: str) -> str:
+    """Return a number of things: `1 pod`, `2 pods`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
     ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
     if pod.node_name:
@@ -70,7 +75,7 @@ def _on_new(number: int, node: PlannedNode) -> Iterator[str]:
     others = len(node.pods) - 1
     yield (
         f"goes to new node {number} of provisioner {node.provisioner}: {_named(option)}, "
-        f"with {others} other pods; filled {fill}"
+        f"with {counted(others, 'other pod')}; filled {fill}"
     )
     if len(node.options) > 1:
         last = node.options[-1]
@@ -103,8 +108,8 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
         price, *cheapest = min(able)
         types = len({name for _, name, _, _ in able})
         yield (
-            f"{provisioner.name}: {types} instance types in {len(able)} offerings could hold it "
-            f"alone, the cheapest {' '.join(cheapest)} at {dollars(price)}/h"
+            f"{provisioner.name}: {counted(types, 'instance type')} ({len(able)} offerings) could "
+            f"hold it alone, the cheapest {' '.join(cheapest)} at {dollars(price)}/h"
         )
 
 

@@ -39,6 +39,7 @@ _KINDS: Final = {
     "StatefulSet": "apps/v1",
     "StorageClass": "storage.k8s.io/v1",
 }
+_EXAMPLES: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
 _CLUSTER_WIDE: Final = frozenset({"Node", "PersistentVolume", "Provisioner", "StorageClass"})
 
 
@@ -101,7 +102,8 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
     for one in documents:
         for field, value in (("apiVersion", one.api_version), ("kind", one.kind)):
             if not value:
-                raise one.refused(field, one.raw.get(field), "write a Kubernetes object's")
+                remedy = f"write the {field} of a Kubernetes object, such as {_EXAMPLES[field]}"
+                raise one.refused(field, one.raw.get(field), remedy)
         version = _KINDS.get(one.kind)
         if version is None or _group(version) != _group(one.api_version):
             ignored[one.kind] += 1

@@ -47,8 +47,6 @@ class NodeMaker:
             and their pods are free to be planned again.
         """
         without = [slot for slot in slots if not slot.node_name]
-        if not without:
-            return 0
         shown = {
             one.instance_id: one
             for one in self._ports.cloud.instances([slot.instance_id for slot in without])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
@@ -46,9 +46,9 @@ def requirement(draw: st.DrawFn, key: str = "k") -> Requirement:
     return met
 
 
-requirement_sets = st.lists(
-    st.sampled_from(("k", "l", "m")).flatmap(lambda key: requirement(key)), max_size=4
-).map(Requirements.of)
+requirement_sets = st.lists(st.sampled_from(("k", "l", "m")).flatmap(requirement), max_size=4).map(
+    Requirements.of
+)
 label_sets = st.dictionaries(st.sampled_from(("k", "l", "m", "n")), values, max_size=4)
 amounts = st.dictionaries(
     st.sampled_from(("cpu", "memory", "pods", "nvidia.com/gpu")), st.integers(-5, 2**40), max_size=4
@@ -76,7 +76,7 @@ _SELECTORS: Final = (
     make.needs("team", "In", "blue"),
 )
 _APPS: Final = ("web", "db")
-_RULES: Final[Sequence[dict[str, object]]] = (
+_RULES: Final[Sequence[dict[str, Any]]] = (
     {},
     {},
     {},
@@ -97,7 +97,7 @@ _TOLERATIONS: Final = ((), (Toleration(key="only", operator="Exists"),))
 @st.composite
 def pending_pods(draw: st.DrawFn, most: int = 6) -> tuple[Pod, ...]:
     """Pods of a few workloads that wait for capacity."""
-    found = []
+    found: list[Pod] = []
     for number in range(draw(st.integers(0, most))):
         template = make.scheduling(
             cpu=draw(st.sampled_from((100, 500, 1500, 3000, 9000))),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model import labels as keys
-from shared.model.launch import LaunchOption, PlannedNode
+from shared.model.launch import LaunchOption, PlannedNode, PodRef
 from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.model.resources import Resources
@@ -23,6 +23,12 @@ from tests.property.strategies import snapshots
 T = TypeVar("T")
 # Enough for a good plan of a few pods, and quick.
 QUICK = PackingSettings(improve_iterations=2)
+
+
+def given_to(plan: Plan) -> list[PodRef]:
+    """Return the pods that get a node, new or not, as often as they do."""
+    placed = [ref for one in plan.placements for ref in one.pods]
+    return [*placed, *(ref for one in plan.nodes for ref in one.pods)]
 
 
 def pods_of(snapshot: ClusterSnapshot) -> Mapping[str, Pod]:
@@ -87,7 +93,7 @@ def test_every_pod_is_placed_once_or_has_a_reason(snapshot: ClusterSnapshot) -> 
         for one in snapshot.pending
         if one.is_provisionable and one.uid not in nominated | snapshot.promised
     ]
-    named = [ref.uid for one in (*plan.nodes, *plan.placements) for ref in one.pods]
+    named = [ref.uid for ref in given_to(plan)]
     named += [one.pod.uid for one in plan.unschedulable]
     assert sorted(named) == sorted(waiting)
     assert all(one.reasons and all(one.reasons) for one in plan.unschedulable)
@@ -197,10 +203,9 @@ def test_the_order_of_the_input_does_not_matter(snapshot: ClusterSnapshot, rando
 @given(snapshots())
 def test_what_is_promised_is_not_planned_again(snapshot: ClusterSnapshot) -> None:
     plan = decide(snapshot, QUICK)
-    promised = {ref.uid for one in (*plan.nodes, *plan.placements) for ref in one.pods}
+    promised = {ref.uid for ref in given_to(plan)}
     after = decide(replace(snapshot, promised=snapshot.promised | promised), QUICK)
-    named = {ref for one in (*after.nodes, *after.placements) for ref in one.pods}
-    named |= {one.pod for one in after.unschedulable}
+    named = set(given_to(after)) | {one.pod for one in after.unschedulable}
     assert named == {one.pod for one in plan.unschedulable}
 
 

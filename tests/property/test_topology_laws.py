@@ -50,9 +50,9 @@ def test_classes_hold_each_pod_once_whatever_the_order(pods: tuple[Pod, ...]) ->
     assert ranks == sorted(ranks, reverse=True)
 
 
-@given(pending_pods(), st.booleans(), st.booleans())
+@given(pods=pending_pods(), soft=st.booleans(), reachable=st.booleans())
 def test_demands_neither_lose_nor_double_pods(
-    pods: tuple[Pod, ...], soft: bool, reachable: bool
+    *, pods: tuple[Pod, ...], soft: bool, reachable: bool
 ) -> None:
     classes = group(pods)
     rules = host_rules(classes)

@@ -52,16 +52,13 @@ class Children:
         """
         ready_file = self._folder / f"{name}.ready"
         ready_file.unlink(missing_ok=True)
-        process = self.begin(
-            name,
-            ["-m", *arguments, *(["--ready-file", str(ready_file)] if ready else [])],
-            environment=environment,
-        )
-        return self._await(name, process, ready_file) if ready else {}
+        telling = ["--ready-file", str(ready_file)] if ready else []
+        self.begin(name, ["-m", *arguments, *telling], environment=environment)
+        return self._await(name, ready_file) if ready else {}
 
     def begin(
         self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[bytes]:
+    ) -> None:
         """Start `python ...` and wait for nothing."""
         log = (self._folder / f"{name}.log").open("ab")
         self._logs.append(log)
@@ -81,7 +78,12 @@ class Children:
             start_new_session=True,
         )
         self._running[name] = process
-        return process
+
+    def wait(self, name: str) -> int:
+        """Wait until a child ends by itself; return its exit code."""
+        code = self._running[name].wait()
+        self.stop(name)
+        return code
 
     def alive(self, name: str) -> bool:
         """Return whether a child runs."""
@@ -92,14 +94,13 @@ class Children:
         return self._running[name].pid
 
     def stop(self, name: str, *, hard: bool = False) -> None:
-        """End one child; `hard` kills it as a crash would."""
+        """End one child and what it started; `hard` kills it as a crash would."""
         process = self._running.pop(name)
         _signal(process, signal.SIGKILL if hard else signal.SIGTERM)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            _signal(process, signal.SIGKILL)
-            process.wait()
+        _signal(process, signal.SIGKILL)
+        process.wait()
         if process.stdin is not None:
             process.stdin.close()
 
@@ -111,12 +112,10 @@ class Children:
             log.close()
         self._logs.clear()
 
-    def _await(
-        self, name: str, process: subprocess.Popen[bytes], ready_file: Path
-    ) -> dict[str, Any]:
+    def _await(self, name: str, ready_file: Path) -> dict[str, Any]:
         ends = time.monotonic() + _START_SECONDS
         while time.monotonic() < ends:
-            if process.poll() is not None:
+            if not self.alive(name):
                 raise Problem(f"{name} ended at start: {self._told(name)}")
             with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
                 found = json.loads(ready_file.read_text(encoding="utf-8"))

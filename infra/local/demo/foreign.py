@@ -1,8 +1,7 @@
 """A cluster that was there before the world and stays when the world ends."""
 
-import copy
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ _RULES: Final = "x-kubernetes-validations"
 # Rules in schemas are on by default since 1.25; servers before 1.23 do not know the field.
 # Source: https://kubernetes.io/blog/2022/09/23/crd-validation-rules-beta/ (2022-09).
 _RULES_SINCE: Final = (1, 25)
+_AMOUNTS: Final = frozenset({"limits", "requests"})
 _WAIT_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.3
 
@@ -96,9 +96,13 @@ class ForeignCluster(ClusterClient):
     def apply(self, document: Object) -> None:
         """Apply, and remember what was not there before; a new definition is served after this."""
         new = self._get(path_of(document)) is None
-        if document["kind"] == _DEFINITION and self._version < _RULES_SINCE:
-            document = without_rules(document)
-        super().apply(document)
+        if self._version < _RULES_SINCE:
+            document = for_old_servers(document)
+        try:
+            super().apply(document)
+        except Refused as refused:
+            what = f"{document['kind']} {_name(document)} ({document['apiVersion']})"
+            raise Problem(f"the cluster refuses {what}: {refused}") from refused
         if new:
             self._added.append(document)
         if document["kind"] == _DEFINITION:
@@ -184,23 +188,34 @@ def leave(cluster: ForeignCluster, say: Callable[[str], None]) -> None:
         say(f"the cluster could not be cleaned: {error}")
 
 
-def without_rules(document: Object) -> Object:
-    """Return a definition without the rules that old servers refuse; the rest of it stays.
+def for_old_servers(document: Object) -> Object:
+    """Return a manifest as servers before 1.25 take it.
 
-    Only the local world does this. What the rules check, the functions check again.
+    Only the local world does this. Left out are the rules of a schema: what they refuse, the
+    functions refuse later. Amounts that are numbers become texts: 1.20 applies no others.
     """
-    changed = copy.deepcopy(document)
-    _drop_rules(changed)
+    is_schema = document.get("kind") == _DEFINITION
+    changed: Object = (_without_rules if is_schema else _with_texts)(document)
     return changed
 
 
-def _drop_rules(part: Any) -> None:
-    if isinstance(part, dict):
-        part.pop(_RULES, None)
-    children: Iterable[Any] = part.values() if isinstance(part, dict) else part
-    if isinstance(part, dict | list):
-        for child in children:
-            _drop_rules(child)
+def _without_rules(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_without_rules(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {key: _without_rules(one) for key, one in part.items() if key != _RULES}
+
+
+def _with_texts(part: Any, key: str = "") -> Any:
+    if isinstance(part, list):
+        return [_with_texts(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: str(one) if key in _AMOUNTS and isinstance(one, int) else _with_texts(one, name)
+        for name, one in part.items()
+    }
 
 
 def _name(document: Object) -> str:

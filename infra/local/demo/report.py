@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -147,10 +147,17 @@ def _stages(
         "bound": _median(p.bound for p in timeline.pods.values() if p.bound is not None),
         "running": _median(p.running for p in timeline.pods.values() if p.running is not None),
     }
-    return {
-        name: None if when is None else round(max(when - start, 0.0), 1)
-        for name, when in moments.items()
-    }
+    return _in_order({k: None if v is None else v - start for k, v in moments.items()})
+
+
+def _in_order(moments: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return rounded seconds, none before the one it follows: S3 and EC2 tell whole seconds."""
+    found: dict[str, float | None] = {}
+    latest = 0.0
+    for name, when in moments.items():
+        latest = latest if when is None else max(latest, when)
+        found[name] = None if when is None else round(latest, 1)
+    return found
 
 
 def _median(values: Any) -> float | None:

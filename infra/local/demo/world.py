@@ -4,7 +4,6 @@ import base64
 import json
 import secrets
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -75,8 +74,7 @@ class World:
         try:
             self._begin()
         except BaseException:
-            with undisturbed():
-                self._end()
+            self._end()
             raise
         return self
 
@@ -86,8 +84,7 @@ class World:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        with undisturbed():
-            self._end()
+        self._end()
 
     @property
     def cluster(self) -> ClusterClient:
@@ -133,7 +130,7 @@ class World:
         return self._folder / f"{name}.log"
 
     def _begin(self) -> None:
-        synth = self._synthesise()
+        self._synthesise()
         self._say("starting the embedded AWS API")
         self.aws_url = self.children.start(
             "aws", ["infra.local.aws", "--region", REGION, "--log-dir", str(self._folder / "logs")]
@@ -141,7 +138,7 @@ class World:
         self._start_kube()
         self._seed()
         self._say("synthesising the CDK app")
-        if synth.wait() != 0:
+        if self.children.wait("synth") != 0:
             raise Problem(f"synthesis failed: {last_words(self.log('synth'))}")
         self._say("deploying its template into the embedded AWS API")
         self._deploy()
@@ -154,13 +151,13 @@ class World:
         self._start_simulation()
         self.start_forwarder()
 
-    def _synthesise(self) -> subprocess.Popen[bytes]:
+    def _synthesise(self) -> None:
         """Start the synthesis; it takes seconds and needs nothing of the world."""
         if shutil.which("node") is None:
             raise Problem("node is missing: install Node.js 20 or newer (CDK needs it)")
         context = {"clusters": CLUSTER, "bundle": "code", "removal": "destroy"}
         assembly = str(self._folder / "cdk.out")
-        return self.children.begin("synth", ["-c", _SYNTH, json.dumps(context), assembly])
+        self.children.begin("synth", ["-c", _SYNTH, json.dumps(context), assembly])
 
     def _start_kube(self) -> None:
         auth, chosen = self._folder / "auth.json", self.options.kubeconfig
@@ -274,14 +271,22 @@ class World:
         path.write_text(json.dumps(document, indent=2), encoding="utf-8")
 
     def _end(self) -> None:
-        if self.foreign is not None:
-            if self.children.alive("forwarder"):
-                self.children.stop("forwarder")
-            leave(self.foreign, self._say)
-        self.children.stop_all()
-        if self.options.keep_logs is not None:
-            self.options.keep_logs.mkdir(parents=True, exist_ok=True)
-            for log in (*self._folder.glob("*.log"), *self._folder.glob("logs/*")):
-                if log.is_file():
-                    shutil.copy(log, self.options.keep_logs / log.name)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            if self.foreign is not None:
+                if self.children.alive("forwarder"):
+                    self.children.stop("forwarder")
+                leave(self.foreign, self._say)
+        finally:
+            # A second Ctrl-C ends the cleaning; the processes end all the same.
+            with undisturbed():
+                self.children.stop_all()
+                self._keep_logs()
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _keep_logs(self) -> None:
+        if self.options.keep_logs is None:
+            return
+        self.options.keep_logs.mkdir(parents=True, exist_ok=True)
+        for log in (*self._folder.glob("*.log"), *self._folder.glob("logs/*")):
+            if log.is_file():
+                shutil.copy(log, self.options.keep_logs / log.name)

@@ -121,11 +121,11 @@ class Schemas:
             except cel.CelError as error:
                 holds, why = False, f"rule {rule['rule']!r}: {error}"
             if holds is not True:
-                shown = type(value).__name__ if isinstance(value, dict | list) else value
+                shown = {dict: "object", list: "array"}.get(type(value), value)
                 field = path.lstrip(".") + (rule.get("fieldPath") or "")
                 yield (
                     rule.get("reason", "FieldValueInvalid"),
-                    f"Invalid value: {shown!r}: {why}",
+                    f"Invalid value: {json.dumps(shown)}: {why}",
                     (field.lstrip(".")),
                 )
         yield from self._inner_rules(value, old, schema, path)

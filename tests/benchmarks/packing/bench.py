@@ -163,13 +163,20 @@ def main() -> None:
     lines = [
         "# Benchmarks of the packer",
         "",
-        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {platform.machine()}, "
-        "one core, CPU time, checker included. Workloads are synthetic and seeded; the price table "
-        "is the embedded one. Gap: percent over the proven lower bound. Plain: node size uncapped, "
-        "by the cheapest pool (k = 1), no node fee.",
+        (
+            f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, "
+            f"{platform.machine()}, "
+            "one core, CPU time, checker "
+            "included. Workloads are synthetic and seeded; the price table "
+            "is the embedded one. Gap: percent over the proven lower bound. "
+            "Plain: node size uncapped, "
+            "by the cheapest pool (k = 1), no node fee."
+        ),
         "",
-        "| case | pods | classes | settings | bound $/h | gap % | nodes | launch groups | ms "
-        "| v1 gap % / nodes | v0.6 gap % / nodes |",
+        (
+            "| case | pods | classes | settings | bound $/h | gap % | nodes | launch groups | ms "
+            "| v1 gap % / nodes | v0.6 gap % / nodes |"
+        ),
         "|---|---|---|---|---|---|---|---|---|---|---|",
         *plan_rows(quick=chosen.quick),
         "",

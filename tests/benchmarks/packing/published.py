@@ -75,13 +75,7 @@ def v1(problem: PackingProblem, existing: list[Resources] | None = None) -> tupl
     for k in _order(problem):
         request, left = table.requests[k], problem.classes[k].count
         usable = set(table.usable[k])
-        for number, room in enumerate(existing or ()):
-            n = min(
-                left, max(_fitting(_amounts(room, table.names), [0] * len(request), request), 0)
-            )
-            if n and existing is not None:
-                existing[number] = room - problem.classes[k].requests.times(n)
-                left -= n
+        left -= _place(problem, table, existing or [], (k, left))
         waiting = [(node.pods, node.number) for node in nodes]
         heapq.heapify(waiting)
         while left:
@@ -116,11 +110,28 @@ def v1(problem: PackingProblem, existing: list[Resources] | None = None) -> tupl
             heapq.heappush(waiting, (node.pods, number))
     price = sum(min(table.prices[t] for t in node.types) for node in nodes)
     if existing is not None:
-        for node in nodes:
-            kind = min(node.types, key=lambda t: (table.prices[t], t))
-            used = Resources.from_mapping(dict(zip(table.names, node.used, strict=True)))
-            existing.append(problem.shapes[kind].allocatable - used)
+        existing.extend(_room_left(problem, table, node) for node in nodes)
     return price, len(nodes), left_out
+
+
+def _place(
+    problem: PackingProblem, table: _Table, existing: list[Resources], wanted: tuple[int, int]
+) -> int:
+    k, left = wanted
+    request = table.requests[k]
+    for number, room in enumerate(existing):
+        free = _amounts(room, table.names)
+        n = min(left, max(_fitting(free, [0] * len(request), request), 0))
+        if n:
+            existing[number] = room - problem.classes[k].requests.times(n)
+            left -= n
+    return wanted[1] - left
+
+
+def _room_left(problem: PackingProblem, table: _Table, node: _InFlight) -> Resources:
+    kind = min(node.types, key=lambda t: (table.prices[t], t))
+    used = Resources.from_mapping(dict(zip(table.names, node.used, strict=True)))
+    return problem.shapes[kind].allocatable - used
 
 
 def v06(problem: PackingProblem) -> tuple[int, int, int]:

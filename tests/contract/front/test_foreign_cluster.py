@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from infra.local.demo.cluster_client import Refused, read_documents
-from infra.local.demo.foreign import ForeignCluster, leave, without_rules
+from infra.local.demo.foreign import ForeignCluster, for_old_servers, leave
 from infra.local.demo.problem import Problem
 from infra.local.kube.server import EmbeddedKube
 from tests.contract.kube_api.client import config_map, deployment, node, pod
@@ -122,14 +122,33 @@ def test_an_old_server_gets_the_definition_without_rules(
 
 def test_only_rules_are_taken_out_of_a_definition() -> None:
     text = json.dumps(definition())
-    stripped = without_rules(definition())
+    stripped = for_old_servers(definition())
+    # A field called limits is none: amounts are in objects, not in schemas.
+    limits = stripped["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["limits"]
+    assert limits["x-kubernetes-preserve-unknown-fields"] is True
     assert "x-kubernetes-validations" in text
     spec = stripped["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    assert "ttlSecondsAfterEmpty" in spec["properties"]
+    assert spec["properties"]["ttlSecondsAfterEmpty"]["type"] == "integer"
     assert stripped["spec"]["names"] == definition()["spec"]["names"]
 
 
-def test_a_cluster_that_is_gone_does_not_keep_the_world(kube: EmbeddedKube) -> None:
+def test_amounts_are_texts_for_an_old_server_and_other_numbers_stay() -> None:
+    container = {"name": "a", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}
+    spec = {"replicas": 3, "containers": [container]}
+    changed = for_old_servers({"spec": spec, "limits": {"resources": {"cpu": 4}}})
+    resources = changed["spec"]["containers"][0]["resources"]
+    assert resources == {"limits": {"cpu": "1", "memory": "1Gi"}}
+    assert changed["spec"]["replicas"] == 3
+    assert changed["limits"] == {"resources": {"cpu": 4}}
+
+
+def test_what_the_cluster_refuses_is_said_in_one_line(cluster: ForeignCluster) -> None:
+    cluster.check()
+    with pytest.raises(Problem, match=r"refuses ConfigMap BAD \(v1\): 422: "):
+        cluster.apply(config_map("BAD"))
+
+
+def test_a_cluster_that_is_gone_does_not_keep_the_world() -> None:
     said: list[str] = []
     cluster = ForeignCluster("http://127.0.0.1:1", token="t", ca_file=None)
     leave(cluster, said.append)

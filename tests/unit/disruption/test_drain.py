@@ -1,6 +1,7 @@
 """In which order pods leave."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from tests.builders import NOW, pod
 HELD = {keys.DO_NOT_EVICT: "true"}
 
 
-def on_node(name: str = "a", **changes: object) -> Pod:
+def on_node(name: str = "a", **changes: Any) -> Pod:
     return pod(name, node_name="n1", **changes)
 
 
@@ -35,7 +36,7 @@ def step(*pods: Pod, voluntary: bool = True, deadline: timedelta | None = None) 
         {"deletion_at": NOW - STUCK_AFTER},
     ],
 )
-def test_nobody_waits_for_pods_that_stay_or_are_stuck(changes: dict[str, object]) -> None:
+def test_nobody_waits_for_pods_that_stay_or_are_stuck(changes: dict[str, Any]) -> None:
     one = on_node(**changes)
     assert not is_drainable(one, NOW)
     assert step(one) == DrainStep(drained=True)
@@ -101,9 +102,9 @@ on_nodes = st.lists(
 )
 
 
-@given(on_nodes, st.booleans(), st.sampled_from((None, timedelta(0))))
+@given(rows=on_nodes, voluntary=st.booleans(), deadline=st.sampled_from((None, timedelta(0))))
 def test_a_step_asks_each_pod_once_and_does_not_depend_on_their_order(
-    rows: list[tuple[object, ...]], voluntary: bool, deadline: timedelta | None
+    *, rows: list[tuple[Any, ...]], voluntary: bool, deadline: timedelta | None
 ) -> None:
     pods = [
         on_node(

@@ -43,7 +43,7 @@ def decide(
     ],
 )
 def test_only_pods_that_count_or_are_promised_keep_a_node(
-    pods: tuple[Pod, ...], promised: Slot | None, empty: bool
+    pods: tuple[Pod, ...], promised: Slot | None, *, empty: bool
 ) -> None:
     assert is_empty(pods, promised) is empty
 

@@ -47,7 +47,7 @@ def test_a_health_event_names_every_instance_once() -> None:
         ({**event("AWS Health Event", "aws.health"), "detail": None}, "detail: expected an object"),
         (event("AWS Health Event", "aws.health"), "detail: names no instance"),
         (
-            event("EC2 Spot Instance Interruption Warning", **{"instance-id": 7}),
+            event("EC2 Spot Instance Interruption Warning", **{"instance-id": "eni-7"}),
             "detail: names no instance",
         ),
     ],

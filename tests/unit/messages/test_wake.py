@@ -33,14 +33,14 @@ refs = st.builds(ObjectRef, namespace=names, name=names, uid=names, resource_ver
 
 
 @given(
-    st.sampled_from(list(Kind)),
-    st.from_regex(r"[0-9A-Za-z][A-Za-z0-9_-]{0,20}", fullmatch=True),
-    st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2100, 1, 1)),  # noqa: DTZ001
-    st.lists(refs, max_size=4),
-    st.booleans(),
+    kind=st.sampled_from(list(Kind)),
+    cluster=st.from_regex(r"[0-9A-Za-z][A-Za-z0-9_-]{0,20}", fullmatch=True),
+    at=st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2100, 1, 1)),  # noqa: DTZ001
+    objects=st.lists(refs, max_size=4),
+    leading=st.booleans(),
 )
 def test_what_is_encoded_is_decoded(
-    kind: Kind, cluster: str, at: datetime, objects: list[ObjectRef], leading: bool
+    *, kind: Kind, cluster: str, at: datetime, objects: list[ObjectRef], leading: bool
 ) -> None:
     message = wake(kind, cluster, at.replace(tzinfo=UTC), objects=objects, leading=leading)
     assert decode(encode(message)) == message

@@ -68,7 +68,7 @@ def test_zeros_are_not_kept_so_equal_amounts_are_equal_values() -> None:
 
 def test_a_quantity_that_cannot_be_read_names_its_resource() -> None:
     assert Resources.parse({"cpu": "1", "memory": "1Gi"}) == Resources.of(cpu=1000, memory=2**30)
-    with pytest.raises(ValueError, match="^memory: 'lots' is not a quantity"):
+    with pytest.raises(ValueError, match=r"^memory: 'lots' is not a quantity"):
         Resources.parse({"cpu": 1, "memory": "lots"})
 
 

@@ -1,6 +1,7 @@
 """What the values of the model say about themselves."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_names_of_pods_slots_and_instances() -> None:
         ({"ready": None, "allocatable": Resources()}, NodePhase.LAUNCHED),
     ],
 )
-def test_a_node_says_how_far_it_has_come(changes: dict[str, object], phase: NodePhase) -> None:
+def test_a_node_says_how_far_it_has_come(changes: dict[str, Any], phase: NodePhase) -> None:
     assert make.node(**changes).phase == phase
 
 
@@ -100,7 +101,7 @@ def test_a_node_is_ours_only_with_label_and_finalizer() -> None:
         {"owner": Owner(kind="Node", name="n", uid="n")},
     ],
 )
-def test_only_pods_that_wait_for_capacity_are_provisionable(changes: dict[str, object]) -> None:
+def test_only_pods_that_wait_for_capacity_are_provisionable(changes: dict[str, Any]) -> None:
     assert make.pod().is_provisionable
     assert make.pod(owner=None).is_provisionable
     assert not make.pod(**changes).is_provisionable
@@ -137,7 +138,7 @@ def test_a_selector_with_nothing_in_it_selects_all_pods() -> None:
         (Toleration(value="v"), False),
     ],
 )
-def test_a_toleration_accepts_a_taint(toleration: Toleration, tolerated: bool) -> None:
+def test_a_toleration_accepts_a_taint(toleration: Toleration, *, tolerated: bool) -> None:
     taint = Taint(key="k", value="v", effect=Effect.NO_SCHEDULE)
     assert toleration.tolerates(taint) is tolerated
     assert first_untolerated([taint], [toleration]) == (None if tolerated else taint)
@@ -171,7 +172,7 @@ def test_a_soft_taint_keeps_nobody_away() -> None:
         ("a.node-restriction.kubernetes.io/x", False),
     ],
 )
-def test_labels_of_other_projects_are_restricted(key: str, restricted: bool) -> None:
+def test_labels_of_other_projects_are_restricted(key: str, *, restricted: bool) -> None:
     assert keys.is_restricted(key) is restricted
 
 

@@ -75,7 +75,8 @@ def test_surplus_enters_where_a_price_fell_below_zero() -> None:
 
 
 def test_pods_that_all_differ_in_extras_get_the_simpler_bound_alone() -> None:
-    shapes = [shape(f"m{n}", 96_000, cores=2, gib=8, **{f"slot__{n}": 1}) for n in range(45)]
+    slots: list[dict[str, Any]] = [{f"slot__{n}": 1} for n in range(45)]
+    shapes = [shape(f"m{n}", 96_000, cores=2, gib=8, **slots[n]) for n in range(45)]
     classes = [pod(100, 0.1, 9, **{f"slot__{n}": 1}) for n in range(45)]
     asked = problem(classes, shapes=shapes, compatible=tuple(1 << n for n in range(45)))
     demand = read_demand(asked)
@@ -123,6 +124,16 @@ def test_many_classes_are_sampled_when_topping_up() -> None:
     ground, counts = ground_of(asked)
     big = max(range(len(ground.kinds)), key=lambda t: ground.kinds[t].room)
     assert fill(ground, big, counts, Rules(share=0.0, balance=2.0))
+
+
+def test_shapes_for_pods_that_are_not_there_do_not_weaken_the_bound() -> None:
+    shapes = (shape("dear", 38_000, cores=1, gib=4), shape("cheap", 34_000, cores=1, gib=2))
+    asked = problem([pod(600, 1, 2), pod(600, 1, 0)], shapes=shapes, compatible=(1, 3))
+    demand = read_demand(asked)
+    kinds = find_kinds(asked, demand, range(2), PLAIN)
+    prices = [kind.price for kind in kinds]
+    worth = find_prices(demand, [2, 0], kinds, prices)
+    assert lower_bound(demand, [2, 0], kinds, worth) == 76_000
 
 
 def test_too_many_signatures_are_merged_into_a_weaker_bound() -> None:

@@ -1,6 +1,7 @@
 """The provisioning decision, case by case, on four instance types."""
 
 from dataclasses import replace
+from typing import Any
 
 from shared.model import labels as keys
 from shared.model.plan import Plan
@@ -44,7 +45,8 @@ def test_nominated_and_promised_pods_are_not_planned_again() -> None:
             promised=frozenset([two.uid]),
         )
     )
-    named = [ref.name for planned in (*plan.nodes, *plan.placements) for ref in planned.pods]
+    named = [ref.name for planned in plan.nodes for ref in planned.pods]
+    named += [ref.name for placed in plan.placements for ref in placed.pods]
     assert named == [three.name]
 
 
@@ -159,7 +161,7 @@ def test_reasons_name_the_limits_that_were_in_the_way() -> None:
 
 
 def test_a_soft_spread_is_kept_where_it_costs_nothing_and_dropped_where_it_would() -> None:
-    soft = {"spreads": (make.spread(keys.HOSTNAME, hard=False),), "cpu": 100}
+    soft: dict[str, Any] = {"spreads": (make.spread(keys.HOSTNAME, hard=False),), "cpu": 100}
     apart = decide(snapshot(*pods(2, **soft)), QUICK)
     assert len(apart.nodes) == 2
     limited = provisioner(limits=Resources.of(cpu=2000))

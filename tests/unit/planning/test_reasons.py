@@ -1,5 +1,7 @@
 """Why a pod fits nothing, in words people can act on."""
 
+from typing import Any
+
 import pytest
 
 from shared.model import labels as keys
@@ -15,7 +17,7 @@ from tests.builders import needs, pod, provisioner, snapshot
 GPU = "nvidia.com/gpu"
 
 
-def reason(one: Pod, owner: Provisioner | None = None, **more: object) -> str:
+def reason(one: Pod, owner: Provisioner | None = None, **more: Any) -> str:
     """Return why a pod does not fit the one provisioner there is."""
     world = snapshot(one, provisioners=(owner or provisioner(),), **more)
     (line,) = explain(world, group([one])[0], frozenset())
@@ -47,7 +49,7 @@ def test_a_taint_is_named_first() -> None:
         ((make.site(zones=(), reason="no tag"),), "no subnet: no tag"),
     ],
 )
-def test_a_provisioner_without_subnets_says_so(sites: tuple[object, ...], text: str) -> None:
+def test_a_provisioner_without_subnets_says_so(sites: tuple[Any, ...], text: str) -> None:
     assert reason(pod(), sites=sites) == text
 
 
@@ -67,13 +69,17 @@ def test_requirements_that_leave_nothing_are_told_from_pods_that_ask_too_much() 
         ),
         (
             needs("instance-type", "In", "m5.large"),
-            "needs instance-type in [m5.large], offered no such label "
-            "(did you mean node.kubernetes.io/instance-type?)",
+            (
+                "needs instance-type in [m5.large], offered no such label "
+                "(did you mean node.kubernetes.io/instance-type?)"
+            ),
         ),
         (
             needs("example.com/Capacity_Type", "Exists"),
-            "needs example.com/Capacity_Type exists, offered no such label "
-            "(did you mean karpenter.sh/capacity-type?)",
+            (
+                "needs example.com/Capacity_Type exists, offered no such label "
+                "(did you mean karpenter.sh/capacity-type?)"
+            ),
         ),
         (needs("team", "In", "red"), "needs team in [red], offered no such label"),
         (
@@ -86,7 +92,7 @@ def test_requirements_that_leave_nothing_are_told_from_pods_that_ask_too_much() 
         ),
     ],
 )
-def test_the_label_nothing_has_is_named_with_what_is_offered(selector: object, text: str) -> None:
+def test_the_label_nothing_has_is_named_with_what_is_offered(selector: Any, text: str) -> None:
     assert reason(pod(node_selector=selector)) == text
 
 

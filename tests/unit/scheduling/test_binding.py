@@ -1,5 +1,7 @@
 """Which pods may be bound before their node is ready."""
 
+from typing import Any
+
 import pytest
 
 from shared.model import labels as keys
@@ -28,7 +30,7 @@ def test_a_plain_pod_of_a_replica_set_is_bound_early() -> None:
     ],
 )
 def test_what_only_kube_scheduler_can_complete_is_left_to_it(
-    changes: dict[str, object], reason: str
+    changes: dict[str, Any], reason: str
 ) -> None:
     assert needs_scheduler(pod(**changes)) == reason
     assert binds_early(pod(**changes)) == reason
@@ -46,7 +48,7 @@ def test_what_only_kube_scheduler_can_complete_is_left_to_it(
     ],
 )
 def test_a_pod_that_would_be_missed_or_evicted_waits_until_the_node_is_ready(
-    changes: dict[str, object], reason: str
+    changes: dict[str, Any], reason: str
 ) -> None:
     assert needs_scheduler(pod(**changes)) == ""
     assert binds_early(pod(**changes)).startswith(reason)

@@ -1,5 +1,7 @@
 """Nodes that are there or on their way, as room."""
 
+from typing import Any
+
 from shared.model import labels as keys
 from shared.model.nodes import Node
 from shared.model.pods import Owner, Pod
@@ -18,7 +20,7 @@ def daemon(cpu: int = 100) -> Pod:
     return make.pod("logs-1", node_name="n1", cpu=cpu, memory=64 * make.MIB, owner=DAEMON)
 
 
-def in_flight(**changes: object) -> Node:
+def in_flight(**changes: Any) -> Node:
     return make.node(
         taints=(make.NOT_READY, CLOUD, STARTUP, OWN), ready=None, allocatable=Resources(), **changes
     )

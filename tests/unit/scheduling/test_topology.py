@@ -1,5 +1,7 @@
 """Topology rules as slots and shares."""
 
+from typing import Any
+
 import pytest
 
 from shared.model import labels as keys
@@ -133,7 +135,7 @@ def test_the_first_required_term_over_domains_is_taken() -> None:
         ({"spreads": (spread("rack"),)}, "topology spread over rack"),
     ],
 )
-def test_rules_over_other_keys_cannot_be_planned_for(rules: dict[str, object], text: str) -> None:
+def test_rules_over_other_keys_cannot_be_planned_for(rules: dict[str, Any], text: str) -> None:
     (one,) = classes(pod(**rules))
     assert unsupported_rule(one) == f"{text} is not planned for"
 

@@ -1,23 +1,25 @@
 """Binding at ready: pods first, then the taint goes."""
 
+from typing import Any
+
 import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
-from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.pods import Owner, Pod
+from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from shared.ports import TimerKind
 from tests import builders as make
 from tests.builders import NOT_READY, pod, provisioner, slot
-from tests.unit.services.world import MINUTE, NAME, World
+from tests.unit.services.world import MINUTE, NAME, World, instead
 
 WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
 JOB = Owner(kind="Job", name="j", uid="j")
 
 
-def launched(*members: Pod, **changes: object) -> World:
+def launched(*members: Pod, **changes: Any) -> World:
     """A node whose kubelet is ready, with pods promised to it that could not be bound early."""
     world = World(provisioner(ttl_until_expired=60 * MINUTE, **changes), *members)
     world.provision()
@@ -84,13 +86,18 @@ def test_a_node_that_is_not_ours_or_goes_is_left_alone() -> None:
     [
         ({"ready": False}, "the kubelet to be Ready"),
         (
-            {"taints": (NOT_READY, Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_SCHEDULE))},
+            {
+                "taints": (
+                    NOT_READY,
+                    Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),
+                )
+            },
             "startup taint node.kubernetes.io/not-ready to go",
         ),
         ({"taints": (NOT_READY, WAIT)}, "startup taint cilium to go"),
     ],
 )
-def test_a_node_that_is_not_there_yet_waits(changes: dict[str, object], reason: str) -> None:
+def test_a_node_that_is_not_there_yet_waits(changes: dict[str, Any], reason: str) -> None:
     world = World(provisioner("other"), provisioner(startup_taints=(WAIT,)), pod())
     world.provision()
     owner = world.node.provisioner
@@ -142,12 +149,12 @@ def test_a_node_that_was_written_meanwhile_is_read_again_once() -> None:
     world.cluster.fail_next("change_node", ConflictError("written"))
     original = world.cluster.bind_all
 
-    def bind_all(bindings: object) -> object:
-        answer = original(bindings)  # type: ignore[arg-type]
+    def bind_all(bindings: Any) -> Any:
+        answer = original(bindings)
         world.kubelet_joins(world.node.name, ready=False)
         return answer
 
-    world.cluster.bind_all = bind_all  # type: ignore[assignment,method-assign]
+    instead(world.cluster, "bind_all", bind_all)
     report = world.bind(world.node.name)
     assert (report.waiting_for, report.pods_bound) == ("a quiet moment", 1)
     assert not world.node.is_initialized

@@ -208,7 +208,9 @@ def test_a_launch_template_of_the_users_own_is_taken_as_it_is() -> None:
     assert config["Overrides"] == [{"InstanceType": "m5.large", "SubnetId": "subnet-a"}]
 
 
-@pytest.mark.parametrize("changes", [{"images": {}}, {"site": Site(subnets=(), security_groups=())}])
+@pytest.mark.parametrize(
+    "changes", [{"images": {}}, {"site": Site(subnets=(), security_groups=())}]
+)
 def test_a_launch_without_subnet_or_image_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(PermanentError, match="provisioner default: no subnet and image for m5"):
         launch_body(ground(**changes), attempt())

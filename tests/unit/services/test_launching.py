@@ -1,19 +1,20 @@
 """Corners of the launcher that a whole round does not reach."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.model.errors import PermanentError
 from shared.model.instance_types import CapacityType
-from shared.model.launch import IntentState
+from shared.model.launch import FleetAnswer, IntentState
 from shared.services.gathering import gather
 from shared.services.held_lease import HeldLease
 from shared.services.launch_request import LaunchGround
 from shared.services.launching import Launcher, LaunchOutcome
 from tests.builders import CATALOG, option, planned, pod, provisioner
 from tests.unit.services.test_launch_request import AMD, ground
-from tests.unit.services.world import NAME, World
+from tests.unit.services.world import NAME, World, instead
 
 SPOT = option(30_000, capacity_type=CapacityType.SPOT)
 
@@ -60,7 +61,7 @@ def test_the_intent_is_written_before_ec2_is_asked_and_reserves_the_largest_opti
         seen.append(dict(world.ledger.intents))
         return original(request)
 
-    world.cloud.create_fleet = create_fleet  # type: ignore[method-assign]
+    instead(world.cloud, "create_fleet", create_fleet)
     outcome = launcher(world).launch(launch_ground(world), "plan-1", 0, (node, node))
     assert outcome == LaunchOutcome.DONE
     (intent,) = seen[0].values()
@@ -80,12 +81,24 @@ def test_a_machine_nobody_asked_for_is_not_adopted() -> None:
     holder.launch(launch_ground(world), "plan-1", 0, (node,))
     (intent,) = world.ledger.intents.values()
     machine = world.cloud._machines[world.alive[0].instance_id]
-    from dataclasses import replace
-
     machine.instance = replace(machine.instance, offering=option(name="m5.xlarge").offering)
     world.advance(world.policy.consistency)
     assert holder.give_up(intent) == LaunchOutcome.SHORT
     assert world.ledger.slots(NAME) == ()
+
+
+def test_what_an_answer_left_out_is_adopted_before_more_is_asked_for() -> None:
+    world = World()
+    original = world.cloud.create_fleet
+
+    def create_fleet(request: Any) -> FleetAnswer:
+        answer = original(request)
+        return replace(answer, instances=answer.instances[:1])
+
+    instead(world.cloud, "create_fleet", create_fleet)
+    nodes = (planned(pod("a")), planned(pod("b")))
+    assert launcher(world).launch(launch_ground(world), "plan-1", 0, nodes) == LaunchOutcome.DONE
+    assert len(world.ledger.slots(NAME)) == len(world.alive) == 2
 
 
 def test_a_machine_more_than_asked_for_is_left_to_sweep() -> None:

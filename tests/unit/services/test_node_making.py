@@ -1,5 +1,7 @@
 """Node objects of launched machines, and their first pods."""
 
+from typing import Any
+
 import pytest
 
 from shared.model import labels as keys
@@ -66,7 +68,7 @@ def test_timers_watch_over_registration_and_age() -> None:
         {"tolerations": ()},
     ],
 )
-def test_pods_that_cannot_be_bound_early_stay_promised(changes: dict[str, object]) -> None:
+def test_pods_that_cannot_be_bound_early_stay_promised(changes: dict[str, Any]) -> None:
     world = World(provisioner(), pod(**changes))
     world.provision()
     assert world.bound == {}
@@ -101,14 +103,14 @@ def test_pods_that_were_bound_or_went_away_meanwhile_are_forgotten() -> None:
     assert slot.bound
 
 
-def joined_first(world: World, **changes: object) -> Node:
+def joined_first(world: World, **changes: Any) -> Node:
     """Let the kubelet of the machine make its own Node before we do."""
     world.cloud.delays.shown = 3 * SECOND
     world.provision()
     world.cloud.delays.shown = 0 * SECOND
     (machine,) = world.alive
-    fields: dict[str, object] = {"name": machine.private_dns_name, "uid": "own", **changes}
-    world.cluster.add(Node(**fields))  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"name": machine.private_dns_name, "uid": "own", **changes}
+    world.cluster.add(Node(**fields))
     world.provision()
     return world.node
 

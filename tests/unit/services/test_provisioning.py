@@ -1,13 +1,16 @@
 """Provisioning: pods that wait get nodes; whatever goes wrong, never too many."""
 
+import contextlib
+import dataclasses
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, ThrottledError, UnauthorizedError, UnavailableError
 from shared.model.instance_types import CapacityType
-from shared.model.launch import IntentState
+from shared.model.launch import FleetAnswer, IntentState
 from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.provisioner import NodeTemplate
@@ -15,7 +18,8 @@ from shared.model.resources import Resources
 from shared.model.snapshot import InvalidProvisioner
 from shared.ports import TimerKind
 from tests.builders import ZONES, needs, node, offering, pod, pods, provisioner
-from tests.unit.services.world import NAME, SECOND, Crash, World, crashing
+from tests.fakes.ledger import FakeLedger
+from tests.unit.services.world import NAME, SECOND, Crash, Failures, World, instead
 
 SPOT = CapacityType.SPOT
 ANY_WAY = needs(keys.ARCH, "In", "amd64")
@@ -26,7 +30,7 @@ def apart(count: int) -> tuple[Pod, ...]:
     return pods(count, cpu=1500, host_ports=(("0.0.0.0", "TCP", 80),))
 
 
-def two_nodes(**changes: object) -> World:
+def two_nodes(**changes: Any) -> World:
     return World(provisioner(**changes), *apart(2))
 
 
@@ -77,13 +81,13 @@ def test_a_mark_left_meanwhile_makes_one_more_round() -> None:
     world = two_nodes()
     original = world.cluster.happened
 
-    def happened(happenings: object) -> None:
-        original(happenings)  # type: ignore[arg-type]
+    def happened(happenings: Any) -> None:
+        original(happenings)
         if "late" not in world.cluster.pods:
             world.ledger.acquire(NAME, "another", world.clock.now())
             world.cluster.add(pod("late", cpu=1500))
 
-    world.cluster.happened = happened  # type: ignore[method-assign]
+    instead(world.cluster, "happened", happened)
     report = world.provision()
     assert report.rounds >= 2
     assert len(world.alive) == 3
@@ -104,7 +108,7 @@ def test_the_fast_lane_waits_no_longer_than_it_may() -> None:
         world.advance(span)
         world.cluster.add(pod(f"more{next(names)}", cpu=10))
 
-    world.clock.sleep = sleep  # type: ignore[method-assign]
+    instead(world.clock, "sleep", sleep)
     world.provision(settle=True)
     assert next(names) == 20
 
@@ -115,6 +119,47 @@ def test_work_that_would_not_fit_before_the_deadline_is_handed_over() -> None:
     assert report.rounds == 0
     assert world.outbox.wakes == [(NAME, timedelta(0))]
     assert not world.ledger.is_held(NAME)
+
+
+def test_a_mark_left_as_work_is_handed_over_is_taken_off() -> None:
+    world = two_nodes()
+    original = world.outbox.wake
+
+    def wake(cluster: str, delay: timedelta) -> None:
+        original(cluster, delay)
+        world.ledger.acquire(NAME, "another", world.clock.now())
+
+    instead(world.outbox, "wake", wake)
+    world.provision(span=49 * SECOND)
+    assert not world.ledger.is_held(NAME)
+
+
+def test_a_plan_that_never_comes_true_is_left_after_ten_rounds() -> None:
+    world = two_nodes()
+
+    def nothing(request: Any) -> FleetAnswer:
+        return FleetAnswer(fleet_id="", instances=())
+
+    def forgets(offerings: Any, now: Any) -> None:
+        """Let the next plan be the same again."""
+
+    instead(world.cloud, "create_fleet", nothing)
+    world.ledger = FakeLedger(burst=100)
+    instead(world.ledger, "mark_unavailable", forgets)
+    world.ports = dataclasses.replace(world.ports, ledger=world.ledger)
+    report = world.provision()
+    assert report.rounds == 10
+    assert world.outbox.wakes == [(NAME, timedelta(seconds=2))]
+    assert not world.ledger.is_held(NAME)
+
+
+def test_each_group_of_a_plan_is_one_fleet() -> None:
+    near = pod("near", node_selector=needs(keys.ZONE, "In", ZONES[0]))
+    far = pod("far", node_selector=needs(keys.ZONE, "In", ZONES[1]))
+    world = World(provisioner(), near, far)
+    report = world.provision()
+    assert (report.launches, report.nodes_launched) == (2, 2)
+    assert len(world.cloud.called("image_ids")) == 1
 
 
 def test_pods_nothing_holds_get_an_event_with_the_reason() -> None:
@@ -203,12 +248,12 @@ def test_fewer_machines_without_a_reason_do_not_loop() -> None:
     world = two_nodes()
     original = world.cloud.create_fleet
 
-    def silent(request: object) -> object:
-        answer = original(request)  # type: ignore[arg-type]
+    def silent(request: Any) -> Any:
+        answer = original(request)
         world.cloud.end(*(one.instance_id for one in answer.instances))
         return type(answer)(fleet_id="", instances=(), refused=(), errors=())
 
-    world.cloud.create_fleet = silent  # type: ignore[assignment,method-assign]
+    instead(world.cloud, "create_fleet", silent)
     world.provision()
     assert len(world.cloud.fleets) <= 4
 
@@ -244,7 +289,7 @@ def test_an_empty_token_bucket_postpones_like_a_throttle() -> None:
 
 @pytest.mark.parametrize("shown", [timedelta(0), timedelta(seconds=5), timedelta(seconds=40)])
 @pytest.mark.parametrize("forgets", [False, True])
-def test_machines_of_a_lost_answer_are_adopted_by_tag(shown: timedelta, forgets: bool) -> None:
+def test_machines_of_a_lost_answer_are_adopted_by_tag(shown: timedelta, *, forgets: bool) -> None:
     world = two_nodes()
     world.cloud.delays.shown = shown
     world.cloud.forgets_tokens = forgets and shown < timedelta(seconds=10)
@@ -289,13 +334,13 @@ def test_a_collected_launch_template_is_made_again() -> None:
     world = two_nodes()
     original, made = world.cloud.ensure_launch_template, []
 
-    def ensure(name: str, data: object) -> None:
+    def ensure(name: str, data: Any) -> None:
         made.append(name)
-        original(name, data)  # type: ignore[arg-type]
+        original(name, data)
         if len(made) == 1:
             world.cloud.delete_launch_template(name)
 
-    world.cloud.ensure_launch_template = ensure  # type: ignore[method-assign]
+    instead(world.cloud, "ensure_launch_template", ensure)
     world.provision()
     assert len(made) == 2
     assert len(world.alive) == 2
@@ -313,7 +358,7 @@ def test_a_lost_lease_stops_everything() -> None:
         if "/launches/" in key:
             world.ledger.steal(NAME, world.clock.now())
 
-    world.decisions.put = put  # type: ignore[method-assign]
+    instead(world.decisions, "put", put)
     with pytest.raises(ConflictError):
         world.provision()
     assert world.cloud.called("create_fleet") == []
@@ -343,7 +388,9 @@ def test_an_intent_of_a_provisioner_that_is_gone_is_ended_and_its_machines_adopt
     world.cloud.end(world.alive[0].instance_id)
     del world.cluster.provisioner_values["default"]
     world.cloud.missing_images.update(
-        one for call in world.cloud.called("image_ids") for one in call  # type: ignore[attr-defined]
+        one
+        for call in world.cloud.called("image_ids")
+        for one in call  # type: ignore[attr-defined]
     )
     world.advance(timedelta(minutes=6))
     world.provision_until_quiet()
@@ -367,7 +414,9 @@ def test_a_resumed_launch_asks_for_what_is_still_missing_with_the_same_options()
     world.provision_until_quiet()
     assert len(world.alive) == 2
     assert {one.offering for one in world.alive} == {offering()}
-    assert [one["TargetCapacitySpecification"]["TotalTargetCapacity"] for one in world.cloud.fleets] == [2, 1]
+    assert [
+        one["TargetCapacitySpecification"]["TotalTargetCapacity"] for one in world.cloud.fleets
+    ] == [2, 1]
 
 
 def test_a_launch_that_is_too_old_to_replay_gets_a_new_attempt() -> None:
@@ -384,7 +433,6 @@ def test_a_launch_that_is_too_old_to_replay_gets_a_new_attempt() -> None:
 def test_a_young_intent_without_a_time_waits_for_ec2_to_show_its_machines() -> None:
     world = two_nodes()
     with pytest.raises(Crash):
-        # The seventh from the end: EC2 has answered, nothing of it is written down.
         crash_at_fleet(world)
     world.advance(51 * SECOND)
     world.policy = LaunchPolicy(consistency=timedelta(seconds=60))
@@ -396,22 +444,25 @@ def test_a_young_intent_without_a_time_waits_for_ec2_to_show_its_machines() -> N
 
 
 def crash_at_fleet(world: World) -> None:
+    """End the process when EC2 has answered and nothing of the answer is written down."""
     for at in range(200):
-        probe = two_nodes()
-        try:
-            probe.provision(ports=crashing(probe.ports, at, after=True))
-        except Crash as crash:
-            if str(crash) == "create_fleet":
-                world.provision(ports=crashing(world.ports, at, after=True))
-        else:
-            raise AssertionError("the fleet was never asked for")
+        probe, failures = two_nodes(), Failures(at, after=True)
+        with contextlib.suppress(Crash):
+            probe.provision(ports=failures.ports(probe.ports))
+        if failures.failed == "create_fleet":
+            world.provision(ports=Failures(at, after=True).ports(world.ports))
+    raise AssertionError("the fleet was never asked for")
 
 
 def without_spot() -> World:
     """A world that must fall back to on-demand: a second attempt is made."""
     world = World(provisioner(requirements=ANY_WAY), *apart(2))
     world.cloud.run_out_of(
-        *(offering(one.name, zone, SPOT) for one in world.catalog.instance_types() for zone in ZONES)
+        *(
+            offering(one.name, zone, SPOT)
+            for one in world.catalog.instance_types()
+            for zone in ZONES
+        )
     )
     return world
 
@@ -434,37 +485,49 @@ def test_ten_bodies_that_were_never_opened_are_one_too_many() -> None:
         world.provision()
 
 
+def scarce(trouble: str) -> World:
+    world = World(provisioner(requirements=ANY_WAY), *apart(2))
+    if trouble != "none":
+        names = [one.name for one in world.catalog.instance_types()]
+        world.cloud.run_out_of(*(offering(name, zone, SPOT) for name in names for zone in ZONES))
+        world.cloud.run_out_of(
+            offering(capacity_type=SPOT), left={"short": 1, "fallback": 0}[trouble]
+        )
+    return world
+
+
+def finish(world: World) -> None:
+    """Let wakes, the expiry of the lease and sweep do their work."""
+    world.advance(51 * SECOND)
+    world.provision_until_quiet()
+    world.advance(100 * SECOND)
+    world.sweep()
+    for timer in world.outbox.timers_of(TimerKind.TERMINATION):
+        world.cloud.terminate([timer.payload["instance_id"]])
+
+
+@pytest.mark.parametrize("error", [Crash, UnavailableError, ThrottledError, ConflictError])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("trouble", ["none", "short", "fallback"])
-def test_a_crash_at_any_call_ends_with_exactly_the_planned_machines(
-    after: bool, trouble: str
+def test_a_failure_at_any_call_ends_with_exactly_the_planned_machines(
+    error: type[Exception], trouble: str, *, after: bool
 ) -> None:
-    """The process ends at its n-th call, for every n; later wakes and sweeps finish the work."""
+    """The n-th call fails, for every n; later wakes and sweeps finish the work."""
     for at in range(400):
-        world = World(provisioner(requirements=ANY_WAY), *apart(2))
-        if trouble != "none":
-            spot = [offering(zone=zone, capacity_type=SPOT) for zone in ZONES]
-            larger = [offering("m5.xlarge", zone, SPOT) for zone in ZONES]
-            largest = [offering("m5.2xlarge", zone, SPOT) for zone in ZONES]
-            world.cloud.run_out_of(*spot, *larger, *largest)
-            world.cloud.run_out_of(spot[0], left=1 if trouble == "short" else 0)
-        try:
-            world.provision(ports=crashing(world.ports, at, after=after))
-        except Crash:
-            pass
-        else:
+        world = scarce(trouble)
+        failures = Failures(at, after=after, error=error)
+        with contextlib.suppress(error):
+            world.provision(ports=failures.ports(world.ports))
+        finish(world)
+        where = f"{error.__name__} at call {at}, {failures.failed}"
+        assert len(world.alive) == 2, where
+        assert len(world.bound) == 2, where
+        assert sorted(set(world.bound.values())) == [one.name for one in world.cluster.nodes()]
+        assert not world.ledger.open_intents(NAME), where
+        assert not world.ledger.is_held(NAME), where
+        if not failures.failed:
             assert at > 20
             return
-        world.advance(51 * SECOND)
-        world.provision_until_quiet()
-        world.advance(100 * SECOND)
-        world.sweep()
-        for timer in world.outbox.timers_of(TimerKind.TERMINATION):
-            world.cloud.terminate([timer.payload["instance_id"]])
-        assert len(world.alive) == 2, f"crash at call {at}"
-        assert len(world.bound) == 2, f"crash at call {at}"
-        assert sorted(set(world.bound.values())) == [one.name for one in world.cluster.nodes()]
-        assert not world.ledger.open_intents(NAME)
     raise AssertionError("provision makes too many calls")
 
 

@@ -128,55 +128,54 @@ class World:
         return self.cluster.node_values[name]
 
 
+def instead(port: object, method: str, double: Callable[..., Any]) -> None:
+    """Let a fake's method do something else."""
+    setattr(port, method, double)
+
+
 class Crash(Exception):  # noqa: N818 - it is no error of ours: the process is gone
     """The process ends here, whatever it was doing."""
 
 
-class Crashing:
-    """Stands before a port and ends the process at the n-th call of all ports together.
+class Failures:
+    """Lets the n-th call of all ports of one process fail, before or after it is carried out.
 
-    Args:
-        countdown: Shared by the ports of one run; counts calls.
-        at: The call to crash at.
-        after: Whether the call is carried out first.
+    Attributes:
+        failed: Name of the method that failed, empty when there were fewer calls.
     """
 
-    def __init__(self, port: object, countdown: Callable[[], int], at: int, *, after: bool) -> None:
-        self._port = port
-        self._countdown = countdown
+    def __init__(self, at: int, *, after: bool, error: type[Exception] = Crash) -> None:
+        self._calls = itertools.count()
         self._at = at
         self._after = after
+        self._error = error
+        self.failed = ""
+
+    def ports(self, ports: ClusterPorts) -> ClusterPorts:
+        """Return the ports of the process."""
+        kinds = ("cluster", "cloud", "catalog", "ledger", "decisions", "outbox")
+        wrapped: dict[str, Any] = {one: _Failing(getattr(ports, one), self) for one in kinds}
+        return replace(ports, **wrapped)
+
+    def call(self, name: str, method: Callable[[], Any]) -> Any:
+        due = next(self._calls) == self._at
+        if due:
+            self.failed = name
+        if due and not self._after:
+            raise self._error(name)
+        answer = method()
+        if due:
+            raise self._error(name)
+        return answer
+
+
+class _Failing:
+    def __init__(self, port: object, failures: Failures) -> None:
+        self._port = port
+        self._failures = failures
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._port, name)
         if not callable(found):
             return found
-
-        def call(*args: Any, **more: Any) -> Any:
-            due = self._countdown() == self._at
-            if due and not self._after:
-                raise Crash(name)
-            answer = found(*args, **more)
-            if due:
-                raise Crash(name)
-            return answer
-
-        return call
-
-
-def crashing(ports: ClusterPorts, at: int, *, after: bool) -> ClusterPorts:
-    """Return the ports of a process that ends at its n-th call, before or after it is made."""
-    calls = itertools.count()
-
-    def wrapped(port: object) -> Any:
-        return Crashing(port, lambda: next(calls), at, after=after)
-
-    return replace(
-        ports,
-        cluster=wrapped(ports.cluster),
-        cloud=wrapped(ports.cloud),
-        catalog=wrapped(ports.catalog),
-        ledger=wrapped(ports.ledger),
-        decisions=wrapped(ports.decisions),
-        outbox=wrapped(ports.outbox),
-    )
+        return lambda *args, **more: self._failures.call(name, lambda: found(*args, **more))

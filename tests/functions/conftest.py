@@ -1,0 +1,114 @@
+"""Handlers with fakes behind them: only what builds the object graph is replaced."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shared.model.errors import NotFoundError, UnavailableError
+from shared.ports import ClusterPorts
+from shared.services.provisioning import Provisioning
+from tests.unit.services.world import World
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Lambda passes beside the event."""
+
+    function_name: str = "test"
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:test"
+    aws_request_id: str = "request-1"
+    left: timedelta = timedelta(minutes=10)
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.left.total_seconds() * 1000)
+
+
+class Runtime:
+    """Stands for any runtime: one service per cluster, made of a world in memory."""
+
+    def __init__(self, make: Callable[[ClusterPorts], Any], **worlds: World) -> None:
+        self._make = make
+        self.worlds = worlds
+        self.woken: list[str] = []
+        self.woken_later: list[tuple[str, timedelta | None]] = []
+        self.dead: list[tuple[str, str]] = []
+        self.heartbeats: list[tuple[str, datetime]] = []
+        self.sends = True
+
+    def service(self, cluster: str) -> Any:
+        return self._make(self.world(cluster).ports)
+
+    def world(self, cluster: str) -> World:
+        if cluster not in self.worlds:
+            raise NotFoundError(f"cluster {cluster!r} is not attached")
+        return self.worlds[cluster]
+
+    def clusters(self) -> tuple[str, ...]:
+        return tuple(sorted(self.worlds))
+
+    def cluster_of(self, instance_id: str) -> str | None:
+        return next((n for n, w in self.worlds.items() if w.ledger.cluster_of(instance_id)), None)
+
+    def note_heartbeat(self, cluster: str, at: datetime) -> None:
+        self.heartbeats.append((cluster, at))
+
+    def deadline(self, context: Context) -> datetime:
+        (world, *_) = self.worlds.values()
+        return world.clock.now() + context.left
+
+    def wake(self, cluster: str) -> None:
+        self.woken.append(cluster)
+
+    def wake_later(self, cluster: str, delay: timedelta | None) -> bool:
+        self.woken_later.append((cluster, delay))
+        return self.sends
+
+    def dead_letter(self, text: str, reason: str) -> None:
+        self.dead.append((text, reason))
+
+
+class ProvisionRuntime(Runtime):
+    """Stands for the runtime of provision."""
+
+    def __init__(self, **worlds: World) -> None:
+        super().__init__(lambda _: None, **worlds)
+
+    def service(self, cluster: str) -> Provisioning:
+        return self.world(cluster).provisioning()
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    """Return a method that raises."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+UNREACHABLE = UnavailableError("the API server does not answer")
+
+
+@pytest.fixture
+def dead(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Records that were set aside, with the reason."""
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        "shared.runtime.observability.dead_letter", lambda text, why: found.append((text, why))
+    )
+    return found
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Any], None]:
+    """Give the handler of a function a runtime: `use("bind", runtime)`."""
+
+    def install(function: str, runtime: Any) -> None:
+        short = {"refresh_catalog": "refresh"}.get(function, function)
+        monkeypatch.setattr(f"functions.{function}.handler.{short}_runtime", lambda: runtime)
+
+    return install

@@ -1,0 +1,182 @@
+"""Every other function: its event, its timer's step, and what it cannot understand."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.bind.handler import handler as bind
+from functions.emptiness.handler import handler as emptiness
+from functions.expiration.handler import handler as expiration
+from functions.interrupt.handler import handler as interrupt
+from functions.refresh_catalog.handler import handler as refresh_catalog
+from functions.registration.handler import handler as registration
+from functions.sweep.handler import handler as sweep
+from functions.termination.handler import handler as termination
+from shared.catalog.summary import CatalogSummary
+from shared.messages.wake import Kind, ObjectRef, encode, wake
+from shared.model import labels as keys
+from shared.model.errors import InvalidMessageError, NotFoundError
+from shared.model.policy import LaunchPolicy
+from shared.model.resources import Resources
+from shared.ports import TimerKind
+from shared.services.binding import Binding
+from shared.services.emptying import Emptying
+from shared.services.expiring import Expiring
+from shared.services.interrupting import Interrupting
+from shared.services.registering import Registering
+from shared.services.sweeping import Sweeping, SweepPolicy
+from shared.services.terminating import Terminating
+from tests.builders import NOT_READY, NOW, node, pod, provisioner
+from tests.functions.conftest import UNREACHABLE, Context, Runtime, failing
+from tests.unit.services.world import MINUTE, World, instead
+
+# Running functions ignore this one; pytest puts its own filters in the place of theirs.
+pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
+Use = Callable[[str, Any], None]
+CONTEXT = Context()
+
+
+def event(kind: Kind, *names: str) -> dict[str, Any]:
+    objects = [ObjectRef(name=name) for name in names]
+    return encode(wake(kind, "test", NOW, objects=objects))
+
+
+def test_bind_completes_every_node_of_the_event(use: Use) -> None:
+    world = World(
+        provisioner(), node("n1", taints=(NOT_READY,)), node("n2", taints=(NOT_READY,), ready=None)
+    )
+    use("bind", Runtime(lambda ports: Binding(ports, LaunchPolicy()), test=world))
+    bind(event(Kind.NODE_READY, "n1", "n2", "gone"), CONTEXT)
+    assert world.cluster.node_values["n1"].is_initialized
+    assert not world.cluster.node_values["n2"].is_initialized
+
+
+def test_emptiness_starts_a_timer_and_takes_its_steps(use: Use) -> None:
+    world = World(provisioner(ttl_after_empty=MINUTE), node())
+    use("emptiness", Runtime(Emptying, test=world))
+    assert emptiness(event(Kind.NODE_EMPTY, "n1"), CONTEXT) == {}
+    (timer,) = world.outbox.timers_of(TimerKind.EMPTINESS)
+    assert emptiness(dict(timer.payload), CONTEXT)["wait_seconds"] == 60
+    world.advance(MINUTE)
+    assert emptiness(dict(timer.payload), CONTEXT)["result"] == "removed"
+
+
+def test_termination_starts_a_drain_and_takes_its_steps(use: Use) -> None:
+    world = World(provisioner(), node(deletion_at=NOW), pod(node_name="n1"))
+    use("termination", Runtime(lambda ports: Terminating(ports, None), test=world))
+    assert termination(event(Kind.NODE_DELETED, "n1"), CONTEXT) == {}
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    # EC2 knows no such machine, so there is nothing left to drain.
+    assert termination(dict(timer.payload), CONTEXT)["result"] == "terminated"
+    assert world.cluster.nodes() == ()
+
+
+def test_expiration_takes_steps(use: Use) -> None:
+    world = World(provisioner(ttl_until_expired=MINUTE), node())
+    use("expiration", Runtime(Expiring, test=world))
+    state = {"cluster": "test", "node": "n1", "uid": "uid-n1"}
+    assert expiration(state, CONTEXT)["wait_seconds"] == 60
+
+
+def test_registration_takes_steps(use: Use) -> None:
+    starting: dict[str, Any] = {"ready": None, "allocatable": Resources(), "taints": (NOT_READY,)}
+    world = World(provisioner(), node(**starting))
+    use("registration", Runtime(Registering, test=world))
+    state = {"cluster": "test", "node": "n1", "uid": "uid-n1"}
+    assert registration(state, CONTEXT)["result"] == "given up"
+
+
+def test_interrupt_acts_on_machines_of_ours_alone(use: Use) -> None:
+    world = World(provisioner(), node())
+    world.ledger.instances["i-n1"] = "test"
+    use("interrupt", Runtime(Interrupting, test=world))
+    notice = {
+        "source": "aws.health",
+        "detail-type": "AWS Health Event",
+        "detail": {"affectedEntities": [{"entityValue": "i-n1"}, {"entityValue": "i-foreign"}]},
+    }
+    interrupt(notice, CONTEXT)
+    assert world.node.annotations[keys.REMOVAL_REASON] == "scheduled-change"
+
+
+def test_sweep_looks_over_every_cluster_even_when_one_cannot_be_read(
+    use: Use, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down, late = World(), World(provisioner(), pod())
+    instead(down.cluster, "nodes", failing(UNREACHABLE))
+    late.advance(2 * MINUTE)
+    runtime = Runtime(lambda ports: Sweeping(ports, SweepPolicy()), down=down, late=late)
+    use("sweep", runtime)
+    sweep({"source": "aws.events"}, CONTEXT)
+    assert late.outbox.wakes == [("test", timedelta(0))]
+    out = capsys.readouterr().out
+    (metrics,) = [json.loads(line) for line in out.splitlines() if '"_aws"' in line]
+    assert (metrics["SweepFailures"], metrics["SweepFindings"]) == ([1], [1])
+
+
+def test_sweep_writes_heartbeats_down(use: Use) -> None:
+    runtime = Runtime(lambda _: None)
+    use("sweep", runtime)
+    sweep(event(Kind.HEARTBEAT), CONTEXT)
+    assert runtime.heartbeats == [("test", NOW)]
+
+
+def test_refresh_catalog_says_what_it_wrote(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+    class Refresh:
+        def refresh(self) -> CatalogSummary:
+            return CatalogSummary(
+                region="us-east-1",
+                date="2026-01-01",
+                source="a list",
+                type_count=3,
+                offering_count=9,
+                interpolated_count=0,
+            )
+
+    use("refresh_catalog", Refresh())
+    refresh_catalog({"source": "aws.scheduler"}, CONTEXT)
+    assert json.loads(capsys.readouterr().out)["CatalogInstanceTypes"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("name", "handler"),
+    [
+        ("bind", bind),
+        ("emptiness", emptiness),
+        ("termination", termination),
+        ("interrupt", interrupt),
+        ("sweep", sweep),
+    ],
+)
+def test_events_that_cannot_be_understood_are_set_aside_at_once(
+    name: str, handler: Callable[..., Any], use: Use, dead: list[tuple[str, str]]
+) -> None:
+    use(name, Runtime(lambda _: None))
+    wrong = {"source": "dovetail", "detail-type": "nonsense", "detail": {}}
+    assert handler(wrong, CONTEXT) is None
+    ((text, reason),) = dead
+    assert json.loads(text) == wrong
+    assert "nonsense" in reason
+
+
+@pytest.mark.parametrize(
+    ("name", "handler"),
+    [
+        ("emptiness", emptiness),
+        ("termination", termination),
+        ("expiration", expiration),
+        ("registration", registration),
+    ],
+)
+def test_a_state_that_cannot_be_understood_fails_its_timer(
+    name: str, handler: Callable[..., Any], use: Use, dead: list[tuple[str, str]]
+) -> None:
+    use(name, Runtime(Emptying, test=World()))
+    with pytest.raises(InvalidMessageError, match="cluster: None: expected a text"):
+        handler({"node": "n1"}, CONTEXT)
+    with pytest.raises(NotFoundError, match="cluster 'gone' is not attached"):
+        handler({"cluster": "gone", "node": "n1"}, CONTEXT)
+    assert dead == []

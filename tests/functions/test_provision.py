@@ -1,0 +1,144 @@
+"""The provision function: queue, fast lane, and what goes wrong with either."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.provision.handler import handler
+from shared.messages.wake import Kind, encode, wake
+from shared.model.errors import ThrottledError
+from tests.builders import NOW, pod, provisioner
+from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime, failing
+from tests.unit.services.world import SECOND, World, instead
+
+# Running functions ignore this one; pytest puts its own filters in the place of theirs.
+pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
+Use = Callable[[str, Any], None]
+
+
+def body(cluster: str = "test", kind: Kind = Kind.POD_PENDING) -> str:
+    return json.dumps(encode(wake(kind, cluster, NOW)))
+
+
+def batch(*bodies: str) -> dict[str, Any]:
+    return {"Records": [{"messageId": f"m{n}", "body": text} for n, text in enumerate(bodies)]}
+
+
+def waiting() -> World:
+    return World(provisioner(), pod())
+
+
+def emf(out: str) -> dict[str, Any]:
+    """Return the values of the metrics in the log."""
+    lines = [json.loads(line) for line in out.splitlines() if '"_aws"' in line]
+    return {key: value for line in lines for key, value in line.items() if key != "_aws"}
+
+
+def test_a_batch_is_one_plan_for_its_cluster(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+    world = waiting()
+    use("provision", ProvisionRuntime(test=world))
+    assert handler(batch(body(), body()), Context()) == {"batchItemFailures": []}
+    assert len(world.alive) == 1
+    metrics = emf(capsys.readouterr().out)
+    assert metrics["NodesLaunched"] == [1]
+    assert metrics["PodsPlanned"] == [1]
+    assert metrics["DollarsPerHourBought"] == [0.096]
+
+
+def test_the_fast_lane_waits_for_the_burst_to_end(use: Use) -> None:
+    world = waiting()
+    use("provision", ProvisionRuntime(test=world))
+    assert handler(json.loads(body()), Context()) == {"batchItemFailures": []}
+    assert sum(world.clock.slept, timedelta(0)) == SECOND
+    assert len(world.alive) == 1
+
+
+def test_further_clusters_of_a_batch_get_a_message_each(use: Use) -> None:
+    one, two = waiting(), waiting()
+    runtime = ProvisionRuntime(one=one, two=two)
+    use("provision", runtime)
+    handler(batch(body("one"), body("two"), body("one")), Context())
+    assert (len(one.alive), len(two.alive)) == (1, 0)
+    assert runtime.woken == ["two"]
+
+
+def test_conditions_are_written_when_a_provisioner_changed(use: Use) -> None:
+    world = waiting()
+    use("provision", ProvisionRuntime(test=world))
+    handler(batch(body(kind=Kind.PROVISIONER_CHANGED)), Context())
+    assert world.cluster.conditions["default"][0]
+
+
+def test_who_finds_the_lease_held_counts_it(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+    world = waiting()
+    world.ledger.acquire("test", "another", world.clock.now())
+    use("provision", ProvisionRuntime(test=world))
+    assert handler(batch(body()), Context()) == {"batchItemFailures": []}
+    assert emf(capsys.readouterr().out)["LeaseContention"] == [1]
+
+
+def test_records_that_cannot_be_understood_do_not_stop_the_others(use: Use) -> None:
+    world = waiting()
+    runtime = ProvisionRuntime(test=world)
+    use("provision", runtime)
+    assert handler(batch("{", body(), "[]"), Context()) == {"batchItemFailures": []}
+    assert [text for text, _ in runtime.dead] == ["{", "[]"]
+    assert len(world.alive) == 1
+
+
+def test_a_cluster_that_is_not_attached_is_set_aside_and_the_next_one_served(use: Use) -> None:
+    world = waiting()
+    runtime = ProvisionRuntime(test=world)
+    use("provision", runtime)
+    assert handler(batch(body("gone"), body("gone"), body()), Context()) == {
+        "batchItemFailures": []
+    }
+    assert runtime.dead == [(body("gone"), "cluster 'gone' is not attached")] * 2
+    assert runtime.woken == ["test"]
+
+
+@pytest.mark.parametrize("sends", [True, False])
+def test_a_failure_that_may_pass_is_tried_again(use: Use, *, sends: bool) -> None:
+    world = waiting()
+    instead(world.cluster, "pending_pods", failing(UNREACHABLE))
+    runtime = ProvisionRuntime(test=world)
+    runtime.sends = sends
+    use("provision", runtime)
+    answer = handler(batch(body(), body()), Context())
+    assert runtime.woken_later == [("test", None)]
+    failed = [one["itemIdentifier"] for one in answer["batchItemFailures"]]
+    # Without a message of our own the records themselves come again.
+    assert failed == ([] if sends else ["m0", "m1"])
+    assert not world.ledger.is_held("test")
+
+
+def test_the_delay_of_a_throttle_is_kept(use: Use) -> None:
+    world = waiting()
+    wait = timedelta(seconds=7)
+    instead(world.cluster, "pending_pods", failing(ThrottledError("slow", delay=wait)))
+    runtime = ProvisionRuntime(test=world)
+    use("provision", runtime)
+    handler(batch(body()), Context())
+    assert runtime.woken_later == [("test", wait)]
+
+
+def test_an_invocation_near_its_end_hands_over(use: Use) -> None:
+    world = waiting()
+    use("provision", ProvisionRuntime(test=world))
+    handler(batch(body()), Context(left=timedelta(seconds=10)))
+    assert world.alive == []
+    assert world.outbox.wakes == [("test", timedelta(0))]
+
+
+def test_an_event_of_the_fast_lane_that_cannot_be_understood_is_set_aside(
+    use: Use, dead: list[tuple[str, str]]
+) -> None:
+    use("provision", ProvisionRuntime(test=waiting()))
+    event = {"source": "dovetail", "detail-type": "pod-gone", "detail": {}}
+    assert handler(event, Context()) is None
+    ((text, reason),) = dead
+    assert json.loads(text) == event
+    assert reason.startswith("detail-type: 'pod-gone'")

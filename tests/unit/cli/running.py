@@ -1,0 +1,78 @@
+"""Runs commands as the `dovetail` script does, in this process."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from functions.cli.commands import mount
+
+ROOT = Path(__file__).parents[3]
+PROVISIONER = {
+    "apiVersion": "karpenter.sh/v1alpha5",
+    "kind": "Provisioner",
+    "metadata": {"name": "default"},
+    "spec": {
+        "requirements": [
+            {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+            {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["m5"]},
+        ]
+    },
+}
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser(prog="dovetail")
+    mount(parser.add_subparsers(required=True))
+    parsed = parser.parse_args(arguments)
+    return int(parsed.run(parsed))
+
+
+def container(cpu: object = "1", memory: object = "1Gi") -> dict[str, object]:
+    return {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
+
+
+def deployment(name: str = "web", replicas: int = 3, **pod: object) -> dict[str, object]:
+    spec = {"containers": [container()], **pod}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
+        },
+    }
+
+
+def pod(name: str = "a", **spec: object) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container()], **spec},
+    }
+
+
+def node(name: str = "n1", cpu: str = "8", **metadata: object) -> dict[str, object]:
+    allocatable = {"cpu": cpu, "memory": "30Gi", "pods": "58"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, **metadata},
+        "status": {"allocatable": allocatable},
+    }
+
+
+def written(path: Path, *documents: Mapping[str, object]) -> str:
+    """Write a file of YAML documents; return its name."""
+    path.write_text(yaml.safe_dump_all(documents))
+    return str(path)
+
+
+def catalogue(path: Path, rows: Sequence[Mapping[str, object]]) -> str:
+    document = {"version": 1, "region": "x-1", "source": "a test", "date": "2026-01-01"}
+    path.write_text(yaml.safe_dump({**document, "types": list(rows)}, default_flow_style=True))
+    return str(path)

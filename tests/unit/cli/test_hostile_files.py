@@ -1,0 +1,205 @@
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.running import PROVISIONER, container, deployment, node, pod, run, written
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(10)
+)
+MERGES = "a: &a {x: 1}\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [{', '.join(['*' + chr(97 + n)] * 9)}]}}\n"
+    for n in range(10)
+)
+CASES = {
+    "empty": (b"", "is empty; expected Kubernetes manifests"),
+    "only comments": (b"# nothing\n---\n", "is empty; expected Kubernetes manifests"),
+    "binary": (b"\x89PNG\xff\xfe", "is not UTF-8 text"),
+    "zeros": (b"\0" * 100, "is not YAML: control characters are not allowed"),
+    "a word": (b"hello", "document 1: hello: must be an object with apiVersion and kind"),
+    "a list": (b"- a\n- b\n", "document 1: a list of 2: must be an object"),
+    "a tab": (b"a: 1\n\tb: 2\n", "document 1: line 2, column 1: is not YAML: found a tab"),
+    "alias bomb": (BOMB.encode(), "document 1: its aliases stand for more than 5000000 values"),
+    "merge bomb": (MERGES.encode(), "document 1: its aliases stand for more than 5000000 values"),
+    "alias of itself": (b"a: &a {b: *a}", "document 1: an alias refers to what contains it"),
+    "deep brackets": (b"[" * 60_000, "is nested more than 200 levels deep"),
+    "deep dashes": (b"- " * 60_000 + b"a", "is nested more than 200 levels deep"),
+    "deep json": (b'{"a":' * 60_000, "is nested more than 200 levels deep"),
+    "too large": (b"#" * (16 * 2**20 + 1), "is 16.0 MiB, at most 16 MiB are read; split the file"),
+    "a python tag": (b"!!python/name:os.system ''", "could not determine a constructor"),
+    "a long number": (b"a: " + b"9" * 5000, "document 1: is not YAML: Exceeds the limit"),
+    "no such day": (b"a: 2020-99-99", "document 1: is not YAML: month must be in 1..12"),
+    "no kind": (b"apiVersion: v1", "document 1: kind: write the kind of a Kubernetes object"),
+    "old version": (
+        b"apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a}",
+        "document 1: apiVersion: apps/v1beta1: write apps/v1",
+    ),
+    "items that are none": (b"{kind: List, apiVersion: v1, items: 3}", "items: 3: must be a list"),
+    "an item that is none": (
+        b"{kind: List, apiVersion: v1, items: [3]}",
+        "document 1, items[0]: 3: must be an object",
+    ),
+    "a pod without spec": (POD.encode(), "document 1: spec: must be an object with containers"),
+    "a second document": (
+        f"# one\n---\n{POD}spec: {{containers: []}}\n".encode(),
+        "document 1: spec.containers: a list of 0: must be a list of at least one container",
+    ),
+    "metadata that is none": (b"{apiVersion: v1, kind: Pod, metadata: 3}", "metadata: 3: write an"),
+    "a provisioner without fields": (
+        b"apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\n",
+        "document 1: metadata.name: write a name",
+    ),
+    "a provisioner with a wrong field": (
+        b"{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: a}, spec: {t: 1}}",
+        "document 1: spec.t: 1: unknown field; known fields are annotations",
+    ),
+}
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Return the one line that a refused command says."""
+    capsys.readouterr()
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.endswith("\n")
+    assert err.count("\n") == 1
+    assert len(err) < 1000
+    return err
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_hostile_file_gets_one_line(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, expected = CASES[case]
+    file = tmp_path / "in.yaml"
+    file.write_bytes(content)
+    told = refused(capsys, "plan", "-f", str(file))
+    assert told.startswith(f"dovetail plan: {file}: ")
+    assert expected in told
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (
+            pod(containers=[container(memory="1GiB")]),
+            "spec.containers[0].resources.requests.memory: 1GiB: write a quantity such as",
+        ),
+        (
+            pod(initContainers=[container(cpu=-1)]),
+            "spec.initContainers[0].resources.requests.cpu: -1: write a quantity of 0 or more",
+        ),
+        (pod(overhead={"cpu": "x"}), "spec.overhead.cpu: x: write a quantity"),
+        (pod(nodeSelector={"a": 1}), "spec.nodeSelector.a: 1: write a string"),
+        (pod(tolerations={"a": 1}), "spec.tolerations: a dict of 1: write a list of objects"),
+        (pod(affinity={"podafinity": {}}), "spec.affinity.podafinity"),
+        (
+            pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}),
+            "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        ),
+        (deployment(replicas=-1), "spec.replicas: -1: write a whole number from 0"),
+        (deployment(replicas=10**9), "spec.replicas: 1000000000: write a whole number from 0"),
+        ({**deployment(), "spec": {}}, "spec.template: must be an object with named fields"),
+        ({**deployment(), "metadata": {"labels": {"a": 1}, "name": "b"}}, "metadata.labels.a: 1"),
+        ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, "status.allocatable"),
+        (
+            {**node(), "status": {"allocatable": {"cpu": "8 cores"}}},
+            "status.allocatable.cpu: 8 cores: write a quantity",
+        ),
+        (
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {}},
+            "spec.template: must be an object",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_document(
+    document: dict[str, object],
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = written(tmp_path / "in.yaml", PROVISIONER, document)
+    assert f"{file}: document 2: {expected}" in refused(capsys, "plan", "-f", file)
+
+
+def test_two_documents_of_one_name_are_refused_unless_they_are_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment(), deployment())
+    assert run("plan", "-f", file) == 0
+    file = written(tmp_path / "b.yaml", PROVISIONER, deployment(), deployment(replicas=4))
+    told = refused(capsys, "plan", "-f", file)
+    assert f"another Deployment of that name is in {file}: document 2" in told
+
+
+def test_many_workloads_together_may_not_ask_for_too_many_pods(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", deployment("a", 200_000), deployment("b", 1))
+    assert "more than 200000 pods" in refused(capsys, "plan", "-f", file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("plan", "-f", "/nowhere/a.yaml"), "/nowhere/a.yaml: No such file or directory"),
+        (("plan", "-f", "a\0b"), "expected a file name"),
+        (("plan", "-f", "{good}", "--catalog", "{good}"), "good.yaml: document 1: catalog"),
+        (("plan", "-f", "{good}", "--catalog", "{binary}"), "is not UTF-8 text"),
+        (("plan", "-f", "{good}", "--svg", "/nowhere/a.svg"), "/nowhere/a.svg: No such file"),
+        (("plan", "-f", "{good}", "--explain", "x/y"), "--explain x/y: no such pod"),
+        (("plan", "-f", "{empty_folder}"), "holds no .yaml, .yml or .json file"),
+        (("replay", "/nowhere/a"), "/nowhere/a: No such file or directory"),
+        (("replay", "{good}"), "good.yaml: document 1: document: must be a decision"),
+        (("replay", "{binary}"), "binary: document 1: document: must be a decision"),
+        (("plan", "-f", "{good}", "--set", "x"), "--set 'x': write key=value"),
+        (("plan", "-f", "{good}", "--set", "x=1"), "--set x: unknown setting; known are node_fee"),
+        (("plan", "-f", "{good}", "--set", "__doc__=1"), "--set __doc__: unknown setting"),
+        (("plan", "-f", "{good}", "--set", "max_options=61"), "write a whole number from 1 to 60"),
+        (("plan", "-f", "{good}", "--set", "max_node_vcpus=-1"), "a whole number of at least 0"),
+        (("plan", "-f", "{good}", "--set", "thorough=1"), "write true or false"),
+        (("plan", "-f", "{good}", "--set", "type_weights=a:x"), "write type:percent pairs"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_line(
+    arguments: tuple[str, ...],
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    written(tmp_path / "good.yaml", PROVISIONER, deployment())
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    (tmp_path / "empty_folder").mkdir()
+    places = {
+        "{good}": str(tmp_path / "good.yaml"),
+        "{binary}": str(tmp_path / "binary"),
+        "{empty_folder}": str(tmp_path / "empty_folder"),
+    }
+    assert expected in refused(capsys, *(places.get(one, one) for one in arguments))
+
+
+def test_standard_input_is_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.dumps({"kind": "List", "apiVersion": "v1", "items": [PROVISIONER, deployment()]})
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    assert run("plan", "-f", "-") == 0
+    assert "for 3 pods" in capsys.readouterr().out
+
+
+def test_a_folder_leaves_out_what_is_no_kubernetes_object(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path / "a.yaml", PROVISIONER, deployment())
+    (tmp_path / "values.yaml").write_text("title: something else\n")
+    (tmp_path / "README.md").write_text("not read")
+    assert run("plan", "-f", str(tmp_path)) == 0
+    out, err = capsys.readouterr()
+    assert "for 3 pods" in out
+    assert "values.yaml: holds no Kubernetes object, left out" in err

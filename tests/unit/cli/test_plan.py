@@ -1,0 +1,241 @@
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from tests.unit.cli.running import PROVISIONER, ROOT, catalogue, deployment, node, pod, run, written
+
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/scenario.yaml"))
+
+
+def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    capsys.readouterr()
+    code = run("plan", "--output", "json", *arguments)
+    return code, json.loads(capsys.readouterr().out)
+
+
+def validate(name: str, document: object) -> None:
+    schema = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
+    jsonschema = importlib.import_module("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(document)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_is_planned_without_a_cluster(
+    example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, document = planned(capsys, "-f", str(example))
+    assert code == 0
+    assert document["unschedulable"] == []
+    validate("plan-output", document)
+
+
+def test_the_json_has_exactly_the_agreed_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(
+        tmp_path / "a.yaml",
+        PROVISIONER,
+        deployment(replicas=20),
+        pod("huge", containers=[{"name": "a", "resources": {"requests": {"cpu": "9000"}}}]),
+        node(cpu="2"),
+    )
+    code, document = planned(capsys, "-f", file)
+    assert code == 3
+    validate("plan-output", document)
+    assert list(document) == [
+        *("version", "nodes", "existing", "unschedulable"),
+        *("cost_micros_per_hour", "lower_bound_micros_per_hour", "elapsed_ms"),
+    ]
+    first = document["nodes"][0]
+    assert list(first) == [
+        *("provisioner", "options", "pods", "requests", "allocatable", "price_micros_per_hour")
+    ]
+    assert first["price_micros_per_hour"] == first["options"][0]["price_micros_per_hour"]
+    assert document["cost_micros_per_hour"] == sum(
+        one["price_micros_per_hour"] for one in document["nodes"]
+    )
+    assert document["lower_bound_micros_per_hour"] <= document["cost_micros_per_hour"]
+    (lost,) = document["unschedulable"]
+    assert (lost["namespace"], lost["name"]) == ("default", "huge")
+    assert lost["reasons"][0].startswith("default: no instance type is large enough: requests cpu")
+    assert [one["node"] for one in document["existing"]] == ["n1"]
+    placed = [one["name"] for part in (*document["nodes"], *document["existing"]) for one in part["pods"]]
+    assert sorted(placed) == sorted(f"web-{number}" for number in range(20))
+
+
+def test_yaml_says_the_same_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment())
+    _, as_json = planned(capsys, "-f", file)
+    assert run("plan", "-f", file, "--output", "yaml") == 0
+    as_yaml = yaml.safe_load(capsys.readouterr().out)
+    as_json.pop("elapsed_ms")
+    as_yaml.pop("elapsed_ms")
+    assert as_yaml == as_json
+
+
+def test_the_table_names_nodes_price_bound_gap_and_lost_pods(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toleration_missing = deployment("lonely", 7, nodeSelector={"zone": "nowhere"})
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=9), toleration_missing)
+    assert run("plan", "-f", file) == 3
+    told = capsys.readouterr().out
+    assert "lower bound $" in told
+    assert "gap " in told
+    assert "m5." in told
+    assert "us-east-1a" in told
+    assert "7 pods without a place:" in told
+    assert "default/lonely-0, default/lonely-1" in told
+    assert "and 2 more" in told
+    assert "needs zone in [nowhere]" in told
+
+
+def test_existing_nodes_are_filled_before_anything_is_bought(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=4))
+    nodes = written(tmp_path / "nodes.yaml", node(), pod("old", nodeName="n1"))
+    code, document = planned(capsys, "-f", file, "--existing", nodes)
+    assert code == 0
+    assert document["nodes"] == []
+    assert len(document["existing"][0]["pods"]) == 4
+    assert run("plan", "-f", file, "--existing", nodes) == 0
+    assert "on nodes that are there:\n  n1: default/web-0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("default/web-0", "goes to new node 1 of provisioner default: m5."),
+        ("far-0", "  default: needs zone in [nowhere]"),
+        ("default/old", "it is on node n1 already"),
+        ("gated", "it does not wait for capacity"),
+        ("tiny", "goes to node n1, which has room"),
+    ],
+)
+def test_explain_says_why_a_pod_goes_where_it_goes(
+    asked: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(
+        tmp_path / "a.yaml",
+        PROVISIONER,
+        deployment(replicas=2),
+        deployment("far", 1, nodeSelector={"zone": "nowhere"}),
+        pod("gated", schedulingGates=[{"name": "wait"}]),
+        pod("tiny", containers=[{"name": "a", "resources": {"requests": {"cpu": "10m"}}}]),
+        node(cpu="1050m"),
+        pod("old", nodeName="n1"),
+    )
+    run("plan", "-f", file, "--explain", asked)
+    told = capsys.readouterr().out
+    assert answer in told
+
+
+def test_an_explanation_does_not_spoil_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment())
+    assert run("plan", "-f", file, "--output", "json", "--explain", "web-1") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["version"] == 1
+    assert "default/web-1 asks for cpu 1, memory 1Gi, pods 1" in err
+
+
+def test_what_a_setting_costs_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=40))
+    arguments = ("plan", "-f", file, "--set", "max_node_vcpus=2", "--set", "diversification_k=1")
+    assert run(*arguments) == 0
+    told = capsys.readouterr().out
+    assert "set max_node_vcpus=2, diversification_k_on_demand=1, diversification_k_spot=1: +$" in told
+    assert "by default" in told
+    assert run(*arguments, "--output", "json") == 0
+    out, err = capsys.readouterr()
+    assert {one["options"][0]["instance_type"] for one in json.loads(out)["nodes"]} == {"m5.large"}
+    assert "set max_node_vcpus=2" in err
+    assert run("plan", "-f", file, "--thorough") == 0
+    assert "set thorough=true" in capsys.readouterr().out
+
+
+def test_the_picture_is_well_formed_and_names_every_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=30), node(cpu="2"))
+    picture = tmp_path / "plan.svg"
+    assert run("plan", "-f", file, "--svg", str(picture), "--set", "max_node_vcpus=8") == 0
+    root = ElementTree.fromstring(picture.read_text())
+    told = " ".join(root.itertext())
+    assert told.count("m5.2xlarge:") >= 3
+    assert "is there already" in told
+    assert "default/web" in told
+    capsys.readouterr()
+
+
+def test_a_catalogue_of_ones_own_is_used_and_fits_its_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {
+        "name": "x.small",
+        "arch": "amd64",
+        "vcpus": 2,
+        "memory_mib": 4096,
+        "max_pods": 10,
+        "gpus": [],
+        "labels": {"karpenter.k8s.aws/instance-family": "m5"},
+        "overhead": {"cpu": "100m", "memory": "596Mi"},
+        "offerings": [{"zone": "z", "capacity_type": "on-demand", "price_micros_per_hour": 7}],
+    }
+    file = catalogue(tmp_path / "catalogue.json", [row])
+    validate("catalogue", yaml.safe_load(Path(file).read_text()))
+    Path(file).write_text(json.dumps(yaml.safe_load(Path(file).read_text())))
+    manifests = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=2))
+    _, document = planned(capsys, "-f", manifests, "--catalog", file)
+    assert document["cost_micros_per_hour"] == 14
+    # Capacity less overhead and nothing else.
+    assert document["nodes"][0]["allocatable"] == {
+        "cpu": "1900m",
+        "ephemeral-storage": document["nodes"][0]["allocatable"]["ephemeral-storage"],
+        "memory": "3500Mi",
+        "pods": "10",
+    }
+
+
+def test_the_embedded_catalogue_fits_the_schema() -> None:
+    file = ROOT / "shared" / "catalog" / "embedded" / "us-east-1.json"
+    document = json.loads(file.read_text())
+    document["types"] = document["types"][::20]
+    validate("catalogue", document)
+
+
+def test_help_lists_every_setting_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run("plan", "--help")
+    assert stopped.value.code == 0
+    told = capsys.readouterr().out
+    for line in ("max_node_vcpus=64", "diversification_k_spot=15", "type_weights=none"):
+        assert line in told
+    assert "in micro-dollars per hour" in told
+
+
+def test_planning_loads_no_client_of_aws_or_kubernetes(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [PROVISIONER, pod()]}))
+    program = (
+        "import sys; from tests.unit.cli.running import run\n"
+        f"assert run('plan', '-f', {str(file)!r}) == 0\n"
+        "heavy = {'boto3', 'botocore', 'kubernetes', 'rich', 'moto', 'pydantic', 'aiohttp'}\n"
+        "sys.exit(', '.join(sorted(heavy & sys.modules.keys())) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

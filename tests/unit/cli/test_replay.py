@@ -1,0 +1,105 @@
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.running import PROVISIONER, deployment, run, written
+
+
+@pytest.fixture
+def decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=40))
+    saved = str(tmp_path / "decision.json.gz")
+    assert run("plan", "-f", file, "--save", saved, "--set", "max_node_vcpus=16") == 0
+    capsys.readouterr()
+    return saved
+
+
+def test_a_saved_decision_replays_byte_identical(
+    decision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("replay", decision) == 0
+    assert capsys.readouterr().out.startswith("byte-identical: ")
+
+
+def test_saving_twice_gives_the_same_bytes(
+    decision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = tmp_path / "again.json.gz"
+    arguments = ("plan", "-f", str(tmp_path / "a.yaml"), "--set", "max_node_vcpus=16")
+    assert run(*arguments, "--save", str(again)) == 0
+    assert again.read_bytes() == Path(decision).read_bytes()
+    capsys.readouterr()
+
+
+def test_other_settings_print_the_difference_in_money_nodes_and_pods(
+    decision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("replay", decision, "--set", "max_node_vcpus=4") == 0
+    told = capsys.readouterr().out
+    assert told.startswith("set max_node_vcpus=4\ncost: $")
+    assert "nodes: " in told
+    assert " m5.xlarge us-east-1" in told
+    assert "pods: " in told
+    assert "from new m5." in told
+
+
+def test_the_settings_of_the_decision_are_its_own(
+    decision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("replay", decision, "--set", "max_node_vcpus=16") == 0
+    assert capsys.readouterr().out.startswith("byte-identical: ")
+
+
+def test_a_decision_that_comes_out_otherwise_is_told(
+    decision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(gzip.decompress(Path(decision).read_bytes()))
+    document["plan"]["cost_micros_per_hour"] += 1
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(document))
+    assert run("replay", str(changed)) == 1
+    assert capsys.readouterr().out.startswith("not identical\ncost: $")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        (("version",), 2, "version: must be 1"),
+        (("plan",), None, "plan: must be an object (Plan)"),
+        (("snapshot", "pending", 0, "scheduling", "priority"), "x", "snapshot.pending.0.scheduling.priority: must be a int (int), not 'x'"),
+        (("snapshot", "pending", 0, "new"), 1, "snapshot.pending.0: Pod has no field 'new'"),
+        (("snapshot", "taken_at"), "yesterday", "snapshot.taken_at: 'yesterday' is no datetime"),
+        (("settings", "max_options"), True, "settings.max_options: must be a int (int), not True"),
+        (("plan_id",), 3, "plan_id: must be a str"),
+    ],
+)
+def test_a_damaged_decision_names_what_is_wrong(
+    path: tuple[str | int, ...],
+    value: object,
+    expected: str,
+    decision: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document = json.loads(gzip.decompress(Path(decision).read_bytes()))
+    inner = document
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text(json.dumps(document))
+    assert run("replay", str(damaged)) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert f"damaged.json: document 1: {expected}" in told
+
+
+def test_a_truncated_decision_is_refused(
+    decision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = tmp_path / "short.gz"
+    short.write_bytes(Path(decision).read_bytes()[:-20])
+    assert run("replay", str(short)) == 2
+    assert "cut short" in capsys.readouterr().err

@@ -1,0 +1,317 @@
+"""Termination, step by step, and interruptions that start it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.messages.notices import Notice, NoticeKind
+from shared.model import labels as keys
+from shared.model.errors import ConflictError, InvalidMessageError
+from shared.model.instance_types import CapacityType
+from shared.model.launch import Instance
+from shared.model.pods import Owner
+from shared.ports import TimerKind
+from shared.services.interrupting import Interrupting
+from shared.services.removing import is_voluntary, remove
+from shared.services.terminating import Terminating
+from tests.builders import NOW, node, offering, pod, provisioner, ref, slot
+from tests.unit.services.world import NAME, SECOND, World, instead
+
+DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
+HELD = {keys.DO_NOT_EVICT: "true"}
+
+
+def going(*more: Any, reason: str = "", **changes: Any) -> World:
+    """A node that is being deleted, with its machine running and its drain started."""
+    annotations = {keys.REMOVAL_REASON: reason} if reason else {}
+    fields = {"deletion_at": NOW, "annotations": annotations, **changes}
+    world = World(provisioner(), node(**fields), *more)
+    world.cloud.add(
+        Instance(
+            instance_id="i-n1",
+            state="running",
+            offering=offering(),
+            tags={keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"},
+        )
+    )
+    assert Terminating(world.ports, None).begin("n1") == "timer started"
+    return world
+
+
+def step(
+    world: World, state: Any = None, *, deadline: timedelta | None = None, **more: Any
+) -> dict[str, Any]:
+    payload = state or world.outbox.timers_of(TimerKind.TERMINATION)[0].payload
+    return Terminating(world.ports, deadline).step({**payload, **more})
+
+
+def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
+    world = going(pod(node_name="n1"), pod("agent", node_name="n1", owner=DAEMON))
+    state = step(world)
+    assert (state["next"], state["wait_seconds"], state["steps"]) == ("wait", 2, 1)
+    assert world.node.unschedulable
+    assert keys.EXCLUDE_FROM_LOAD_BALANCERS in world.node.labels
+    assert world.cluster.called("evict") == ["default/a"]
+    world.advance(2 * SECOND)
+    step(world, state)
+    assert world.cluster.called("evict") == ["default/a"]
+    world.cluster.kubelets_stop_pods()
+    state = step(world, state)
+    assert state["next"] == "wait"
+    assert world.alive == []
+    promised = slot(instance_id="i-n1")
+    other = slot(1)
+    world.ledger.slot_values.update({(NAME, one.name): one for one in (promised, other)})
+    world.ledger.instances["i-n1"] = NAME
+    state = step(world, state)
+    assert (state["next"], state["result"]) == ("done", "terminated")
+    assert world.cluster.nodes() == ()
+    assert world.ledger.slots(NAME) == (other,)
+    assert world.ledger.cluster_of("i-n1") is None
+    assert world.ledger.timers(NAME) == {}
+
+
+def test_beginning_twice_is_one_timer() -> None:
+    world = going()
+    Terminating(world.ports, None).begin("n1")
+    assert len(world.outbox.timers) == 1
+
+
+def test_only_nodes_of_ours_that_are_being_deleted_are_begun() -> None:
+    world = World(node("stays"), node("foreign", finalizers=(), deletion_at=NOW))
+    service = Terminating(world.ports, None)
+    assert service.begin("gone") == "gone"
+    assert service.begin("stays") == "not ours or not being deleted"
+    assert service.begin("foreign") == "not ours or not being deleted"
+    assert world.outbox.timers == []
+
+
+def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
+    members = [pod(name, node_name="n1") for name in "abcd"]
+    world = going(*members)
+    world.cluster.budgeted.update(one.key for one in members)
+    assert step(world)["wait_seconds"] == 10
+    text = world.node.annotations[keys.DRAIN_BLOCKED]
+    assert text == "since 2026-01-01T00:00:00+00:00 by default/a, default/b, default/c …"
+    ((said, _),) = world.cluster.happenings.items()
+    assert said.reason == "DrainBlocked"
+    world.advance(10 * SECOND)
+    step(world)
+    assert world.node.annotations[keys.DRAIN_BLOCKED] == text
+    world.cluster.budgeted.clear()
+    assert step(world)["wait_seconds"] == 2
+    assert keys.DRAIN_BLOCKED not in world.node.annotations
+
+
+def test_while_somebody_is_leaving_the_drain_looks_again_soon() -> None:
+    world = going(pod("a", node_name="n1"), pod("b", node_name="n1", deletion_at=NOW + SECOND))
+    world.cluster.budgeted.add("default/a")
+    assert step(world)["wait_seconds"] == 2
+
+
+def test_do_not_evict_holds_only_what_we_chose() -> None:
+    world = going(pod(node_name="n1", annotations=HELD), reason="emptiness")
+    assert is_voluntary(world.node)
+    assert step(world)["wait_seconds"] == 10
+    assert world.cluster.called("evict") == []
+    for reason in ("", "spot-interruption", "registration"):
+        world = going(pod(node_name="n1", annotations=HELD), reason=reason)
+        step(world)
+        assert world.cluster.called("evict") == ["default/a"]
+
+
+def test_past_the_deadline_pods_are_deleted() -> None:
+    world = going(pod(node_name="n1"))
+    world.cluster.budgeted.add("default/a")
+    step(world, deadline=60 * SECOND)
+    assert world.cluster.called("delete_pod") == []
+    world.advance(60 * SECOND)
+    step(world, deadline=60 * SECOND)
+    assert world.cluster.called("delete_pod") == ["default/a"]
+
+
+def test_volumes_are_waited_for_while_a_kubelet_can_let_go_of_them() -> None:
+    world = going()
+    world.cluster.attachments["n1"] = ("csi-1",)
+    assert step(world)["next"] == "wait"
+    assert len(world.alive) == 1
+    world.kubelet_joins("n1", ready=False)
+    step(world)
+    assert world.alive == []
+
+
+def test_a_machine_that_ended_by_itself_lets_its_node_go_undrained() -> None:
+    world = going(pod(node_name="n1"))
+    world.cloud.end("i-n1")
+    assert step(world)["result"] == "terminated"
+    assert world.cluster.called("evict") == []
+    assert world.cluster.nodes() == ()
+
+
+def test_a_node_without_a_machine_is_let_go() -> None:
+    world = going(provider_id="", finalizers=("other", keys.TERMINATION_FINALIZER))
+    assert step(world)["result"] == "terminated"
+    assert world.node.finalizers == ("other",)
+
+
+def test_when_the_node_is_gone_its_machine_goes_too() -> None:
+    world = going()
+    del world.cluster.node_values["n1"]
+    assert step(world)["next"] == "wait"
+    assert world.alive == []
+    assert step(world)["result"] == "gone"
+
+
+def test_an_orphan_has_no_node_and_is_ended() -> None:
+    world = going()
+    state = {"cluster": NAME, "node": "", "uid": "i-n1", "instance_id": "i-n1", "since": ""}
+    step(world, state)
+    assert world.alive == []
+    assert step(world, {**state, "instance_id": ""})["result"] == "gone"
+
+
+def test_a_node_of_the_same_name_is_another_one() -> None:
+    world = going()
+    world.cluster.add(node(uid="another"))
+    step(world)
+    assert world.cluster.calls == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "result"),
+    [({"finalizers": ()}, "not ours"), ({"deletion_at": None}, "not being deleted")],
+)
+def test_a_node_that_is_not_to_go_is_left_alone(changes: dict[str, Any], result: str) -> None:
+    world = going()
+    world.cluster.add(node(**{"deletion_at": NOW, **changes}))
+    assert step(world)["result"] == result
+    assert world.cluster.calls == []
+    assert len(world.alive) == 1
+
+
+def test_a_long_drain_goes_on_in_another_execution() -> None:
+    world = going(pod(node_name="n1"))
+    world.advance(SECOND)
+    state = step(world, steps=1499)
+    assert state["result"] == "continued in another execution"
+    first, second = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert second.payload["steps"] == 0
+    assert second.payload["since"] == first.payload["since"]
+    assert (world.node.uid, "termination") in world.ledger.timers(NAME)
+
+
+def test_a_time_that_cannot_be_read_is_refused() -> None:
+    world = going(pod(node_name="n1"))
+    with pytest.raises(InvalidMessageError, match="since: 'soon': expected a time"):
+        step(world, since="soon", deadline=SECOND)
+
+
+def test_removing_deletes_with_a_reason_and_starts_the_drain() -> None:
+    world = World(node())
+    assert remove(world.ports, world.node, "emptiness")
+    assert world.node.annotations[keys.REMOVAL_REASON] == "emptiness"
+    assert len(world.outbox.timers) == 1
+    world = World(node(finalizers=()))
+    assert remove(world.ports, world.node, "emptiness")
+    assert world.cluster.nodes() == ()
+    assert world.outbox.timers == []
+
+
+# --- interruption
+
+
+def interrupt(world: World, kind: NoticeKind, state: str = "", instance: str = "i-n1") -> str:
+    notice = Notice(kind=kind, instance_ids=(instance,), state=state)
+    return Interrupting(world.ports).run(notice, instance).action
+
+
+def running(**changes: Any) -> World:
+    return World(provisioner(), node(**changes), pod(node_name="n1"))
+
+
+def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
+    world = running()
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
+    assert world.node.deletion_at is not None
+    assert world.node.annotations[keys.REMOVAL_REASON] == "spot-interruption"
+    assert not is_voluntary(world.node)
+    spot = offering(capacity_type=CapacityType.SPOT)
+    assert world.ledger.unavailable_offerings(world.clock.now()) == {spot}
+    assert world.outbox.wakes == [(NAME, 2 * SECOND)]
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
+    assert [one.reason for one in world.cluster.happenings] == ["Interrupted"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "action"),
+    [
+        (NoticeKind.STATE_CHANGE, "stopping", "drained"),
+        (NoticeKind.STATE_CHANGE, "terminated", "drained"),
+        (NoticeKind.STATE_CHANGE, "running", "ignored"),
+        (NoticeKind.SCHEDULED_CHANGE, "", "drained"),
+        (NoticeKind.REBALANCE_RECOMMENDATION, "", "recorded"),
+    ],
+)
+def test_each_notice_has_its_answer(kind: NoticeKind, state: str, action: str) -> None:
+    world = running()
+    assert interrupt(world, kind, state) == action
+    assert (world.node.deletion_at is not None) == (action == "drained")
+    assert world.ledger.refusals == {}
+
+
+def test_a_node_that_is_going_already_goes_on() -> None:
+    world = running(deletion_at=NOW, labels={keys.PROVISIONER_NAME: "default"})
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "draining"
+    assert world.cluster.calls == []
+    assert world.ledger.refusals == {}
+
+
+def test_a_node_that_changes_is_removed_at_the_second_try_or_the_notice_comes_again() -> None:
+    world = running()
+    world.cluster.fail_next("delete_node", ConflictError("written"))
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
+    assert world.node.deletion_at is not None
+    world = running()
+    world.cluster.fail_next("delete_node", ConflictError("written"), ConflictError("again"))
+    with pytest.raises(ConflictError, match="node n1 changes too fast"):
+        interrupt(world, NoticeKind.SPOT_INTERRUPTION)
+
+
+def test_a_node_that_is_gone_at_the_second_look_is_fine() -> None:
+    world = running()
+
+    def gone(name: str) -> None:
+        return None
+
+    world.cluster.fail_next("delete_node", ConflictError("written"))
+    instead(world.cluster, "node", gone)
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "action"),
+    [
+        (NoticeKind.SPOT_INTERRUPTION, "", "planned again"),
+        (NoticeKind.STATE_CHANGE, "shutting-down", "planned again"),
+        (NoticeKind.STATE_CHANGE, "pending", "ignored"),
+        (NoticeKind.SCHEDULED_CHANGE, "", "ignored"),
+    ],
+)
+def test_a_machine_that_ends_before_it_is_a_node_frees_its_pods(
+    kind: NoticeKind, state: str, action: str
+) -> None:
+    world = World(provisioner())
+    waiting = (slot(0, node_name="known"), slot(1, pods=(ref(pod()),)))
+    world.ledger.slot_values.update({(NAME, one.name): one for one in waiting})
+    assert interrupt(world, kind, state, "i-slot1") == action
+    left = (waiting[0],) if action == "planned again" else waiting
+    assert world.ledger.slots(NAME) == left
+    assert len(world.outbox.wakes) == (1 if action == "planned again" else 0)
+
+
+def test_machines_that_are_not_ours_are_left_alone() -> None:
+    world = running(finalizers=())
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "ignored"
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION, instance="i-foreign") == "ignored"
+    assert world.cluster.calls == []

@@ -1,0 +1,92 @@
+"""Settings: read from the environment, wrong ones named."""
+
+from datetime import timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from shared.model.policy import LaunchPolicy
+from shared.settings import (
+    ClusterAttachment,
+    FunctionSettings,
+    ProvisionSettings,
+    RefreshCatalogSettings,
+    SettingsError,
+    SweepSettings,
+    TerminationSettings,
+    TimerSettings,
+)
+
+BASE = {
+    "DOVETAIL_TABLE": "ledger",
+    "DOVETAIL_BUCKET": "archive",
+    "DOVETAIL_QUEUE_URL": "https://sqs/wakes",
+    "DOVETAIL_DEAD_LETTER_URL": "https://sqs/dead",
+}
+MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:x"
+TIMERS = {
+    **BASE,
+    **{
+        f"DOVETAIL_{kind}_MACHINE": MACHINE
+        for kind in ("EMPTINESS", "EXPIRATION", "REGISTRATION", "TERMINATION")
+    },
+    "DOVETAIL_BIND_FUNCTION": "bind",
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "environment"),
+    [
+        (FunctionSettings, BASE),
+        (RefreshCatalogSettings, BASE),
+        (TimerSettings, TIMERS),
+        (ProvisionSettings, {**TIMERS, "DOVETAIL_BATCH_IDLE_SECONDS": "0.25"}),
+        (TerminationSettings, {**TIMERS, "DOVETAIL_DRAIN_DEADLINE_SECONDS": "600.0"}),
+        (SweepSettings, TIMERS),
+    ],
+)
+def test_settings_are_written_so_that_they_are_read_back(
+    model: type[FunctionSettings], environment: dict[str, str]
+) -> None:
+    found = model.from_environment({**environment, "PATH": "/bin", "DOVETAIL_OTHER": "x"})
+    assert model.from_environment(found.to_environment()) == found
+    assert environment.items() <= found.to_environment().items()
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"DOVETAIL_TABLE": None}, "DOVETAIL_TABLE: Field required"),
+        ({"DOVETAIL_LEASE_SECONDS": "61"}, "DOVETAIL_LEASE_SECONDS: Input should be less than or"),
+        ({"DOVETAIL_BATCH_MAX_SECONDS": "nan"}, "DOVETAIL_BATCH_MAX_SECONDS: Input should be a"),
+        ({"DOVETAIL_BINDING_POLICY": "late"}, "DOVETAIL_BINDING_POLICY: Input should be 'early'"),
+        ({"DOVETAIL_EMPTINESS_MACHINE": "x"}, "DOVETAIL_EMPTINESS_MACHINE: String should match"),
+    ],
+)
+def test_a_wrong_variable_is_named_with_what_was_found(
+    changes: dict[str, str | None], text: str
+) -> None:
+    given = {k: v for k, v in {**TIMERS, **changes}.items() if v is not None}
+    with pytest.raises(SettingsError, match=f"^{text}"):
+        ProvisionSettings.from_environment(given)
+
+
+def test_a_lease_outlives_any_call_it_covers() -> None:
+    defaults = ProvisionSettings.from_environment(TIMERS)
+    assert defaults.lease_span == timedelta(seconds=50)
+    assert defaults.api_timeout_seconds < defaults.lease_seconds
+
+
+def test_the_default_policy_gives_a_machine_up_before_its_pods_would_be_deleted() -> None:
+    policy = LaunchPolicy()
+    assert policy.registration <= timedelta(seconds=300)
+    assert policy.lease <= timedelta(seconds=60)
+    assert policy.consistency < policy.replay
+
+
+def test_an_attachment_names_roles() -> None:
+    role = "arn:aws:iam::123456789012:role/x"
+    text = {"launch_role": role, "terminate_role": role, "instance_profile": "nodes", "more": 1}
+    assert ClusterAttachment.model_validate({**text, "name": "prod"}).instance_profile == "nodes"
+    with pytest.raises(ValidationError, match="launch_role"):
+        ClusterAttachment.model_validate({**text, "name": "prod", "launch_role": "x"})
