@@ -8,10 +8,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-PURE := shared/model shared/messages shared/catalog shared/scheduling shared/packing \
-        shared/planning shared/disruption shared/services shared/manifests
-
-.PHONY: help setup demo test check static unit infra contract e2e verify bench lock catalog clean
+.PHONY: help setup demo test check unit infra contract e2e verify bench lock catalog clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,18 +38,20 @@ test: check unit infra contract e2e  ## Everything a commit must pass, under 10 
 check: setup  ## Format, lint, types, import contracts, sizes
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
+	@mkdir -p .build
 	@$(BIN)/lint-imports --no-cache > .build/imports.log 2>&1 || (cat .build/imports.log; exit 1)
 	@$(BIN)/python tools/check_size.py
 	@$(BIN)/mypy --no-error-summary
 
 unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
-	@$(BIN)/pytest tests/unit tests/property tests/functions -n 2 --cov --cov-report=term:skip-covered
+	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs -m "not slow" -n 2 \
+	    --cov --cov-report=term:skip-covered
 
 infra: setup  ## Synthesis, template assertions, lint
-	@$(BIN)/pytest tests/infra
+	@$(BIN)/pytest tests/infra -m "not slow"
 
 contract: setup  ## Adapters and fakes against the same contracts; the embedded world's own tests
-	@$(BIN)/pytest tests/contract -n 2
+	@$(BIN)/pytest tests/contract -m "not slow" -n 2
 
 e2e: setup  ## One scenario from event to running pod, on the embedded world
 	@$(BIN)/pytest tests/e2e -m "not slow"
@@ -61,7 +60,9 @@ verify: setup  ## The long runs: every scenario, every expectation falsified onc
 	@$(BIN)/pytest tests -m "slow or e2e"
 
 bench: setup  ## Benchmarks: ratios in one run, written to docs/benchmarks.md
-	@$(BIN)/python -m tests.benchmarks
+	@$(BIN)/python -m tests.benchmarks.cold_import
+	@$(BIN)/python -m tests.benchmarks.forwarder_memory
+	@$(BIN)/python -m tests.benchmarks.packing.bench --write docs/benchmarks.md
 
 lock: setup  ## Lock the packages again after a change of pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -43,14 +43,6 @@ DEFAULT_TOLERATIONS = tuple(
 NOT_READY = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
 
 
-def requirements(**by_key: str | Iterable[str]) -> Requirements:
-    """Return `In` requirements for simple keys; a string is one value."""
-    return Requirements.of(
-        Requirement.of(key, *([value] if isinstance(value, str) else value))
-        for key, value in by_key.items()
-    )
-
-
 def needs(key: str, operator: str, *values: str) -> Requirements:
     return Requirements.of([Requirement.parse(key, operator, values)])
 

@@ -8,7 +8,7 @@ import sys
 
 def main() -> int:
     """Return 1 and print a line when something is missing."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - it runs before the right Python is known
         version = ".".join(map(str, sys.version_info[:3]))
         print(f"Python {version} is too old: install Python 3.11 or newer, or set PYTHON=...")
         return 1

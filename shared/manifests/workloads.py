@@ -97,8 +97,9 @@ class PodReader:
         metadata = metadata_of(document)
         check_template(document, Section(document.raw, "", []))
         name = document.name or f"{metadata.text('generateName')}{self._number()}"
-        given = {"uid": f"Pod/{document.namespace}/{name}", **metadata.raw}
-        given |= {"name": name, "namespace": document.namespace}
+        uid = text(metadata.raw.get("uid")) or f"Pod/{document.namespace}/{name}"
+        own = {"name": name, "namespace": document.namespace, "uid": uid}
+        given = {**metadata.raw, **own}
         pod = self._decoder.decode({**document.raw, "metadata": given})
         status = mapping(document.raw.get("status"))
         conditions = mappings(status.get("conditions"))

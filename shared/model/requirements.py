@@ -129,7 +129,7 @@ class Requirement:
             return Requirement(key=self.key, complement=False, values=bounded, absent=self.absent)
         low = _LEAST if self.minimum is None else self.minimum
         high = _MOST if self.maximum is None else self.maximum
-        if low > high or low > _MOST or high < _LEAST:
+        if low > high:
             return Requirement(key=self.key, complement=False, absent=self.absent)
         return Requirement(
             key=self.key,

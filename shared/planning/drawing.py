@@ -87,14 +87,17 @@ def _cells(snapshot: ClusterSnapshot, plan: Plan, pods: Mapping[str, Pod]) -> li
                 blocks=blocks,
             )
         )
-    nodes = {node.name: node for node in snapshot.nodes}
+    rooms = {node.name: node.allocatable for node in snapshot.nodes}
+    on_node: dict[str, list[Pod]] = {}
+    for pod in snapshot.bound:
+        on_node.setdefault(pod.node_name, []).append(pod)
     for placement in plan.placements:
-        standing = [pod for pod in snapshot.bound if pod.node_name == placement.node]
+        standing = on_node.get(placement.node, [])
         used = Resources.total(pod.scheduling.requests for pod in standing)
         blocks = _blocks([pods[ref.uid] for ref in placement.pods])
         if standing:
             blocks = (Block(name=_STANDING, count=len(standing), used=used), *blocks)
-        room = nodes[placement.node].allocatable if placement.node in nodes else Resources()
+        room = rooms.get(placement.node, Resources())
         found.append(Cell(title=placement.node, line="is there already", room=room, blocks=blocks))
     return found
 

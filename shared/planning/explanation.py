@@ -50,18 +50,18 @@ def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
     if not pod.is_provisionable:
         yield "it does not wait for capacity: gated, being deleted, or not marked unschedulable"
         return
-    for placement in plan.placements:
-        if ref in placement.pods:
-            yield f"goes to node {placement.node}, which has room: nothing is bought for it"
-            return
-    for number, node in enumerate(plan.nodes, 1):
-        if ref in node.pods:
-            yield from _on_new(number, node)
-            return
-    for one in plan.unschedulable:
-        if one.pod == ref:
-            yield "fits nothing:"
-            yield from (f"  {reason}" for reason in one.reasons)
+    there = [placement.node for placement in plan.placements if ref in placement.pods]
+    new = [(n, node) for n, node in enumerate(plan.nodes, 1) if ref in node.pods]
+    refused = [one.reasons for one in plan.unschedulable if one.pod == ref]
+    if there:
+        yield f"goes to node {there[0]}, which has room: nothing is bought for it"
+    elif new:
+        yield from _on_new(*new[0])
+    elif refused:
+        yield "fits nothing:"
+        yield from (f"  {reason}" for reason in refused[0])
+    else:
+        yield "it is promised to a node that was launched before"
 
 
 def _on_new(number: int, node: PlannedNode) -> Iterator[str]:

@@ -6,7 +6,6 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from shared.model import labels as keys
 from shared.model.errors import (
     ConflictError,
     NotFoundError,
@@ -17,12 +16,10 @@ from shared.model.errors import (
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import (
     FleetAnswer,
-    FleetInstance,
     IntentState,
     LaunchIntent,
     LaunchOption,
     PlannedNode,
-    Slot,
 )
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
@@ -30,6 +27,7 @@ from shared.ports import ClusterPorts
 from shared.services.held_lease import HeldLease
 from shared.services.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from shared.services.launch_request import LaunchGround, launch_body
+from shared.services.pairing import Pairing
 
 _FLEET: Final = "CreateFleet"
 # Attempts that earlier invocations wrote down and never opened are stepped over, at most so many.
@@ -52,6 +50,7 @@ class Launcher:
         self._ports = ports
         self._lease = lease
         self._policy = policy
+        self._pairing = Pairing(ports, lease)
 
     def launch(
         self, ground: LaunchGround, plan_id: str, group: int, nodes: Sequence[PlannedNode]
@@ -112,7 +111,7 @@ class Launcher:
         if now < intent.created_at + self._policy.consistency and intent.not_before is None:
             self._ports.outbox.wake(intent.cluster, self._policy.consistency)
             return LaunchOutcome.LATER
-        missing = self._adopt(body)
+        missing = self._pairing.adopt(body.attempt)
         if not missing:
             return self._finish(intent, LaunchOutcome.DONE)
         recent = now < intent.created_at + self._policy.replay
@@ -127,7 +126,7 @@ class Launcher:
         except NotFoundError:
             # What it asked for is not known any more; sweep finds machines nobody adopted.
             return self._finish(intent, LaunchOutcome.SHORT)
-        self._adopt(body)
+        self._pairing.adopt(body.attempt)
         return self._finish(intent, LaunchOutcome.SHORT)
 
     def _carry_out(
@@ -147,7 +146,7 @@ class Launcher:
             # Nothing was launched, and asking again changes nothing: its pods are free.
             self._finish(intent, LaunchOutcome.SHORT)
             raise
-        missing = self._pair(body.attempt, body.attempt.slots, answer.instances)
+        missing = self._pairing.pair(body.attempt, body.attempt.slots, answer.instances)
         refused = frozenset(answer.refused)
         if missing and not refused:
             # Fewer than asked for and no reason: none of these is asked for again at once.
@@ -186,9 +185,9 @@ class Launcher:
         """
         attempt = body.attempt
         # Whatever an earlier attempt left behind is adopted before more is asked for.
-        unpaired = self._unpaired(attempt)
+        unpaired = self._pairing.unpaired(attempt)
         if unpaired:
-            missing = self._pair(attempt, missing, unpaired)
+            missing = self._pairing.pair(attempt, missing, unpaired)
             if not missing:
                 return self._finish(intent, LaunchOutcome.DONE)
         options = _without(attempt.options, refused)
@@ -232,76 +231,6 @@ class Launcher:
                 continue
             return body
         raise ConflictError(f"{attempt.key}: bodies of {_MAX_ABANDONED} attempts stand written")
-
-    def _adopt(self, body: LaunchBody) -> tuple[PromisedSlot, ...]:
-        """Pair what EC2 shows of this group with its slots; return the slots still empty."""
-        attempt = body.attempt
-        filled = {
-            slot.number
-            for slot in self._ports.ledger.slots(attempt.cluster)
-            if (slot.plan_id, slot.group) == (attempt.plan_id, attempt.group)
-        }
-        empty = tuple(slot for slot in attempt.slots if slot.number not in filled)
-        return self._pair(attempt, empty, self._unpaired(attempt))
-
-    def _unpaired(self, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
-        paired = {slot.instance_id for slot in self._ports.ledger.slots(attempt.cluster)}
-        tagged = self._ports.cloud.tagged_instances(
-            {
-                keys.TAG_CLUSTER: attempt.cluster,
-                keys.TAG_PLAN: attempt.plan_id,
-                keys.TAG_GROUP: str(attempt.group),
-            }
-        )
-        return tuple(
-            FleetInstance(instance_id=one.instance_id, offering=one.offering)
-            for one in tagged
-            if one.is_alive and one.instance_id not in paired
-        )
-
-    def _pair(
-        self,
-        attempt: LaunchAttempt,
-        empty: Sequence[PromisedSlot],
-        instances: Sequence[FleetInstance],
-    ) -> tuple[PromisedSlot, ...]:
-        options = {one.offering: one for one in (*attempt.options, *attempt.later)}
-        waiting = list(empty)
-        for instance in sorted(instances, key=lambda one: one.instance_id):
-            if not waiting:
-                break
-            option = options.get(instance.offering)
-            if option is not None and self._ports.ledger.fill_slot(
-                self._lease.renew(), self._slot(attempt, waiting[0], instance, option)
-            ):
-                waiting.pop(0)
-        return tuple(waiting)
-
-    def _slot(
-        self,
-        attempt: LaunchAttempt,
-        promised: PromisedSlot,
-        instance: FleetInstance,
-        option: LaunchOption,
-    ) -> Slot:
-        offering = instance.offering
-        place = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
-        return Slot(
-            cluster=attempt.cluster,
-            plan_id=attempt.plan_id,
-            group=attempt.group,
-            number=promised.number,
-            provisioner=attempt.provisioner,
-            instance_id=instance.instance_id,
-            offering=offering,
-            price_micros_per_hour=option.price_micros_per_hour,
-            capacity=option.capacity,
-            allocatable=option.allocatable,
-            daemon_requests=promised.daemon_requests,
-            labels={**attempt.labels, **place, keys.INSTANCE_TYPE: offering.instance_type},
-            pods=promised.pods,
-            launched_at=self._ports.clock.now(),
-        )
 
     def _postpone(self, intent: LaunchIntent, wait: timedelta) -> LaunchOutcome:
         """Give the intent a time and a message that wakes it: a throttle is no failure."""

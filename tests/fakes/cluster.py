@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.nodes import decode_node
@@ -19,16 +19,9 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Effect, Taint
 from shared.ports import Happening, NodeChange, NodeManifest
+from tests.fakes.calls import Call
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Call(NamedTuple):
-    """One call that changes something: method, name of the object, further argument."""
-
-    method: str
-    subject: str
-    argument: object = None
 
 
 class FakeCluster:
@@ -227,14 +220,14 @@ class FakeCluster:
         )
 
     def bind_all(self, bindings: Sequence[tuple[Pod, str]]) -> tuple[Pod, ...]:
-        bound = []
-        for pod, node in bindings:
-            try:
-                self.bind(pod, node)
-            except (ConflictError, NotFoundError):
-                continue
-            bound.append(pod)
-        return tuple(bound)
+        return tuple(pod for pod, node in bindings if self._bound(pod, node))
+
+    def _bound(self, pod: Pod, node: str) -> bool:
+        try:
+            self.bind(pod, node)
+        except (ConflictError, NotFoundError):
+            return False
+        return True
 
     def evict(self, pod: Pod) -> None:
         self._write("evict", pod.key)

@@ -68,7 +68,7 @@ tolerations = st.builds(
 # --- whole clusters, small enough to be solved in milliseconds
 
 _SELECTORS: Final = (
-    make.requirements(),
+    Requirements(),
     make.needs(keys.ZONE, "In", make.ZONES[1]),
     make.needs(keys.INSTANCE_TYPE, "NotIn", "m5.large"),
     make.needs(keys.ARCH, "In", "arm64"),

@@ -93,7 +93,11 @@ def check(value: Any, schema: JsonObject, path: str) -> Iterable[Cause]:
             field,
         )
     for why in _broken_limits(value, schema):
-        yield "FieldValueInvalid", f"Invalid value: {json.dumps(value)}: {field} in body {why}", field
+        yield (
+            "FieldValueInvalid",
+            f"Invalid value: {json.dumps(value)}: {field} in body {why}",
+            field,
+        )
     yield from _check_inner(value, schema, path)
     yield from _check_combined(value, schema, path)
 

@@ -1,5 +1,6 @@
 """Custom resources: registration, and the rules of their schemas."""
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,8 @@ class Schemas:
             except cel.CelError as error:
                 holds, why = False, f"rule {rule['rule']!r}: {error}"
             if holds is not True:
-                shown = {dict: "object", list: "array"}.get(type(value), value)
+                shown = "object" if isinstance(value, dict) else value
+                shown = "array" if isinstance(value, list) else shown
                 field = path.lstrip(".") + (rule.get("fieldPath") or "")
                 yield (
                     rule.get("reason", "FieldValueInvalid"),

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -67,7 +67,9 @@ def test_the_json_has_exactly_the_agreed_keys(
     assert (lost["namespace"], lost["name"]) == ("default", "huge")
     assert lost["reasons"][0].startswith("default: no instance type is large enough: requests cpu")
     assert [one["node"] for one in document["existing"]] == ["n1"]
-    placed = [one["name"] for part in (*document["nodes"], *document["existing"]) for one in part["pods"]]
+    placed = [
+        one["name"] for part in (*document["nodes"], *document["existing"]) for one in part["pods"]
+    ]
     assert sorted(placed) == sorted(f"web-{number}" for number in range(20))
 
 
@@ -156,7 +158,9 @@ def test_what_a_setting_costs_is_printed(
     arguments = ("plan", "-f", file, "--set", "max_node_vcpus=2", "--set", "diversification_k=1")
     assert run(*arguments) == 0
     told = capsys.readouterr().out
-    assert "set max_node_vcpus=2, diversification_k_on_demand=1, diversification_k_spot=1: +$" in told
+    assert (
+        "set max_node_vcpus=2, diversification_k_on_demand=1, diversification_k_spot=1: +$" in told
+    )
     assert "by default" in told
     assert run(*arguments, "--output", "json") == 0
     out, err = capsys.readouterr()
@@ -172,7 +176,7 @@ def test_the_picture_is_well_formed_and_names_every_node(
     file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=30), node(cpu="2"))
     picture = tmp_path / "plan.svg"
     assert run("plan", "-f", file, "--svg", str(picture), "--set", "max_node_vcpus=8") == 0
-    root = ElementTree.fromstring(picture.read_text())
+    root = ET.fromstring(picture.read_text())
     told = " ".join(root.itertext())
     assert told.count("m5.2xlarge:") >= 3
     assert "is there already" in told

@@ -68,7 +68,11 @@ def test_a_decision_that_comes_out_otherwise_is_told(
     [
         (("version",), 2, "version: must be 1"),
         (("plan",), None, "plan: must be an object (Plan)"),
-        (("snapshot", "pending", 0, "scheduling", "priority"), "x", "snapshot.pending.0.scheduling.priority: must be a int (int), not 'x'"),
+        (
+            ("snapshot", "pending", 0, "scheduling", "priority"),
+            "x",
+            "snapshot.pending.0.scheduling.priority: must be a int (int), not 'x'",
+        ),
         (("snapshot", "pending", 0, "new"), 1, "snapshot.pending.0: Pod has no field 'new'"),
         (("snapshot", "taken_at"), "yesterday", "snapshot.taken_at: 'yesterday' is no datetime"),
         (("settings", "max_options"), True, "settings.max_options: must be a int (int), not True"),

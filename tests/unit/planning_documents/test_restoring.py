@@ -1,19 +1,19 @@
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.model.instance_types import CapacityType, OfferingKey
-from shared.model.launch import IntentState, LaunchIntent
+from shared.model.daemonset import DaemonSet
+from shared.model.instance_types import CapacityType, InstanceType, OfferingKey
+from shared.model.launch import IntentState, LaunchIntent, Slot
+from shared.model.nodes import Node
 from shared.model.plan import Plan
-from shared.model.pods import LabelSelector, Pod, Scheduling, TopologySpread
-from shared.model.provisioner import KubeletConfiguration, Provisioner
-from shared.model.requirements import Requirements
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -23,13 +23,8 @@ from shared.services.recording import to_plain
 from tests import builders as make
 from tests.property import strategies as some
 
-MOMENTS = st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]))
-st.register_type_strategy(Requirements, some.requirement_sets)
-st.register_type_strategy(Resources, some.amounts)
-st.register_type_strategy(datetime, MOMENTS)
-for labelled in (Mapping[str, str], Mapping[str, int]):
-    value = st.text(max_size=5) if labelled == Mapping[str, str] else st.integers()
-    del value
+# As far as a Provisioner may look ahead.
+SPANS = st.none() | st.timedeltas(timedelta(), timedelta(days=36_500))
 
 
 def plain(value: object) -> Any:
@@ -38,22 +33,11 @@ def plain(value: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [
-        ClusterSnapshot,
-        KubeletConfiguration,
-        LabelSelector,
-        LaunchIntent,
-        PackingSettings,
-        Plan,
-        Pod,
-        Provisioner,
-        Scheduling,
-        TopologySpread,
-    ],
+    "kind", [DaemonSet, InstanceType, LaunchIntent, Node, PackingSettings, Plan, Pod, Slot]
 )
 def test_every_value_of_the_model_comes_back_exactly(kind: type[Any]) -> None:
     @given(st.from_type(kind))
+    @settings(max_examples=20)
     def comes_back(value: Any) -> None:
         again = restore(kind, plain(value))
         assert again == value
@@ -62,8 +46,66 @@ def test_every_value_of_the_model_comes_back_exactly(kind: type[Any]) -> None:
     comes_back()
 
 
+@given(st.builds(Provisioner, ttl_after_empty=SPANS, ttl_until_expired=SPANS))
+@settings(max_examples=20)
+def test_a_provisioner_comes_back_with_its_spans(value: Provisioner) -> None:
+    again = restore(Provisioner, plain(value))
+    assert again == value
+    assert plain(again) == plain(value)
+
+
 @given(snapshot=some.snapshots())
 def test_a_snapshot_comes_back_and_decides_the_same(snapshot: ClusterSnapshot) -> None:
     again = restore(ClusterSnapshot, plain(snapshot))
     assert again == snapshot
     assert to_plain(decide(again)) == to_plain(decide(snapshot))
+
+
+def test_what_an_older_document_lacks_takes_its_default() -> None:
+    plain_settings = plain(PackingSettings(max_options=7))
+    del plain_settings["thorough"]
+    assert restore(PackingSettings, plain_settings) == PackingSettings(max_options=7)
+
+
+@dataclass(frozen=True)
+class _Odd:
+    choice: int | str
+    place: complex = 0
+
+
+@pytest.mark.parametrize("kind", [_Odd, complex])
+def test_a_type_without_a_plain_form_is_a_mistake_of_the_program(kind: type[Any]) -> None:
+    with pytest.raises(TypeError, match="no plain form"):
+        restore(kind, {"choice": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "given_json", "message"),
+    [
+        (
+            OfferingKey,
+            {"instance_type": "m5.large", "zone": "a"},
+            "OfferingKey lacks capacity_type",
+        ),
+        (
+            OfferingKey,
+            {"instance_type": "m5.large", "zone": "a", "capacity_type": "free"},
+            "capacity_type: 'free' is no CapacityType",
+        ),
+        (Plan, {"nodes": {}}, "nodes: must be a list"),
+        (Resources, {"items": [["cpu"]]}, "items.0: must be a list of 2"),
+        (PackingSettings, {"type_weights": []}, "type_weights: must be an object"),
+    ],
+)
+def test_another_form_is_refused_with_its_place(
+    kind: type[Any], given_json: object, message: str
+) -> None:
+    with pytest.raises(RestoreError) as refused:
+        restore(kind, given_json)
+    assert str(refused.value) == message
+
+
+def test_enumerations_come_back_as_themselves() -> None:
+    key = OfferingKey(instance_type="a", zone="b", capacity_type=CapacityType.SPOT)
+    assert restore(OfferingKey, plain(key)).capacity_type is CapacityType.SPOT
+    assert restore(LaunchIntent, plain(make.intent())).state is IntentState.OPEN

@@ -1,5 +1,6 @@
 """Node objects of launched machines, and their first pods."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from shared.model.pods import Owner
 from shared.model.taints import Effect, Taint, Toleration
 from shared.ports import TimerKind
 from shared.services.node_making import region_of
-from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, pod, provisioner
+from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, offering, pod, provisioner
+from tests.unit.services.launches import two_nodes
 from tests.unit.services.world import MINUTE, NAME, SECOND, World
 
 BATCH = Taint(key="batch", effect=Effect.NO_SCHEDULE)
@@ -190,3 +192,37 @@ def test_the_node_of_a_provisioner_that_is_gone_is_made_all_the_same() -> None:
 )
 def test_the_region_is_read_from_the_zone(zone: str, region: str) -> None:
     assert region_of(zone) == region
+
+
+def test_a_machine_that_is_not_shown_yet_is_looked_for_again() -> None:
+    world = two_nodes()
+    world.cloud.delays.shown = 3 * SECOND
+    world.provision()
+    assert world.cluster.nodes() == ()
+    assert world.outbox.wakes == [(NAME, timedelta(seconds=2))]
+    world.provision_until_quiet()
+    assert len(world.bound) == 2
+
+
+def test_a_machine_that_dies_before_it_is_a_node_is_replaced() -> None:
+    world = two_nodes()
+    world.cloud.delays.named = 3 * SECOND
+    world.provision()
+    world.cloud.end(world.alive[0].instance_id)
+    world.advance(3 * SECOND)
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+    assert len(world.bound) == 2
+    assert offering() in world.ledger.unavailable_offerings(world.clock.now())
+
+
+def test_a_machine_ec2_never_shows_is_given_up() -> None:
+    world = two_nodes()
+    world.cloud.delays.shown = timedelta(days=1)
+    world.provision()
+    world.advance(timedelta(minutes=6))
+    world.cloud.delays.shown = timedelta(0)
+    world.cloud.end(*(one.instance_id for one in world.alive))
+    world.cloud._machines.clear()
+    world.provision_until_quiet()
+    assert len(world.bound) == 2

@@ -1,22 +1,19 @@
-"""Termination, step by step, and interruptions that start it."""
+"""Termination, step by step."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, InvalidMessageError
-from shared.model.instance_types import CapacityType
+from shared.model.errors import InvalidMessageError
 from shared.model.launch import Instance
 from shared.model.pods import Owner
 from shared.ports import TimerKind
-from shared.services.interrupting import Interrupting
 from shared.services.removing import is_voluntary, remove
 from shared.services.terminating import Terminating
-from tests.builders import NOW, node, offering, pod, provisioner, ref, slot
-from tests.unit.services.world import NAME, SECOND, World, instead
+from tests.builders import NOW, node, offering, pod, provisioner, slot
+from tests.unit.services.world import NAME, SECOND, World
 
 DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
 HELD = {keys.DO_NOT_EVICT: "true"}
@@ -216,102 +213,3 @@ def test_removing_deletes_with_a_reason_and_starts_the_drain() -> None:
     assert remove(world.ports, world.node, "emptiness")
     assert world.cluster.nodes() == ()
     assert world.outbox.timers == []
-
-
-# --- interruption
-
-
-def interrupt(world: World, kind: NoticeKind, state: str = "", instance: str = "i-n1") -> str:
-    notice = Notice(kind=kind, instance_ids=(instance,), state=state)
-    return Interrupting(world.ports).run(notice, instance).action
-
-
-def running(**changes: Any) -> World:
-    return World(provisioner(), node(**changes), pod(node_name="n1"))
-
-
-def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
-    world = running()
-    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
-    assert world.node.deletion_at is not None
-    assert world.node.annotations[keys.REMOVAL_REASON] == "spot-interruption"
-    assert not is_voluntary(world.node)
-    spot = offering(capacity_type=CapacityType.SPOT)
-    assert world.ledger.unavailable_offerings(world.clock.now()) == {spot}
-    assert world.outbox.wakes == [(NAME, 2 * SECOND)]
-    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
-    assert [one.reason for one in world.cluster.happenings] == ["Interrupted"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "state", "action"),
-    [
-        (NoticeKind.STATE_CHANGE, "stopping", "drained"),
-        (NoticeKind.STATE_CHANGE, "terminated", "drained"),
-        (NoticeKind.STATE_CHANGE, "running", "ignored"),
-        (NoticeKind.SCHEDULED_CHANGE, "", "drained"),
-        (NoticeKind.REBALANCE_RECOMMENDATION, "", "recorded"),
-    ],
-)
-def test_each_notice_has_its_answer(kind: NoticeKind, state: str, action: str) -> None:
-    world = running()
-    assert interrupt(world, kind, state) == action
-    assert (world.node.deletion_at is not None) == (action == "drained")
-    assert world.ledger.refusals == {}
-
-
-def test_a_node_that_is_going_already_goes_on() -> None:
-    world = running(deletion_at=NOW, labels={keys.PROVISIONER_NAME: "default"})
-    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "draining"
-    assert world.cluster.calls == []
-    assert world.ledger.refusals == {}
-
-
-def test_a_node_that_changes_is_removed_at_the_second_try_or_the_notice_comes_again() -> None:
-    world = running()
-    world.cluster.fail_next("delete_node", ConflictError("written"))
-    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
-    assert world.node.deletion_at is not None
-    world = running()
-    world.cluster.fail_next("delete_node", ConflictError("written"), ConflictError("again"))
-    with pytest.raises(ConflictError, match="node n1 changes too fast"):
-        interrupt(world, NoticeKind.SPOT_INTERRUPTION)
-
-
-def test_a_node_that_is_gone_at_the_second_look_is_fine() -> None:
-    world = running()
-
-    def gone(name: str) -> None:
-        return None
-
-    world.cluster.fail_next("delete_node", ConflictError("written"))
-    instead(world.cluster, "node", gone)
-    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
-
-
-@pytest.mark.parametrize(
-    ("kind", "state", "action"),
-    [
-        (NoticeKind.SPOT_INTERRUPTION, "", "planned again"),
-        (NoticeKind.STATE_CHANGE, "shutting-down", "planned again"),
-        (NoticeKind.STATE_CHANGE, "pending", "ignored"),
-        (NoticeKind.SCHEDULED_CHANGE, "", "ignored"),
-    ],
-)
-def test_a_machine_that_ends_before_it_is_a_node_frees_its_pods(
-    kind: NoticeKind, state: str, action: str
-) -> None:
-    world = World(provisioner())
-    waiting = (slot(0, node_name="known"), slot(1, pods=(ref(pod()),)))
-    world.ledger.slot_values.update({(NAME, one.name): one for one in waiting})
-    assert interrupt(world, kind, state, "i-slot1") == action
-    left = (waiting[0],) if action == "planned again" else waiting
-    assert world.ledger.slots(NAME) == left
-    assert len(world.outbox.wakes) == (1 if action == "planned again" else 0)
-
-
-def test_machines_that_are_not_ours_are_left_alone() -> None:
-    world = running(finalizers=())
-    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "ignored"
-    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION, instance="i-foreign") == "ignored"
-    assert world.cluster.calls == []

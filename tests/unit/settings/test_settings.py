@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from shared.model.policy import LaunchPolicy
 from shared.settings import (
     ClusterAttachment,
+    ForwarderSettings,
     FunctionSettings,
     ProvisionSettings,
     RefreshCatalogSettings,
@@ -90,3 +91,11 @@ def test_an_attachment_names_roles() -> None:
     assert ClusterAttachment.model_validate({**text, "name": "prod"}).instance_profile == "nodes"
     with pytest.raises(ValidationError, match="launch_role"):
         ClusterAttachment.model_validate({**text, "name": "prod", "launch_role": "x"})
+
+
+def test_a_forwarder_needs_its_cluster_and_its_bus() -> None:
+    given = {"DOVETAIL_CLUSTER": "prod", "DOVETAIL_BUS": "dovetail", "DOVETAIL_HEALTH_PORT": "80"}
+    found = ForwarderSettings.from_environment({**given, "HOME": "/"})
+    assert (found.cluster, found.bus, found.health_port) == ("prod", "dovetail", 80)
+    with pytest.raises(SettingsError, match=r"^DOVETAIL_BUS: Field required"):
+        ForwarderSettings.from_environment({"DOVETAIL_CLUSTER": "prod"})

@@ -1,0 +1,129 @@
+"""What the documents name exists: targets, commands, options, files, settings, identifiers."""
+
+import argparse
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from infra.local import console
+from infra.local.aws.templates.resource_check import NOT_EMULATED
+from infra.local.demo.scenario import scenario_names
+from shared import settings
+from tests.docs import pages
+from tests.docs.pages import PAGES, ROOT
+
+README = ROOT / "README.md"
+NAMES = [str(one.relative_to(ROOT)) for one in PAGES]
+MODELS = (settings.ProvisionSettings, settings.TerminationSettings, settings.SweepSettings)
+
+
+def parser() -> argparse.ArgumentParser:
+    return console._parser()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_make_target_exists(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z0-9]+):", makefile, flags=re.MULTILINE))
+    for target, *_ in pages.words_after(page, "make"):
+        assert target in targets, f"make {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_dovetail_command_and_option_exists(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in pages.words_after(page, "dovetail"):
+        if len(words) == 1 and words[0] in {"plan", "replay"}:
+            continue  # named in a sentence, without what it asks for
+        try:
+            parsed = parser().parse_args(words)
+        except SystemExit:
+            pytest.fail(f"dovetail {' '.join(words)}: {capsys.readouterr().err}")
+        if "scenario" in parsed:
+            assert parsed.scenario in scenario_names()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_file_given_to_a_command_exists(page: Path) -> None:
+    for program in ("kubectl", "dovetail", "docker"):
+        for words in pages.words_after(page, program):
+            for option, path in pairwise(words):
+                if option in {"-f", "-k"} and path != "-":
+                    assert (ROOT / path).exists(), f"{program} {option} {path}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in pages.links(page):
+        path, _, wanted = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if wanted:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert wanted in {pages.anchor(one) for one in titles}, link
+
+
+def test_the_readme_lists_every_scenario() -> None:
+    listed = [re.findall(r"\[([\w-]+)\]", row[0])[0] for row in pages.rows(README, "Scenarios")]
+    assert sorted(listed) == list(scenario_names())
+
+
+def test_settings_in_the_readme_exist_with_their_defaults() -> None:
+    fields = {name: one for model in MODELS for name, one in model.model_fields.items()}
+    source = (ROOT / "infra" / "aws" / "config.py").read_text(encoding="utf-8")
+    for names, default, _ in pages.rows(README, "Deploy it"):
+        defaults = default.replace("`", "").split(", ")
+        for name, given in zip(re.findall(r"`(\w+)`", names), defaults, strict=True):
+            if name in fields:
+                expected = fields[name].default
+                text = f"{expected:g}" if isinstance(expected, int | float) else expected
+                assert given.split(" ")[0] == text, name
+            else:
+                assert f'"{name}"' in source, f"context key {name}"
+
+
+def test_every_glossary_identifier_exists_in_the_code() -> None:
+    code = [p for room in ("shared", "functions") for p in (ROOT / room).rglob("*.py")]
+    known = {word for p in code for word in re.findall(r"\w+", p.read_text(encoding="utf-8"))}
+    listed = pages.rows(ROOT / "docs" / "glossary.md", "Glossary")
+    assert len(listed) > 40
+    for word, _, identifiers, _ in listed:
+        for identifier in re.findall(r"`([^`]+)`", identifiers):
+            assert identifier in known, f"{word}: {identifier}"
+
+
+def test_packages_in_the_architecture_exist_and_none_is_missing() -> None:
+    listed = " ".join(row[0] for row in pages.rows(ROOT / "docs" / "architecture.md", "The code"))
+    named = set(re.findall(r"`(shared/\w+)`", listed))
+    folders = {one.parent for one in (ROOT / "shared").glob("*/*.py")}
+    assert named == {f"shared/{one.name}" for one in folders}
+
+
+def test_what_is_not_emulated_is_told_as_it_is() -> None:
+    listed = pages.rows(ROOT / "docs" / "emulated.md", "The AWS stand-in")
+    told = {row[0].strip("`"): row[1] for row in listed if row[0].startswith("`AWS::")}
+    assert told == json.loads(NOT_EMULATED.read_text(encoding="utf-8"))
+
+
+def test_every_decision_is_listed_and_says_what_was_rejected() -> None:
+    folder = ROOT / "docs" / "decisions"
+    records = sorted(folder.glob("[0-9]*.md"))
+    assert [one.name for one in records] == pages.links(folder / "README.md")
+    for record in records:
+        text = record.read_text(encoding="utf-8")
+        for part in ("## Context", "## Decision", "## Rejected", "## Consequences"):
+            assert part in text, f"{record.name}: {part}"
+
+
+def test_help_says_what_each_command_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], ["demo", "--help"], ["up", "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            parser().parse_args(words)
+        assert ended.value.code == 0
+    said = capsys.readouterr().out
+    for text in ("Ctrl-C leaves nothing behind", "--report FILE", "exit codes"):
+        assert text in said

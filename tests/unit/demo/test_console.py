@@ -1,0 +1,72 @@
+"""Bad input ends in one line that says what and how to mend it."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.local import console
+
+
+@pytest.fixture(autouse=True)
+def signals_as_they_were() -> Iterator[None]:
+    """The command takes over the signals of its process, which here is the tests' own."""
+    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [(one, signal.getsignal(one)) for one in asking]
+    yield
+    for one, handler in before:
+        signal.signal(one, handler)
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert console.main(list(words)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert len(lines) == 1
+    return lines[0]
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "abc", "nan", "inf", "1001"])
+def test_a_speed_that_is_none_is_refused(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        console.main(["demo", "--speed", speed])
+    assert ended.value.code == 2
+    assert f"{speed}: give a number above 0, at most 1000" in capsys.readouterr().err
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for path in (tmp_path, tmp_path / "absent" / "report.json"):
+        assert said(capsys, "demo", "--report", str(path)) == (
+            f"dovetail: --report {path}: cannot be written: name a file in a folder that exists"
+        )
+
+
+def test_a_log_folder_that_cannot_be_made_is_refused_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    line = said(capsys, "demo", "--keep-logs", str(file / "logs"))
+    assert line.startswith(f"dovetail: --keep-logs {file}/logs: Not a directory")
+
+
+def test_a_missing_node_js_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    line = said(capsys, "up")
+    assert line == "dovetail: node is missing: install Node.js 20 or newer (CDK needs it)"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scenarios_are_listed_with_their_titles(capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.main(["scenarios"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 7
+    assert "inflate        Ten pods of one cpu, then none" in lines

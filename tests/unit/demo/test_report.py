@@ -1,0 +1,118 @@
+"""The pieces of the summary, and how it reads."""
+
+import io
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+
+from infra.local.demo.report import STAGES, Moment, _in_order, _node, _prices
+from infra.local.demo.screen import print_summary, state_of
+from infra.local.demo.timeline import NodeTrack, Timeline
+
+ZONE = "topology.kubernetes.io/zone"
+TYPE = "node.kubernetes.io/instance-type"
+BOUGHT = "karpenter.sh/capacity-type"
+
+
+def track(**changes: Any) -> NodeTrack:
+    labels = {TYPE: "m5.large", ZONE: "us-east-1a", BOUGHT: "on-demand"}
+    found = NodeTrack(name="a", labels=labels, provider_id="aws:///us-east-1a/i-1", ours=True)
+    for key, value in changes.items():
+        setattr(found, key, value)
+    return found
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    return {
+        "scenario": "inflate",
+        "instance_types": {"m5.2xlarge": 1, "m5.large": 3},
+        "capacity_types": {"spot": 4},
+        "pods": 10,
+        "nodes": [{"gone": True}, {"gone": False}],
+        "dollars_per_hour_bought": 0.271,
+        "dollars_per_hour_staying": 0.1,
+        "plans": 1,
+        "plan_dollars_per_hour": 0.271,
+        "lower_bound_dollars_per_hour": 0.2,
+        "gap_percent": 35.5,
+        "seconds_by_stage": dict.fromkeys(STAGES, 1.5) | {"event": None},
+        "prices": "prices of 2025-03-02",
+        "steps": [{"title": "scale it", "seconds": 9.5, "failures": []}],
+        **changes,
+    }
+
+
+def printed(document: dict[str, Any]) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_summary(console, document)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_wall_time_becomes_the_observers_time() -> None:
+    wall = datetime(2026, 1, 1, tzinfo=UTC)
+    moment = Moment(wall=wall, observed=4.0)
+    assert moment.seconds_of(wall + timedelta(seconds=2.5)) == 6.5
+
+
+def test_no_stage_comes_before_the_one_it_follows() -> None:
+    moments = {"seen": 0.0, "event": -0.2, "batch": 1.34, "plan": 0.9, "launch": None, "node": 2.0}
+    assert _in_order(moments) == {
+        "seen": 0.0,
+        "event": 0.0,
+        "batch": 1.3,
+        "plan": 1.3,
+        "launch": None,
+        "node": 2.0,
+    }
+
+
+def test_a_node_has_the_price_of_its_offering() -> None:
+    timeline = Timeline(instance_types={"i-1": "m5.large"})
+    prices = _prices()
+    row = _node(track(gone=9.0, most_pods=3), timeline, prices)
+    assert row["price_micros_per_hour"] == prices["m5.large", "us-east-1a", "on-demand"] > 0
+    assert (row["instance_id"], row["instance_type"], row["most_pods"]) == ("i-1", "m5.large", 3)
+    assert row["gone"]
+
+
+def test_a_node_of_an_unknown_offering_has_no_price() -> None:
+    row = _node(track(labels={}), Timeline(), {})
+    assert (row["price_micros_per_hour"], row["gone"]) == (0, False)
+
+
+def test_the_state_of_a_node_is_the_furthest_it_has_come() -> None:
+    assert state_of(track()) == "launched"
+    assert state_of(track(ready=1.0)) == "registered"
+    assert state_of(track(ready=1.0, initialized=2.0)) == "initialized"
+    assert state_of(track(initialized=2.0, cordoned=3.0)) == "cordoned"
+    assert state_of(track(cordoned=3.0, deleting=4.0)) == "draining"
+
+
+def test_the_summary_tells_pods_nodes_types_money_bound_and_stages() -> None:
+    text = printed(report())
+    for piece in (
+        "inflate",
+        "1 × m5.2xlarge, 3 × m5.large",
+        "4 × spot",
+        "$0.2710/h",
+        "$0.2000/h: gap 35.5 %",
+        "seen 1.5 → event ? → batch 1.5",
+        "1 nodes, $0.1000/h",
+        "prices of 2025-03-02",
+        "✓ scale it (9.5 s)",
+    ):
+        assert piece in text
+
+
+def test_a_failed_step_says_why() -> None:
+    failures = [{"expectation": "pods_running", "why": "9 of 10 pods run, expected 10"}]
+    text = printed(report(steps=[{"title": "scale it", "seconds": 75.0, "failures": failures}]))
+    assert "✗ scale it (75.0 s)" in text
+    assert "pods_running: 9 of 10 pods run" in text
+
+
+def test_a_burst_that_bought_nothing_can_be_told() -> None:
+    text = printed(report(instance_types={}, capacity_types={}, nodes=[]))
+    assert text.count("none") == 2
