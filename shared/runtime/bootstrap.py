@@ -81,7 +81,7 @@ class ProvisionRuntime:
 
     def dead_letter(self, text: str, reason: str) -> None:
         """Put a record aside that cannot be understood, with the reason."""
-        logger.error("record cannot be understood", reason=reason)
+        logger.error("record put aside", reason=reason)
         count("DeadLetters", 1)
         dead_letter(text, reason)
 

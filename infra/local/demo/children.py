@@ -1,6 +1,7 @@
 """The processes of the embedded world: started, awaited, and ended whatever happens."""
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from infra.local.demo.problem import Problem, last_words
 
 ROOT = Path(__file__).parents[3]
 _START_SECONDS = 60.0
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _STOP_SECONDS = 8.0
 
 
@@ -76,6 +78,7 @@ class Children:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
         )
         self._running[name] = process
 
@@ -146,3 +149,8 @@ def undisturbed() -> Iterator[None]:
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to end this child when its parent dies, even of SIGKILL."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -55,7 +55,8 @@ CASES = {
     ),
     "many broken brackets": (b"[]," * 5000, "is not YAML"),
     "a provisioner with a wrong field": (
-        b"{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: a},\n spec: {t: 1}}",
+        b"""{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner,
+             metadata: {name: a}, spec: {t: 1}}""",
         "document 1: spec.t: 1: unknown field; known fields are annotations",
     ),
 }
