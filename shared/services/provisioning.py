@@ -152,7 +152,7 @@ class Provisioning:
         if plan == Plan():
             self._make_nodes(gathered.snapshot)
             return report, False
-        record(self._ports.decisions, plan_id, gathered.snapshot, plan)
+        record(self._ports.decisions, plan_id, gathered.snapshot, plan, self._settings)
         report = report.plus(plan, plan_id)
         self._nominate(gathered.snapshot, plan)
         outcomes = self._launch(launcher, gathered, plan_id, plan.nodes)
