@@ -36,8 +36,8 @@ test: check unit infra contract e2e  ## Everything a commit must pass, under 10 
 	@echo "all tests passed"
 
 check: setup  ## Format, lint, types, import contracts, sizes
-	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet --no-cache .
+	@$(BIN)/ruff check --quiet --no-cache .
 	@mkdir -p .build
 	@$(BIN)/lint-imports --no-cache > .build/imports.log 2>&1 || (cat .build/imports.log; exit 1)
 	@$(BIN)/python tools/check_size.py

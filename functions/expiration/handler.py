@@ -3,8 +3,8 @@
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from shared.runtime.bootstrap import expiration_runtime
 
+from shared.runtime.bootstrap import expiration_runtime
 from shared.runtime.observability import logger, metrics
 from shared.services.timers import text_of
 

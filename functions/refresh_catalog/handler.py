@@ -3,8 +3,8 @@
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from shared.runtime.bootstrap import refresh_runtime
 
+from shared.runtime.bootstrap import refresh_runtime
 from shared.runtime.observability import count, logger, metrics
 
 

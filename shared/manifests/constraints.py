@@ -64,7 +64,7 @@ def read_requirements(spec: Section, labels: dict[str, str]) -> Requirements:
     mentioned = {one.key for one in merged}
     for key in merged.empty_keys():
         parts = " and ".join(one.describe() for one in given if one.key == key)
-        _refuse_all(spec, f"{key}: {parts}", "no value satisfies all of these; loosen one")
+        _refuse_all(spec, parts, "no value satisfies all of these; loosen one")
     for key, known in _KNOWN_VALUES:
         wanted = merged.get(key)
         if wanted is None or wanted.is_empty():

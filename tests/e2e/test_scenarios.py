@@ -76,11 +76,11 @@ def test_a_scenario_with_a_falsified_expectation_fails(
     """The first step expects one pod or node too many, in little time: the demo must say so."""
     folder = tmp_path / "examples" / name
     shutil.copytree(EXAMPLES / name, folder)
-    document = yaml.safe_load((folder / "scenario.yaml").read_text(encoding="utf-8"))
+    document = yaml.safe_load((folder / "expect" / "scenario.yaml").read_text(encoding="utf-8"))
     first = next(one for one in document["steps"] if "pods_running" in one["expect"])
     first["expect"]["pods_running"]["count"] += 1
     first["within_seconds"] = 25
-    (folder / "scenario.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    (folder / "expect" / "scenario.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     examples = str(tmp_path / "examples")
     code, report, output = demo("--scenario", name, "--speed", "20", "--examples", examples)
     assert code == 1, output

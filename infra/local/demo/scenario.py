@@ -10,6 +10,8 @@ from infra.local.demo.children import ROOT
 from infra.local.demo.cluster_client import Object, read_documents
 from infra.local.demo.problem import Problem
 
+# Beside the manifests, in a folder of its own: `kubectl apply -f FOLDER` takes only manifests.
+_FILE = Path("expect") / "scenario.yaml"
 EXAMPLES = ROOT / "examples"
 _TTLS = ("ttlSecondsAfterEmpty", "ttlSecondsUntilExpired")
 
@@ -42,7 +44,7 @@ class Scenario:
 
 def scenario_names(examples: Path = EXAMPLES) -> tuple[str, ...]:
     """Return the names of all scenarios, sorted."""
-    return tuple(sorted(one.parent.name for one in examples.glob("*/scenario.yaml")))
+    return tuple(sorted(one.parents[1].name for one in examples.glob(f"*/{_FILE}")))
 
 
 def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
@@ -52,17 +54,17 @@ def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
         Problem: If there is none of that name or its file is wrong.
     """
     folder = examples / name
-    if not (folder / "scenario.yaml").exists():
+    if not (folder / _FILE).exists():
         known = ", ".join(scenario_names(examples)) or f"none, {examples} has no scenarios"
         raise Problem(f"scenario {name!r} does not exist: use one of {known}")
-    documents = read_documents([folder / "scenario.yaml"])
+    documents = read_documents([folder / _FILE])
     try:
         (document,) = documents
         steps = tuple(_step(one) for one in document["steps"])
         return Scenario(name=name, title=str(document["title"]), folder=folder, steps=steps)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Problem(
-            f"{folder / 'scenario.yaml'}: {type(error).__name__} {error}: give a title and steps, "
+            f"{folder / _FILE}: {type(error).__name__} {error}: give a title and steps, "
             "each with title, do, expect and within_seconds"
         ) from error
 

@@ -36,7 +36,7 @@ class Timing:
     """
 
     speed: float = 1.0
-    boot_seconds: float = 30.0
+    boot_seconds: float = 28.0
     pod_start_seconds: float = 2.0
     pod_stop_seconds: float = 1.0
     device_plugin_seconds: float = 5.0

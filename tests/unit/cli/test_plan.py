@@ -11,7 +11,7 @@ import yaml
 
 from tests.unit.cli.running import PROVISIONER, ROOT, catalogue, deployment, node, pod, run, written
 
-EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/scenario.yaml"))
+EXAMPLES = sorted(path.parents[1] for path in (ROOT / "examples").glob("*/expect/scenario.yaml"))
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:

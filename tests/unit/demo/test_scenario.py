@@ -10,8 +10,8 @@ from infra.local.demo.scenario import load_scenario, manifests, scaled, scenario
 
 
 def write(folder: Path, text: str) -> Path:
-    (folder / "mine").mkdir()
-    (folder / "mine" / "scenario.yaml").write_text(text, encoding="utf-8")
+    (folder / "mine" / "expect").mkdir(parents=True)
+    (folder / "mine" / "expect" / "scenario.yaml").write_text(text, encoding="utf-8")
     return folder
 
 
