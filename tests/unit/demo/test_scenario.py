@@ -48,7 +48,7 @@ def test_an_unknown_scenario_names_those_of_the_folder(tmp_path: Path) -> None:
 )
 def test_a_wrong_file_is_named_in_one_line(tmp_path: Path, text: str) -> None:
     write(tmp_path, text)
-    with pytest.raises(Problem, match=r"mine/scenario\.yaml") as caught:
+    with pytest.raises(Problem, match=r"mine/expect/scenario\.yaml") as caught:
         load_scenario("mine", tmp_path)
     assert "\n" not in str(caught.value)
 
