@@ -5,7 +5,17 @@ from typing import Any
 
 from shared.model.instance_types import CapacityType
 from shared.model.resources import Resources
-from shared.packing.problem import Bin, PackingProblem, PackingSettings, PodClass, Pool, Shape
+from shared.packing.checker import check
+from shared.packing.packer import pack
+from shared.packing.problem import (
+    Bin,
+    Packing,
+    PackingProblem,
+    PackingSettings,
+    PodClass,
+    Pool,
+    Shape,
+)
 
 GIB = 2**30
 PLAIN = PackingSettings(
@@ -85,3 +95,19 @@ def problem(
     return PackingProblem(
         classes=tuple(classes), shapes=tuple(shapes), bins=tuple(bins), **everywhere
     )
+
+
+def good(asked: PackingProblem) -> Packing:
+    made = pack(asked)
+    assert check(asked, made) == ()
+    assert made.fallback == ""
+    return made
+
+
+def placed(made: Packing, index: int) -> int:
+    everywhere = [*(node.contents for node in made.nodes), *(some for _, some in made.placements)]
+    return sum(n for contents in everywhere for k, n in contents if k == index)
+
+
+def names(asked: PackingProblem, made: Packing) -> list[str]:
+    return sorted(asked.shapes[node.shape].instance_type for node in made.nodes)

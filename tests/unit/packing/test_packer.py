@@ -6,25 +6,20 @@ from shared.model.resources import Resources
 from shared.packing import packer
 from shared.packing.checker import check
 from shared.packing.packer import pack
-from shared.packing.problem import LIMIT, NO_SHAPE, Bin, Packing, PackingProblem, PackingSettings
+from shared.packing.problem import LIMIT, NO_SHAPE, Bin, PackingSettings
 from shared.packing.simple import pack_simply
-from tests.unit.packing.packing_cases import GIB, PLAIN, SHAPES, amounts, pod, problem, shape
-
-
-def good(asked: PackingProblem) -> Packing:
-    made = pack(asked)
-    assert check(asked, made) == ()
-    assert made.fallback == ""
-    return made
-
-
-def placed(made: Packing, index: int) -> int:
-    everywhere = [*(node.contents for node in made.nodes), *(some for _, some in made.placements)]
-    return sum(n for contents in everywhere for k, n in contents if k == index)
-
-
-def names(asked: PackingProblem, made: Packing) -> list[str]:
-    return sorted(asked.shapes[node.shape].instance_type for node in made.nodes)
+from tests.unit.packing.packing_cases import (
+    GIB,
+    PLAIN,
+    SHAPES,
+    amounts,
+    good,
+    names,
+    placed,
+    pod,
+    problem,
+    shape,
+)
 
 
 def test_no_pods_need_no_nodes() -> None:

@@ -1,26 +1,16 @@
 from dataclasses import replace
 
 from shared.model.instance_types import CapacityType
-from shared.packing.checker import check
-from shared.packing.packer import pack
-from shared.packing.problem import Bin, Packing, PackingProblem
-from tests.unit.packing.packing_cases import PLAIN, amounts, pod, problem, shape
-
-
-def good(asked: PackingProblem) -> Packing:
-    made = pack(asked)
-    assert check(asked, made) == ()
-    assert made.fallback == ""
-    return made
-
-
-def placed(made: Packing, index: int) -> int:
-    everywhere = [*(node.contents for node in made.nodes), *(some for _, some in made.placements)]
-    return sum(n for contents in everywhere for k, n in contents if k == index)
-
-
-def names(asked: PackingProblem, made: Packing) -> list[str]:
-    return sorted(asked.shapes[node.shape].instance_type for node in made.nodes)
+from shared.packing.problem import Bin
+from tests.unit.packing.packing_cases import (
+    PLAIN,
+    amounts,
+    good,
+    names,
+    pod,
+    problem,
+    shape,
+)
 
 
 def test_options_are_of_one_capacity_type_with_the_other_as_fallback() -> None:
