@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.planning.settings import (
@@ -17,10 +16,7 @@ from shared.planning.settings import (
 )
 
 if TYPE_CHECKING:
-    from shared.catalog.reading import Catalog
-    from shared.model.plan import Plan
-    from shared.model.snapshot import ClusterSnapshot
-    from shared.packing.problem import PackingSettings
+    from functions.cli.planned import Planned
 
 PLACED: Final = 0
 UNPLACED: Final = 3
@@ -37,22 +33,6 @@ _REPLAY_CODES: Final = """exit codes:
   2  bad input: one line says what and where
 """
 Subparsers = Any  # argparse has no public name for what add_subparsers returns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """A plan and what it was made of.
-
-    Attributes:
-        by_default: The plan under default settings, None when nothing was set.
-    """
-
-    snapshot: "ClusterSnapshot"
-    catalog: "Catalog"
-    settings: "PackingSettings"
-    plan: "Plan"
-    elapsed_ms: float
-    by_default: "Plan | None"
 
 
 def mount(subparsers: Subparsers) -> None:
@@ -178,6 +158,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     began = time.perf_counter()
     plan = decide(offline.snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000
+    from functions.cli.planned import Planned  # noqa: PLC0415
+
     planned = Planned(
         snapshot=offline.snapshot,
         catalog=catalog,
@@ -197,7 +179,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     return UNPLACED if plan.unschedulable else PLACED
 
 
-def _write_files(arguments: argparse.Namespace, planned: Planned) -> None:
+def _write_files(arguments: argparse.Namespace, planned: "Planned") -> None:
     from functions.cli.inputs import write_bytes  # noqa: PLC0415
 
     if arguments.svg is not None:

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from functions.cli.planned import Planned
 from shared.catalog.summary import summarize
 from shared.model.launch import PlannedNode, PodRef
 from shared.model.plan import Plan
@@ -11,9 +12,6 @@ from shared.planning.comparison import compare
 from shared.planning.document import plan_document
 from shared.planning.explanation import counted, dollars
 from shared.planning.settings import changed_keys
-
-if TYPE_CHECKING:
-    from functions.cli.commands import Planned
 
 _TYPES_SHOWN: Final = 3
 _PODS_SHOWN: Final = 5
@@ -25,7 +23,7 @@ _HEADINGS: Final = (
 _RIGHT: Final = frozenset({"NODES", "$/H EACH", "PODS", "CPU", "MEMORY"})
 
 
-def plan_text(planned: "Planned", output: str, told: Sequence[str]) -> str:
+def plan_text(planned: Planned, output: str, told: Sequence[str]) -> str:
     """Return the plan as a table, JSON or YAML.
 
     Args:
@@ -44,7 +42,7 @@ def plan_text(planned: "Planned", output: str, told: Sequence[str]) -> str:
     return str(yaml.dump(document, Dumper=dumper, sort_keys=False, default_flow_style=False))
 
 
-def settings_lines(planned: "Planned") -> list[str]:
+def settings_lines(planned: Planned) -> list[str]:
     """Return what settings that are not the default cost, one line, none when all are."""
     if planned.by_default is None:
         return []
@@ -90,7 +88,7 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _table(planned: "Planned") -> list[str]:
+def _table(planned: Planned) -> list[str]:
     plan = planned.plan
     lines = [_totals(plan), *settings_lines(planned)]
     if plan.remark:
