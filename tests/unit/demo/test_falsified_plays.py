@@ -1,0 +1,49 @@
+"""A play fails for each expectation that is falsified, and passes while it holds."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from infra.local.demo.cluster_client import ClusterClient
+from infra.local.demo.expectations import Situation
+from infra.local.demo.observer import Observer
+from infra.local.demo.play import Player
+from infra.local.demo.scenario import Scenario, Step
+from infra.local.demo.timeline import Timeline
+from tests.unit.demo.test_expectations import HOLDS
+
+
+class Seen:
+    """An observer that has seen a certain timeline."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.lock = threading.RLock()
+
+
+def failures(at: Situation, name: str, argument: Any) -> list[str]:
+    """Play one step that expects one thing of a world seen like this; return what failed."""
+    step = Step(title="look", does={}, expects={name: argument}, within_seconds=0)
+    scenario = Scenario(name="one", title="One", folder=Path(), steps=(step,))
+    observer = cast("Observer", Seen(at.timeline))
+    player = Player(ClusterClient("http://127.0.0.1:1"), observer, at.speed, lambda _: None)
+    # What stood before the play is what the situation says stood before.
+    player._known = at.known_nodes
+    (result,) = player.play(scenario)
+    return [failed for failed, _ in result.failures]
+
+
+@pytest.mark.parametrize(("name", "make", "argument", "falsify"), HOLDS, ids=[h[0] for h in HOLDS])
+def test_a_play_fails_when_its_expectation_is_falsified(
+    name: str,
+    make: Callable[[], Situation],
+    argument: dict[str, Any],
+    falsify: Callable[[Situation], None],
+) -> None:
+    at = make()
+    assert failures(at, name, argument) == []
+    falsify(at)
+    assert failures(at, name, argument) == [name]
