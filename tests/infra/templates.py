@@ -14,7 +14,16 @@ PSEUDO = {
     "AWS::URLSuffix": "amazonaws.com",
 }
 CONTROL_PLANE = "DovetailControlPlane"
-CLUSTERS = ("demo", "staging")
+CLUSTERS = ("demo", "prod", "staging")
+# What stands before a resource's name in its ARN.
+_ARN_PARTS = {
+    "AWS::DynamoDB::Table": "table/",
+    "AWS::Events::EventBus": "event-bus/",
+    "AWS::Events::Rule": "rule/",
+    "AWS::Lambda::Function": "function:",
+    "AWS::Logs::LogGroup": "log-group:",
+    "AWS::StepFunctions::StateMachine": "stateMachine:",
+}
 
 
 def cluster_stack(name: str) -> str:
@@ -93,8 +102,10 @@ class Template:
         name = self._names[logical_id]
         if kind == "AWS::IAM::Role":
             return f"arn:aws:iam::123456789012:role/{name}"
+        if kind == "AWS::S3::Bucket":
+            return f"arn:aws:s3:::{name.lower()}"
         service = kind.split("::")[1].lower()
-        return f"arn:aws:{service}:eu-west-1:123456789012:{name}"
+        return f"arn:aws:{service}:eu-west-1:123456789012:{_ARN_PARTS.get(kind, '')}{name}"
 
     def _name(self, logical_id: str, resource: Mapping[str, Any]) -> str:
         properties = resource.get("Properties", {})

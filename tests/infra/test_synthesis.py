@@ -44,6 +44,7 @@ def test_synthesis_asks_nobody_for_account_region_or_lookups(assembly: Path) -> 
 
     assert sorted(stacks) == [
         "DovetailCluster-demo",
+        "DovetailCluster-prod",
         "DovetailCluster-staging",
         "DovetailControlPlane",
     ]

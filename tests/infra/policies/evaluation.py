@@ -1,0 +1,102 @@
+"""IAM's own decision, as far as our policies need it: deny first, then any allow.
+
+Written here because no maintained evaluator with conditions stands under a licence that a test
+suite of this project can take.
+
+Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
+and https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+(2026-08).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from tests.infra.templates import listed
+
+Statement: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One authorisation that AWS makes; a call may make several.
+
+    Attributes:
+        principal: ARN of a role, or the name of a service.
+        action: As in `ec2:RunInstances`.
+        resource: ARN, `*` for actions that know no resource.
+        context: Condition keys and their values; keys are compared without case.
+    """
+
+    principal: str
+    action: str
+    resource: str
+    context: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def _glob(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
+    expression = "".join(
+        ".*" if one == "*" else "." if one == "?" else re.escape(one) for one in pattern
+    )
+    return re.fullmatch(expression, text, re.IGNORECASE if ignore_case else 0) is not None
+
+
+def arn_matches(pattern: str, arn: str) -> bool:
+    """Return whether an ARN fits a pattern: a wildcard does not reach over a colon of the first
+    five parts."""
+    if pattern == "*":
+        return True
+    wanted, given = pattern.split(":", 5), arn.split(":", 5)
+    return len(wanted) == len(given) and all(map(_glob, wanted, given))
+
+
+# A negated operator holds when the key is absent; the others do not.
+_OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "StringEquals": lambda wanted, given: wanted == given,
+    "StringLike": _glob,
+    "ArnEquals": arn_matches,
+    "ArnLike": arn_matches,
+    "Bool": lambda wanted, given: wanted.lower() == given.lower(),
+}
+
+
+def _condition_holds(condition: Mapping[str, Any], context: Mapping[str, str]) -> bool:
+    """Return whether every key of every operator holds.
+
+    Raises:
+        KeyError: If an operator is none that is evaluated here.
+    """
+    given = {key.lower(): value for key, value in context.items()}
+    for operator, keys in condition.items():
+        compare = _OPERATORS[operator]
+        for key, wanted in keys.items():
+            value = given.get(key.lower())
+            if value is None or not any(compare(str(one), value) for one in listed(wanted)):
+                return False
+    return True
+
+
+def _principal_matches(principal: Any, asking: str) -> bool:
+    if principal == "*":
+        return True
+    return any(
+        one in ("*", asking) for values in dict(principal).values() for one in listed(values)
+    )
+
+
+def applies(statement: Statement, ask: Ask) -> bool:
+    """Return whether a statement speaks of what is asked, allowing or denying it."""
+    if "Principal" in statement and not _principal_matches(statement["Principal"], ask.principal):
+        return False
+    return (
+        any(_glob(one, ask.action, ignore_case=True) for one in listed(statement["Action"]))
+        and any(arn_matches(one, ask.resource) for one in listed(statement.get("Resource", "*")))
+        and _condition_holds(statement.get("Condition", {}), ask.context)
+    )
+
+
+def is_allowed(ask: Ask, statements: Iterable[Statement]) -> bool:
+    """Return whether these statements together allow what is asked."""
+    fitting = [one for one in statements if applies(one, ask)]
+    return bool(fitting) and all(one["Effect"] == "Allow" for one in fitting)

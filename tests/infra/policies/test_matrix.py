@@ -1,0 +1,204 @@
+"""Every right is used, every bound of every right bites, and no cluster reaches another."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import product
+
+import pytest
+
+from tests.infra.policies import asked
+from tests.infra.policies.evaluation import Ask, applies
+from tests.infra.policies.granted import Grant, Grants, widened
+from tests.infra.templates import CLUSTERS, Template, listed
+
+PAIRS = [pair for pair in product(CLUSTERS, CLUSTERS) if pair[0] != pair[1]]
+
+
+@pytest.fixture(scope="module")
+def grants(control_plane: Template, clusters: Mapping[str, Template]) -> Grants:
+    return Grants({"": control_plane, **clusters})
+
+
+@pytest.fixture(scope="module")
+def asks(control_plane: Template, clusters: Mapping[str, Template]) -> tuple[Ask, ...]:
+    """Everything the product asks of AWS."""
+    found = [*asked.asked_by_functions(control_plane, CLUSTERS)]
+    found += asked.asked_by_services(control_plane)
+    for name, template in clusters.items():
+        found += asked.asked_to_launch(name)
+        found += asked.asked_to_terminate(name)
+        found += asked.asked_by_forwarder(name, template)
+    return tuple(found)
+
+
+def test_everything_the_product_asks_is_allowed(grants: Grants, asks: tuple[Ask, ...]) -> None:
+    refused = [one for one in asks if not grants.allows(one)]
+
+    assert len(asks) > 380
+    assert refused == []
+
+
+def test_no_right_is_given_that_is_never_used(grants: Grants, asks: tuple[Ask, ...]) -> None:
+    unused = []
+    for grant in grants.all:
+        if grant.statement["Effect"] != "Allow":
+            continue
+        mine = [one for one in asks if grant.principal in ("", one.principal)]
+        for part in ("Action", "Resource"):
+            for one in listed(grant.statement[part]):
+                narrowed = {**grant.statement, part: one}
+                if not any(applies(narrowed, ask) for ask in mine):
+                    unused.append((grant.name, one))
+
+    assert unused == []
+
+
+def test_every_bound_of_every_statement_refuses_somebody(
+    grants: Grants, asks: tuple[Ask, ...]
+) -> None:
+    """Each action, resource, principal and condition is the one thing that stops some ask."""
+    checked = 0
+    idle = []
+    for index, grant in enumerate(grants.all):
+        if grant.statement["Effect"] != "Allow":
+            continue
+        for bound, wider in widened(grant.statement):
+            checked += 1
+            # A role is assumed by two consents: each must refuse without the other's help.
+            if not any(
+                not grants.allows(near, both=False)
+                and grants.allows(near, {index: wider}, both=False)
+                for near in _near_misses(grant, bound, asks)
+            ):
+                idle.append((grant.name, bound))
+
+    assert checked > 350
+    assert idle == []
+
+
+def _near_misses(grant: Grant, bound: str, asks: tuple[Ask, ...]) -> Iterator[Ask]:
+    """Yield asks that the statement would allow but for one bound."""
+    for ask in asks:
+        if grant.principal not in ("", ask.principal) or not applies(grant.statement, ask):
+            continue
+        change = partial(dataclasses.replace, ask)
+        match bound:
+            case "Action":
+                yield change(action=f"{ask.action.split(':')[0]}:DoSomethingElse")
+            case "Resource":
+                yield from (change(resource=one) for one in _elsewhere(ask.resource))
+            case "Principal":
+                yield change(principal=f"arn:aws:iam::{asked.ACCOUNT}:role/somebody")
+                yield change(principal="somebody.amazonaws.com")
+            case _:
+                # Under the wildcard a value means nothing: only its absence is refused.
+                without = {k: v for k, v in ask.context.items() if k.lower() != bound.lower()}
+                yield change(context={**without, bound: "another"})
+                yield change(context=without)
+
+
+def _elsewhere(resource: str) -> Iterator[str]:
+    """Yield resources of another account, another Region, another kind and another name."""
+    for mine, other in (
+        (asked.ACCOUNT, "999999999999"),
+        (f":{asked.REGION}:", ":us-east-1:"),
+    ):
+        if mine in resource:
+            yield resource.replace(mine, other)
+    kind, separator, _ = resource.rpartition("/")
+    yield f"{kind}{separator}another"
+    yield f"{resource}-another"
+    yield "arn:aws:s3:::another-bucket/another"
+
+
+@pytest.mark.parametrize(("mine", "other"), PAIRS)
+def test_a_cluster_s_launch_role_makes_nothing_for_another_cluster(
+    grants: Grants, mine: str, other: str
+) -> None:
+    role = asked.cluster_role(mine, "launch")
+    bound = [
+        one
+        for one in asked.asked_to_launch(other)
+        if len(one.context) > 2 or one.action in ("iam:PassRole", "eks:DescribeCluster")
+    ]
+
+    assert len(bound) > 15
+    for one in bound:
+        assert not grants.allows(dataclasses.replace(one, principal=role)), one
+
+
+@pytest.mark.parametrize(("mine", "other"), PAIRS)
+def test_a_cluster_s_terminate_role_ends_nothing_of_another_cluster(
+    grants: Grants, mine: str, other: str
+) -> None:
+    role = asked.cluster_role(mine, "terminate")
+    refused = [
+        one.action
+        for one in asked.asked_to_terminate(other)
+        if not grants.allows(dataclasses.replace(one, principal=role))
+    ]
+
+    assert refused == ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", "eks:DescribeCluster"]
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_launch_and_terminate_never_do_each_other_s_work(grants: Grants, cluster: str) -> None:
+    launching = {one.action for one in asked.asked_to_launch(cluster)}
+    ending = {one.action for one in asked.asked_to_terminate(cluster)}
+
+    for one in asked.asked_to_launch(cluster):
+        if one.action not in ending:
+            swapped = asked.cluster_role(cluster, "terminate")
+            assert not grants.allows(dataclasses.replace(one, principal=swapped))
+    for one in asked.asked_to_terminate(cluster):
+        if one.action not in launching:
+            swapped = asked.cluster_role(cluster, "launch")
+            assert not grants.allows(dataclasses.replace(one, principal=swapped))
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_function_assumes_one_kind_of_role_and_nobody_else_any(
+    grants: Grants, cluster: str
+) -> None:
+    def may(principal: str, right: str) -> bool:
+        role = asked.cluster_role(cluster, right)
+        return grants.allows(Ask(principal=principal, action="sts:AssumeRole", resource=role))
+
+    for name in asked.LAUNCHERS:
+        assert may(asked.role_of(name), "launch")
+        assert not may(asked.role_of(name), "terminate")
+    for name in asked.TERMINATORS:
+        assert may(asked.role_of(name), "terminate")
+        assert not may(asked.role_of(name), "launch")
+    for stranger in (
+        asked.role_of("refresh_catalog"),
+        asked.cluster_role("demo", "launch"),
+        asked.node_role(cluster),
+        "lambda.amazonaws.com",
+        f"arn:aws:iam::{asked.ACCOUNT}:root",
+        "arn:aws:iam::999999999999:role/Dovetail-eu-west-1-provision",
+    ):
+        assert not may(stranger, "launch")
+        assert not may(stranger, "terminate")
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_the_cluster_holds_no_right_in_ec2(grants: Grants, cluster: str) -> None:
+    """Neither its forwarder nor its machines, as far as we give them anything."""
+    inside = [one for one in grants.all if one.owner == f"Forwarder of {cluster}"]
+    nodes = [one for one in grants.all if one.owner == f"Nodes of {cluster}"]
+
+    assert [one.statement["Action"] for one in inside] == ["events:PutEvents"]
+    assert nodes == []
+
+
+def test_queues_and_bucket_refuse_what_comes_without_tls(
+    grants: Grants, asks: tuple[Ask, ...]
+) -> None:
+    stored = [one for one in asks if one.resource.startswith(("arn:aws:sqs:", "arn:aws:s3:"))]
+
+    assert {one.resource.split(":")[2] for one in stored} == {"sqs", "s3"}
+    for one in stored:
+        plain = {**one.context, "aws:SecureTransport": "false"}
+        assert not grants.allows(dataclasses.replace(one, context=plain))
