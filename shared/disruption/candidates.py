@@ -1,0 +1,186 @@
+"""Candidates: nodes that may be disrupted, with what their pods would suffer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
+from shared.model.instance_types import OfferingKey
+from shared.model.nodes import Node
+from shared.model.pdb import PodDisruptionBudget
+from shared.model.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot
+
+# What one plain pod's move counts, in thousandths.
+PLAIN_POD_COST: Final = 1000
+_LARGEST_POD_COST: Final = 10 * PLAIN_POD_COST
+# A pod-deletion-cost of 2^27 counts as much as one pod more; a priority of 2^25 likewise.
+_DELETION_COST_UNIT: Final = 2**27
+_PRIORITY_UNIT: Final = 2**25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A node that may be disrupted.
+
+    Attributes:
+        pods: Those that would have to move, sorted by key.
+        price_micros_per_hour: What removing it saves.
+        disruption_cost: What moving its pods counts, in thousandths of a plain pod; less for a
+            node that will expire soon anyway.
+    """
+
+    node: Node
+    pods: tuple[Pod, ...]
+    price_micros_per_hour: int
+    disruption_cost: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod would have to move."""
+        return not self.pods
+
+
+def eviction_cost(pod: Pod) -> int:
+    """Return what moving the pod counts, in thousandths of a plain pod; may be negative.
+
+    A higher `controller.kubernetes.io/pod-deletion-cost` or priority makes a pod dearer to move.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost
+    (2026-08).
+    """
+    try:
+        deletion_cost = int(pod.annotations.get(keys.POD_DELETION_COST, "0"))
+    except ValueError:
+        deletion_cost = 0
+    cost = (
+        PLAIN_POD_COST
+        + deletion_cost * PLAIN_POD_COST // _DELETION_COST_UNIT
+        + pod.scheduling.priority * PLAIN_POD_COST // _PRIORITY_UNIT
+    )
+    return max(-_LARGEST_POD_COST, min(_LARGEST_POD_COST, cost))
+
+
+def find_candidates(
+    snapshot: ClusterSnapshot,
+    budgets: Sequence[PodDisruptionBudget],
+    settings: DisruptionSettings,
+    now: datetime,
+    among: Iterable[str] | None = None,
+) -> tuple[tuple[Candidate, ...], dict[str, str]]:
+    """Return the candidates, cheapest to disrupt first, and why each other node of ours is none.
+
+    Args:
+        among: Names of provisioners whose nodes may be disrupted; None for those with
+            consolidation on.
+    """
+    wanted = None if among is None else frozenset(among)
+    provisioners = {
+        one.name: one
+        for one in snapshot.provisioners
+        if (one.consolidation if wanted is None else one.name in wanted)
+    }
+    prices = node_prices(snapshot)
+    by_node: dict[str, list[Pod]] = {}
+    for pod in snapshot.bound:
+        by_node.setdefault(pod.node_name, []).append(pod)
+    promised = {slot.instance_id for slot in snapshot.slots if slot.pods and not slot.bound}
+    found: list[Candidate] = []
+    refused: dict[str, str] = {}
+    for node in sorted(snapshot.nodes, key=lambda one: one.name):
+        owner = provisioners.get(node.provisioner)
+        if not node.is_ours or owner is None:
+            continue
+        pods = tuple(
+            sorted(
+                (one for one in by_node.get(node.name, ()) if one.counts_for_emptiness),
+                key=lambda one: (one.key, one.uid),
+            )
+        )
+        reason = _refusal(node, owner, settings, now) or _held_by(pods, budgets)
+        if not reason and node.instance_id in promised:
+            reason = "pods are promised to it"
+        if not reason and node.name not in prices:
+            reason = "its price is not known"
+        if reason:
+            refused[node.name] = reason
+            continue
+        found.append(
+            Candidate(
+                node=node,
+                pods=pods,
+                price_micros_per_hour=prices[node.name],
+                disruption_cost=_disruption_cost(node, owner, pods, now),
+            )
+        )
+    found.sort(key=lambda one: (one.disruption_cost, one.node.name))
+    return tuple(found), refused
+
+
+def node_prices(snapshot: ClusterSnapshot) -> Mapping[str, int]:
+    """Return what each node of ours costs in micro-dollars per hour; absent when not known."""
+    listed = {
+        OfferingKey(
+            instance_type=one.name, zone=offering.zone, capacity_type=offering.capacity_type
+        ): offering.price_micros_per_hour
+        for one in snapshot.instance_types
+        for offering in one.offerings
+    }
+    by_labels = {
+        (key.instance_type, key.zone, key.capacity_type.value): price
+        for key, price in listed.items()
+    }
+    found = {}
+    for node in snapshot.nodes:
+        place = (
+            node.labels.get(keys.INSTANCE_TYPE, ""),
+            node.labels.get(keys.ZONE, ""),
+            node.labels.get(keys.CAPACITY_TYPE, ""),
+        )
+        if node.is_ours and place in by_labels:
+            found[node.name] = by_labels[place]
+    return found
+
+
+def _refusal(node: Node, owner: Provisioner, settings: DisruptionSettings, now: datetime) -> str:
+    if owner.paused:
+        return f"provisioner {owner.name} is paused"
+    if node.deletion_at is not None:
+        return "it is being removed"
+    if node.unschedulable:
+        return "it is cordoned"
+    if not node.is_initialized:
+        return "it is not initialized"
+    if node.annotations.get(keys.DO_NOT_CONSOLIDATE) == "true":
+        return f"its annotation {keys.DO_NOT_CONSOLIDATE} forbids it"
+    if node.created_at is None or now - node.created_at < settings.minimum_age:
+        return "it is young"
+    return ""
+
+
+def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> str:
+    for pod in pods:
+        if pod.is_terminating:
+            continue
+        if pod.annotations.get(keys.DO_NOT_EVICT) == "true":
+            return f"pod {pod.key} has the annotation {keys.DO_NOT_EVICT}"
+        protecting = [one for one in budgets if one.protects(pod)]
+        if len(protecting) > 1:
+            # The eviction API refuses such a pod for ever.
+            names = ", ".join(sorted(one.name for one in protecting))
+            return f"pod {pod.key} is under several PodDisruptionBudgets: {names}"
+        if any(one.disruptions_allowed <= 0 for one in protecting):
+            return f"PodDisruptionBudget {protecting[0].name} holds pod {pod.key}"
+    return ""
+
+
+def _disruption_cost(node: Node, owner: Provisioner, pods: Sequence[Pod], now: datetime) -> int:
+    cost = sum(eviction_cost(pod) for pod in pods if not pod.is_terminating)
+    ttl = owner.ttl_until_expired
+    if not ttl or node.created_at is None:
+        return cost
+    left = max(timedelta(0), node.created_at + ttl - now)
+    return cost * int(left.total_seconds()) // max(1, int(ttl.total_seconds()))

@@ -1,0 +1,271 @@
+"""Consolidation: fewer or cheaper nodes for the same pods."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.disruption.candidates import Candidate, find_candidates
+from shared.disruption.settings import DisruptionSettings
+from shared.disruption.simulation import simulate
+from shared.model import labels as keys
+from shared.model.instance_types import CapacityType
+from shared.model.launch import LaunchOption, PlannedNode
+from shared.model.pdb import PodDisruptionBudget
+from shared.model.plan import Plan
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+
+
+class Method(StrEnum):
+    """How nodes are saved."""
+
+    EMPTY = "empty"  # nobody has to move
+    DELETE = "delete"  # the others have room
+    REPLACE = "replace"  # cheaper nodes come first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidation:
+    """Nodes to give up, and what must stand before they go.
+
+    Attributes:
+        remove: Names of the nodes, sorted.
+        plan: Where their pods would go: new nodes to launch first, and rooms on others. Every
+            option of every new node keeps the saving.
+        saving_micros_per_hour: At least this much less is paid afterwards.
+    """
+
+    method: Method
+    remove: tuple[str, ...]
+    plan: Plan
+    saving_micros_per_hour: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a look at the cluster found.
+
+    Attributes:
+        best: What to do, None when nothing pays.
+        reason: Why nothing is done, for people; empty otherwise.
+        refused: Why each node of ours was left out of it, by name.
+        simulations: Plans tried.
+    """
+
+    best: Consolidation | None = None
+    reason: str = ""
+    refused: tuple[tuple[str, str], ...] = ()
+    simulations: int = 0
+
+
+def consolidate(
+    snapshot: ClusterSnapshot,
+    budgets: Sequence[PodDisruptionBudget],
+    settings: DisruptionSettings,
+    packing: PackingSettings,
+    *,
+    most_nodes: int,
+) -> Outlook:
+    """Return the change of nodes that saves most, if any saves enough.
+
+    All empty nodes go first, and alone. Else sets of candidates are tried: each node, and growing
+    groups of those that are cheapest to disrupt and of those that are least used, up to all. Of
+    the best set every node is kept that is hardly worth its pods' moving. As each accepted change
+    makes the cluster strictly cheaper, no later change can undo it.
+
+    The same snapshot always gives the same answer.
+
+    Args:
+        most_nodes: Nodes that may be disrupted now, by the budget.
+    """
+    found, refused = find_candidates(snapshot, budgets, settings, snapshot.taken_at)
+    told = tuple(sorted(refused.items()))
+    if not found:
+        return Outlook(reason="no node may be disrupted", refused=told)
+    if most_nodes <= 0:
+        return Outlook(reason="the budget of disruptions is used up", refused=told)
+    waiting = decide(snapshot, packing)
+    if waiting.nodes or waiting.placements:
+        return Outlook(reason="pods wait for capacity", refused=told)
+    empty = tuple(one for one in found if one.is_empty)
+    if empty:
+        return Outlook(best=_emptied(empty[:most_nodes]), refused=told)
+    search = _Search(snapshot, settings, packing)
+    best = search.best(_groups(found, most_nodes))
+    if best is not None:
+        best = search.smallest(best)
+    return Outlook(
+        best=None if best is None else best.change,
+        reason="" if best is not None else "nothing saves enough",
+        refused=told,
+        simulations=search.tried,
+    )
+
+
+def _emptied(empty: Sequence[Candidate]) -> Consolidation:
+    return Consolidation(
+        method=Method.EMPTY,
+        remove=tuple(sorted(one.node.name for one in empty)),
+        plan=Plan(),
+        saving_micros_per_hour=sum(one.price_micros_per_hour for one in empty),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    group: tuple[Candidate, ...]
+    change: Consolidation
+
+    @property
+    def rank(self) -> tuple[int, int, tuple[str, ...]]:
+        """More is better: saving, then fewer nodes, then names for a total order."""
+        return (self.change.saving_micros_per_hour, -len(self.group), self.change.remove)
+
+
+class _Search:
+    """Tries groups of candidates, each at most once, until the tries are used up."""
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, settings: DisruptionSettings, packing: PackingSettings
+    ) -> None:
+        self._snapshot = snapshot
+        self._settings = settings
+        self._packing = packing
+        self._known: dict[frozenset[str], _Change | None] = {}
+
+    @property
+    def tried(self) -> int:
+        return len(self._known)
+
+    def best(self, groups: Iterator[tuple[Candidate, ...]]) -> _Change | None:
+        found = [change for group in groups if (change := self._try(group)) is not None]
+        return max(found, key=lambda one: one.rank, default=None)
+
+    def smallest(self, best: _Change) -> _Change:
+        """Return the change without the nodes that add hardly anything to it.
+
+        Those that are dearest to disrupt are tried first.
+        """
+        for candidate in sorted(best.group, key=lambda one: (-one.disruption_cost, one.node.name)):
+            if len(best.group) == 1:
+                break
+            fewer = self._try(tuple(one for one in best.group if one is not candidate))
+            worth = self._settings.required_saving(candidate.price_micros_per_hour)
+            if fewer is not None and _loses_less_than(best, fewer, worth):
+                best = fewer
+        return best
+
+    def _try(self, group: tuple[Candidate, ...]) -> _Change | None:
+        names = frozenset(one.node.name for one in group)
+        if names not in self._known:
+            if len(self._known) >= self._settings.max_simulations:
+                return None
+            self._known[names] = self._simulated(group, names)
+        return self._known[names]
+
+    def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
+        plan = simulate(self._snapshot, names, self._packing)
+        price = sum(one.price_micros_per_hour for one in group)
+        if plan is None:
+            return None
+        if not plan.nodes:
+            change = Consolidation(
+                method=Method.DELETE,
+                remove=tuple(sorted(names)),
+                plan=plan,
+                saving_micros_per_hour=price,
+            )
+            return _Change(group=group, change=change)
+        most = price - self._settings.required_saving(price)
+        kept = _affordable(plan, most, self._settings)
+        if kept is None or not self._spot_is_wide_enough(group, kept):
+            return None
+        change = Consolidation(
+            method=Method.REPLACE,
+            remove=tuple(sorted(names)),
+            plan=kept,
+            saving_micros_per_hour=price - plan.cost_micros_per_hour,
+        )
+        return _Change(group=group, change=change)
+
+    def _spot_is_wide_enough(self, group: Sequence[Candidate], plan: Plan) -> bool:
+        """Spot for spot only where many cheaper pools could serve."""
+        if not any(_capacity_type(one) == CapacityType.SPOT for one in group):
+            return True
+        return all(
+            len(node.options) >= self._settings.spot_pools
+            for node in plan.nodes
+            if node.options[0].offering.capacity_type == CapacityType.SPOT
+        )
+
+
+def _loses_less_than(best: _Change, fewer: _Change, worth: int) -> bool:
+    return best.change.saving_micros_per_hour - fewer.change.saving_micros_per_hour < worth
+
+
+def _groups(found: Sequence[Candidate], most: int) -> Iterator[tuple[Candidate, ...]]:
+    """Yield the groups to try: growing ones of two orders, then each node alone.
+
+    The large groups come first, so that they are tried even when the tries run out.
+    """
+    by_use = sorted(found, key=lambda one: (_used_share(one), one.node.name))
+    sizes = sorted({min(size, most, len(found)) for size in _growing(len(found))}, reverse=True)
+    for size in sizes:
+        if size > 1:
+            yield tuple(found[:size])
+            yield tuple(by_use[:size])
+    for one in by_use:
+        yield (one,)
+
+
+def _growing(last: int) -> Iterator[int]:
+    """Yield 2, 3, 4, 6, 9, 13 … and the last."""
+    size = 2
+    while size < last:
+        yield size
+        size += max(1, size // 2)
+    yield last
+
+
+def _used_share(candidate: Candidate) -> int:
+    """Return the fuller of cpu and memory, in thousandths of what pods can have."""
+    shares = [0]
+    for name in ("cpu", "memory"):
+        allocatable = candidate.node.allocatable[name]
+        if allocatable > 0:
+            used = sum(pod.scheduling.requests[name] for pod in candidate.pods)
+            shares.append(1000 * used // allocatable)
+    return max(shares)
+
+
+def _affordable(plan: Plan, most_micros_per_hour: int, settings: DisruptionSettings) -> Plan | None:
+    """Return the plan with only options that keep its cost at most this, None when there are none.
+
+    What is left between the plan's cost and the ceiling is shared by its nodes equally. On demand
+    an option must also be so near the cheapest that the next look would not replace it again;
+    spot needs every pool it can have.
+    """
+    slack = most_micros_per_hour - plan.cost_micros_per_hour
+    if slack < 0:
+        return None
+    each = slack // len(plan.nodes)
+    nodes = []
+    for node in plan.nodes:
+        price = node.price_micros_per_hour
+        near = settings.required_saving(price) - 1
+        on_demand = node.options[0].offering.capacity_type == CapacityType.ON_DEMAND
+        nodes.append(_limited(node, price + (min(each, near) if on_demand else each)))
+    return dataclasses.replace(plan, nodes=tuple(nodes))
+
+
+def _limited(node: PlannedNode, ceiling: int) -> PlannedNode:
+    def keep(options: Sequence[LaunchOption]) -> tuple[LaunchOption, ...]:
+        return tuple(one for one in options if one.price_micros_per_hour <= ceiling)
+
+    return dataclasses.replace(node, options=keep(node.options), fallback=keep(node.fallback))
+
+
+def _capacity_type(candidate: Candidate) -> str:
+    return candidate.node.labels.get(keys.CAPACITY_TYPE, "")

@@ -1,0 +1,67 @@
+"""What would become of the pods if some nodes were not there."""
+
+import dataclasses
+from collections.abc import Collection
+
+from shared.model.nodes import Node
+from shared.model.plan import Plan
+from shared.model.pods import Pod
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+
+
+def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapshot:
+    """Return the snapshot in which the pods of some nodes wait for another place.
+
+    The nodes stay, cordoned: they are no room, but limits count them, since a replacement stands
+    beside what it replaces for a while. Machines in flight are no room either: no node is given
+    up for a promise. Pods that already wait are left out.
+    """
+    leaving = frozenset(names)
+    moved: list[Pod] = []
+    staying: list[Pod] = []
+    for pod in snapshot.bound:
+        moves = pod.node_name in leaving and pod.counts_for_emptiness and not pod.is_terminating
+        (moved if moves else staying).append(pod)
+    known = {node.instance_id for node in snapshot.nodes if node.instance_id}
+    in_flight = {slot.instance_id for slot in snapshot.slots}
+    nodes = tuple(
+        dataclasses.replace(node, unschedulable=True)
+        if node.name in leaving or (not node.is_initialized and node.instance_id in in_flight)
+        else node
+        for node in snapshot.nodes
+    )
+    ghosts = tuple(
+        Node(
+            name=f"in flight {slot.name}",
+            uid=slot.instance_id,
+            labels=slot.labels,
+            capacity=slot.capacity,
+            unschedulable=True,
+        )
+        for slot in snapshot.slots
+        if slot.instance_id not in known
+    )
+    return dataclasses.replace(
+        snapshot,
+        pending=tuple(_as_pending(one) for one in moved),
+        bound=tuple(staying),
+        nodes=(*nodes, *ghosts),
+        slots=(),
+        promised=frozenset(),
+    )
+
+
+def simulate(
+    snapshot: ClusterSnapshot, names: Collection[str], settings: PackingSettings
+) -> Plan | None:
+    """Return the plan for the pods of some nodes without these, None when a pod finds no place."""
+    plan = decide(without(snapshot, names), settings)
+    return None if plan.unschedulable else plan
+
+
+def _as_pending(pod: Pod) -> Pod:
+    return dataclasses.replace(
+        pod, node_name="", nominated_node="", phase="Pending", unschedulable=True, gated=False
+    )

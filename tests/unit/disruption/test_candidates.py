@@ -1,0 +1,178 @@
+"""Which nodes may be disrupted, and what it would cost their pods."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.disruption.candidates import Candidate, eviction_cost, find_candidates
+from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
+from shared.model.nodes import Node
+from shared.model.pdb import PodDisruptionBudget
+from shared.model.pods import LabelSelector, Owner, Pod
+from tests.builders import NOW, node, pod, provisioner, ref, selector, slot, snapshot
+
+LATER = NOW + timedelta(hours=1)
+SETTINGS = DisruptionSettings()
+
+
+def _budget(allowed: int, **overrides: Any) -> PodDisruptionBudget:
+    fields: dict[str, Any] = {
+        "namespace": "default",
+        "name": "web",
+        "selector": selector(app="web"),
+        **overrides,
+    }
+    return PodDisruptionBudget(disruptions_allowed=allowed, **fields)
+
+
+def _look(
+    *nodes: Node,
+    bound: tuple[Pod, ...] = (),
+    budgets: tuple[PodDisruptionBudget, ...] = (),
+    **more: Any,
+) -> tuple[tuple[Candidate, ...], dict[str, str]]:
+    owner = more.pop("owner", provisioner(consolidation=True))
+    seen = snapshot(nodes=nodes, bound=bound, provisioners=(owner,), **more)
+    return find_candidates(seen, budgets, SETTINGS, LATER)
+
+
+def test_an_initialized_node_of_a_consolidating_provisioner_is_a_candidate() -> None:
+    ((candidate,), refused) = _look(node(), bound=(pod("a", node_name="n1"),))
+
+    assert candidate.price_micros_per_hour == 96_000
+    assert candidate.disruption_cost == 1000
+    assert [one.name for one in candidate.pods] == ["a"]
+    assert not candidate.is_empty
+    assert refused == {}
+
+
+def test_pods_of_daemonsets_static_and_ended_pods_need_no_new_place() -> None:
+    bound = (
+        pod("d", node_name="n1", owner=Owner(kind="DaemonSet", name="d", uid="d")),
+        pod("s", node_name="n1", owner=Owner(kind="Node", name="n1", uid="n")),
+        pod("e", node_name="n1", phase="Succeeded"),
+    )
+    ((candidate,), _) = _look(node(), bound=bound)
+
+    assert candidate.is_empty
+    assert candidate.disruption_cost == 0
+
+
+def test_nodes_of_others_are_not_even_spoken_of() -> None:
+    foreign = node("foreign", finalizers=())
+    elsewhere = node("other", labels={**node().labels, keys.PROVISIONER_NAME: "other"})
+
+    assert _look(foreign, elsewhere) == ((), {})
+    assert _look(node(), owner=provisioner()) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"deletion_at": LATER}, "it is being removed"),
+        ({"unschedulable": True}, "it is cordoned"),
+        ({"ready": False}, "it is not initialized"),
+        (
+            {"annotations": {keys.DO_NOT_CONSOLIDATE: "true"}},
+            "its annotation karpenter.sh/do-not-consolidate forbids it",
+        ),
+        ({"created_at": LATER - timedelta(minutes=4)}, "it is young"),
+        ({"created_at": None}, "it is young"),
+        (
+            {"labels": {**node().labels, keys.INSTANCE_TYPE: "x9.huge"}},
+            "its price is not known",
+        ),
+    ],
+)
+def test_a_node_is_left_alone_and_says_why(change: dict[str, Any], reason: str) -> None:
+    assert _look(node(**change)) == ((), {"n1": reason})
+
+
+def test_a_paused_provisioner_keeps_its_nodes() -> None:
+    owner = provisioner(consolidation=True, paused=True)
+
+    assert _look(node(), owner=owner) == ((), {"n1": "provisioner default is paused"})
+
+
+def test_a_node_that_pods_are_promised_to_is_left_alone() -> None:
+    promised = slot(instance_id="i-n1", node_name="n1", pods=(ref(pod("b")),))
+
+    assert _look(node(), slots=(promised,)) == ((), {"n1": "pods are promised to it"})
+
+
+def test_one_pod_that_may_not_be_evicted_keeps_its_node() -> None:
+    bound = (pod("a", node_name="n1", annotations={keys.DO_NOT_EVICT: "true"}),)
+    leaving = (pod("a", node_name="n1", annotations={keys.DO_NOT_EVICT: "true"}, deletion_at=NOW),)
+
+    assert _look(node(), bound=bound) == (
+        (),
+        {"n1": "pod default/a has the annotation karpenter.sh/do-not-evict"},
+    )
+    assert len(_look(node(), bound=leaving)[0]) == 1
+
+
+def test_a_budget_holds_only_pods_it_selects_in_its_namespace() -> None:
+    bound = (pod("a", node_name="n1"),)
+
+    assert _look(node(), bound=bound, budgets=(_budget(0),)) == (
+        (),
+        {"n1": "PodDisruptionBudget web holds pod default/a"},
+    )
+    for harmless in (
+        _budget(1),
+        _budget(0, namespace="other"),
+        _budget(0, selector=None),
+        _budget(0, selector=selector(app="db")),
+    ):
+        assert len(_look(node(), bound=bound, budgets=(harmless,))[0]) == 1
+
+
+def test_a_pod_under_two_budgets_can_never_be_evicted() -> None:
+    bound = (pod("a", node_name="n1"),)
+    two = (_budget(5), _budget(5, name="all", selector=LabelSelector()))
+
+    assert _look(node(), bound=bound, budgets=two) == (
+        (),
+        {"n1": "pod default/a is under several PodDisruptionBudgets: all, web"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "priority", "cost"),
+    [
+        (None, 0, 1000),
+        (str(2**27), 0, 2000),
+        (str(-(2**27)), 0, 0),
+        ("1000", 0, 1000),
+        (str(-(2**31)), 0, -10_000),
+        (None, 2**25, 2000),
+        (None, -(2**25), 0),
+        (None, 2_000_000_000, 10_000),
+        ("much", 0, 1000),
+    ],
+)
+def test_deletion_cost_and_priority_make_a_pod_dearer_to_move(
+    annotation: str | None, priority: int, cost: int
+) -> None:
+    annotations = {} if annotation is None else {keys.POD_DELETION_COST: annotation}
+
+    assert eviction_cost(pod(annotations=annotations, priority=priority)) == cost
+
+
+def test_a_node_that_expires_soon_is_cheaper_to_disrupt() -> None:
+    owner = provisioner(consolidation=True, ttl_until_expired=timedelta(hours=4))
+    bound = (pod("a", node_name="n1"), pod("b", node_name="n2"))
+    old = node("n2", created_at=NOW - timedelta(days=1))
+    (first, second), _ = _look(node("n1"), old, bound=bound, owner=owner)
+
+    assert (first.node.name, first.disruption_cost) == ("n2", 0)
+    assert (second.node.name, second.disruption_cost) == ("n1", 750)
+
+
+def test_nodes_of_named_provisioners_are_candidates_without_consolidation() -> None:
+    seen = snapshot(nodes=(node(),))
+
+    assert len(find_candidates(seen, (), SETTINGS, LATER, among=("default",))[0]) == 1
+    assert find_candidates(seen, (), SETTINGS, LATER, among=("other",)) == ((), {})
