@@ -12,15 +12,16 @@ column is a kind and, per resource, the signature that gets it, and columns are 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.packing.market import Demand, Kind
-from shared.packing.programme import Rows, solve, usable_rows
+from shared.packing.pooling import alike_signatures, pooled_room, pooled_slots
+from shared.packing.programme import Column, Rows, solve, usable_rows
 
 _SCALE: Final = 1 << 80
 _MAX_SIGNATURES: Final = 12
-_MAX_ROWS: Final = 60
+_MAX_ROWS: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +33,15 @@ class ResourcePrices:
         values: Per group, per resource position, the worth of one unit.
         mix: (kind, how many of it the programme buys), fractions, by kind.
         shares: Per kind of the mix, per group, the part of the group's demand that it serves.
+        basis: The columns of the solution: kind, ((signature, resource position), amount) of what
+            it gives to whom; where a similar programme begins.
     """
 
     group: tuple[int, ...]
     values: tuple[tuple[float, ...], ...]
     mix: tuple[tuple[int, float], ...] = ()
     shares: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    basis: tuple[tuple[int, tuple[tuple[tuple[int, int], float], ...]], ...] = ()
 
     def of_class(self, demand: Demand, index: int) -> float:
         """Return the worth of one pod of a class."""
@@ -55,7 +59,11 @@ class ResourcePrices:
 
 
 def find_prices(
-    demand: Demand, counts: Sequence[int], kinds: Sequence[Kind], prices: Sequence[int]
+    demand: Demand,
+    counts: Sequence[int],
+    kinds: Sequence[Kind],
+    prices: Sequence[int],
+    like: ResourcePrices | None = None,
 ) -> ResourcePrices:
     """Return the resource prices for what is left of the classes.
 
@@ -64,24 +72,57 @@ def find_prices(
         counts: Pods left per class. Each class counted must fit some kind.
         kinds: What can be bought.
         prices: Price per kind to minimise, above zero.
+        like: Those for the same kinds and other counts: makes it faster, changes nothing.
     """
-    rows = _make_rows(demand, counts, kinds)
-    usable = usable_rows(rows, kinds)
-    duals, mix, served = solve(rows, usable, kinds, prices)
-    resources = len(demand.names)
-    values = [[0.0] * resources for _ in rows.masks]
-    for (group, resource), dual in zip(rows.keys, duals, strict=True):
-        values[group][resource] = dual
-    shares = {kind: [0.0] * len(rows.masks) for kind in mix}
-    for (kind, row), part in served.items():
+    rooms = [kind.room for kind in kinds]
+    home: Sequence[int] = range(len(demand.names))
+    rows = _make_rows(demand, counts, kinds, prices, home, like)
+    if len(rows.keys) > _MAX_ROWS:
+        home = pooled_slots(demand, counts, kinds)
+        rooms = [pooled_room(room, home) for room in rooms]
+        rows = _make_rows(demand, counts, kinds, prices, home, like)
+    if len(rows.keys) > _MAX_ROWS:
+        rows = _most_wanted(rows, rooms)
+    known = _columns_of(like, rows) if like else ()
+    found = solve(rows, usable_rows(rows, rooms), rooms, prices, known)
+    values = [[0.0] * len(home) for _ in rows.masks]
+    for (group, resource), dual in zip(rows.keys, found.duals, strict=True):
+        for place, where in enumerate(home):
+            if where == resource:
+                values[group][place] = dual
+    firsts: dict[int, int] = {}
+    for k, count in enumerate(counts):
+        if count:
+            firsts.setdefault(rows.group[demand.signature[k]], demand.signature[k])
+    shares = {kind: [0.0] * len(rows.masks) for kind in found.mix}
+    for (kind, row), part in found.served.items():
         group = rows.keys[row][0]
         shares[kind][group] = max(shares[kind][group], part)
     return ResourcePrices(
         group=rows.group,
         values=tuple(tuple(one) for one in values),
-        mix=tuple(sorted(mix.items())),
+        mix=tuple(sorted(found.mix.items())),
         shares={kind: tuple(parts) for kind, parts in shares.items()},
+        basis=tuple(
+            (kind, tuple([((firsts[rows.keys[i][0]], rows.keys[i][1]), a) for i, a in column]))
+            for kind, column in found.columns
+        ),
     )
+
+
+def _columns_of(like: ResourcePrices, rows: Rows) -> list[Column]:
+    """Return the columns of another solution in these rows, as far as they are open to the kind."""
+    place = {key: i for i, key in enumerate(rows.keys)}
+    found: list[Column] = []
+    for kind, column in like.basis:
+        part = {}
+        for (signature, resource), amount in column:
+            group = rows.group[signature]
+            if (group, resource) in place and rows.masks[group] >> kind & 1:
+                part[place[group, resource]] = amount
+        if part:
+            found.append((kind, sorted(part.items())))
+    return found
 
 
 def lower_bound(
@@ -145,71 +186,89 @@ def _most_worth(
     return over, under
 
 
-def _make_rows(demand: Demand, counts: Sequence[int], kinds: Sequence[Kind]) -> Rows:
+def _make_rows(
+    demand: Demand,
+    counts: Sequence[int],
+    kinds: Sequence[Kind],
+    prices: Sequence[int],
+    home: Sequence[int],
+    like: ResourcePrices | None,
+) -> Rows:
     sums: dict[int, dict[int, int]] = {}
     for index, count in enumerate(counts):
         if count:
             row = sums.setdefault(demand.signature[index], {})
             for place, amount in demand.amounts(index):
-                row[place] = row.get(place, 0) + amount * count
-    group, masks, merged = _merge(len(demand.masks), sums, kinds)
+                where = home[place]
+                if where >= 0:
+                    row[where] = row.get(where, 0) + amount * count
+    groups = _kept_groups(sums, like) if like else _groups(sums, kinds, prices)
+    group = [0] * len(demand.masks)
+    masks, merged = [], []
+    for number, some in enumerate(groups):
+        total: dict[int, int] = {}
+        mask = 0
+        for signature in some:
+            group[signature] = number
+            mask |= _open_kinds(kinds, signature)
+            for place, amount in sums[signature].items():
+                total[place] = total.get(place, 0) + amount
+        masks.append(mask)
+        merged.append(total)
     keys = [(g, place) for g, row in enumerate(merged) for place in sorted(row)]
-    if len(keys) > _MAX_ROWS:
-        keys = _most_wanted(keys, merged, kinds)
-    resources = sorted({place for _, place in keys})
-    by_resource = tuple(
-        (place, tuple((g, i) for i, (g, other) in enumerate(keys) if other == place))
-        for place in resources
-    )
     return Rows(
-        group=group,
+        group=tuple(group),
         keys=tuple(keys),
         amounts=tuple(merged[g][place] for g, place in keys),
-        by_resource=by_resource,
-        masks=masks,
+        masks=tuple(masks),
     )
 
 
-def _merge(
-    signatures: int, sums: dict[int, dict[int, int]], kinds: Sequence[Kind]
-) -> tuple[tuple[int, ...], tuple[int, ...], list[dict[int, int]]]:
-    """Return signatures by group, groups' masks over kinds and groups' demand.
+def _groups(
+    sums: Mapping[int, Mapping[int, int]], kinds: Sequence[Kind], prices: Sequence[int]
+) -> list[list[int]]:
+    """Return the signatures by group, those with most demand first.
 
-    Signatures open to the same kinds are one group. When there are too many, those with least
-    demand share a group that is open to all their kinds: a weaker bound, still a bound.
+    Signatures open to the same kinds, or to kinds with the same rooms and prices, are one group:
+    what is bought for one could be bought for the other, so nothing is lost. When there are too
+    many, those with least demand share a group that is open to all their kinds: a weaker bound,
+    still a bound.
     """
     by_mask: dict[int, list[int]] = {}
     for signature in sorted(sums):
-        mask = sum(1 << t for t, kind in enumerate(kinds) if kind.signatures >> signature & 1)
-        by_mask.setdefault(mask, []).append(signature)
-    ranked = sorted(
-        by_mask.items(), key=lambda item: (-sum(sums[s].get(0, 0) for s in item[1]), item[1])
+        by_mask.setdefault(_open_kinds(kinds, signature), []).append(signature)
+    alike = alike_signatures([many[0] for many in by_mask.values()], kinds, prices, exactly=True)
+    groups: dict[int, list[int]] = {}
+    for many in by_mask.values():
+        groups.setdefault(alike[many[0]], []).extend(many)
+    parts = sorted(
+        groups.values(), key=lambda some: (-sum([sums[s].get(0, 0) for s in some]), some)
     )
-    parts = [([mask], many) for mask, many in ranked]
-    if len(parts) > _MAX_SIGNATURES:
-        rest = parts[_MAX_SIGNATURES - 1 :]
-        joined = ([m for masks, _ in rest for m in masks], [s for _, many in rest for s in many])
-        parts = [*parts[: _MAX_SIGNATURES - 1], joined]
-    group = [0] * signatures
-    masks, merged = [], []
-    for number, (some, many) in enumerate(parts):
-        total: dict[int, int] = {}
-        for signature in many:
-            group[signature] = number
-            for place, amount in sums[signature].items():
-                total[place] = total.get(place, 0) + amount
-        mask = 0
-        for one in some:
-            mask |= one
-        masks.append(mask)
-        merged.append(total)
-    return tuple(group), tuple(masks), merged
+    if len(parts) <= _MAX_SIGNATURES:
+        return parts
+    rest = [signature for some in parts[_MAX_SIGNATURES - 1 :] for signature in some]
+    return [*parts[: _MAX_SIGNATURES - 1], rest]
 
 
-def _most_wanted(
-    keys: list[tuple[int, int]], merged: list[dict[int, int]], kinds: Sequence[Kind]
-) -> list[tuple[int, int]]:
+def _kept_groups(sums: Mapping[int, Mapping[int, int]], like: ResourcePrices) -> list[list[int]]:
+    """Return the signatures by group, as they were before: its columns can be used again."""
+    groups: dict[int, list[int]] = {}
+    for signature in sorted(sums, key=lambda s: (like.group[s], s)):
+        groups.setdefault(like.group[signature], []).append(signature)
+    return list(groups.values())
+
+
+def _open_kinds(kinds: Sequence[Kind], signature: int) -> int:
+    return sum([1 << t for t, kind in enumerate(kinds) if kind.signatures >> signature & 1])
+
+
+def _most_wanted(rows: Rows, rooms: Sequence[Sequence[int]]) -> Rows:
     """Return the rows that need most machines: the others are left out, which is still a bound."""
-    largest = [max(room) for room in zip(*(kind.room for kind in kinds), strict=True)]
-    rank = {key: merged[key[0]][key[1]] / max(largest[key[1]], 1) for key in keys}
-    return sorted(sorted(keys, key=lambda key: (-rank[key], key))[:_MAX_ROWS])
+    largest = [max(column) for column in zip(*rooms, strict=True)]
+    rank = {
+        key: amount / max(largest[key[1]], 1)
+        for key, amount in zip(rows.keys, rows.amounts, strict=True)
+    }
+    kept = sorted(sorted(rank, key=lambda key: (-rank[key], key))[:_MAX_ROWS])
+    amounts = dict(zip(rows.keys, rows.amounts, strict=True))
+    return replace(rows, keys=tuple(kept), amounts=tuple([amounts[key] for key in kept]))

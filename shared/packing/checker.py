@@ -30,12 +30,18 @@ def check(problem: PackingProblem, packing: Packing) -> tuple[str, ...]:
 
 def _malformed(problem: PackingProblem, packing: Packing) -> Iterator[str]:
     classes, shapes = len(problem.classes), problem.shapes
+    sound: set[int] = set()
     for number, node in enumerate(packing.nodes):
         if not node.options:
             yield f"node {number}: has no options"
-        for shape, pool in (*node.options, *node.fallback_options):
-            if not (0 <= shape < len(shapes) and 0 <= pool < len(shapes[shape].pools)):
-                yield f"node {number}: option {shape}/{pool} does not exist"
+        for options in (node.options, node.fallback_options):
+            # Nodes of a launch group share one list, which is looked at once.
+            if id(options) in sound:
+                continue
+            bad = [one for one in options if not _exists(shapes, one)]
+            yield from (f"node {number}: option {i}/{pool} does not exist" for i, pool in bad)
+            if not bad:
+                sound.add(id(options))
         yield from (f"node {number}: {text}" for text in _bad_contents(node.contents, classes))
     bins = [index for index, _ in packing.placements]
     if len(set(bins)) != len(bins):
@@ -47,6 +53,11 @@ def _malformed(problem: PackingProblem, packing: Packing) -> Iterator[str]:
     left_out = tuple((index, count) for index, count, _ in packing.unplaced)
     if left_out:
         yield from (f"unplaced: {text}" for text in _bad_contents(left_out, classes))
+
+
+def _exists(shapes: tuple[Shape, ...], option: tuple[int, int]) -> bool:
+    shape, pool = option
+    return 0 <= shape < len(shapes) and 0 <= pool < len(shapes[shape].pools)
 
 
 def _bad_contents(contents: Contents, classes: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Choices that look random and are the same in every process: a seeded generator of our own."""
+"""Draws: choices that look random and are the same in every process, from a seed."""
 
 from collections.abc import Sequence
 from typing import Final

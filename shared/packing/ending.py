@@ -1,22 +1,35 @@
-"""The last nodes of a plan, where fractions no longer help: all kinds are tried."""
+"""The ending of a plan: its last nodes, where fractions no longer help and all kinds are tried."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from shared.packing.filling import Filling, Rules, fill
-from shared.packing.ground import Ground, Planned, commit
+from shared.packing.ground import Ground, Planned, commit, narrow
 
 _GROWTH = 1.004
 _ALMOST = 0.999999
 
 
 def build_ending(
-    ground: Ground, counts: list[int], rules: Rules, limit: int
+    ground: Ground, counts: Sequence[int], rules: Rules, limit: int
 ) -> list[Planned] | None:
     """Return nodes for all the pods, or None when they would cost `limit` (0 for any) or more.
 
     After each node it is seen what it would cost to end with one or two nodes; the cheapest end
     is taken.
     """
+    present = [k for k, count in enumerate(counts) if count]
+    if len(present) * 2 > len(counts):
+        return _end(ground, list(counts), rules, limit)
+    plan = _end(narrow(ground, present), [counts[k] for k in present], rules, limit)
+    if plan is None:
+        return None
+    return [
+        replace(one, contents=tuple([(present[k], n) for k, n in one.contents])) for one in plan
+    ]
+
+
+def _end(ground: Ground, counts: list[int], rules: Rules, limit: int) -> list[Planned] | None:
     hopes = list(ground.hopes)
     plan: list[Planned] = []
     spent = 0
@@ -57,17 +70,29 @@ def _two_nodes(
     """Return two nodes for everything that is left when that is cheaper than `ends`."""
     best = ground.cost(ends)
     worth = ground.worth_of(counts)
+    needs, _ = ground.needs(ends[0].contents)
+    hopeful = []
     for kind in ground.by_price:
         price = ground.prices[kind]
         # The rest costs at least its worth, and the kind takes no more than its ceiling away.
         if price + max(worth - ground.ceilings[kind] * price, 0.0) >= best:
             continue
+        # However the kind is filled, the other node must hold what exceeds its room.
+        room = ground.kinds[kind].room
+        beyond = [max(a - b, 0) for a, b in zip(needs, room, strict=True)]
+        other = ground.cheapest(beyond, 0, best - price)
+        if other >= 0:
+            hopeful.append((price + ground.prices[other], kind))
+    for least, kind in sorted(hopeful):
+        if least >= best:
+            break
         filling = fill(ground, kind, counts, rules)
         rest = list(counts)
         for k, n in filling:
             rest[k] -= n
-        left = tuple((k, n) for k, n in enumerate(rest) if n)
+        left = tuple([(k, n) for k, n in enumerate(rest) if n])
         needs, signatures = ground.needs(left)
+        price = ground.prices[kind]
         other = ground.cheapest(needs, signatures, best - price)
         if filling and other >= 0:
             best = price + ground.prices[other]
@@ -84,9 +109,13 @@ def _best_filling(
     Kinds are tried by what they returned last time, at most their ceiling; `hopes` is updated.
     """
     best, chosen, contents = -1.0, -1, []
+    worth = ground.worth_of(counts)
     for kind in sorted(range(len(hopes)), key=lambda t: (-hopes[t], t)):
         if hopes[kind] <= best:
             break
+        # Even with all that is left on it, a dear kind does not return more.
+        if worth <= best * ground.prices[kind]:
+            continue
         found = fill(ground, kind, counts, rules)
         value = sum([ground.values[k] * n for k, n in found]) / ground.prices[kind]
         hopes[kind] = value

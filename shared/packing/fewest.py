@@ -1,4 +1,4 @@
-"""Few, large nodes: what schedulers that look at one pod at a time end up with.
+"""The fewest nodes, and large: what schedulers that look at one pod at a time end up with.
 
 Pods go in by falling size, each to the emptiest node (by pods) that some kind could still make
 large enough; only then does price choose the kind. Good in small batches, where one roomy node is

@@ -1,12 +1,17 @@
-"""What the procedures share: classes and kinds as columns, worth of pods, who fits where."""
+"""The ground of a search: what all procedures share, and the nodes their plans are made of.
+
+Classes and kinds as columns, the worth of pods, who fits where.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
+from typing import Final
 
 from shared.packing.bound import ResourcePrices, find_prices
 from shared.packing.market import Demand, Kind
 
+_FEW_GROUPS: Final = 8  # fewer are solved as fast from the start
 Contents = tuple[tuple[int, int], ...]
 
 
@@ -162,6 +167,32 @@ def make_ground(
     )
 
 
+def narrow(ground: Ground, some: Sequence[int]) -> Ground:
+    """Return the ground for some of the classes alone, numbered anew in the order given."""
+    demand = ground.demand
+    smaller = replace(
+        demand,
+        cpu=tuple([demand.cpu[k] for k in some]),
+        memory=tuple([demand.memory[k] for k in some]),
+        pods=tuple([demand.pods[k] for k in some]),
+        extras=tuple([demand.extras[k] for k in some]),
+        signature=tuple([demand.signature[k] for k in some]),
+    )
+    values = tuple([ground.values[k] for k in some])
+    return replace(
+        ground,
+        demand=smaller,
+        cpu=tuple([ground.cpu[k] for k in some]),
+        memory=tuple([ground.memory[k] for k in some]),
+        pods=tuple([ground.pods[k] for k in some]),
+        values=values,
+        by_value=tuple(sorted(range(len(some)), key=lambda k: (-values[k], k))),
+        slants=tuple([ground.slants[k] for k in some]),
+        with_extras=tuple([k for k, extras in enumerate(smaller.extras) if extras]),
+        _members={},
+    )
+
+
 def commit(
     ground: Ground, kind: int, filling: Iterable[tuple[int, int]], counts: list[int], most: int
 ) -> Planned:
@@ -179,7 +210,8 @@ def commit(
 
 def revalue(ground: Ground, counts: Sequence[int]) -> Ground:
     """Return the ground with resource prices for what is left of the classes."""
-    worth = find_prices(ground.demand, counts, ground.kinds, ground.prices)
+    known = ground.worth if len(ground.worth.values) > _FEW_GROUPS else None
+    worth = find_prices(ground.demand, counts, ground.kinds, ground.prices, known)
     if worth.group == ground.worth.group and all(
         isclose(a, b, rel_tol=1e-9)
         for one, other in zip(worth.values, ground.worth.values, strict=True)

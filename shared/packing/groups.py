@@ -1,4 +1,4 @@
-"""Few launch groups: nodes of one kind are bought together, so fewer kinds mean fewer calls."""
+"""Launch groups, few of them: nodes of one kind are bought in one call; kinds are merged."""
 
 from collections.abc import Sequence
 from typing import Final

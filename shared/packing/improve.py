@@ -8,6 +8,7 @@ from shared.packing.draws import Draws
 from shared.packing.ending import build_ending
 from shared.packing.filling import Rules
 from shared.packing.ground import Contents, Ground, Planned
+from shared.packing.patience import Patience
 
 _SHARES: Final = (1.0, 1.0, 0.9, 0.8, 0.0)
 _TILTS: Final = (0.0, 0.25, 0.25, 0.5)
@@ -15,7 +16,9 @@ _SLANTS: Final = (0.0, 1.0, 1.5, 3.0)
 _BALANCES: Final = (0.0, 0.0, 1.0, 2.0)
 
 
-def improve(ground: Ground, plan: Sequence[Planned], work: int, seed: int) -> list[Planned]:
+def improve(
+    ground: Ground, plan: Sequence[Planned], work: int, seed: int, patience: Patience
+) -> list[Planned]:
     """Return a plan for the same pods that is no dearer.
 
     Args:
@@ -23,11 +26,12 @@ def improve(ground: Ground, plan: Sequence[Planned], work: int, seed: int) -> li
         plan: Where to start.
         work: Budget, in classes looked at; a number and not a time, for the same plan every time.
         seed: Settles what is tried.
+        patience: When to stop earlier.
     """
     nodes = [replace(one, copies=1) for one in plan for _ in range(one.copies)]
     waste = [_waste(ground, one) for one in nodes]
     draws = Draws(seed)
-    while work > 0 and len(nodes) > 1:
+    while work > 0 and len(nodes) > 1 and not patience.ended():
         chosen = _choose(draws, waste)
         counts = [0] * len(ground.values)
         for position in chosen:

@@ -124,9 +124,9 @@ def find_kinds(
 ) -> list[Kind]:
     """Return the kinds of some shapes that some class may run on, cheapest first."""
     grouped: dict[tuple[str, int, tuple[int, ...]], list[int]] = {}
+    open_to = _open_to(demand.masks, len(problem.shapes))
     for index in shapes:
-        shape = problem.shapes[index]
-        mask = sum([1 << s for s, many in enumerate(demand.masks) if many >> index & 1])
+        shape, mask = problem.shapes[index], open_to[index]
         room = _room(shape, demand)
         # A machine with nothing of a basic resource is a mistake of the catalogue.
         if mask and all(room[:3]):
@@ -137,6 +137,18 @@ def find_kinds(
     if settings.diversification_k_on_demand > 1 or settings.diversification_k_spot > 1:
         rough = _diversified(problem, rough, settings)
     return rough
+
+
+def _open_to(masks: Sequence[int], shapes: int) -> list[int]:
+    """Return per shape the signatures that may run on it, as a mask."""
+    found = [0] * shapes
+    for signature, many in enumerate(masks):
+        bit = 1 << signature
+        # As text, since testing the bits of a long integer one by one copies it every time.
+        for index, one in enumerate(f"{many:b}"[: -shapes - 1 : -1]):
+            if one == "1":
+                found[index] |= bit
+    return found
 
 
 def _room(shape: Shape, demand: Demand) -> tuple[int, ...]:

@@ -5,12 +5,12 @@ holds what has room for the largest amounts any of them needs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shared.model.instance_types import CapacityType
 from shared.model.resources import Resources
 from shared.packing.market import Kind
-from shared.packing.problem import PackingProblem
+from shared.packing.problem import PackingProblem, Shape
 
 Option = tuple[int, int]
 
@@ -26,10 +26,10 @@ class Ways:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """The pools of one capacity type of one kind: (price, option), cheapest first."""
+    """The pools of one capacity type of one kind: the cheapest one's price and option first."""
 
     kind: Kind
-    pools: tuple[tuple[int, Option], ...]
+    cheapest: tuple[int, Option]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,23 +38,52 @@ class Offers:
 
     problem: PackingProblem
     by_type: tuple[tuple[CapacityType, tuple[Offer, ...]], ...]
+    _pools: dict[tuple[str, Option], list[tuple[int, Option]]] = field(default_factory=dict)
+
+    def pools(self, capacity_type: CapacityType, offer: Offer) -> list[tuple[int, Option]]:
+        """Return (price, option) of all pools of an offer, cheapest first.
+
+        Only asked for the few offers that can stand in for a planned node, so listed when needed.
+        """
+        key = (capacity_type.value, offer.cheapest[1])
+        known = self._pools.get(key)
+        if known is None:
+            known = sorted(
+                (pool.price_micros_per_hour, (index, number))
+                for index in offer.kind.shapes
+                for number, pool in enumerate(self.problem.shapes[index].pools)
+                if pool.capacity_type is capacity_type
+            )
+            self._pools[key] = known
+        return known
 
 
 def list_offers(problem: PackingProblem, kinds: Sequence[Kind]) -> Offers:
-    """Return every pool of the kinds' shapes. Pass all kinds, not only the best."""
+    """Return every offer of the kinds' shapes. Pass all kinds, not only the best."""
     found: dict[CapacityType, list[Offer]] = {}
-    for kind in kinds:
-        pools: dict[CapacityType, list[tuple[int, Option]]] = {}
-        for index in kind.shapes:
-            for number, pool in enumerate(problem.shapes[index].pools):
-                one = (pool.price_micros_per_hour, (index, number))
-                pools.setdefault(pool.capacity_type, []).append(one)
-        for capacity_type, some in pools.items():
-            offer = Offer(kind=kind, pools=tuple(sorted(some)))
-            found.setdefault(capacity_type, []).append(offer)
-    for many in found.values():
-        many.sort(key=lambda offer: offer.pools[0])
+    for capacity_type in CapacityType:
+        some = []
+        for kind in kinds:
+            firsts = [
+                first
+                for index in kind.shapes
+                if (first := _cheapest_pool(problem.shapes[index], index, capacity_type))
+            ]
+            if firsts:
+                some.append(Offer(kind=kind, cheapest=min(firsts)))
+        if some:
+            some.sort(key=lambda offer: offer.cheapest)
+            found[capacity_type] = some
     return Offers(problem=problem, by_type=tuple((t, tuple(found[t])) for t in sorted(found)))
+
+
+def _cheapest_pool(
+    shape: Shape, index: int, capacity_type: CapacityType
+) -> tuple[int, Option] | None:
+    for number, pool in enumerate(shape.pools):
+        if pool.capacity_type is capacity_type:
+            return pool.price_micros_per_hour, (index, number)
+    return None
 
 
 def find_ways(
@@ -74,8 +103,8 @@ def find_ways(
         room_left: What its limits still allow for one node; None when there are none.
     """
     lists = []
-    for _, some in offers.by_type:
-        pools = _standing_in(offers.problem, some, needs, signatures, provisioner, room_left)
+    for number in range(len(offers.by_type)):
+        pools = _standing_in(offers, number, needs, signatures, provisioner, room_left)
         if pools:
             lists.append(pools)
     if not lists:
@@ -91,8 +120,8 @@ def find_ways(
 
 
 def _standing_in(
-    problem: PackingProblem,
-    offers: Sequence[Offer],
+    offers: Offers,
+    number: int,
     needs: Sequence[int],
     signatures: int,
     provisioner: str,
@@ -100,12 +129,13 @@ def _standing_in(
 ) -> list[tuple[int, Option]]:
     cpu, memory, pods = needs[:3]
     rest = [(place, amount) for place, amount in enumerate(needs) if place > 2 and amount]
+    problem = offers.problem
     percent = 100 + problem.settings.option_price_ceiling_percent
+    capacity_type, some = offers.by_type[number]
     found: list[tuple[int, Option]] = []
     top = 0
-    for offer in offers:
-        price = offer.pools[0][0]
-        if top and price * 100 > top:
+    for offer in some:
+        if top and offer.cheapest[0] * 100 > top:
             break
         kind = offer.kind
         room = kind.room
@@ -118,9 +148,9 @@ def _standing_in(
             or any(amount > room[place] for place, amount in rest)
         ):
             continue
-        pools = offer.pools
+        pools = offers.pools(capacity_type, offer)
         if room_left is not None:
-            pools = tuple(one for one in pools if _within(problem, one[1][0], room_left))
+            pools = [one for one in pools if _within(problem, one[1][0], room_left)]
         if pools:
             top = top or pools[0][0] * percent
             found.extend(one for one in pools if one[0] * 100 <= top)

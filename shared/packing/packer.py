@@ -19,6 +19,7 @@ from shared.packing.market import (
     read_demand,
 )
 from shared.packing.options import list_offers
+from shared.packing.patience import OutOfTime, Patience
 from shared.packing.plan_search import search
 from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
 from shared.packing.purchase import Limits, purchase, within_limits
@@ -26,27 +27,26 @@ from shared.packing.simple import pack_simply
 from shared.packing.tighten import tighter_bound
 
 _LOOSE: Final = 1.008
-# Plans this close to the bound are not worth more search; coarse pods cannot come as close.
-_CLOSE: Final = 1.006
-_CLOSE_MANY: Final = 1.009
-_FEW_CLASSES: Final = 80
-_FEW_PODS: Final = 300
 _VERY_FEW_PODS: Final = 60
 _MANY_BINS: Final = 10
-_CLOSE_COARSE: Final = 1.012
 
 
-def pack(problem: PackingProblem) -> Packing:
+def pack(problem: PackingProblem, out_of_time: OutOfTime | None = None) -> Packing:
     """Return the cheapest plan found, checked.
 
     The same problem, seed included, gives the same plan. A plan the checker refuses is replaced by
     the simple packer's and says so in `fallback`: that is a bug to report.
 
+    Args:
+        problem: What to pack.
+        out_of_time: Asked now and then whether to stop looking for a cheaper plan; a plan that was
+            cut short says so. Without it only the problem decides how long the search goes on.
+
     Example:
         >>> pack(PackingProblem(classes=(), shapes=(), compatible=())).nodes
         ()
     """
-    packing = plan(problem)
+    packing = plan(problem, Patience(out_of_time))
     wrong = check(problem, packing)
     if not wrong:
         return packing
@@ -54,8 +54,9 @@ def pack(problem: PackingProblem) -> Packing:
     return replace(pack_simply(problem, allowed), fallback="; ".join(wrong[:3]))
 
 
-def plan(problem: PackingProblem) -> Packing:
+def plan(problem: PackingProblem, patience: Patience | None = None) -> Packing:
     """Return the cheapest plan found, unchecked."""
+    patience = patience or Patience()
     demand = read_demand(problem)
     kinds = find_kinds(problem, demand, allowed_shapes(problem, demand), problem.settings)
     counts = [one.count for one in problem.classes]
@@ -70,7 +71,7 @@ def plan(problem: PackingProblem) -> Packing:
     unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not housed[k]]
     for k, _, _ in unplaced:
         counts[k] = 0
-    bought = _buy(problem, demand, market, counts)
+    bought = _buy(problem, demand, market, counts, patience)
     unplaced.extend(bought.unplaced)
     placed = [one.count for one in problem.classes]
     for k, count, _ in unplaced:
@@ -89,6 +90,7 @@ def plan(problem: PackingProblem) -> Packing:
         resource_prices_micros_per_hour=_unit_prices(demand, worth),
         stranded_micros_per_hour=max(stranded, 0),
         candidate=bought.name,
+        cut_short=patience.cut_short,
     )
 
 
@@ -104,14 +106,15 @@ class _Market:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bought:
-    """Nodes, what the limits kept out, and a bound for `counts` where one is known already."""
+    """Nodes, what the limits kept out, and a bound and resource prices where known already."""
 
     nodes: tuple[PackedNode, ...]
     unplaced: tuple[tuple[int, int, str], ...]
     cost: int
     name: str
     counts: tuple[int, ...]
-    bound: int
+    bound: int | None
+    worth: ResourcePrices | None
 
 
 def _open_market(kinds: Sequence[Kind], limits: Mapping[str, object]) -> _Market:
@@ -128,13 +131,19 @@ def _open_market(kinds: Sequence[Kind], limits: Mapping[str, object]) -> _Market
 
 
 def _buy(
-    problem: PackingProblem, demand: Demand, market: _Market, counts: Sequence[int]
+    problem: PackingProblem,
+    demand: Demand,
+    market: _Market,
+    counts: Sequence[int],
+    patience: Patience,
 ) -> _Bought:
     """Return nodes for the pods, as far as the limits allow. Each class counted fits some kind."""
     limits: Limits = dict(problem.limits)
     nodes: list[PackedNode] = []
     unplaced: list[tuple[int, int, str]] = []
-    name, bound = "", 0
+    name = ""
+    bound: int | None = None
+    worth: ResourcePrices | None = None
     left = list(counts)
     offers = list_offers(problem, market.kinds)
     while any(left):
@@ -150,17 +159,11 @@ def _buy(
         if not any(left):
             break
         ground = _make_ground(problem, demand, left, best)
-        floor = ground.worth_of(left)
-        present = sum(1 for count in left if count)
-        tight = 0
-        if sum(left) > _FEW_PODS:
-            tight = tighter_bound(demand, left, ground.kinds, ground.prices)
-        close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
-        target = max(floor * close, tight * _CLOSE_COARSE)
-        found = search(ground, left, problem.settings, target, problem.seed)
+        found = search(problem, ground, left, patience)
         bought = purchase(found.ground, found.plan, offers, limits)
         if best is market.plain and ground.prices == market.planning_prices:
-            bound = ground.cost(found.plan) if found.name == EXACT else tight
+            bound = ground.cost(found.plan) if found.name == EXACT else found.tight
+            worth = worth or ground.worth
         name = found.name
         nodes.extend(bought.nodes)
         limits = bought.limits
@@ -179,6 +182,7 @@ def _buy(
         name=name,
         counts=tuple(counts),
         bound=bound,
+        worth=worth,
     )
 
 
@@ -212,11 +216,11 @@ def _bound(
     """Return the lower bound by true prices for the pods that are placed, and these prices."""
     present = [k for k, count in enumerate(placed) if count]
     prices = [kind.price for kind in market.plain]
-    worth = find_prices(demand, bought.counts, market.plain, prices)
+    worth = bought.worth or find_prices(demand, bought.counts, market.plain, prices)
     if not present:
         return 0, worth
-    known = bought.bound if not rooms and tuple(placed) == bought.counts else 0
-    if known and bought.name == EXACT:
+    known = bought.bound if not rooms and tuple(placed) == bought.counts else None
+    if known is not None and bought.name == EXACT:
         return known, worth
     if not rooms and is_small(placed):
         ground = make_ground(demand, market.plain, worth, prices)
@@ -224,9 +228,11 @@ def _bound(
         if exact is not None:
             return ground.cost(exact), worth
     bound = lower_bound(demand, placed, market.kinds, worth, credit=rooms)
-    if bought.cost > bound * _LOOSE and sum(placed) > _VERY_FEW_PODS:
-        tighter = known or tighter_bound(demand, placed, market.plain, prices, rooms)
-        bound = max(bound, tighter)
+    worthwhile = sum(placed) > _VERY_FEW_PODS or any(demand.extras[k] for k in present)
+    if bought.cost > bound * _LOOSE and worthwhile:
+        if known is None:
+            known = tighter_bound(demand, placed, market.plain, prices, mix=worth.mix, rooms=rooms)
+        bound = max(bound, known)
     return bound, worth
 
 

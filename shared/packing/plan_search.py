@@ -5,54 +5,100 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.packing.bound import find_prices
+from shared.packing.coarse import Coarse, coarsen
+from shared.packing.ending import build_ending
 from shared.packing.exact import EXACT
 from shared.packing.filling import Rules
 from shared.packing.greedy import build
 from shared.packing.ground import Ground, Planned, make_ground
 from shared.packing.groups import merge_kinds
-from shared.packing.improve import improve
-from shared.packing.portfolio import best_plan
-from shared.packing.problem import PackingSettings
+from shared.packing.improve import gather, improve
+from shared.packing.patience import Patience
+from shared.packing.portfolio import Effort, best_plan
+from shared.packing.problem import PackingProblem
+from shared.packing.seating import seat
+from shared.packing.tighten import tighter_bound
 
 _WORK_PER_TRY: Final = 25
+_FEW_PODS: Final = 300
+# Plans this close to the bound are not worth more search; coarse pods cannot come as close.
+_CLOSE: Final = 1.006
+_CLOSE_MANY: Final = 1.009
+_FEW_CLASSES: Final = 80
+_CLOSE_COARSE: Final = 1.012
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A plan, the ground its kinds belong to and the name of the procedure that won."""
+    """A plan.
+
+    Attributes:
+        ground: What its kinds belong to.
+        plan: The nodes.
+        name: The procedure that won.
+        tight: The tighter bound by planning prices; None where it was not asked for.
+    """
 
     ground: Ground
     plan: list[Planned]
     name: str
+    tight: int | None
 
 
 def search(
-    ground: Ground, counts: Sequence[int], settings: PackingSettings, target: float, seed: int
+    problem: PackingProblem, ground: Ground, counts: Sequence[int], patience: Patience
 ) -> Found:
     """Return a cheap plan.
 
     Args:
+        problem: Its settings say how many launch groups and how much improvement; its seed settles
+            what improvement tries.
         ground: Classes, kinds and what they are worth.
         counts: Pods per class; each class counted fits some kind.
-        settings: How many launch groups and how much improvement.
-        target: A cost that is good enough to stop at.
-        seed: Settles what improvement tries.
+        patience: When to stop.
     """
-    plan, name = best_plan(ground, counts, target, thorough=settings.thorough)
+    settings = problem.settings
+    coarse = tight = None
+    if sum(counts) > _FEW_PODS:
+        coarse = coarsen(ground, counts, problem.limits)
+        asked, some = (coarse.ground, coarse.counts) if coarse else (ground, counts)
+        mix = asked.worth.mix
+        tight = tighter_bound(asked.demand, some, asked.kinds, asked.prices, mix=mix)
+    present = sum([1 for count in counts if count])
+    close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
+    target = max(ground.worth_of(counts) * close, (tight or 0) * _CLOSE_COARSE)
+    effort = Effort(target=target, thorough=settings.thorough, patience=patience)
+    if coarse is None:
+        plan, name = best_plan(ground, counts, effort)
+    else:
+        plan, name = _plan_coarsely(ground, coarse, counts, effort)
     most = settings.max_launch_groups
     if most and len({one.kind for one in plan}) > most:
-        ground, plan = _few_kinds(ground, counts, plan, most)
+        ground, plan = _few_kinds(ground, counts, plan, most, again=coarse is None)
     work = settings.improve_iterations * _WORK_PER_TRY * (10 if settings.thorough else 1)
-    close = ground.cost(plan) <= target
-    if work and name != EXACT and (settings.thorough or not close):
-        improved = improve(ground, plan, work, seed)
+    close_enough = ground.cost(plan) <= target
+    if work and name != EXACT and (settings.thorough or not close_enough):
+        improved = improve(ground, plan, work, problem.seed, patience)
         if ground.cost(improved) < ground.cost(plan):
             plan, name = improved, f"{name}, improved"
-    return Found(ground=ground, plan=plan, name=name)
+    return Found(ground=ground, plan=plan, name=name, tight=tight)
+
+
+def _plan_coarsely(
+    ground: Ground, coarse: Coarse, counts: Sequence[int], effort: Effort
+) -> tuple[list[Planned], str]:
+    """Return a plan of the coarse problem with its pods seated, and what found it."""
+    rough, name = best_plan(coarse.ground, coarse.counts, effort)
+    plan, left = seat(ground, coarse, rough, counts)
+    if any(left):
+        rest = build_ending(ground, left, Rules(), 0)
+        assert rest is not None
+        plan = gather([*plan, *rest])
+    return plan, f"{name}, seated"
 
 
 def _few_kinds(
-    ground: Ground, counts: Sequence[int], plan: list[Planned], most: int
+    ground: Ground, counts: Sequence[int], plan: list[Planned], most: int, *, again: bool
 ) -> tuple[Ground, list[Planned]]:
     """Return a plan of at most `most` kinds where that is possible, and a ground of these alone."""
     merged = merge_kinds(ground, plan, most)
@@ -65,5 +111,5 @@ def _few_kinds(
     moved = [
         Planned(kind=place[one.kind], contents=one.contents, copies=one.copies) for one in merged
     ]
-    again = build(smaller, list(counts), Rules(), ground.cost(merged))
-    return smaller, again or moved
+    better = build(smaller, list(counts), Rules(), ground.cost(merged)) if again else None
+    return smaller, better or moved

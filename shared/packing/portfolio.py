@@ -1,6 +1,7 @@
 """Several procedures for the same pods; the cheapest plan wins."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from shared.packing.exact import EXACT, cover_exactly
@@ -8,10 +9,15 @@ from shared.packing.fewest import fewest_nodes
 from shared.packing.filling import Rules
 from shared.packing.greedy import build
 from shared.packing.ground import Ground, Planned
+from shared.packing.patience import Patience
+from shared.packing.patterns import MOST_CLASSES, plan_by_patterns
 
+_LEAST_PODS: Final = 300
+_COARSE: Final = 45  # pods per node
 _FEWEST_PODS: Final = 2_000
-RULES: Final = (
+PROCEDURES: Final[tuple[tuple[str, Rules | None], ...]] = (
     ("deal", Rules()),
+    ("patterns", None),
     ("deal evenly", Rules(tilt=0.0, slant=3.0)),
     ("deal less", Rules(share=0.95, tilt=0.1, slant=1.2)),
     ("large pods first", Rules(tilt=0.4, slant=1.2)),
@@ -19,12 +25,25 @@ RULES: Final = (
 )
 
 
-def best_plan(
-    ground: Ground, counts: Sequence[int], target: float, *, thorough: bool
-) -> tuple[list[Planned], str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How long to look for a cheaper plan.
+
+    Attributes:
+        target: A cost that is good enough to stop at.
+        thorough: Whether to try everything all the same.
+        patience: When to stop in any case.
+    """
+
+    target: float
+    thorough: bool
+    patience: Patience
+
+
+def best_plan(ground: Ground, counts: Sequence[int], effort: Effort) -> tuple[list[Planned], str]:
     """Return the cheapest plan of all procedures and the name of the one that found it.
 
-    Each class counted must fit some kind. Ties go to the procedure named first; none is tried
+    Each class counted must fit some kind. Ties go to the procedure tried first; none is tried
     after one has reached the target, unless the search is to be thorough.
     """
     exact = cover_exactly(ground, counts)
@@ -32,13 +51,17 @@ def best_plan(
         return exact, EXACT
     best: list[Planned] = []
     cost, name = 0, ""
-    for procedure, rules in RULES:
-        plan = build(ground, counts, rules, cost)
+    for procedure, rules in PROCEDURES:
+        enough = cost <= effort.target or name == "patterns"
+        if best and ((enough and not effort.thorough) or effort.patience.ended()):
+            break
+        if rules is None:
+            plan = _from_patterns(ground, counts, best, effort.patience)
+        else:
+            plan = build(ground, counts, rules, cost)
         if plan is not None:
             best, cost, name = plan, ground.cost(plan), procedure
-        if cost <= target and not thorough:
-            break
-    if sum(counts) <= _FEWEST_PODS or thorough:
+    if sum(counts) <= _FEWEST_PODS or effort.thorough:
         few = [("fewest nodes", fewest_nodes(ground, list(counts)))]
         if len(ground.demand.masks) > 1:
             few.append(("fewest nodes apart", _apart(ground, counts)))
@@ -46,6 +69,26 @@ def best_plan(
             if ground.cost(plan) < cost:
                 best, cost, name = plan, ground.cost(plan), procedure
     return best, name
+
+
+def _from_patterns(
+    ground: Ground, counts: Sequence[int], known: Sequence[Planned], patience: Patience
+) -> list[Planned] | None:
+    """Return a plan from patterns cheaper than the one known, if there is one.
+
+    Where nodes hold many pods, resource prices say enough and patterns are many.
+    """
+    pods, classes = sum(counts), sum([1 for count in counts if count])
+    nodes = sum([one.copies for one in known])
+    if pods < _LEAST_PODS or classes > MOST_CLASSES or pods > nodes * _COARSE:
+        return None
+    limit = ground.cost(known)
+    plan, left = plan_by_patterns(ground, counts, patience)
+    spent = ground.cost(plan)
+    if spent >= limit:
+        return None
+    rest = build(ground, left, Rules(), limit - spent) if any(left) else []
+    return None if rest is None else plan + rest
 
 
 def _apart(ground: Ground, counts: Sequence[int]) -> list[Planned]:

@@ -176,6 +176,8 @@ class Packing:
         stranded_micros_per_hour: Worth of the room that is left over on the nodes, at these prices.
         candidate: Name of the procedure whose plan was the best, for people.
         fallback: Why the simple packer's plan stands here instead; empty when it does not.
+        cut_short: A time limit ended the search: packed again, the same problem may give another
+            plan.
     """
 
     nodes: tuple[PackedNode, ...]
@@ -187,3 +189,4 @@ class Packing:
     stranded_micros_per_hour: int = 0
     candidate: str = ""
     fallback: str = ""
+    cut_short: bool = False

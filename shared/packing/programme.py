@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shared.packing.market import Kind
 from shared.packing.simplex import pivot
 
 _WINDOW: Final = 48
+_TINY: Final = 1e-9
 _MOST_STEPS: Final = 40  # per row: rounding can make the method turn in circles
 
 
@@ -18,19 +18,43 @@ class Rows:
     group: tuple[int, ...]
     keys: tuple[tuple[int, int], ...]
     amounts: tuple[int, ...]
-    by_resource: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
     masks: tuple[int, ...]
 
 
-def usable_rows(rows: Rows, kinds: Sequence[Kind]) -> list[list[tuple[int, tuple[int, ...]]]]:
+Column = tuple[int, Sequence[tuple[int, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What is bought, for whom, and what it is worth.
+
+    Attributes:
+        duals: Per row, the worth of one unit.
+        mix: How many of each kind, fractions.
+        served: By (kind, row), the part of the row's demand that the kind serves.
+        columns: The kinds of the basis, each with (row, amount) of what it gives.
+    """
+
+    duals: list[float]
+    mix: dict[int, float]
+    served: dict[tuple[int, int], float]
+    columns: list[Column]
+
+
+def usable_rows(
+    rows: Rows, rooms: Sequence[Sequence[int]]
+) -> list[list[tuple[int, tuple[int, ...]]]]:
     """Return per kind (amount, rows that may have it) for each resource some row wants."""
+    by_resource: dict[int, list[tuple[int, int]]] = {}
+    for i, (g, place) in enumerate(rows.keys):
+        by_resource.setdefault(place, []).append((g, i))
     found = []
-    for number, kind in enumerate(kinds):
+    for number, room in enumerate(rooms):
         ways = []
-        for place, some in rows.by_resource:
+        for place, some in by_resource.items():
             open_rows = tuple(i for g, i in some if rows.masks[g] >> number & 1)
-            if kind.room[place] and open_rows:
-                ways.append((kind.room[place], open_rows))
+            if room[place] and open_rows:
+                ways.append((room[place], open_rows))
         found.append(ways)
     return found
 
@@ -38,35 +62,41 @@ def usable_rows(rows: Rows, kinds: Sequence[Kind]) -> list[list[tuple[int, tuple
 def solve(
     rows: Rows,
     usable: list[list[tuple[int, tuple[int, ...]]]],
-    kinds: Sequence[Kind],
+    rooms: Sequence[Sequence[int]],
     prices: Sequence[int],
-) -> tuple[list[float], dict[int, float], dict[tuple[int, int], float]]:
-    """Return dual values, how many of each kind, and the part of each row each kind serves.
+    known: Sequence[Column] = (),
+) -> Solution:
+    """Return the programme's solution.
 
     By the revised simplex method; a column is a kind and, per resource, the row that gets it, and
-    columns are found as needed.
+    columns are found as needed. Those of the solution of a similar programme, `known`, are tried
+    first: they are few, and nearly all that is needed.
     Rows are scaled so that the largest machine has 1 of everything; the inverse of the basis is
     kept in full, as there are few rows.
     """
     size = len(rows.keys)
     if not size:
-        return [], {}, {}
-    largest = [max(kind.room[place] for kind in kinds) or 1 for _, place in rows.keys]
-    duals, inverse, chosen = _start(rows, usable, kinds, prices, largest)
+        return Solution([], {}, {}, [])
+    largest = [max(room[place] for room in rooms) or 1 for _, place in rows.keys]
+    duals, inverse, chosen = _start(rows, usable, prices, largest)
     columns: list[list[tuple[int, float]]] = [[(i, 1.0 / inverse[i][i])] for i in range(size)]
     amounts = [a / top for a, top in zip(rows.amounts, largest, strict=True)]
     levels = [inverse[i][i] * amounts[i] for i in range(size)]
+    first = [(kind, [(i, a / largest[i]) for i, a in column]) for kind, column in known]
     start = 0
     for _ in range(_MOST_STEPS * size):
-        found = _good_column(usable, prices, duals, largest, start)
+        found = _known_column(first, prices, duals) if first else None
         if found is None:
-            break
+            first = []
+            found = _good_column(usable, prices, duals, largest, start)
+            if found is None:
+                break
+            start = max(found[2], 0)
         cost, column, kind = found
-        start = max(kind, 0)
         step = [sum([row[j] * a for j, a in column]) for row in inverse]
         leaving, least = -1, 0.0
         for i, amount in enumerate(step):
-            if amount > 1e-9 and (leaving < 0 or levels[i] / amount < least):
+            if amount > _TINY and (leaving < 0 or levels[i] / amount < least):
                 leaving, least = i, levels[i] / amount
         if leaving < 0:
             break
@@ -75,37 +105,61 @@ def solve(
         columns[leaving] = column
         gain = cost - sum([duals[j] * a for j, a in column])
         duals = [d + gain * b for d, b in zip(duals, inverse[leaving], strict=True)]
+    worth = [max(d, 0.0) / top for d, top in zip(duals, largest, strict=True)]
+    basis = [
+        (kind, level, [(i, amount * largest[i]) for i, amount in column])
+        for kind, level, column in zip(chosen, levels, columns, strict=True)
+        if kind >= 0
+    ]
+    return _solution(rows, worth, basis)
+
+
+def _solution(
+    rows: Rows, worth: list[float], basis: Sequence[tuple[int, float, list[tuple[int, float]]]]
+) -> Solution:
     mix: dict[int, float] = {}
     served: dict[tuple[int, int], float] = {}
-    for kind, level, column in zip(chosen, levels, columns, strict=True):
-        if kind >= 0 and level > 1e-9:
+    for kind, level, column in basis:
+        if level > _TINY:
             mix[kind] = mix.get(kind, 0.0) + level
-            for row, amount in column:
-                part = level * amount / amounts[row] if amounts[row] else 0.0
-                served[kind, row] = served.get((kind, row), 0.0) + part
-    return [max(d, 0.0) / top for d, top in zip(duals, largest, strict=True)], mix, served
+            for i, amount in column:
+                part = level * amount / rows.amounts[i] if rows.amounts[i] else 0.0
+                served[kind, i] = served.get((kind, i), 0.0) + part
+    return Solution(worth, mix, served, [(kind, column) for kind, _, column in basis])
+
+
+def _known_column(
+    known: Sequence[Column], prices: Sequence[int], duals: Sequence[float]
+) -> tuple[float, list[tuple[int, float]], int] | None:
+    """Return the known column worth most per cost, if worth more than it costs."""
+    worths = [sum([duals[i] * a for i, a in column]) / prices[kind] for kind, column in known]
+    best = worths.index(max(worths))
+    if worths[best] <= 1.0 + 1e-9:
+        return None
+    kind, column = known[best]
+    return float(prices[kind]), list(column), kind
 
 
 def _start(
     rows: Rows,
     usable: list[list[tuple[int, tuple[int, ...]]]],
-    kinds: Sequence[Kind],
     prices: Sequence[int],
     largest: list[int],
 ) -> tuple[list[float], list[list[float]], list[int]]:
     """Return duals, inverse and kinds of a first basis: each row's cheapest kind.
 
-    A row nobody can serve gets a dear machine of its own; its classes do not fit anywhere.
+    A row nobody can serve gets a machine of its own; its classes do not fit anywhere. No other row
+    gets one: it would be cheaper than small machines that cost much for what they have.
     """
     size = len(rows.keys)
-    best = [(4.0 * max(prices), 1.0, -1)] * size
-    for number in range(len(kinds)):
-        price = float(prices[number])
+    best = [(0.0, 0.0, -1)] * size
+    for number, price in enumerate(map(float, prices)):
         for amount, some in usable[number]:
             for i in some:
                 share = amount / largest[i]
-                if price * best[i][1] < best[i][0] * share:
+                if best[i][2] < 0 or price * best[i][1] < best[i][0] * share:
                     best[i] = (price, share, number)
+    best = [one if one[2] >= 0 else (4.0 * max(prices), 1.0, -1) for one in best]
     inverse = [[0.0] * size for _ in range(size)]
     for i, (_, share, _) in enumerate(best):
         inverse[i][i] = 1.0 / share

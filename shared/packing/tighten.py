@@ -1,4 +1,4 @@
-"""A better lower bound where pods differ in kind: each pod must get all it asks for from one node.
+"""The tighter bound, where pods differ in kind: each gets all it asks for from one node.
 
 The programme of `bound` lets a pod take cpu from one machine and memory from another. Here every
 kind has resource prices of its own: a pod is worth the least that any kind it fits asks for it,
@@ -7,12 +7,13 @@ lower bound. Good prices come from a programme over clusters of similar classes,
 fractional fillings of a kind; a rough programme only makes the bound weaker, never wrong.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log2
 from typing import Final
 
 from shared.packing.market import Demand, Kind
 from shared.packing.simplex import best_mix, pivot
+from shared.packing.whole import with_whole_nodes
 
 _SCALE: Final = 1 << 80
 _MOST_CLUSTERS: Final = 40
@@ -27,6 +28,8 @@ def tighter_bound(
     counts: Sequence[int],
     kinds: Sequence[Kind],
     costs: Sequence[int],
+    *,
+    mix: Sequence[tuple[int, float]] = (),
     rooms: Sequence[Sequence[int]] = (),
 ) -> int:
     """Return what placing the pods costs at least, in micro-dollars per hour, rounded down.
@@ -36,13 +39,24 @@ def tighter_bound(
         counts: Pods per class, all of them placed; what fits no kind is on the bins.
         kinds: What can be bought; replaceable kinds may be missing.
         costs: Price per kind.
+        mix: (kind, how many of it) that the programme of `bound` buys, in parts: where whole
+            nodes are more than these, the bound can be better.
         rooms: Room of the bins, which costs nothing.
     """
-    fits = {k: _fits(demand, k, kinds) for k, count in enumerate(counts) if count}
+    asking = [k for k, count in enumerate(counts) if count]
+    if _too_many_proportions(demand, asking):
+        return 0
+    fits: Mapping[int, int] = {k: _fits(demand, k, kinds) for k in asking}
     present = [k for k, mask in fits.items() if mask]
     clusters = _clusters(demand, present, fits)
     if not clusters:
         return 0
+    if mix and not rooms:
+        whole = with_whole_nodes(demand, counts, kinds, fits, mix)
+        imagined = range(len(counts), len(whole.counts))
+        demand, counts, kinds, fits = whole.demand, whole.counts, whole.kinds, whole.fits
+        clusters = [*clusters, *([k] for k in imagined)]
+        present = [*present, *imagined]
     prices = _kind_prices(demand, counts, clusters, fits, kinds, costs)
     exact = [
         _scaled(price, kind, cost) for price, kind, cost in zip(prices, kinds, costs, strict=True)
@@ -79,18 +93,31 @@ def _fits(demand: Demand, k: int, kinds: Sequence[Kind]) -> int:
     return mask
 
 
-def _clusters(demand: Demand, present: Sequence[int], fits: dict[int, int]) -> list[list[int]]:
+def _too_many_proportions(demand: Demand, asking: Sequence[int]) -> bool:
+    """Return whether the classes are too many clusters whatever kinds they fit.
+
+    Many classes of all proportions without extras: the simpler programme is as good.
+    """
+    if any(demand.extras[k] for k in asking):
+        return False
+    return len({_proportion(demand, k, _STEPS[0]) for k in asking}) > _FEW_CLUSTERS
+
+
+def _proportion(demand: Demand, k: int, steps: float) -> int:
+    ratio = log2((demand.memory[k] + 1) / (demand.cpu[k] + 1) / 2**20)
+    return round(ratio * steps)
+
+
+def _clusters(demand: Demand, present: Sequence[int], fits: Mapping[int, int]) -> list[list[int]]:
     """Return similar classes together, as finely as the number of clusters allows."""
     extras = any(demand.extras[k] for k in present)
     most = _MOST_CLUSTERS if extras else _FEW_CLUSTERS
-    # Many classes of all proportions without extras: the simpler programme is as good.
     ways = [(exact, steps) for exact in (True, False) for steps in _STEPS] if extras else _FINEST
     for exact, steps in ways:
         found: dict[tuple[object, ...], list[int]] = {}
         for k in present:
-            ratio = log2((demand.memory[k] + 1) / (demand.cpu[k] + 1) / 2**20)
             who = fits[k] if exact else (demand.signature[k], demand.extras[k])
-            found.setdefault((who, round(ratio * steps)), []).append(k)
+            found.setdefault((who, _proportion(demand, k, steps)), []).append(k)
         if len(found) <= most:
             return list(found.values())
     return []
@@ -100,7 +127,7 @@ def _kind_prices(
     demand: Demand,
     counts: Sequence[int],
     clusters: Sequence[Sequence[int]],
-    fits: dict[int, int],
+    fits: Mapping[int, int],
     kinds: Sequence[Kind],
     prices: Sequence[int],
 ) -> list[list[float]]:
@@ -167,7 +194,7 @@ def _amounts(
     return total
 
 
-def _all_fit(cluster: Sequence[int], fits: dict[int, int]) -> int:
+def _all_fit(cluster: Sequence[int], fits: Mapping[int, int]) -> int:
     """Return the kinds all classes of a cluster fit, or else those the first one fits."""
     mask = fits[cluster[0]]
     for k in cluster:

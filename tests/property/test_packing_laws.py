@@ -117,6 +117,58 @@ def test_every_plan_passes_the_checker_and_needs_no_fallback(asked: PackingProbl
     assert check(asked, made) == ()
 
 
+@st.composite
+def zoned_problems(draw: st.DrawFn) -> PackingProblem:
+    """Enough pods, pinned to zones and kept apart by slots, that classes are counted as one."""
+    slots = {f"slot/{n}": draw(st.sampled_from([1, 1, 2])) for n in range(draw(st.integers(0, 4)))}
+    shapes = tuple(
+        Shape(
+            provisioner="one",
+            instance_type=f"{cores}-{gib}",
+            allocatable=Resources.from_mapping(
+                {"cpu": cores * 1000 - 80, "memory": gib * GIB, "pods": 30, **slots}
+            ),
+            capacity=Resources.of(cpu=cores * 1000, memory=gib * GIB, pods=30),
+            pools=(
+                Pool(
+                    zone=zone,
+                    capacity_type=CapacityType.ON_DEMAND,
+                    price_micros_per_hour=cores * 30_000 + gib * 2000 + dearer,
+                ),
+            ),
+            vcpus=cores,
+        )
+        for cores, gib in ((2, 4), (2, 8), (4, 8), (8, 64))
+        for zone, dearer in zip("abc", draw(st.sampled_from([(0, 0, 0), (0, 900, 0)])), strict=True)
+    )
+    masks = [sum(1 << i for i in range(place, len(shapes), 3)) for place in range(3)]
+    classes, compatible = [], []
+    for cpu, memory in ((100, GIB // 2), (400, GIB), (700, 3 * GIB), (1500, GIB)):
+        for mask in (*masks, sum(masks)):
+            named = {"cpu": cpu, "memory": memory, "pods": 1}
+            apart = draw(st.booleans())
+            if slots and apart:
+                named[draw(st.sampled_from(sorted(slots)))] = 1
+            count = draw(st.integers(10, 60))
+            classes.append(PodClass(requests=Resources.from_mapping(named), count=count))
+            compatible.append(mask)
+    return PackingProblem(
+        classes=tuple(classes),
+        shapes=shapes,
+        compatible=tuple(compatible),
+        compatible_bins=(0,) * len(classes),
+    )
+
+
+@given(asked=zoned_problems())
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_pods_in_zones_and_slots_all_find_a_seat(asked: PackingProblem) -> None:
+    made = pack(asked)
+    assert made.fallback == ""
+    assert made.unplaced == ()
+    assert made == pack(asked)
+
+
 @given(asked=problems())
 @QUICK
 def test_the_simple_packers_plan_passes_the_checker(asked: PackingProblem) -> None:

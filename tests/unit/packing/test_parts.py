@@ -156,6 +156,23 @@ def test_too_many_rows_leave_the_least_wanted_out() -> None:
     assert made.lower_bound_micros_per_hour <= made.cost_micros_per_hour
 
 
+def test_too_many_resources_leave_the_least_wanted_out() -> None:
+    devices: dict[str, Any] = {f"vendor.example__{n}": 1 for n in range(60)}
+    shapes = [shape("m.large", 96_000, cores=2, gib=8, **devices)]
+    classes = [pod(100, 0.1, 1 + n % 3, **{f"vendor.example__{n}": 1}) for n in range(60)]
+    made = pack(problem(classes, shapes=shapes))
+    assert made.unplaced == ()
+    assert made.lower_bound_micros_per_hour == 6 * 96_000
+
+
+def test_many_classes_of_all_proportions_get_the_simpler_bound_alone() -> None:
+    asked = problem([pod(100 + 50 * n, 8 / (n + 1), 3) for n in range(30)])
+    demand = read_demand(asked)
+    kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), PLAIN), {})
+    prices = [kind.price for kind in kinds]
+    assert tighter_bound(demand, [3] * 30, kinds, prices) == 0
+
+
 def test_a_shape_without_memory_is_not_bought() -> None:
     odd = shape("odd", 1, cores=2, gib=0)
     asked = problem([pod(100, 0, 1), pod(100, 3, 0)], shapes=(odd, SHAPES[1]))
@@ -188,7 +205,7 @@ def test_the_tighter_bound_knows_that_a_pod_needs_one_machine() -> None:
     prices = [kind.price for kind in kinds]
     plain = lower_bound(demand, counts, kinds, find_prices(demand, counts, kinds, prices))
     assert tighter_bound(demand, counts, kinds, prices) > 2 * plain
-    assert tighter_bound(demand, counts, kinds, prices, [(1000, 8 << 30, 1)]) > plain
+    assert tighter_bound(demand, counts, kinds, prices, rooms=[(1000, 8 << 30, 1)]) > plain
 
 
 def test_the_tighter_bound_gives_up_where_bins_fit_nobody() -> None:
@@ -199,7 +216,7 @@ def test_the_tighter_bound_gives_up_where_bins_fit_nobody() -> None:
     asked = problem([pod(500, 1, 40), pod(700, 1, 9)], shapes=shapes, compatible=(1, 2))
     demand = read_demand(asked)
     kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
-    assert tighter_bound(demand, [40, 9], kinds, [90_000, 80_000], [(500, 1 << 30, 1)]) == 0
+    assert tighter_bound(demand, [40, 9], kinds, [90_000, 80_000], rooms=[(500, 1 << 30, 1)]) == 0
 
 
 def test_many_clusters_with_extras_are_told_apart_less_finely() -> None:
@@ -220,3 +237,16 @@ def test_improvement_never_makes_a_plan_dearer(seed: int) -> None:
     asked = problem([pod(c, m, 6) for c in (900, 1700) for m in (1, 6)], seed=seed)
     still = replace(asked, settings=replace(PLAIN, improve_iterations=0))
     assert pack(asked).cost_micros_per_hour <= pack(still).cost_micros_per_hour
+
+
+def test_a_row_somebody_serves_gets_no_machine_of_its_own() -> None:
+    # The small machine has an eighth of the places and costs as much as the large one.
+    shapes = (
+        shape("few", 34_000, cores=1, gib=2, pods=8),
+        shape("many", 34_000, cores=1, gib=2, pods=58),
+    )
+    asked = problem([pod(0, 0, 1), pod(0, 0, 0)], shapes=shapes, compatible=(1, 3))
+    demand = read_demand(asked)
+    kinds = find_kinds(asked, demand, range(2), PLAIN)
+    worth = find_prices(demand, [1, 0], kinds, [kind.price for kind in kinds])
+    assert lower_bound(demand, [1, 0], kinds, worth) == 34_000 // 8
