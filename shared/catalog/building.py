@@ -5,8 +5,15 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.catalog import overhead
+from shared.catalog.attachments import (
+    POD_INTERFACE,
+    USUAL_EBS_VOLUMES,
+    branch_interfaces_of,
+    ebs_volumes_of,
+)
 from shared.catalog.document import VERSION, CatalogDocument, OfferingRow, TypeRow
 from shared.catalog.facts import Fact, arch_of, gpus_of, labels_of, max_pods_of
+from shared.catalog.network import DEFAULT_NETWORK, PodNetwork
 from shared.catalog.price_book import Price, listed_prices, repaired_prices, to_micros
 from shared.model.instance_types import CapacityType
 from shared.model.quantity import format_bytes, format_cpu
@@ -16,7 +23,7 @@ _MIB: Final = 2**20
 _GIB: Final = 2**30
 
 
-def build_catalog(  # noqa: PLR0913 -- seven keyword-only facts of one document
+def build_catalog(  # noqa: PLR0913 -- eight keyword-only facts of one document
     *,
     facts: Iterable[Fact],
     offerings: Iterable[tuple[str, str]],
@@ -26,6 +33,7 @@ def build_catalog(  # noqa: PLR0913 -- seven keyword-only facts of one document
     source: str,
     date: str,
     repair: bool = False,
+    network: PodNetwork = DEFAULT_NETWORK,
 ) -> CatalogDocument:
     """Return the catalogue of one Region: types by name, offerings by price, zone, capacity type.
 
@@ -42,6 +50,7 @@ def build_catalog(  # noqa: PLR0913 -- seven keyword-only facts of one document
         date: ISO date of the prices.
         repair: Whether to replace zeros and outliers of `on_demand_prices` by the rate of their
             family; for tables that are known to be unclean, not for the Pricing API.
+        network: How the cluster's pods get their addresses.
     """
     rows = {fact["InstanceType"]: fact for fact in facts}
     if repair:
@@ -56,7 +65,7 @@ def build_catalog(  # noqa: PLR0913 -- seven keyword-only facts of one document
         ways = _offering_rows(fact, zones.get(name, set()), on_demand.get(name), spot_prices)
         arch = arch_of(fact)
         if arch is not None and ways:
-            types.append(_type_row(fact, region, arch, ways))
+            types.append(_type_row(fact, region, arch, ways, network))
     return CatalogDocument(version=VERSION, region=region, source=source, date=date, types=types)
 
 
@@ -71,16 +80,19 @@ def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _type_row(fact: Fact, region: str, arch: str, ways: list[OfferingRow]) -> TypeRow:
+def _type_row(
+    fact: Fact, region: str, arch: str, ways: list[OfferingRow], network: PodNetwork
+) -> TypeRow:
     vcpus = fact["VCpuInfo"]["DefaultVCpus"]
     memory_mib = fact["MemoryInfo"]["SizeInMiB"]
-    max_pods = max_pods_of(fact)
+    max_pods = max_pods_of(fact, network)
     vm_mib = overhead.vm_overhead_mib(memory_mib, arch)
-    kube_mib = overhead.kube_reserved_memory_mib(max_pods)
+    # The AMI counts by interfaces, however the pods get their addresses.
+    kube_mib = overhead.kube_reserved_memory_mib(max_pods_of(fact))
     kube_cpu = format_cpu(overhead.kube_reserved_cpu_millis(vcpus))
     kube_storage = overhead.KUBE_RESERVED_STORAGE_GIB * _GIB
     free_storage = overhead.eviction_storage_bytes(overhead.ROOT_VOLUME_GIB * _GIB)
-    return TypeRow(
+    row = TypeRow(
         name=fact["InstanceType"],
         arch=arch,
         vcpus=vcpus,
@@ -106,6 +118,13 @@ def _type_row(fact: Fact, region: str, arch: str, ways: list[OfferingRow]) -> Ty
             EPHEMERAL_STORAGE: format_bytes(free_storage),
         },
     )
+    volumes = ebs_volumes_of(fact)
+    if volumes != USUAL_EBS_VOLUMES:
+        row["ebs_volumes"] = volumes
+    branches = branch_interfaces_of(fact) if network.pod_interfaces else 0
+    if branches:
+        row["extended"] = {POD_INTERFACE: branches}
+    return row
 
 
 def _mib(amount: int) -> str:

@@ -28,7 +28,9 @@ class TypeRow(TypedDict):
     `memory_mib` is what EC2 sells. `overhead` is all that pods cannot have, so that allocatable =
     capacity - overhead for each resource; `max_pods` is final. The optional keys say what the
     overhead is made of, so that kubelet settings can be applied exactly:
-    overhead = vm_overhead_mib + kube_reserved + eviction_threshold.
+    overhead = vm_overhead_mib + kube_reserved + eviction_threshold. `extended` has pieces of
+    further resources by name; `ebs_volumes` is how many EBS volumes pods can have attached, where
+    it is not the usual number.
     """
 
     name: str
@@ -44,6 +46,8 @@ class TypeRow(TypedDict):
     vm_overhead_mib: NotRequired[int]
     kube_reserved: NotRequired[dict[str, str]]
     eviction_threshold: NotRequired[dict[str, str]]
+    extended: NotRequired[dict[str, int]]
+    ebs_volumes: NotRequired[int]
 
 
 class CatalogDocument(TypedDict):

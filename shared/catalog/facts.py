@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from shared.catalog.document import GpuRow
-from shared.catalog.overhead import eni_limited_pods
+from shared.catalog.network import DEFAULT_NETWORK, PodNetwork, eni_limited_pods
 from shared.model import labels as keys
 
 Fact = Mapping[str, Any]
@@ -37,15 +37,21 @@ def arch_of(fact: Fact) -> str | None:
     return next((ours for theirs, ours in _ARCHES.items() if theirs in supported), None)
 
 
-def max_pods_of(fact: Fact) -> int:
+def max_pods_of(fact: Fact, network: PodNetwork = DEFAULT_NETWORK) -> int:
     """Return the pod limit by the interfaces of the default network card."""
-    network = fact["NetworkInfo"]
-    interfaces = network["MaximumNetworkInterfaces"]
-    default_card = network.get("DefaultNetworkCardIndex", 0)
-    for card in network.get("NetworkCards", ()):
+    told = fact["NetworkInfo"]
+    interfaces = told["MaximumNetworkInterfaces"]
+    default_card = told.get("DefaultNetworkCardIndex", 0)
+    for card in told.get("NetworkCards", ()):
         if card.get("NetworkCardIndex", 0) == default_card:
             interfaces = card["MaximumNetworkInterfaces"]
-    return eni_limited_pods(interfaces, network["Ipv4AddressesPerInterface"])
+    return eni_limited_pods(
+        interfaces,
+        told["Ipv4AddressesPerInterface"],
+        network,
+        vcpus=fact["VCpuInfo"]["DefaultVCpus"],
+        nitro=fact.get("Hypervisor") != "xen",
+    )
 
 
 def gpus_of(fact: Fact) -> list[GpuRow]:

@@ -1,6 +1,6 @@
 """Fitting an instance type to what a Provisioner asks of its nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -8,11 +8,14 @@ from typing import Final
 from shared.catalog.overhead import eviction_storage_bytes
 from shared.model.errors import InvalidManifestError
 from shared.model.instance_types import InstanceType, Overhead
-from shared.model.provisioner import KubeletConfiguration
+from shared.model.provisioner import BlockDevice, KubeletConfiguration
 from shared.model.quantity import parse_amount
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
+from shared.model.volumes import EBS_DRIVER, attachable
 
 _GIB: Final = 2**30
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html (2026-11).
+_ROOT_DEVICE: Final = "/dev/xvda"
 _SIGNALS: Final = {"memory.available": MEMORY, "nodefs.available": EPHEMERAL_STORAGE}
 
 
@@ -28,6 +31,24 @@ def apply_root_volume(instance_type: InstanceType, volume_size_gib: int) -> Inst
         capacity=_override(instance_type.capacity, {EPHEMERAL_STORAGE: size}),
         overhead=replace(overhead, eviction_threshold=evicted),
     )
+
+
+def apply_disks(instance_type: InstanceType, disks: Sequence[BlockDevice]) -> InstanceType:
+    """Return the type with the disks that a Provisioner gives its machines.
+
+    The root volume is where pods write: the disk of the AMI's own root device, else the first one
+    (an AMI of the user's may call it otherwise). Each further disk takes an attachment from pods.
+    """
+    if not disks:
+        return instance_type
+    root = next((one for one in disks if one.device_name == _ROOT_DEVICE), disks[0])
+    sized = apply_root_volume(instance_type, root.volume_size_gib)
+    left = max(instance_type.volume_limit - (len(disks) - 1), 0)
+    capacity = sized.capacity
+    ebs = attachable(EBS_DRIVER)
+    if capacity[ebs]:
+        capacity = _override(capacity, {ebs: max(capacity[ebs] - (len(disks) - 1), 0)})
+    return replace(sized, capacity=capacity, volume_limit=left)
 
 
 def apply_kubelet(instance_type: InstanceType, kubelet: KubeletConfiguration) -> InstanceType:

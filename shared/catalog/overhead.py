@@ -39,23 +39,6 @@ def vm_overhead_mib(memory_mib: int, arch: str) -> int:
     return kept + -(-(memory_mib - kept) * VM_MEMORY_OVERHEAD_PERMILLE // 1000)
 
 
-def eni_limited_pods(interfaces: int, ipv4_per_interface: int) -> int:
-    """Return how many pods get an address: secondary addresses plus two host-network pods.
-
-    Source: https://github.com/awslabs/amazon-eks-ami
-    (nodeadm/internal/kubelet/eni_max_pods.go, 2026-08).
-
-    Args:
-        interfaces: Network interfaces of the default network card.
-        ipv4_per_interface: IPv4 addresses of each, the primary one included.
-
-    Example:
-        >>> eni_limited_pods(3, 10)
-        29
-    """
-    return max(0, interfaces * (ipv4_per_interface - 1) + 2)
-
-
 def kube_reserved_cpu_millis(vcpus: int) -> int:
     """Return the cpu kept for the kubelet and the container runtime, in millicores.
 

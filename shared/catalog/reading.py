@@ -10,6 +10,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final
 
+from shared.catalog.attachments import USUAL_EBS_VOLUMES
 from shared.catalog.document import VERSION
 from shared.catalog.overhead import ROOT_VOLUME_GIB
 from shared.model import labels as keys
@@ -136,12 +137,15 @@ def to_instance_type(row: Mapping[str, Any]) -> InstanceType:
     for gpu in _objects(row, "gpus", at) if "gpus" in row else ():
         resource = _text(gpu, "resource", f"{at}gpus.")
         capacity[resource] = capacity.get(resource, 0) + _whole(gpu, "count", f"{at}gpus.", least=1)
+    if "extended" in row:
+        capacity.update(dict(_resources(row, "extended", at).items))
     return InstanceType(
         name=name,
         labels=labels,
         capacity=Resources.from_mapping(capacity),
         overhead=_overhead(row, at, vm_bytes),
         offerings=_offerings(row, at),
+        volume_limit=_whole(row, "ebs_volumes", at, default=USUAL_EBS_VOLUMES),
     )
 
 

@@ -1,9 +1,9 @@
 """The Cluster port over one API server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from shared.kube.calls import (
     JSON_PATCH,
@@ -24,8 +24,9 @@ from shared.kube.documents import (
 from shared.kube.happenings import Happenings
 from shared.kube.listing import list_all
 from shared.kube.node_patch import node_patch
-from shared.manifests.daemonsets import decode_daemonset
-from shared.manifests.fields import mapping, text
+from shared.kube.storage import ATTACHMENTS_PATH, KubeStorage
+from shared.manifests.daemonsets import decode_daemonsets, wants_runtimes
+from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.manifests.provisioners import decode_provisioners
@@ -41,7 +42,7 @@ PODS_PATH: Final = "/api/v1/pods"
 NODES_PATH: Final = "/api/v1/nodes"
 PROVISIONERS_PATH: Final = "/apis/karpenter.sh/v1alpha5/provisioners"
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
-ATTACHMENTS_PATH: Final = "/apis/storage.k8s.io/v1/volumeattachments"
+RUNTIMES_PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 _NOT_TERMINAL: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -53,7 +54,7 @@ def _utc_now() -> datetime:
 _BINDERS = 8
 
 
-class KubeCluster:
+class KubeCluster(KubeStorage):
     """Implements shared.ports.Cluster.
 
     Args:
@@ -63,8 +64,8 @@ class KubeCluster:
     """
 
     def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = _utc_now) -> None:
+        super().__init__(api)
         self._name = name
-        self._api = api
         self._now = now
         self._decoder = PodDecoder()
         self._happenings = Happenings(api, now)
@@ -110,12 +111,12 @@ class KubeCluster:
 
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
         """Return the usable Provisioners and those that cannot be used, each sorted by name."""
-        return decode_provisioners(list_all(self._api, PROVISIONERS_PATH, lambda raw: raw))
+        return decode_provisioners(self._list(PROVISIONERS_PATH))
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""
-        found = list_all(self._api, DAEMONSETS_PATH, decode_daemonset)
-        return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+        raws = self._list(DAEMONSETS_PATH)
+        return decode_daemonsets(raws, self._list(RUNTIMES_PATH) if wants_runtimes(raws) else ())
 
     def volume_attachments(self, node: str) -> tuple[str, ...]:
         """Return names of VolumeAttachments of a node whose volumes a pod may wait for.
@@ -274,12 +275,8 @@ class KubeCluster:
         found = list_all(self._api, PODS_PATH, self._decoder.decode, query)
         return tuple(sorted(found, key=lambda one: (one.key, one.uid)))
 
-    def _find(self, path: str) -> Mapping[str, Any] | None:
-        reply = self._api.send("GET", path)
-        if reply.status == 404:
-            return None
-        raise_unless_ok(reply, f"GET {path}")
-        return reply.body
+    def _list(self, path: str) -> list[Raw]:
+        return list_all(self._api, path, lambda raw: raw)
 
     def _volume_of(self, namespace: str, claim: str) -> str:
         raw = self._find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}") or {}

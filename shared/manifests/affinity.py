@@ -105,7 +105,7 @@ def spreads(
                 f"{path}.whenUnsatisfiable: {one['whenUnsatisfiable']!r} is not one of {known}"
             )
             continue
-        selector = _selector(one.get("labelSelector"), path, problems)
+        selector = label_selector(one.get("labelSelector"), path, problems)
         found.append(
             TopologySpread(
                 key=keys.normalize(text(one.get("topologyKey"))),
@@ -159,14 +159,15 @@ def _pod_term(
     named = tuple(sorted(set(texts(one.get("namespaces")))))
     return AffinityTerm(
         key=keys.normalize(text(one.get("topologyKey"))),
-        selector=_fold(_selector(one.get("labelSelector"), path, problems), one, pod_labels),
+        selector=_fold(label_selector(one.get("labelSelector"), path, problems), one, pod_labels),
         namespaces=named if named or others is not None else (namespace,),
-        namespace_selector=_selector(others, path, problems),
+        namespace_selector=label_selector(others, path, problems),
         weight=weight,
     )
 
 
-def _selector(raw: object, path: str, problems: list[str]) -> LabelSelector | None:
+def label_selector(raw: object, path: str, problems: list[str]) -> LabelSelector | None:
+    """Return a selector of pods, None when there is none; what is wrong goes to `problems`."""
     if not isinstance(raw, Mapping):
         return None
     found = []
@@ -208,3 +209,6 @@ def _fold(
         match_labels=tuple(sorted({*selector.match_labels, *same.items()})),
         requirements=Requirements.of((*selector.requirements, *other)),
     )
+
+
+_selector = label_selector

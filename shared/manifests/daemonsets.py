@@ -1,10 +1,13 @@
 """DaemonSets."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from shared.manifests.fields import Raw, mapping, text
+from shared.manifests.affinity import label_selector
+from shared.manifests.fields import Raw, mapping, text, text_map
 from shared.manifests.pods import decode_scheduling
+from shared.manifests.runtimes import names_runtime, runtimes_by_name, with_runtime
 from shared.model.daemonset import DaemonSet
 from shared.model.taints import Effect, Toleration
 
@@ -26,20 +29,59 @@ _HOST_NETWORK: Final = Toleration(
 )
 
 
-def decode_daemonset(raw: Raw) -> DaemonSet:
-    """Return the DaemonSet; its tolerations include those its controller adds to each pod."""
+def wants_runtimes(raws: Iterable[Raw]) -> bool:
+    """Return whether some DaemonSet's pods get something from a RuntimeClass."""
+    return any(names_runtime(_pod_spec(one)) for one in raws)
+
+
+def decode_daemonsets(raws: Iterable[Raw], runtimes: Iterable[Raw] = ()) -> tuple[DaemonSet, ...]:
+    """Return the DaemonSets, sorted by namespace and name.
+
+    Args:
+        raws: DaemonSets.
+        runtimes: RuntimeClasses that their pods may name.
+    """
+    known = runtimes_by_name(runtimes)
+    found = (decode_daemonset(one, known) for one in raws)
+    return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+
+
+def decode_daemonset(raw: Raw, runtimes: Mapping[str, Raw] | None = None) -> DaemonSet:
+    """Return the DaemonSet; its tolerations include those its controller adds to each pod.
+
+    Args:
+        raw: The DaemonSet.
+        runtimes: RuntimeClasses by name, for what they add to its pods.
+    """
     metadata = mapping(raw.get("metadata"))
     template = mapping(mapping(raw.get("spec")).get("template"))
-    spec = mapping(template.get("spec"))
+    spec = with_runtime(_pod_spec(raw), runtimes or {})
+    labels = text_map(mapping(template.get("metadata")).get("labels"))
     namespace = text(metadata.get("namespace"))
     # No pod name: claims of ephemeral volumes are named after each pod.
-    of_pod = {"namespace": namespace, "labels": mapping(template.get("metadata")).get("labels")}
+    of_pod = {"namespace": namespace, "labels": labels}
     scheduling = decode_scheduling(of_pod, spec, {})
     added = (*_STANDARD, _HOST_NETWORK) if spec.get("hostNetwork") is True else _STANDARD
     return DaemonSet(
         namespace=namespace,
         name=text(metadata.get("name")),
+        problem=_problem(mapping(raw.get("spec")), labels),
         scheduling=replace(
             scheduling, tolerations=tuple(dict.fromkeys((*scheduling.tolerations, *added)))
         ),
     )
+
+
+def _pod_spec(raw: Raw) -> Raw:
+    return mapping(mapping(mapping(raw.get("spec")).get("template")).get("spec"))
+
+
+def _problem(spec: Raw, labels: Mapping[str, str]) -> str:
+    """Return why its controller makes no pods, empty when it does or nothing is said."""
+    problems: list[str] = []
+    selector = label_selector(spec.get("selector"), "spec.selector", problems)
+    if problems:
+        return problems[0]
+    if selector is not None and not selector.selects(labels):
+        return "spec.selector does not select the labels of spec.template"
+    return ""

@@ -6,6 +6,7 @@ anywhere: one that would take unbounded time or memory to read is refused with a
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,6 +20,9 @@ MAX_YAML_BYTES: Final = 16 * 2**20
 MAX_JSON_BYTES: Final = 512 * 2**20
 _MAX_NODES: Final = 5_000_000
 _MAX_DEPTH: Final = 200
+# Commas, colons and line ends: no text has more values than these. A million take half a minute
+# and a GiB; manifests as people write them have less than half of that in the largest file.
+_MAX_YAML_MARKS: Final = 1_500_000
 # The parser's own stack bears about 10,000 levels; below this many brackets there is no danger.
 _SAFE_BRACKETS: Final = 4_000
 _DEEP_LINE: Final = re.compile(r"^[ \-?]{4000}", re.MULTILINE)
@@ -75,6 +79,12 @@ class Document:
         """Its name, empty when it has none."""
         return text(mapping(self.raw.get("metadata")).get("name"))
 
+    @property
+    def named(self) -> Raw:
+        """The object with its namespace written out, as the API server would answer it."""
+        metadata = {**mapping(self.raw.get("metadata")), "namespace": self.namespace}
+        return {**self.raw, "metadata": metadata}
+
     def refused(self, field: str, value: object, remedy: str) -> InvalidDocumentError:
         """Return the error that says what is wrong with a field of this document."""
         return InvalidDocumentError(
@@ -110,10 +120,30 @@ def _json(source: str, content: bytes) -> list[tuple[int, Any]] | None:
     if len(content) > MAX_JSON_BYTES:
         raise _too_large(source, content, MAX_JSON_BYTES, "split the file")
     try:
-        value = json.loads(content)
+        value = json.loads(content, object_pairs_hook=_said_once)
+    except _SaidTwiceError as error:
+        where = f"{source}: document 1"
+        raise _refused(where, error.key, None, "is said twice; keep one of them") from error
     except (ValueError, RecursionError):
         return None
     return [(1, value)]
+
+
+class _SaidTwiceError(Exception):
+    """An object says a key twice."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object; readers disagree on which one counts when a key stands there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise _SaidTwiceError(next(key for key, count in counts.items() if count > 1))
+    return found
 
 
 def _yaml(source: str, content: bytes) -> list[tuple[int, Any]]:
@@ -124,6 +154,9 @@ def _yaml(source: str, content: bytes) -> list[tuple[int, Any]]:
         decoded = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _refused(source, "", None, f"is not UTF-8 text; {_YAML}") from error
+    if sum(decoded.count(mark) for mark in ",:\n") > _MAX_YAML_MARKS:
+        remedy = "holds too many values for YAML; split the file, or write it as JSON"
+        raise _refused(source, "", None, remedy)
     # Only here: reading JSON alone does not pay for it.
     from shared.manifests import yaml_text  # noqa: PLC0415 -- see above
 

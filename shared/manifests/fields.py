@@ -15,12 +15,15 @@ Raw = Mapping[str, Any]
 
 def mapping(value: object) -> Raw:
     """Return the value if it is an object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    # Asked of a dict first: that is what nearly all are, and an abstract class answers slowly.
+    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 def mappings(value: object) -> list[Raw]:
     """Return the objects of a list, in order; anything else counts as an empty list."""
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [one for one in value if isinstance(one, (dict, Mapping))]
 
 
 def texts(value: object) -> tuple[str, ...]:

@@ -86,7 +86,8 @@ def _reserved(section: Section, key: str) -> Resources | None:
     if part is None:
         return None
     part.refuse_unknown(_RESERVED)
-    return part.resources()
+    # A zero replaces what the AMI would keep.
+    return part.ceilings()
 
 
 def _thresholds(section: Section, key: str) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Pods and pod templates."""
 
 import hashlib
-import json
+import marshal
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from shared.manifests import affinity as terms
@@ -18,6 +19,7 @@ from shared.manifests.fields import (
     text_map,
 )
 from shared.manifests.requests import is_sidecar, pod_requests
+from shared.manifests.storage import claims_to_be
 from shared.model.pods import Owner, Pod, Scheduling
 from shared.model.requirements import Requirements
 from shared.model.taints import Effect, Toleration
@@ -49,6 +51,10 @@ _SPEC_KEYS: Final = (
 _CONTAINER_KEYS: Final = ("name", "ports", "resources", "restartPolicy")
 
 
+# What decides placement, the labels that enter its own selectors, and its claims.
+_Key = tuple[bytes, tuple[str, ...], tuple[str, ...]]
+
+
 class PodDecoder:
     """Turns raw pods into values; pods of one workload share one `Scheduling` object.
 
@@ -57,7 +63,8 @@ class PodDecoder:
     """
 
     def __init__(self) -> None:
-        self._by_hash: dict[bytes, Scheduling] = {}
+        self._label_keys: dict[bytes, tuple[str, ...]] = {}
+        self._by_content: dict[_Key, Scheduling] = {}
         self._shared: dict[Scheduling, Scheduling] = {}
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
@@ -89,24 +96,44 @@ class PodDecoder:
             created_at=moment(metadata.get("creationTimestamp")),
             deletion_at=deletion_at,
             grace_period_seconds=grace,
+            ephemeral=claims_to_be(
+                text(metadata.get("namespace")), text(metadata.get("name")), spec
+            ),
             priority_class=text(spec.get("priorityClassName")),
             ready=condition(status, "Ready").get("status") == "True",
         )
 
     def scheduling(self, metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
         """Return what decides where a pod may go, the same object for the same content."""
-        content = _relevant(metadata, spec, status)
-        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
-        digest = hashlib.blake2b(canonical.encode(), digest_size=16).digest()
-        known = self._by_hash.get(digest)
+        digest = _digest(_relevant(metadata, spec, status))
+        used = self._label_keys.get(digest)
+        if used is None:
+            used = self._label_keys[digest] = terms.label_keys_used(spec)
+        labels = mapping(metadata.get("labels")) if used else {}
+        asked = tuple(text(labels.get(one)) for one in used)
+        claims = _claims(text(metadata.get("name")), spec)
+        known = self._by_content.get((digest, asked, claims))
         if known is None:
-            if len(self._by_hash) >= _CACHE_ENTRIES:
-                self._by_hash.clear()
-                self._shared.clear()
-                self._labels.clear()
-            read = decode_scheduling(metadata, spec, status)
-            known = self._by_hash[digest] = self._shared.setdefault(read, read)
+            if len(self._by_content) >= _CACHE_ENTRIES:
+                self._forget()
+            known = self._by_content[digest, asked, claims] = self._read(
+                (digest, asked, ()), metadata, spec, status, claims
+            )
         return known
+
+    def _read(
+        self, bare: _Key, metadata: Raw, spec: Raw, status: Raw, claims: tuple[str, ...]
+    ) -> Scheduling:
+        """Read it, or only the claims: each pod of a StatefulSet has claims of its own."""
+        known = self._by_content.get(bare)
+        if known is None:
+            read = decode_scheduling(metadata, {**spec, "volumes": None}, status)
+            known = self._by_content[bare] = self._shared.setdefault(read, read)
+        return replace(known, claims=claims) if claims else known
+
+    def _forget(self) -> None:
+        for memory in (self._label_keys, self._by_content, self._shared, self._labels):
+            memory.clear()
 
     def _shared_labels(self, labels: dict[str, str]) -> dict[str, str]:
         return self._labels.setdefault(tuple(sorted(labels.items())), labels)
@@ -163,12 +190,22 @@ def _relevant(metadata: Raw, spec: Raw, status: Raw) -> dict[str, Any]:
             for one in mappings(status.get(field))
             if one.get("allocatedResources") or one.get("resources")
         ]
-    found["claims"] = _claims(text(metadata.get("name")), spec)
     if "affinity" in found:
         found["namespace"] = metadata.get("namespace")
-    labels = text_map(metadata.get("labels"))
-    found["labels"] = {k: labels.get(k) for k in terms.label_keys_used(spec)}
     return found
+
+
+def _digest(content: dict[str, Any]) -> bytes:
+    """Return a hash of plain JSON; pods of one workload are written with their keys in one order.
+
+    `marshal` writes equal values as equal bytes (version 2 has no references) in a quarter of the
+    time of `json`. What it cannot write came from YAML, not from an API server.
+    """
+    try:
+        written = marshal.dumps(content, 2)
+    except ValueError:
+        written = repr(content).encode("utf-8", "backslashreplace")
+    return hashlib.blake2b(written, digest_size=16).digest()
 
 
 def _tolerations(spec: Raw, problems: list[str]) -> tuple[Toleration, ...]:

@@ -157,17 +157,21 @@ class Section:
 
     def resources(self) -> Resources:
         """Return this object's members as amounts; bad or negative quantities are refused."""
-        found = []
+        return Resources.from_mapping(dict(self.ceilings().items))
+
+    def ceilings(self) -> Resources:
+        """Return the same with zeros kept, where zero says something else than nothing."""
+        found = {}
         for name in self.raw:
             try:
                 amount = Resources.parse({name: self.raw[name]})
             except ValueError:
                 self.refuse(name, "write a quantity such as 500m, 2 or 10Gi")
                 continue
-            if any(value < 0 for _, value in amount.items):
+            if amount[name] < 0:
                 self.refuse(name, "write a quantity of 0 or more")
-            found.append(amount)
-        return Resources.total(found)
+            found[name] = amount[name]
+        return Resources(tuple(sorted(found.items())))
 
 
 def key_fault(key: str) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
+from shared.manifests.brakes import read_brakes
 from shared.manifests.constraints import (
     read_annotations,
     read_labels,
@@ -62,7 +63,9 @@ def decode_provisioner(raw: Raw) -> Provisioner:
     document.text("kind", choices=(KIND,))
     spec = document.section("spec") or Section({}, "spec", problems)
     spec.refuse_unknown(_SPEC_FIELDS, _SPEC_HINTS)
-    provisioner = _provisioner(mapping(raw.get("metadata")), spec)
+    provisioner = _provisioner(
+        document.section("metadata") or Section({}, "metadata", problems), spec
+    )
     if problems:
         raise InvalidProvisionerError(problems)
     return provisioner
@@ -99,7 +102,10 @@ def is_paused(annotations: Raw) -> bool:
     return value is not None and str(value).lower() != "false"
 
 
-def _provisioner(metadata: Raw, spec: Section) -> Provisioner:
+def _provisioner(described: Section, spec: Section) -> Provisioner:
+    metadata = described.raw
+    brakes = read_brakes(described)
+    warnings: list[str] = []
     labels = read_labels(spec)
     taints, startup_taints = read_taints(spec)
     ttl_after_empty = spec.integer("ttlSecondsAfterEmpty", 0, _MAX_SECONDS)
@@ -120,11 +126,14 @@ def _provisioner(metadata: Raw, spec: Section) -> Provisioner:
         template=read_provider(spec),
         ttl_after_empty=_span(ttl_after_empty),
         ttl_until_expired=_span(spec.integer("ttlSecondsUntilExpired", 0, _MAX_SECONDS)),
-        limits=_limits(spec),
+        limits=_limits(spec, warnings),
         weight=spec.integer("weight", 1, 100) or 0,
         consolidation=consolidation,
+        warnings=tuple(warnings),
         deleting=metadata.get("deletionTimestamp") is not None,
         paused=is_paused(text_map(metadata.get("annotations"))),
+        shadow=brakes.shadow,
+        ceiling=brakes.ceiling,
     )
 
 
@@ -136,7 +145,8 @@ def _consolidation(spec: Section) -> bool:
     return section.flag("enabled") is True
 
 
-def _limits(spec: Section) -> Resources | None:
+def _limits(spec: Section, warnings: list[str]) -> Resources | None:
+    """Return the limits; one on a resource that no machine has is left out with a warning."""
     section = spec.section("limits")
     if section is None:
         return None
@@ -146,14 +156,19 @@ def _limits(spec: Section) -> Resources | None:
     named = section.section("resources")
     if named is None or not named.raw:
         return None
-    for name in sorted(named.raw):
-        if name not in _NATIVE_RESOURCES and "/" not in name and not name.startswith("hugepages-"):
-            named.refuse(
-                name,
-                "no machine has a resource of that name, so this limit would never act; write "
-                f"its full name, such as nvidia.com/gpu, or one of {', '.join(_NATIVE_RESOURCES)}",
-            )
-    return named.resources()
+    ceilings = named.ceilings()
+    unknown = [name for name in ceilings if not _is_resource(name)]
+    warnings.extend(
+        f"{named.at(name)}: {named.raw[name]!r}: no machine has a resource of that name, so this "
+        "limit never acts; write its full name, such as nvidia.com/gpu, or one of "
+        f"{', '.join(_NATIVE_RESOURCES)}"
+        for name in unknown
+    )
+    return Resources(tuple(one for one in ceilings.items if one[0] not in unknown)) or None
+
+
+def _is_resource(name: str) -> bool:
+    return name in _NATIVE_RESOURCES or "/" in name or name.startswith("hugepages-")
 
 
 def _span(seconds: int | None) -> timedelta | None:

@@ -1,13 +1,15 @@
 """The pods that workloads will have: what their controllers would make of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from shared.manifests.documents import Document
 from shared.manifests.fields import Raw, controller, integer, mapping, mappings, text
 from shared.manifests.pods import PodDecoder
 from shared.manifests.problems import Section
+from shared.manifests.runtimes import runtimes_by_name, with_runtime
+from shared.manifests.storage import decode_claim
 from shared.manifests.strictness import (
     MAX_REPLICAS,
     check_template,
@@ -17,23 +19,12 @@ from shared.manifests.strictness import (
     spec_of,
 )
 from shared.model.pods import Pod
+from shared.model.volumes import Claim
 
 # (kind, namespace, name) of an object.
 Key = tuple[str, str, str]
 
 WORKLOADS: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "Job"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPod:
-    """A pod and the volumes it brings along.
-
-    Attributes:
-        templates: Claim templates by the name of the claim they make for this pod.
-    """
-
-    pod: Pod
-    templates: Mapping[str, Raw] = field(default_factory=dict, hash=False)
 
 
 def key_of(document: Document) -> Key:
@@ -52,30 +43,33 @@ class PodReader:
         self._decoder = PodDecoder()
         self._workloads = {key_of(one): one for one in documents if one.kind in WORKLOADS}
         self._pods = [one for one in documents if one.kind == "Pod"]
+        self._runtimes = runtimes_by_name(
+            one.raw for one in documents if one.kind == "RuntimeClass"
+        )
         self._documents = documents
         self._total = 0
 
-    def read(self) -> tuple[FoundPod, ...]:
+    def read(self) -> tuple[Pod, ...]:
         """Return all pods that have not ended, sorted by key.
 
         Raises:
             InvalidDocumentError: For the first wrong field, in the order of the documents.
         """
-        found: list[FoundPod] = []
+        found: list[Pod] = []
         present: dict[Key, set[str]] = {}
         for one in self._pods:
             pod = self._pod(one)
-            if pod.pod.is_terminal:
+            if pod.is_terminal:
                 continue
             found.append(pod)
             root = self._root(one)
             if root is not None:
-                present.setdefault(root, set()).add(pod.pod.name)
+                present.setdefault(root, set()).add(pod.name)
         for document in self._documents:
             if document.kind in WORKLOADS and self._root(document) is None:
                 taken = present.get(key_of(document), set())
                 found.extend(self._expanded(document, taken))
-        return tuple(sorted(found, key=lambda one: (one.pod.key, one.pod.uid)))
+        return tuple(sorted(found, key=lambda one: (one.key, one.uid)))
 
     def _root(self, document: Document) -> Key | None:
         """Return the outermost workload among the documents that controls this object."""
@@ -93,26 +87,26 @@ class PodReader:
                 root = key
         return root
 
-    def _pod(self, document: Document) -> FoundPod:
+    def _pod(self, document: Document) -> Pod:
         metadata = metadata_of(document)
         check_template(document, Section(document.raw, "", []))
         name = document.name or f"{metadata.text('generateName')}{self._number()}"
         uid = text(metadata.raw.get("uid")) or f"Pod/{document.namespace}/{name}"
         own = {"name": name, "namespace": document.namespace, "uid": uid}
         given = {**metadata.raw, **own}
-        pod = self._decoder.decode({**document.raw, "metadata": given})
+        spec = with_runtime(mapping(document.raw.get("spec")), self._runtimes)
+        pod = self._decoder.decode({**document.raw, "metadata": given, "spec": spec})
         status = mapping(document.raw.get("status"))
         conditions = mappings(status.get("conditions"))
         if not any(one.get("type") == "PodScheduled" for one in conditions):
             pod = replace(pod, unschedulable=not pod.node_name)
-        spec = mapping(document.raw.get("spec"))
-        return FoundPod(pod=pod, templates=_ephemeral(name, spec))
+        return pod
 
     def _number(self) -> int:
         self._total += 1
         return self._total - 1
 
-    def _expanded(self, document: Document, taken: set[str]) -> Iterator[FoundPod]:
+    def _expanded(self, document: Document, taken: set[str]) -> Iterator[Pod]:
         metadata = metadata_of(document)
         spec = spec_of(document, "spec")
         template = spec_of(document, "spec", "template")
@@ -125,19 +119,20 @@ class PodReader:
             remedy = f"all workloads together have more than {MAX_REPLICAS} pods: plan fewer"
             raise document.refused("spec", None, remedy)
         base = document.name or metadata.text("generateName").rstrip("-")
-        raw = _template_pod(document, base, template.raw)
+        spec_of_pod = with_runtime(mapping(template.raw.get("spec")), self._runtimes)
+        raw = _template_pod(document, base, {**template.raw, "spec": spec_of_pod})
         first = self._decoder.decode(raw)
         for name in _names(base, count - len(taken), taken):
             pod = replace(first, name=name, uid=f"{document.kind}/{first.namespace}/{name}")
             if not claims and not raw["spec"].get("volumes"):
-                yield FoundPod(pod=pod)
+                yield pod
                 continue
-            own = {f"{_name(one.raw)}-{name}": one.raw for one in claims}
+            own = [_own_claim(one.raw, pod) for one in claims]
             named = self._decoder.decode({**raw, "metadata": {**raw["metadata"], "name": name}})
-            wanted = tuple(sorted({*named.scheduling.claims, *own}))
-            scheduling = replace(named.scheduling, claims=wanted)
-            templates = {**own, **_ephemeral(name, raw["spec"])}
-            yield FoundPod(pod=replace(pod, scheduling=scheduling), templates=templates)
+            wanted = {*named.scheduling.claims, *(one.name for one in own)}
+            scheduling = replace(named.scheduling, claims=tuple(sorted(wanted)))
+            made = tuple(sorted((*named.ephemeral, *own), key=lambda one: one.name))
+            yield replace(pod, scheduling=scheduling, ephemeral=made)
 
 
 def _template_pod(document: Document, owner: str, template: Raw) -> dict[str, Any]:
@@ -160,8 +155,11 @@ def _template_pod(document: Document, owner: str, template: Raw) -> dict[str, An
     return {"metadata": given, "spec": spec, "status": {"conditions": [waiting]}}
 
 
-def _name(raw: Raw) -> str:
-    return text(mapping(raw.get("metadata")).get("name"))
+def _own_claim(template: Raw, pod: Pod) -> Claim:
+    """Return the claim that a StatefulSet makes for one of its pods."""
+    metadata = mapping(template.get("metadata"))
+    name = f"{text(metadata.get('name'))}-{pod.name}"
+    return decode_claim({**template, "metadata": {"namespace": pod.namespace, "name": name}})
 
 
 def _names(base: str, count: int, taken: set[str]) -> Iterator[str]:
@@ -172,16 +170,6 @@ def _names(base: str, count: int, taken: set[str]) -> Iterator[str]:
         if name not in taken:
             count -= 1
             yield name
-
-
-def _ephemeral(pod_name: str, spec: Raw) -> dict[str, Raw]:
-    return {
-        f"{pod_name}-{text(one.get('name'))}": mapping(
-            mapping(one.get("ephemeral")).get("volumeClaimTemplate")
-        )
-        for one in mappings(spec.get("volumes"))
-        if one.get("ephemeral")
-    }
 
 
 def _replicas(_: Raw, spec: Section) -> int:

@@ -61,6 +61,7 @@ def load_all(content: str, max_nodes: int) -> Iterator[Any]:
             node = loader.get_node()
             if aliased:
                 _check_aliases(node, max_nodes, number)
+            _check_keys(node, number)
             value = loader.construct_document(node)
             _name_keys(value)
             yield value
@@ -91,6 +92,31 @@ def _check_aliases(root: yaml.Node, max_nodes: int, number: int) -> None:
             entered.add(id(node))
             stack.append((node, True))
             stack.extend((one, False) for one in _children(node))
+
+
+def _check_keys(root: yaml.Node, number: int) -> None:
+    """Refuse an object that says a key twice: readers disagree on which one counts."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, yaml.ScalarNode) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            said: set[object] = set()
+            for key, value in node.value:
+                stack.append(value)
+                if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
+                    continue
+                if key.value in said:
+                    place = f"line {key.start_mark.line + 1}, column {key.start_mark.column + 1}"
+                    shown = key.value if len(key.value) <= 60 else f"{key.value[:57]}..."
+                    reason = f"says {shown!r} twice; keep one of them"
+                    raise YamlProblemError(reason, place=place, number=number)
+                said.add(key.value)
+        else:
+            stack.extend(node.value)
 
 
 def _name_keys(root: object) -> None:

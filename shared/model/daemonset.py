@@ -7,8 +7,14 @@ from shared.model.pods import Scheduling
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonSet:
-    """One DaemonSet; `scheduling` is that of its pod template, tolerations of daemons included."""
+    """One DaemonSet.
+
+    Attributes:
+        scheduling: That of its pod template, tolerations of daemons included.
+        problem: Why its controller makes no pods, empty when it does.
+    """
 
     namespace: str
     name: str
     scheduling: Scheduling
+    problem: str = ""

@@ -53,6 +53,7 @@ class InstanceType:
         capacity: All resources of the machine, `pods` among them.
         overhead: What pods cannot have.
         offerings: Sorted by price, then zone, then capacity type.
+        volume_limit: EBS volumes that a machine can attach for pods.
     """
 
     name: str
@@ -60,6 +61,7 @@ class InstanceType:
     capacity: Resources
     overhead: Overhead
     offerings: tuple[Offering, ...]
+    volume_limit: int = 25
 
     @property
     def allocatable(self) -> Resources:

@@ -1,6 +1,6 @@
 """Launching: what was decided, written down and has come of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -33,6 +33,19 @@ class LaunchOption:
     allocatable: Resources
 
 
+def largest(options: Iterable[LaunchOption]) -> Resources:
+    """Return the most any option has of each resource."""
+    most = Resources()
+    for option in options:
+        most = most.largest(option.capacity)
+    return most
+
+
+def dearest(options: Iterable[LaunchOption]) -> int:
+    """Return the price of the dearest option, in micro-dollars per hour; there is one at least."""
+    return max(one.price_micros_per_hour for one in options)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedNode:
     """A node the packer has decided on and nobody has launched.
@@ -63,10 +76,12 @@ class PlannedNode:
     @property
     def largest_capacity(self) -> Resources:
         """The most any option has of each resource: what limits must have room for."""
-        most = Resources()
-        for option in (*self.options, *self.fallback):
-            most = most.largest(option.capacity)
-        return most
+        return largest((*self.options, *self.fallback))
+
+    @property
+    def dearest_micros_per_hour(self) -> int:
+        """The most any option costs: what a ceiling must have room for."""
+        return dearest((*self.options, *self.fallback))
 
 
 class IntentState(StrEnum):
@@ -87,7 +102,9 @@ class LaunchIntent:
         body_key: Where the exact request stands.
         body_hash: SHA-256 of the body, hex.
         reserved: Capacity taken from the provisioner's limits until the intent is done.
+        reserved_price_micros_per_hour: Likewise the most that all its nodes may cost.
         not_before: Earliest time of the next call, after a throttle; None for at once.
+        asked_at: When EC2 was last asked for this attempt, None when it was not yet.
     """
 
     cluster: str
@@ -99,8 +116,10 @@ class LaunchIntent:
     body_key: str
     body_hash: str
     reserved: Resources
+    reserved_price_micros_per_hour: int = 0
     state: IntentState = IntentState.OPEN
     not_before: datetime | None = None
+    asked_at: datetime | None = None
     created_at: datetime
 
 
@@ -114,6 +133,7 @@ class Slot:
         pods: Nominated pods: promised to it and counted as placed.
         allocatable: Estimate for the type that was launched, before the kubelet speaks.
         bound: Whether its nominated pods were all bound: the promise is kept.
+        version: Of the row it was read from; 0 when it was not read.
     """
 
     cluster: str
@@ -132,11 +152,25 @@ class Slot:
     pods: tuple[PodRef, ...] = ()
     bound: bool = False
     launched_at: datetime
+    version: int = field(default=0, compare=False)
 
     @property
     def name(self) -> str:
         """The slot's name, as it stands in tags and annotations."""
         return f"{self.plan_id}/{self.group}/{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """That machines a plan bought are of no use to pods they were bought for.
+
+    Attributes:
+        subjects: Short digests of those: a pod, or the controller that replaces its pods.
+    """
+
+    plan_id: str
+    launched_at: datetime
+    subjects: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,8 @@ class Plan:
         nodes: To be launched, sorted by provisioner, then price, then pods.
         placements: Sorted by node.
         unschedulable: Sorted by pod.
+        order: Every pod of `nodes` and `placements` in an order of binding in which each is
+            acceptable to kube-scheduler at its moment, all nodes being there from the start.
         cost_micros_per_hour: Price of `nodes` at their cheapest options.
         lower_bound_micros_per_hour: No plan for the same pods can cost less.
         remark: Why a simpler plan than the best was taken, empty usually.
@@ -43,6 +45,7 @@ class Plan:
     nodes: tuple[PlannedNode, ...] = ()
     placements: tuple[Placement, ...] = ()
     unschedulable: tuple[Unschedulable, ...] = ()
+    order: tuple[PodRef, ...] = ()
     cost_micros_per_hour: int = 0
     lower_bound_micros_per_hour: int = 0
     remark: str = ""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.model.taints import Toleration
+from shared.model.volumes import Claim
 
 
 class SpreadPolicy(StrEnum):
@@ -90,6 +91,8 @@ class Scheduling:
         node_selector: The plain node selector.
         required_terms: Node affinity terms, OR-ed; empty means no restriction.
         preferred_nodes: Preferred node affinity, heaviest first.
+        volume_terms: Per volume its OR-ed alternatives for the node, the volumes AND-ed; never
+            relaxed.
         host_ports: (ip, protocol, port), sorted.
         claims: Names of its PersistentVolumeClaims, sorted.
         refusals: Features of the pod that cannot be honoured, each a reason for people.
@@ -99,6 +102,7 @@ class Scheduling:
     node_selector: Requirements = Requirements()
     required_terms: tuple[Requirements, ...] = ()
     preferred_nodes: tuple[PreferredNodes, ...] = ()
+    volume_terms: tuple[tuple[Requirements, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     spreads: tuple[TopologySpread, ...] = ()
     affinity: tuple[AffinityTerm, ...] = ()
@@ -131,6 +135,7 @@ class Pod:
         unschedulable: Whether kube-scheduler marked it PodScheduled=False/Unschedulable.
         gated: Whether it has scheduling gates.
         owner: Its controller, None for a bare pod.
+        ephemeral: Claims that will be made for its generic ephemeral volumes.
         deleting_since: deletionTimestamp less the grace period's end: when it must be gone.
     """
 
@@ -152,6 +157,7 @@ class Pod:
     grace_period_seconds: int | None = None
     priority_class: str = ""
     ready: bool = False
+    ephemeral: tuple[Claim, ...] = ()
 
     @property
     def key(self) -> str:

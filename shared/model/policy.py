@@ -25,10 +25,13 @@ class LaunchPolicy:
         registration: A machine that has not joined by then is given up.
         binding: When pods are bound.
         consistency: How long EC2 may not show an instance it has just launched.
+        invocation: How long one invocation lives at most: one that is frozen between a write and
+            the call it announced may still make that call until then.
         replay: How long the exact bytes of a request are sent again; afterwards instances are
             looked for by tag and a new attempt is made.
         describe: How long to wait before looking again for a machine EC2 does not show yet.
         throttled: How long to wait after EC2 asked to slow down.
+        max_empty: A launch that EC2 gives nothing so many times in a row is over for now.
     """
 
     lease: timedelta = timedelta(seconds=50)
@@ -38,6 +41,8 @@ class LaunchPolicy:
     registration: timedelta = timedelta(minutes=5)
     binding: BindingPolicy = BindingPolicy.EARLY
     consistency: timedelta = timedelta(seconds=10)
+    invocation: timedelta = timedelta(minutes=2)
     replay: timedelta = timedelta(minutes=5)
     describe: timedelta = timedelta(seconds=2)
     throttled: timedelta = timedelta(seconds=2)
+    max_empty: int = 3

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from shared.model.brakes import NO_CEILING, Ceiling
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.model.taints import Taint
@@ -95,7 +96,10 @@ class Provisioner:
         startup_taints: On every new node, removed by somebody else, ignored when planning.
         limits: Ceiling on the total capacity of its nodes; None for no ceiling.
         weight: 0-100, higher is tried first.
+        warnings: What in it will never act, for people; the rest does.
         paused: Whether its annotation forbids any action.
+        shadow: Whether what is decided for it is only recorded and told.
+        ceiling: The most nodes and dollars an hour it may come to.
     """
 
     name: str
@@ -113,6 +117,9 @@ class Provisioner:
     ttl_until_expired: timedelta | None = None
     limits: Resources | None = None
     weight: int = 0
+    warnings: tuple[str, ...] = ()
     consolidation: bool = False
     deleting: bool = False
     paused: bool = False
+    shadow: bool = False
+    ceiling: Ceiling = NO_CEILING

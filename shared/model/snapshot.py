@@ -1,11 +1,12 @@
 """Everything one decision sees, frozen."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from shared.model.daemonset import DaemonSet
 from shared.model.instance_types import InstanceType, OfferingKey
-from shared.model.launch import LaunchIntent, Slot
+from shared.model.launch import LaunchIntent, PlannedNode, Slot
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
@@ -46,6 +47,8 @@ class ClusterSnapshot:
         slots: Launched nodes whose promises are not yet kept.
         intents: Unfinished launches.
         promised: Uids of pods that unfinished launches were decided for: they count as placed.
+        launching: Nodes of unfinished launches that have no instance yet, as they were planned.
+        namespaces: Labels of namespaces by name; one that is absent has only its own name.
         instance_types: What can be bought in the Region, sorted by name.
         unavailable: Offerings EC2 was out of lately.
         seed: Of every pseudo-random choice in the decision.
@@ -62,6 +65,8 @@ class ClusterSnapshot:
     slots: tuple[Slot, ...]
     intents: tuple[LaunchIntent, ...]
     promised: frozenset[str] = frozenset()
+    launching: tuple[PlannedNode, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     instance_types: tuple[InstanceType, ...]
     unavailable: frozenset[OfferingKey] = frozenset()
     seed: int = 0

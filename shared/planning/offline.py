@@ -9,10 +9,11 @@ from typing import Final
 from shared.catalog.reading import Catalog
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.documents import Document
-from shared.manifests.fields import mapping, mappings
+from shared.manifests.fields import mapping, mappings, text_map
 from shared.manifests.nodes import decode_node
 from shared.manifests.problems import InvalidProvisionerError, Section
 from shared.manifests.provisioners import decode_provisioner
+from shared.manifests.runtimes import runtimes_by_name
 from shared.manifests.strictness import check_template, finish, metadata_of, spec_of
 from shared.manifests.volumes import Volumes
 from shared.manifests.workloads import WORKLOADS, PodReader
@@ -22,13 +23,16 @@ from shared.model.nodes import Node
 from shared.model.pods import Owner, Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.planning.offline_volumes import read_volumes, with_volumes
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
 
 CLUSTER: Final = "offline"
 _KINDS: Final = {
+    "CSINode": "storage.k8s.io/v1",
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
     "Job": "batch/v1",
+    "Namespace": "v1",
     "Node": "v1",
     "PersistentVolume": "v1",
     "PersistentVolumeClaim": "v1",
@@ -36,11 +40,23 @@ _KINDS: Final = {
     "PodDisruptionBudget": "policy/v1",
     "Provisioner": "karpenter.sh/v1alpha5",
     "ReplicaSet": "apps/v1",
+    "RuntimeClass": "node.k8s.io/v1",
     "StatefulSet": "apps/v1",
     "StorageClass": "storage.k8s.io/v1",
 }
 _EXAMPLES: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
-_CLUSTER_WIDE: Final = frozenset({"Node", "PersistentVolume", "Provisioner", "StorageClass"})
+_CLUSTER_WIDE: Final = frozenset(
+    {
+        "CSINode",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "Provisioner",
+        "RuntimeClass",
+        "StorageClass",
+    }
+)
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +83,18 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
     """
     notes: list[str] = []
     known = _once(_recognized(documents, notes))
-    provisioners = _provisioners(known)
-    pods = _pods(known, notes)
-    daemonsets = _daemonsets(known)
+    provisioners = _provisioners(known, notes)
+    pods, volumes = _pods(known, notes)
+    daemonsets = _daemonsets(known, notes)
     nodes = tuple(_node(one, catalog) for one in known if one.kind == "Node")
     zones = sorted({way.zone for one in catalog.instance_types for way in one.offerings})
     sites = tuple(ProvisionerSite(provisioner=p.name, zones=tuple(zones)) for p in provisioners)
-    bound = [pod for pod in pods if pod.node_name]
+    bound = [one for one in pods if one.node_name]
     bound += _missing_daemons(nodes, daemonsets, bound)
     snapshot = ClusterSnapshot(
         cluster=CLUSTER,
         taken_at=datetime.fromisoformat(catalog.date).replace(tzinfo=UTC),
-        pending=tuple(pod for pod in pods if not pod.node_name),
+        pending=tuple(one for one in pods if not one.node_name),
         bound=tuple(sorted(bound, key=lambda pod: (pod.key, pod.uid))),
         nodes=tuple(sorted(nodes, key=lambda node: node.name)),
         provisioners=provisioners,
@@ -86,8 +102,10 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
         daemonsets=daemonsets,
         slots=(),
         intents=(),
+        namespaces=_namespaces(known),
         instance_types=catalog.instance_types,
     )
+    snapshot = with_volumes(snapshot, volumes, known)
     return Offline(snapshot=snapshot, notes=tuple(notes))
 
 
@@ -140,7 +158,7 @@ def _once(documents: Sequence[Document]) -> tuple[Document, ...]:
     return (*(one for one in found.values() if one.name), *unnamed)
 
 
-def _provisioners(documents: Iterable[Document]) -> tuple[Provisioner, ...]:
+def _provisioners(documents: Iterable[Document], notes: list[str]) -> tuple[Provisioner, ...]:
     found = []
     for one in documents:
         if one.kind == "Provisioner":
@@ -149,31 +167,34 @@ def _provisioners(documents: Iterable[Document]) -> tuple[Provisioner, ...]:
                 found.append(decode_provisioner(one.raw))
             except InvalidProvisionerError as error:
                 finish(one, list(error.problems))
+    notes.extend(f"Provisioner {one.name}: {text}" for one in found for text in one.warnings)
     return tuple(sorted(found, key=lambda one: one.name))
 
 
-def _daemonsets(documents: Iterable[Document]) -> tuple[DaemonSet, ...]:
+def _daemonsets(documents: Sequence[Document], notes: list[str]) -> tuple[DaemonSet, ...]:
+    runtimes = runtimes_by_name(one.raw for one in documents if one.kind == "RuntimeClass")
     found = []
     for one in documents:
         if one.kind == "DaemonSet":
             metadata = metadata_of(one)
             check_template(one, spec_of(one, "spec", "template"))
             given = {**metadata.raw, "namespace": one.namespace}
-            found.append(decode_daemonset({**one.raw, "metadata": given}))
+            read = decode_daemonset({**one.raw, "metadata": given}, runtimes)
+            if read.problem:
+                name = f"{read.namespace}/{read.name}"
+                notes.append(f"DaemonSet {name} makes no pods, left out: {read.problem}")
+            else:
+                found.append(read)
     return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
 
 
-def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[Pod, ...]:
+def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, ...], Volumes]:
     for one in documents:
         if one.kind not in WORKLOADS and one.kind != "Pod":
             metadata_of(one)
-    volumes = Volumes(documents)
-    found = []
-    unknown: set[str] = set()
-    for read in PodReader(documents).read():
-        placed = volumes.place(read.pod, read.templates)
-        found.append(placed.pod)
-        unknown.update(f"{read.pod.namespace}/{name}" for name in placed.unknown)
+    volumes = read_volumes(documents)
+    found = PodReader(documents).read()
+    unknown = {f"{one.namespace}/{name}" for one in found for name in volumes.asked(one).unknown}
     if unknown:
         first = min(unknown)
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
@@ -184,7 +205,16 @@ def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[Pod, ...]:
             f"{resting} pods without a node do not wait for capacity: gated, being deleted, of a "
             "DaemonSet, or not seen by kube-scheduler"
         )
-    return tuple(found)
+    return found, volumes
+
+
+def _namespaces(documents: Sequence[Document]) -> dict[str, dict[str, str]]:
+    found = {
+        one.name: text_map(metadata_of(one).raw.get("labels"))
+        for one in documents
+        if one.kind == "Namespace"
+    }
+    return {name: {**labels, _NAMESPACE_NAME: name} for name, labels in sorted(found.items())}
 
 
 def _node(document: Document, catalog: Catalog) -> Node:

@@ -4,12 +4,15 @@ Every method may raise RetryableError (throttled, unavailable, conflict) or Perm
 (unauthorized); further errors are named where a caller acts on them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from shared.model.brakes import NO_BRAKES, Brakes
 from shared.ports.clock import Clock
 from shared.ports.cloud import Catalog, CloudProvider, ClusterEndpoint, Site, Subnet
 from shared.ports.cluster import Cluster, Happening, NodeChange, NodeManifest, Severity
 from shared.ports.records import Decisions, Ledger, Outbox, TimerKind
+from shared.ports.rivals import NoRivals, Rival, RivalKind, Rivals
+from shared.ports.storage import Storage
 
 __all__ = [
     "Catalog",
@@ -21,11 +24,16 @@ __all__ = [
     "Decisions",
     "Happening",
     "Ledger",
+    "NoRivals",
     "NodeChange",
     "NodeManifest",
     "Outbox",
+    "Rival",
+    "RivalKind",
+    "Rivals",
     "Severity",
     "Site",
+    "Storage",
     "Subnet",
     "TimerKind",
 ]
@@ -37,6 +45,8 @@ class ClusterPorts:
 
     Attributes:
         instance_profile: Default instance profile of the cluster's nodes.
+        brakes: What people have set for the whole cluster, as it stands now.
+        rivals: Sees other autoscalers.
     """
 
     cluster: Cluster
@@ -47,3 +57,5 @@ class ClusterPorts:
     outbox: Outbox
     clock: Clock
     instance_profile: str = ""
+    brakes: Brakes = NO_BRAKES
+    rivals: Rivals = field(default_factory=NoRivals)

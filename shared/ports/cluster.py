@@ -11,6 +11,7 @@ from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Taint
+from shared.ports.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ class Happening:
     message: str
 
 
-class Cluster(Protocol):
+class Cluster(Storage, Protocol):
     """One cluster's Kubernetes API."""
 
     @property
@@ -81,7 +82,12 @@ class Cluster(Protocol):
         ...
 
     def bound_pods(self) -> tuple[Pod, ...]:
-        """Return pods that have a node and are not terminal, sorted by key."""
+        """Return pods that have a node and are not terminal, sorted by key.
+
+        On every node, whatever its state, and those that are being deleted too. This one list
+        tells both what room is left and what rules between pods count: a list per rule, by its
+        selector, would fetch most of them again.
+        """
         ...
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:

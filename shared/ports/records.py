@@ -6,13 +6,14 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from shared.model.instance_types import OfferingKey
-from shared.model.launch import LaunchIntent, Lease, Slot
+from shared.model.launch import LaunchIntent, Lease, Slot, Trial
 
 
 class Ledger(Protocol):
     """The table of what was decided and what has come of it, keyed by cluster.
 
-    Every write under a lease is conditional on its fencing token.
+    Every write under a lease is conditional on its fencing token. A row of a newer schema is
+    refused with a PermanentError; one that is not ours is told of and passed over.
     """
 
     def acquire(self, cluster: str, holder: str, now: datetime) -> Lease | None:
@@ -72,12 +73,29 @@ class Ledger(Protocol):
         """
         ...
 
-    def change_slot(self, slot: Slot) -> None:
-        """Replace a slot's row; one that is gone stays gone."""
+    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
+        """Replace a slot's row if it still has that instance and is as the slot was read.
+
+        Args:
+            lease: Of a caller that plans; bind and the timers have none.
+
+        Returns:
+            False when the row is gone (it stays gone) or was changed since it was read.
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
         ...
 
-    def drop_slot(self, slot: Slot) -> None:
-        """Remove a slot; its instance's row stays until the instance is gone."""
+    def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
+        """Remove a slot; its instance's row stays until the instance is gone.
+
+        Args:
+            lease: Of a caller that plans; bind and the timers have none.
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
         ...
 
     def drop_instance(self, instance_id: str) -> None:
@@ -96,8 +114,14 @@ class Ledger(Protocol):
         """Return the offerings EC2 was out of and that are not yet to be tried again."""
         ...
 
-    def mark_unavailable(self, offerings: Sequence[OfferingKey], now: datetime) -> None:
-        """Remember that EC2 was out of these; each repeat is remembered longer."""
+    def mark_unavailable(
+        self, offerings: Sequence[OfferingKey], now: datetime, *, certain: bool = True
+    ) -> None:
+        """Remember that EC2 was out of these; each repeat is remembered longer.
+
+        Args:
+            certain: False for those EC2 did not name, though it gave none of them.
+        """
         ...
 
     def take_token(self, api: str, now: datetime) -> timedelta | None:
@@ -122,6 +146,30 @@ class Ledger(Protocol):
 
     def note_heartbeat(self, cluster: str, at: datetime) -> None:
         """Write down when the cluster's forwarder last spoke."""
+        ...
+
+    def heartbeat(self, cluster: str) -> datetime | None:
+        """Return when the cluster's forwarder last spoke, None when it never did."""
+        ...
+
+    def note_trial(self, cluster: str, trial: Trial) -> None:
+        """Write down for whom a plan's machines are of no use; kept an hour from the launch."""
+        ...
+
+    def trials(self, cluster: str, now: datetime) -> tuple[Trial, ...]:
+        """Return the plans of the last hour whose machines are of no use, sorted by plan."""
+        ...
+
+    def told(self, cluster: str, now: datetime) -> frozenset[str]:
+        """Return the marks of what the cluster was told in the last minutes."""
+        ...
+
+    def note_told(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
+        """Add marks of what the cluster was told; after some minutes all are forgotten."""
+        ...
+
+    def forget_told(self, cluster: str) -> None:
+        """Forget what the cluster was told: all of it may be told again."""
         ...
 
 

@@ -1,12 +1,12 @@
 """A cluster in memory that keeps the promises of the Cluster port."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from shared.manifests.daemonsets import decode_daemonset
+from shared.manifests.daemonsets import decode_daemonsets
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.manifests.provisioners import decode_provisioners
@@ -20,11 +20,13 @@ from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Effect, Taint
 from shared.ports import Happening, NodeChange, NodeManifest
 from tests.fakes.calls import Call
+from tests.fakes.storage import FakeStorage, merged
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+_Versioned = TypeVar("_Versioned", Pod, Node, Provisioner)
 
 
-class FakeCluster:
+class FakeCluster(FakeStorage):
     """Implements shared.ports.Cluster.
 
     Seed it with `add` (values) or `apply` (raw manifests). Every write is in `calls`, every read's
@@ -34,41 +36,41 @@ class FakeCluster:
     """
 
     def __init__(self, name: str = "test", *, now: datetime = START) -> None:
+        super().__init__()
         self._name = name
         self.now = now
         self.calls: list[Call] = []
-        self.reads: list[str] = []
         self.pods: dict[str, Pod] = {}
         self.node_values: dict[str, Node] = {}
         self.provisioner_values: dict[str, Provisioner] = {}
         self.invalid_provisioners: dict[str, InvalidProvisioner] = {}
         self.daemonset_values: dict[str, DaemonSet] = {}
+        self.runtimes: list[Mapping[str, Any]] = []
         self.attachments: dict[str, tuple[str, ...]] = {}
         self.budgeted: set[str] = set()
         self.happenings: Counter[Happening] = Counter()
         self.conditions: dict[str, tuple[bool, str, str]] = {}
-        self._errors: dict[str, deque[Exception]] = {}
         self._version = 100
         self._decoder = PodDecoder()
 
     # --- seeding
 
     def add(self, *values: Pod | Node | Provisioner | InvalidProvisioner | DaemonSet) -> None:
-        """Store values as they are, replacing those of the same name; fill in uid and version."""
+        """Store values as they are, replacing those of the same name; fill in uid and version.
+
+        Claims of pods come along, of a class that waits for a node.
+        """
         for value in values:
             if isinstance(value, DaemonSet):
                 self.daemonset_values[f"{value.namespace}/{value.name}"] = value
                 continue
-            uid = value.uid or f"uid-{type(value).__name__.lower()}-{value.name}"
-            version = value.resource_version or self._next_version()
             if isinstance(value, Pod):
-                self.pods[value.key] = replace(value, uid=uid, resource_version=version)
+                self.pods[value.key] = self._known(value)
+                self.bring_claims(value)
             elif isinstance(value, Node):
-                self.node_values[value.name] = replace(value, uid=uid, resource_version=version)
+                self.node_values[value.name] = self._known(value)
             elif isinstance(value, Provisioner):
-                self.provisioner_values[value.name] = replace(
-                    value, uid=uid, resource_version=version
-                )
+                self.provisioner_values[value.name] = self._known(value)
             else:
                 self.invalid_provisioners[value.name] = value
 
@@ -77,20 +79,19 @@ class FakeCluster:
         for raw in raws:
             match raw["kind"]:
                 case "Pod":
-                    self.add(self._decoder.decode(raw))
+                    pod = self._decoder.decode(raw)
+                    self.pods[pod.key] = self._known(pod)
                 case "Node":
                     self.add(decode_node(raw))
                 case "DaemonSet":
-                    self.add(decode_daemonset(raw))
+                    self.add(*decode_daemonsets([raw], self.runtimes))
                 case "Provisioner":
                     usable, unusable = decode_provisioners([raw])
                     self.add(*usable, *unusable)
+                case "RuntimeClass":
+                    self.runtimes.append(raw)
                 case kind:
-                    raise AssertionError(f"the fake keeps no {kind}")
-
-    def fail_next(self, method: str, *errors: Exception) -> None:
-        """Make the next calls of a method raise these errors, one each."""
-        self._errors.setdefault(method, deque()).extend(errors)
+                    assert self.apply_storage(raw), f"the fake keeps no {kind}"
 
     def kubelets_stop_pods(self) -> None:
         """Remove all terminating pods."""
@@ -178,8 +179,8 @@ class FakeCluster:
         flag, finalizers = change.unschedulable, change.finalizers
         changed = replace(
             known,
-            labels=_with(known.labels, change.set_labels),
-            annotations=_with(known.annotations, change.set_annotations),
+            labels=merged(known.labels, change.set_labels),
+            annotations=merged(known.annotations, change.set_annotations),
             taints=(*taints, *added),
             unschedulable=known.unschedulable if flag is None else flag,
             finalizers=known.finalizers if finalizers is None else finalizers,
@@ -277,24 +278,15 @@ class FakeCluster:
     def _sorted_pods(self, wanted: Callable[[Pod], bool]) -> tuple[Pod, ...]:
         return tuple(self.pods[key] for key in sorted(self.pods) if wanted(self.pods[key]))
 
-    def _read(self, method: str) -> None:
-        self.reads.append(method)
-        self._raise_planned(method)
-
     def _write(self, method: str, subject: str, argument: object = None) -> None:
         self.calls.append(Call(method, subject, argument))
         self._raise_planned(method)
 
-    def _raise_planned(self, method: str) -> None:
-        planned = self._errors.get(method)
-        if planned:
-            raise planned.popleft()
+    def _known(self, value: _Versioned) -> _Versioned:
+        uid = value.uid or f"uid-{type(value).__name__.lower()}-{value.name}"
+        version = value.resource_version or self._next_version()
+        return replace(value, uid=uid, resource_version=version)
 
     def _next_version(self) -> str:
         self._version += 1
         return str(self._version)
-
-
-def _with(known: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str]:
-    merged = {**known, **wanted}
-    return {k: v for k, v in merged.items() if v is not None}

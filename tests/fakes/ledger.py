@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from shared.aws.decay import Refusal, TokenBucket, refused
 from shared.model.errors import ConflictError
 from shared.model.instance_types import OfferingKey
-from shared.model.launch import IntentState, LaunchIntent, Lease, Slot
+from shared.model.launch import IntentState, LaunchIntent, Lease, Slot, Trial
+
+TRIAL_KEPT = timedelta(hours=1)
+TOLD_KEPT = timedelta(minutes=10)
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Call(NamedTuple):
@@ -48,6 +52,8 @@ class FakeLedger:
         self.refusals: dict[OfferingKey, Refusal] = {}
         self.timer_values: dict[str, dict[tuple[str, str], datetime]] = {}
         self.heartbeats: dict[str, datetime] = {}
+        self.trial_values: dict[tuple[str, str], Trial] = {}
+        self.marks: dict[str, tuple[datetime, frozenset[str]]] = {}
         self._leases: dict[str, _LeaseRow] = {}
         self._buckets: dict[str, TokenBucket] = {}
         self._errors: dict[str, list[Exception]] = {}
@@ -144,18 +150,26 @@ class FakeLedger:
         self._fence(lease)
         if (slot.cluster, slot.name) in self.slot_values or slot.instance_id in self.instances:
             return False
-        self.slot_values[slot.cluster, slot.name] = slot
+        self.slot_values[slot.cluster, slot.name] = replace(slot, version=1)
         self.instances[slot.instance_id] = slot.cluster
         return True
 
-    def change_slot(self, slot: Slot) -> None:
+    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
         self._called("change_slot", slot)
+        if lease is not None:
+            self._fence(lease)
         known = self.slot_values.get((slot.cluster, slot.name))
-        if known is not None and known.instance_id == slot.instance_id:
-            self.slot_values[slot.cluster, slot.name] = slot
+        if known is None or known.instance_id != slot.instance_id:
+            return False
+        if slot.version not in (0, known.version):
+            return False
+        self.slot_values[slot.cluster, slot.name] = replace(slot, version=known.version + 1)
+        return True
 
-    def drop_slot(self, slot: Slot) -> None:
+    def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
         self._called("drop_slot", slot)
+        if lease is not None:
+            self._fence(lease)
         known = self.slot_values.get((slot.cluster, slot.name))
         if known is not None and known.instance_id == slot.instance_id:
             del self.slot_values[slot.cluster, slot.name]
@@ -176,12 +190,15 @@ class FakeLedger:
     def unavailable_offerings(self, now: datetime) -> frozenset[OfferingKey]:
         return frozenset(key for key, one in self.refusals.items() if one.until > now)
 
-    def mark_unavailable(self, offerings: Sequence[OfferingKey], now: datetime) -> None:
+    def mark_unavailable(
+        self, offerings: Sequence[OfferingKey], now: datetime, *, certain: bool = True
+    ) -> None:
         if not offerings:
             return
         self._called("mark_unavailable", tuple(offerings))
         for offering in sorted(set(offerings)):
-            self.refusals[offering] = refused(self.refusals.get(offering), now)
+            known = self.refusals.get(offering)
+            self.refusals[offering] = refused(known, now, certain=certain)
 
     def take_token(self, api: str, now: datetime) -> timedelta | None:
         self._called("take_token", api)
@@ -209,6 +226,37 @@ class FakeLedger:
     def note_heartbeat(self, cluster: str, at: datetime) -> None:
         self._called("note_heartbeat", cluster)
         self.heartbeats[cluster] = max(at, self.heartbeats.get(cluster, at))
+
+    def heartbeat(self, cluster: str) -> datetime | None:
+        return self.heartbeats.get(cluster)
+
+    # --- what was tried and told
+
+    def note_trial(self, cluster: str, trial: Trial) -> None:
+        self._called("note_trial", trial)
+        self.trial_values[cluster, trial.plan_id] = trial
+
+    def trials(self, cluster: str, now: datetime) -> tuple[Trial, ...]:
+        found = [
+            trial
+            for (owner, _), trial in self.trial_values.items()
+            if owner == cluster and now < trial.launched_at + TRIAL_KEPT
+        ]
+        return tuple(sorted(found, key=lambda one: one.plan_id))
+
+    def told(self, cluster: str, now: datetime) -> frozenset[str]:
+        since, marks = self.marks.get(cluster, (_LONG_AGO, frozenset()))
+        return marks if now < since + TOLD_KEPT else frozenset()
+
+    def note_told(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
+        self._called("note_told", cluster)
+        known = self.told(cluster, now)
+        since = self.marks[cluster][0] if known else now
+        self.marks[cluster] = (since, known | marks)
+
+    def forget_told(self, cluster: str) -> None:
+        self._called("forget_told", cluster)
+        self.marks.pop(cluster, None)
 
     def _called(self, method: str, subject: object) -> None:
         waiting = self._errors.get(method)

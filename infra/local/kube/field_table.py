@@ -477,6 +477,10 @@ meta.ObjectMeta: annotations={}s creationTimestamp=s deletionGracePeriodSeconds=
  ownerReferences=[]meta.OwnerReference/uid|uid resourceVersion=s selfLink=s uid=s
 meta.OwnerReference: apiVersion=s blockOwnerDeletion=b controller=b kind=s name=s uid=s
 meta.Preconditions: resourceVersion=s uid=s
+node.Overhead: podFixed={}q
+node.RuntimeClass: apiVersion=s handler=s kind=s metadata=meta.ObjectMeta overhead=node.Overhead
+ scheduling=node.Scheduling
+node.Scheduling: nodeSelector={}s tolerations=[]core.Toleration
 policy.Eviction: apiVersion=s deleteOptions=meta.DeleteOptions kind=s metadata=meta.ObjectMeta
 policy.PodDisruptionBudget: apiVersion=s kind=s metadata=meta.ObjectMeta
  spec=policy.PodDisruptionBudgetSpec status=policy.PodDisruptionBudgetStatus

@@ -27,6 +27,7 @@ policy|v1|poddisruptionbudgets|PodDisruptionBudget|ns|pdb||status
 storage.k8s.io|v1|storageclasses|StorageClass||sc||
 storage.k8s.io|v1|csinodes|CSINode||||
 storage.k8s.io|v1|volumeattachments|VolumeAttachment||||status
+node.k8s.io|v1|runtimeclasses|RuntimeClass||||
 scheduling.k8s.io|v1|priorityclasses|PriorityClass||pc||
 coordination.k8s.io|v1|leases|Lease|ns|||
 events.k8s.io|v1|events|Event|ns|ev||

@@ -6,6 +6,7 @@ import pytest
 
 from shared.aws.clusters import ClusterRegistry
 from shared.aws.session import Session
+from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotFoundError, PermanentError, UnauthorizedError
 from tests.contract.aws.canned import canned
 from tests.fakes.clock import FakeClock
@@ -92,3 +93,34 @@ def test_a_right_that_lacks_is_told(aws: Session, registry: ClusterRegistry) -> 
         pytest.raises(UnauthorizedError),
     ):
         registry.all()
+
+
+def brake(aws: Session, text: str) -> None:
+    aws.client("ssm").put_parameter(
+        Name=f"{PATH}/one/brakes", Value=text, Type="String", Overwrite=True
+    )
+
+
+def test_the_stricter_of_attachment_and_parameter_brakes(
+    aws: Session, registry: ClusterRegistry, clock: FakeClock, notices: list[str]
+) -> None:
+    attach(aws, "one", brakes={"max_nodes": 5})
+    assert registry.brakes("one") == Brakes(ceiling=Ceiling(max_nodes=5))
+    brake(aws, json.dumps({"paused": True, "max_nodes": 9, "max_price_per_hour": 12.5}))
+    clock.advance(timedelta(seconds=15))
+    assert registry.brakes("one") == Brakes(
+        paused=True, ceiling=Ceiling(max_nodes=5, max_price_micros_per_hour=12_500_000)
+    )
+    assert [one.name for one in registry.all()] == ["one"]
+    assert notices == []
+
+
+@pytest.mark.parametrize("text", ["pause", '{"pausd": true}', '{"max_nodes": -1}'])
+def test_a_parameter_that_cannot_be_read_pauses_the_cluster(
+    aws: Session, registry: ClusterRegistry, notices: list[str], text: str
+) -> None:
+    attach(aws, "one")
+    brake(aws, text)
+    assert registry.brakes("one").paused
+    assert notices[0].startswith(f"{PATH}/one/brakes: ")
+    assert notices[0].endswith("the cluster is paused")

@@ -115,9 +115,21 @@ def test_a_lease_that_changes_hands_for_ever_is_a_conflict(
 
 
 def test_one_of_many_racing_for_a_lease_wins(
-    aws: Session, table: str, dynamo: DynamoLedger, clock: FakeClock
+    aws: Session,
+    table: str,
+    dynamo: DynamoLedger,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    aws.client("dynamodb")
+    client, lock = aws.client("dynamodb"), threading.Lock()
+    real = client.update_item
+
+    def one_at_a_time(**request: Any) -> Any:
+        """Write as DynamoDB does: its emulator tests the condition apart from the write."""
+        with lock:
+            return real(**request)
+
+    monkeypatch.setattr(client, "update_item", one_at_a_time)
     found: list[Lease | None] = []
     threads = [
         threading.Thread(

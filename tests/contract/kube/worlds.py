@@ -70,6 +70,11 @@ PLACES = {
     "DaemonSet": "/apis/apps/v1/namespaces/shop/daemonsets",
     "Provisioner": "/apis/karpenter.sh/v1alpha5/provisioners",
     "VolumeAttachment": "/apis/storage.k8s.io/v1/volumeattachments",
+    "PersistentVolumeClaim": "/api/v1/namespaces/shop/persistentvolumeclaims",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/shop/poddisruptionbudgets",
     "Namespace": "/api/v1/namespaces",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -84,7 +89,8 @@ class OverHttp:
         self.apply(yaml.safe_load(CRD.read_text()))
 
     def apply(self, raw: dict[str, Any]) -> None:
-        path = PLACES[raw["kind"]]
+        namespace = raw["metadata"].get("namespace", "shop")
+        path = PLACES[raw["kind"]].replace("/shop/", f"/{namespace}/")
         reply = self.api.send("POST", path, body=raw)
         assert reply.ok, reply
         if "status" in raw:

@@ -8,6 +8,7 @@ GROUPS = {
     "batch",
     "policy",
     "storage.k8s.io",
+    "node.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
     "events.k8s.io",

@@ -109,3 +109,62 @@ def test_affinity_terms_reach_the_namespaces_they_name(scope: Json, reasons: lis
     view = ClusterView(nodes=[a], pods=[other], namespaces={"team": {"kind": "team"}})
     pod = make_pod(affinity=required("podAntiAffinity", [{**SAME_APP, **scope}]))
     assert check(pod, a, view) == reasons
+
+
+def test_a_selector_of_everything_counts_nobody_in_a_spread() -> None:
+    a, b = make_node("na", "a"), make_node("nb", "b")
+    view = ClusterView(nodes=[a, b], pods=[make_pod("x", on="na"), make_pod("y", on="na")])
+    assert check(spread(labelSelector={}), a, view) == []
+    # The pod itself still adds one, so nothing but the skew of one is possible.
+    assert check(spread(labelSelector={}, matchLabelKeys=["app"]), a, view) == [SPREAD]
+
+
+def test_pods_that_have_ended_count_for_nothing() -> None:
+    a, b = make_node("na", "a"), make_node("nb", "b")
+    rule = required("podAntiAffinity", [SAME_APP])
+    ended = make_pod("x", on="na", affinity=rule) | {"status": {"phase": "Succeeded"}}
+    view = ClusterView(nodes=[a, b], pods=[ended])
+    assert check(make_pod(affinity=rule), a, view) == []
+    assert check(spread(), a, view) == []
+
+
+def test_a_pod_on_its_way_out_still_repels_and_attracts() -> None:
+    a, b = make_node("na", "a"), make_node("nb", "b")
+    leaving = make_pod("x", on="na")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    view = ClusterView(nodes=[a, b], pods=[leaving])
+    apart, together = (required(kind, [SAME_APP]) for kind in ("podAntiAffinity", "podAffinity"))
+    assert check(make_pod(affinity=apart), a, view) == [ANTI_AFFINITY]
+    assert check(make_pod(affinity=together), b, view) == [AFFINITY]
+
+
+def test_several_affinity_terms_need_one_pod_that_meets_all() -> None:
+    a, b = make_node("na", "a"), make_node("nb", "b")
+    db = {**SAME_APP, "labelSelector": {"matchLabels": {"tier": "db"}}}
+    pod = make_pod(affinity=required("podAffinity", [SAME_APP, db]))
+    web, both = make_pod("x", on="na"), make_pod("y", on="nb")
+    both["metadata"]["labels"]["tier"] = "db"
+    assert check(pod, a, ClusterView(nodes=[a, b], pods=[web])) == [AFFINITY]
+    view = ClusterView(nodes=[a, b], pods=[web, both])
+    assert check(pod, a, view) == [AFFINITY]
+    assert check(pod, b, view) == []
+
+
+def test_a_node_that_lacks_one_of_the_keys_forms_no_domain_of_the_others() -> None:
+    a, b = make_node("na", "a"), make_node("nb", "b")
+    del b["metadata"]["labels"]["kubernetes.io/hostname"]
+    pod = spread()
+    host = {**pod["spec"]["topologySpreadConstraints"][0], "topologyKey": "kubernetes.io/hostname"}
+    view = ClusterView(nodes=[a, b], pods=[make_pod("x", on="na")])
+    assert check(pod, a, view) == [SPREAD]
+    pod["spec"]["topologySpreadConstraints"].append({**host, "maxSkew": 3})
+    # Without zone b there is nothing to be more even than.
+    assert check(pod, a, view) == []
+
+
+def test_a_cordoned_node_is_a_domain_unless_its_taint_counts() -> None:
+    a, b = make_node("na", "a"), make_node("nb", "b", unschedulable=True)
+    b["spec"]["taints"] = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+    view = ClusterView(nodes=[a, b], pods=[make_pod("x", on="na")])
+    assert check(spread(), a, view) == [SPREAD]
+    assert check(spread(nodeTaintsPolicy="Honor"), a, view) == []

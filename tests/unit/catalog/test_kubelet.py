@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
-from shared.catalog.kubelet import apply_kubelet, apply_root_volume
+from shared.catalog.kubelet import apply_disks, apply_kubelet, apply_root_volume
 from shared.catalog.reading import to_instance_type
 from shared.model.errors import InvalidManifestError
 from shared.model.instance_types import InstanceType
-from shared.model.provisioner import KubeletConfiguration
+from shared.model.provisioner import BlockDevice, KubeletConfiguration
 from shared.model.resources import Resources
+from shared.model.volumes import EBS_DRIVER, attachable
 from tests.unit.catalog.catalog_rows import flat_row
 
 MIB = 2**20
@@ -104,3 +107,29 @@ def test_a_larger_root_volume_is_more_storage_and_a_larger_threshold(
     assert one.allocatable["memory"] == m5_large.allocatable["memory"]
     assert apply_root_volume(m5_large, 20) == m5_large
     assert apply_root_volume(FLAT, 100).overhead == FLAT.overhead
+
+
+def test_a_zero_replaces_what_the_ami_would_keep(m5_large: InstanceType) -> None:
+    nothing = Resources((("cpu", 0), ("memory", 0)))
+    found = apply_kubelet(m5_large, KubeletConfiguration(kube_reserved=nothing))
+    assert found.overhead.kube_reserved == Resources.parse({"ephemeral-storage": "1Gi"})
+    assert found.allocatable["cpu"] == 2000
+
+
+def test_the_root_device_is_where_pods_write(m5_large: InstanceType) -> None:
+    root = BlockDevice(device_name="/dev/xvda", volume_size_gib=100)
+    data = BlockDevice(device_name="/dev/xvdb", volume_size_gib=500)
+    for disks in ((root, data), (data, root)):
+        found = apply_disks(m5_large, disks)
+        assert found.capacity["ephemeral-storage"] == 100 * GIB
+        assert found.volume_limit == m5_large.volume_limit - 1
+    assert apply_disks(m5_large, (data,)).capacity["ephemeral-storage"] == 500 * GIB
+    assert apply_disks(m5_large, ()) is m5_large
+
+
+def test_further_disks_take_attachments_from_pods(m5_large: InstanceType) -> None:
+    ebs = attachable(EBS_DRIVER)
+    counted = replace(m5_large, capacity=m5_large.capacity + Resources(((ebs, 25),)))
+    disks = [BlockDevice(device_name=f"/dev/sd{one}") for one in "abc"]
+    assert apply_disks(counted, disks).capacity[ebs] == 23
+    assert apply_disks(counted, disks * 10).capacity[ebs] == 0

@@ -1,14 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog import overhead
+from shared.catalog import network, overhead
 
 GIB = 2**30
 
 
 def test_m5_large_keeps_what_eks_publishes() -> None:
     memory = 8192 - overhead.vm_overhead_mib(8192, "amd64")
-    pods = overhead.eni_limited_pods(3, 10)
+    pods = network.eni_limited_pods(3, 10)
     assert memory == 7577
     assert pods == 29
     assert 2000 - overhead.kube_reserved_cpu_millis(2) == 1930
@@ -27,8 +27,8 @@ def test_arm64_loses_64_mib_before_the_share() -> None:
 
 
 def test_a_machine_without_secondary_addresses_runs_host_network_pods_only() -> None:
-    assert overhead.eni_limited_pods(4, 1) == 2
-    assert overhead.eni_limited_pods(4, 0) == 0
+    assert network.eni_limited_pods(4, 1) == 2
+    assert network.eni_limited_pods(4, 0) == 0
 
 
 def test_a_tenth_of_the_root_volume_stays_free() -> None:

@@ -1,6 +1,7 @@
 """Whatever the API server sends: decoding ends, and one strange object hides no other."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given, settings
@@ -8,10 +9,19 @@ from hypothesis import strategies as st
 
 from functions.forwarder.views import view_node, view_pod, view_provisioner
 from shared.manifests.daemonsets import decode_daemonset
+from shared.manifests.fields import mapping
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import decode_pod
 from shared.manifests.problems import InvalidProvisionerError
 from shared.manifests.provisioners import decode_provisioner
+from shared.manifests.runtimes import with_runtime
+from shared.manifests.storage import (
+    decode_attach_limits,
+    decode_attachment,
+    decode_claim,
+    decode_storage_class,
+    decode_volume,
+)
 
 WORDS = [
     "metadata",
@@ -96,9 +106,29 @@ WORDS = [
     "consolidation",
     "enabled",
     "maxPods",
+    "volumes",
+    "ephemeral",
+    "volumeClaimTemplate",
+    "accessModes",
+    "storageClassName",
+    "required",
+    "allowedTopologies",
+    "drivers",
+    "allocatable",
+    "runtimeClassName",
+    "scheduling",
+    "podFixed",
     "clusterDNS",
 ]
 VALUES = ["", "In", "Exists", "Gt", "Equal", "NoSchedule", "1", "-1", "1GiB", "5%", "True", "Ready"]
+
+STORAGE: tuple[Callable[[dict[str, Any]], object], ...] = (
+    decode_claim,
+    decode_volume,
+    decode_storage_class,
+    decode_attach_limits,
+    decode_attachment,
+)
 
 leaf = st.one_of(
     st.none(),
@@ -121,7 +151,7 @@ shaped = st.fixed_dictionaries(
     {},
     optional={
         key: st.one_of(json, st.dictionaries(st.sampled_from(WORDS), json, max_size=8))
-        for key in ("metadata", "spec", "status")
+        for key in ("metadata", "spec", "status", "allowedTopologies", "overhead", "scheduling")
     },
 )
 
@@ -132,6 +162,9 @@ def test_any_object_is_decoded(raw: dict[str, Any]) -> None:
     decode_pod(raw)
     decode_node(raw)
     decode_daemonset(raw)
+    for decode in STORAGE:
+        decode(raw)
+    with_runtime(mapping(raw.get("spec")), {"": raw, "In": raw})
     view_pod(raw)
     view_node(raw)
     view_provisioner(raw)

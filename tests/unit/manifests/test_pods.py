@@ -1,6 +1,7 @@
 """Pods: conditions, owners, ports, claims, and sharing."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from shared.manifests import pods as module
 from shared.manifests.pods import PodDecoder, decode_pod
 from shared.model.pods import Owner
 from shared.model.taints import Effect, Toleration
+from shared.model.volumes import Claim
 
 
 def pod(
@@ -246,7 +248,7 @@ def test_the_decoders_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     decoder = PodDecoder()
     for number in range(7):
         assert decoder.decode(pod(spec={"priority": number})).scheduling.priority == number
-    assert len(decoder._by_hash) <= 2
+    assert len(decoder._by_content) <= 3
 
 
 def test_a_strange_pod_is_read_as_far_as_it_goes() -> None:
@@ -258,3 +260,37 @@ def test_a_strange_pod_is_read_as_far_as_it_goes() -> None:
     found = decode_pod(raw)
     assert (found.name, found.labels, found.phase) == ("odd", {"b": "2"}, "Pending")
     assert found.scheduling.priority == 0
+
+
+def test_what_only_yaml_can_hold_is_no_hindrance() -> None:
+    """A day without quotes is no text in YAML."""
+    decoder = PodDecoder()
+    spec = {"affinity": {"day": date(2026, 1, 1)}, "priority": 3}
+    one, two = (decoder.decode(pod(name, spec)) for name in ("a", "b"))
+    assert one.scheduling is two.scheduling
+    assert one.scheduling.priority == 3
+
+
+def test_pods_differ_in_their_claims_alone() -> None:
+    def claiming(name: str, *claims: str) -> dict[str, Any]:
+        volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in claims]
+        return pod(name, {"volumes": volumes})
+
+    decoder = PodDecoder()
+    first, same, other, none = (
+        decoder.decode(claiming(name, *claims)).scheduling
+        for name, claims in (("a", ("x",)), ("b", ("x",)), ("c", ("y",)), ("d", ()))
+    )
+    assert first is same
+    assert (first.claims, other.claims, none.claims) == (("x",), ("y",), ())
+    assert replace(other, claims=()) == none
+
+
+def test_ephemeral_volumes_are_claims_of_each_pod() -> None:
+    template = {"spec": {"storageClassName": "gp3"}}
+    spec = {"volumes": [{"name": "tmp", "ephemeral": {"volumeClaimTemplate": template}}]}
+    found = decode_pod(pod("web-1", spec))
+    assert found.scheduling.claims == ("web-1-tmp",)
+    assert found.ephemeral == (
+        Claim(namespace=found.namespace, name="web-1-tmp", storage_class="gp3"),
+    )

@@ -26,7 +26,6 @@ from tests.unit.manifests.documents import one_problem, problems, provisioner, w
         ),
         # --- limits
         ({"limits": {"cpu": 5}}, "spec.limits.cpu", "under limits.resources"),
-        ({"limits": {"resources": {"gpu": 5}}}, "spec.limits.resources.gpu", "nvidia.com/gpu"),
         ({"limits": {"resources": {"cpu": "1GiB"}}}, "spec.limits.resources.cpu", "quantity"),
         ({"limits": {"resources": {"cpu": -1}}}, "spec.limits.resources.cpu", "0 or more"),
         ({"limits": {"resources": [1]}}, "spec.limits.resources", "object"),

@@ -176,3 +176,30 @@ def test_one_bad_provisioner_never_hides_the_others() -> None:
     (found,) = unusable
     assert (found.name, found.uid, found.resource_version) == ("default", "u", "9")
     assert found.reasons == ("spec.weight: 999: write a whole number from 1 to 100",)
+
+
+def test_a_limit_on_a_resource_that_no_machine_has_is_a_warning() -> None:
+    found = decode_provisioner(provisioner(limits={"resources": {"gpu": 100, "cpu": "0"}}))
+    (warning,) = found.warnings
+    assert warning.startswith("spec.limits.resources.gpu: 100: no machine has a resource")
+    assert "nvidia.com/gpu" in warning
+    assert found.limits == Resources((("cpu", 0),))
+    only = decode_provisioner(provisioner(limits={"resources": {"gpu": 100}}))
+    assert (only.limits, len(only.warnings)) == (None, 1)
+
+
+def test_a_zero_is_a_limit_and_a_reserve() -> None:
+    limits = {"resources": {"nvidia.com/gpu": "0", "hugepages-2Mi": 0}}
+    found = decode_provisioner(
+        provisioner(limits=limits, kubeletConfiguration={"kubeReserved": {"cpu": "0"}})
+    )
+    assert found.limits == Resources((("hugepages-2Mi", 0), ("nvidia.com/gpu", 0)))
+    assert found.kubelet.kube_reserved == Resources((("cpu", 0),))
+    assert found.warnings == ()
+
+
+def test_brakes_are_read_from_the_annotations() -> None:
+    raw = provisioner()
+    raw["metadata"]["annotations"] = {"dovetail.dev/shadow": "true", "dovetail.dev/max-nodes": "3"}
+    found = decode_provisioner(raw)
+    assert (found.shadow, found.ceiling.max_nodes, found.paused) == (True, 3, False)

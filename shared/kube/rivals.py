@@ -1,0 +1,65 @@
+"""Other autoscalers of the cluster, seen by the leases their leaders hold.
+
+Source: karpenter-leader-election and cluster-autoscaler are the default names of these leases,
+https://github.com/kubernetes-sigs/karpenter and https://github.com/kubernetes/autoscaler (2026-08).
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from shared.kube.calls import KubeApi
+from shared.kube.listing import list_all
+from shared.manifests.fields import mapping, text
+from shared.ports import Rival, RivalKind
+
+LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/leases"
+_NAMES: Final = {
+    "karpenter-leader-election": RivalKind.KARPENTER,
+    "cluster-autoscaler": RivalKind.CLUSTER_AUTOSCALER,
+}
+# Leaders renew every few seconds; one that has been silent for so long is gone.
+_SILENT: Final = timedelta(minutes=2)
+# An answer is good for so long: a burst of plans asks once.
+_SPAN: Final = timedelta(seconds=30)
+
+
+class KubeRivals:
+    """Implements shared.ports.Rivals on one API server; remembers its answer for half a minute."""
+
+    def __init__(self, api: KubeApi, now: Callable[[], datetime]) -> None:
+        """Prepare; nothing is asked yet."""
+        self._api = api
+        self._now = now
+        self._answer: tuple[Rival, ...] = ()
+        self._asked_at: datetime | None = None
+
+    def running(self) -> tuple[Rival, ...]:
+        """Return the autoscalers whose leader has renewed its lease of late, sorted."""
+        now = self._now()
+        if self._asked_at is None or now - self._asked_at >= _SPAN:
+            found = [one for name in _NAMES for one in self._holders(name, now)]
+            self._answer, self._asked_at = tuple(sorted(found)), now
+        return self._answer
+
+    def _holders(self, name: str, now: datetime) -> list[Rival]:
+        query = (("fieldSelector", f"metadata.name={name}"),)
+        leases = list_all(self._api, LEASES_PATH, lambda raw: raw, query)
+        return [_rival(one, _NAMES[name]) for one in leases if _is_held(one, name, now)]
+
+
+def _is_held(raw: Mapping[str, Any], name: str, now: datetime) -> bool:
+    spec = mapping(raw.get("spec"))
+    if text(mapping(raw.get("metadata")).get("name")) != name or not spec.get("holderIdentity"):
+        return False
+    try:
+        renewed = datetime.fromisoformat(text(spec.get("renewTime")))
+    except ValueError:
+        return False
+    return now - renewed.astimezone(UTC) < _SILENT
+
+
+def _rival(raw: Mapping[str, Any], kind: RivalKind) -> Rival:
+    metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
+    where = f"{text(metadata.get('namespace'))}/{text(metadata.get('name'))}"
+    return Rival(kind=kind, where=where, holder=text(spec.get("holderIdentity")))

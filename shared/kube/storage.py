@@ -1,0 +1,114 @@
+"""Volumes and namespaces over one API server."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, TypeVar
+
+from shared.kube.calls import KubeApi, raise_unless_ok
+from shared.kube.listing import list_all
+from shared.manifests.fields import mapping, text, text_map
+from shared.manifests.storage import (
+    decode_attach_limits,
+    decode_attachment,
+    decode_claim,
+    decode_storage_class,
+    decode_volume,
+)
+from shared.model.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
+
+NAMESPACES_PATH: Final = "/api/v1/namespaces"
+CLAIMS_PATH: Final = "/api/v1/persistentvolumeclaims"
+VOLUMES_PATH: Final = "/api/v1/persistentvolumes"
+CLASSES_PATH: Final = "/apis/storage.k8s.io/v1/storageclasses"
+CSI_NODES_PATH: Final = "/apis/storage.k8s.io/v1/csinodes"
+ATTACHMENTS_PATH: Final = "/apis/storage.k8s.io/v1/volumeattachments"
+# Up to so many are asked for one by one; beyond, one list is less work for both sides.
+_SINGLE: Final = 8
+
+_Read = TypeVar("_Read")
+
+
+class KubeStorage:
+    """Implements shared.ports.Storage.
+
+    Args:
+        api: The cluster's API server.
+    """
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+
+    def claims(self, namespaces: Collection[str]) -> tuple[Claim, ...]:
+        """Return the claims of these namespaces, sorted by namespace and name."""
+        wanted = sorted(set(namespaces))
+        if len(wanted) > _SINGLE:
+            found = [
+                one
+                for one in list_all(self._api, CLAIMS_PATH, decode_claim)
+                if one.namespace in namespaces
+            ]
+        else:
+            found = [
+                one
+                for name in wanted
+                for one in list_all(
+                    self._api, f"{NAMESPACES_PATH}/{name}/persistentvolumeclaims", decode_claim
+                )
+            ]
+        return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+
+    def volumes(self, names: Collection[str], free_of: Collection[str] = ()) -> tuple[Volume, ...]:
+        """Return the volumes of these names that there are, sorted by name.
+
+        Args:
+            names: Of volumes.
+            free_of: Names of classes whose free volumes are returned too.
+        """
+        if free_of or len(names) > _SINGLE:
+            listed = list_all(self._api, VOLUMES_PATH, decode_volume)
+            found = [
+                one
+                for one in listed
+                if one.name in names or (one.is_free and one.storage_class in free_of)
+            ]
+        else:
+            raws = [self._find(f"{VOLUMES_PATH}/{name}") for name in names]
+            found = [decode_volume(raw) for raw in raws if raw is not None]
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    def storage_classes(self) -> tuple[StorageClass, ...]:
+        """Return all storage classes, sorted by name."""
+        return self._sorted(CLASSES_PATH, decode_storage_class, lambda one: one.name)
+
+    def attach_limits(self) -> tuple[AttachLimits, ...]:
+        """Return what each node can attach, sorted by node."""
+        return self._sorted(CSI_NODES_PATH, decode_attach_limits, lambda one: one.node)
+
+    def attached_volumes(self) -> tuple[Attachment, ...]:
+        """Return the volumes attached to nodes, inline ones left out, sorted."""
+        found = list_all(self._api, ATTACHMENTS_PATH, decode_attachment)
+        return tuple(sorted(one for one in found if one.volume))
+
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the labels of all namespaces by name."""
+        found = list_all(self._api, NAMESPACES_PATH, _name_and_labels)
+        return dict(sorted(found, key=lambda one: one[0]))
+
+    def _sorted(
+        self,
+        path: str,
+        decode: Callable[[Mapping[str, Any]], _Read],
+        key: Callable[[_Read], str],
+    ) -> tuple[_Read, ...]:
+        return tuple(sorted(list_all(self._api, path, decode), key=key))
+
+    def _find(self, path: str) -> Mapping[str, Any] | None:
+        reply = self._api.send("GET", path)
+        if reply.status == 404:
+            return None
+        raise_unless_ok(reply, f"GET {path}")
+        return reply.body
+
+
+def _name_and_labels(raw: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    metadata = mapping(raw.get("metadata"))
+    return text(metadata.get("name")), text_map(metadata.get("labels"))

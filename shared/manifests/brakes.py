@@ -1,0 +1,65 @@
+"""The brakes a Provisioner carries: annotations of ours on the object itself.
+
+`dovetail.dev/shadow: "true"` decides, records and tells, and does nothing;
+`dovetail.dev/max-nodes: "10"` is the most machines it may come to, and
+`dovetail.dev/max-price-per-hour: "12.50"` the most dollars an hour they may cost together.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from shared.manifests.problems import Section
+from shared.model import labels as keys
+from shared.model.brakes import NO_CEILING, Ceiling
+
+_WHOLE: Final = re.compile(r"\d{1,7}\Z", re.ASCII)
+_DOLLARS: Final = re.compile(r"\d{1,7}(\.\d{1,6})?\Z", re.ASCII)
+_MICROS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionerBrakes:
+    """What holds one Provisioner back."""
+
+    shadow: bool = False
+    ceiling: Ceiling = NO_CEILING
+
+
+def read_brakes(metadata: Section) -> ProvisionerBrakes:
+    """Return the brakes in the annotations of a Provisioner's metadata.
+
+    A brake that cannot be read makes the Provisioner unusable: nothing is bought past it.
+    """
+    annotations = metadata.raw.get("annotations")
+    if not isinstance(annotations, dict):
+        return ProvisionerBrakes()
+    section = Section(annotations, metadata.at("annotations"), metadata.problems)
+    shadow = annotations.get(keys.SHADOW)
+    return ProvisionerBrakes(
+        shadow=shadow is not None and str(shadow).lower() != "false",
+        ceiling=Ceiling(
+            max_nodes=_max_nodes(section), max_price_micros_per_hour=_max_price(section)
+        ),
+    )
+
+
+def _max_nodes(annotations: Section) -> int | None:
+    value = annotations.raw.get(keys.MAX_NODES)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _WHOLE.match(value):
+        annotations.refuse(keys.MAX_NODES, 'write a whole number of 0 or more, such as "10"')
+        return None
+    return int(value)
+
+
+def _max_price(annotations: Section) -> int | None:
+    value = annotations.raw.get(keys.MAX_PRICE_PER_HOUR)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _DOLLARS.match(value):
+        annotations.refuse(keys.MAX_PRICE_PER_HOUR, 'write dollars an hour, such as "12.50"')
+        return None
+    return int(Decimal(value) * _MICROS)

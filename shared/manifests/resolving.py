@@ -1,0 +1,117 @@
+"""What volumes ask of nodes, put among what their pods ask."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from shared.manifests.volumes import Asked, Terms, Use, Volumes
+from shared.model import labels as keys
+from shared.model.pods import AffinityTerm, LabelSelector, Pod, Scheduling
+from shared.model.resources import Resources
+from shared.model.volumes import RESOLVED, attachable
+
+
+def resolve(
+    volumes: Volumes,
+    waiting: Sequence[Pod],
+    standing: Sequence[Pod],
+    limited: Collection[str] = (),
+) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
+    """Return the pods with what their volumes ask; those that then ask the same share it.
+
+    A volume takes one of its node's attachments however many of its pods use it, and one that
+    only a single node may have keeps its pods together; kube-scheduler lets them go apart, where
+    they never start. So pods that share such a claim get an affinity to each other (by a label
+    that no other pod has), and the first of them alone asks for the attachment. A claim that many
+    nodes may have is counted for each pod, never too little; before it has a volume, its pods
+    keep to one zone.
+
+    Args:
+        volumes: What the claims ask.
+        waiting: Pods without a node, in the order of their keys.
+        standing: Pods with a node that stays.
+        limited: Drivers whose attachments are counted; the others' volumes can be anywhere.
+    """
+    asked = {one.uid: volumes.asked(one) for one in (*waiting, *standing)}
+    ties = _ties(asked.values(), frozenset(limited))
+    paid = {use.claim for one in standing for use in asked[one.uid].uses}
+    shared: dict[Scheduling, Scheduling] = {}
+    resolved = []
+    for pod in waiting:
+        if not pod.scheduling.claims:
+            resolved.append(pod)
+            continue
+        own = asked[pod.uid]
+        attached = _attached(own, frozenset(limited), ties, paid)
+        scheduling = placed(pod.scheduling, own.terms, attached, own.problems)
+        terms = tuple(_together(pod, use, ties[use.claim]) for use in own.uses if use.claim in ties)
+        if terms:
+            scheduling = replace(scheduling, affinity=(*terms, *scheduling.affinity))
+        scheduling = shared.setdefault(scheduling, scheduling)
+        labels = _labels(pod, own, ties)
+        resolved.append(replace(pod, scheduling=scheduling, labels=labels, ephemeral=()))
+    marked = tuple(replace(one, labels=_labels(one, asked[one.uid], ties)) for one in standing)
+    return tuple(resolved), marked
+
+
+def placed(
+    scheduling: Scheduling, terms: Terms, attached: Resources, problems: Iterable[str]
+) -> Scheduling:
+    """Return what a pod asks together with its volumes, its claims resolved.
+
+    Args:
+        scheduling: What it asks itself.
+        terms: What its volumes ask of a node, OR-ed.
+        attached: What its volumes take of a node's attachments.
+        problems: What about its volumes keeps it from any node.
+    """
+    return replace(
+        scheduling,
+        requests=scheduling.requests + attached,
+        volume_terms=(terms,) if terms else (),
+        claims=RESOLVED,
+        refusals=tuple(dict.fromkeys((*scheduling.refusals, *problems))),
+    )
+
+
+def _ties(asked: Iterable[Asked], limited: frozenset[str]) -> dict[str, str]:
+    """Return, by shared claim, over which key its pods must be together."""
+    uses = [use for one in asked for use in one.uses if use.driver in limited]
+    numbers = Counter(use.claim for use in uses)
+    found = {}
+    for use in uses:
+        if numbers[use.claim] > 1:
+            if not use.many_nodes:
+                found[use.claim] = keys.HOSTNAME
+            elif not use.volume:
+                found[use.claim] = keys.ZONE
+    return found
+
+
+def _attached(
+    asked: Asked, limited: frozenset[str], ties: Mapping[str, str], paid: set[str]
+) -> Resources:
+    """Return what a pod takes of its node's attachments, and note whose it has paid."""
+    taken: Counter[str] = Counter()
+    for use in asked.uses:
+        if use.driver not in limited:
+            continue
+        together = ties.get(use.claim) == keys.HOSTNAME
+        if not (together and use.claim in paid):
+            taken[attachable(use.driver)] += 1
+        paid.add(use.claim)
+    return Resources.from_mapping(taken)
+
+
+def _together(pod: Pod, use: Use, key: str) -> AffinityTerm:
+    selector = LabelSelector(match_labels=((_label(use.claim), ""),))
+    return AffinityTerm(key=key, selector=selector, namespaces=(pod.namespace,))
+
+
+def _labels(pod: Pod, asked: Asked, ties: Mapping[str, str]) -> Mapping[str, str]:
+    own = {_label(use.claim): "" for use in asked.uses if use.claim in ties}
+    return {**pod.labels, **own} if own else pod.labels
+
+
+def _label(claim: str) -> str:
+    return f"claim.dovetail.dev/{claim.partition('/')[2]}"

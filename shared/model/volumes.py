@@ -1,0 +1,117 @@
+"""Volumes, as far as they decide on which nodes a pod can be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from shared.model.requirements import Requirements
+
+EBS_DRIVER: Final = "ebs.csi.aws.com"
+# Stands for the claims of a pod whose demands are among its own: alike for all pods of a workload,
+# and not nothing, because only kube-scheduler can bind what they claim.
+RESOLVED: Final = ("*",)
+_ATTACHABLE: Final = "attachable-volumes-"
+
+
+def attachable(driver: str) -> str:
+    """Return the resource that stands for volumes of a CSI driver attached to a node.
+
+    It is not one of Kubernetes: pods ask for one per volume and nodes have as many as the driver
+    can attach, so that limits on volumes are counted like cpu.
+    """
+    return _ATTACHABLE + driver
+
+
+def driver_of(resource: str) -> str:
+    """Return the CSI driver that such a resource counts volumes of, empty for any other."""
+    return resource.removeprefix(_ATTACHABLE) if resource.startswith(_ATTACHABLE) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A PersistentVolumeClaim, or one that will be made for a pod.
+
+    Attributes:
+        volume: The PersistentVolume it is bound to, empty while it is not.
+        storage_class: Name; empty for none, None where the cluster's default applies.
+        many_nodes: Whether pods on several nodes may use it at once.
+        lost: Whether its volume is gone.
+        deleting: Whether its deletion has begun.
+        owner: Uid of the pod it was made for, empty for a claim of its own.
+    """
+
+    namespace: str
+    name: str
+    volume: str = ""
+    storage_class: str | None = None
+    many_nodes: bool = False
+    lost: bool = False
+    deleting: bool = False
+    owner: str = ""
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """A PersistentVolume.
+
+    Attributes:
+        driver: CSI driver that attaches it; empty for one that is only mounted (NFS, hostPath).
+        terms: What a node must satisfy to use it, OR-ed; empty for any node.
+        storage_class: Name of its class, empty for none.
+        is_free: Whether no claim has it.
+        problems: What in it cannot be honoured, for people.
+    """
+
+    name: str
+    driver: str = ""
+    terms: tuple[Requirements, ...] = ()
+    storage_class: str = ""
+    is_free: bool = False
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageClass:
+    """A StorageClass.
+
+    Attributes:
+        driver: CSI driver that makes its volumes.
+        by_hand: Whether volumes are made by people and only given out.
+        waits: Whether volumes are made only when a pod has its node.
+        terms: Where volumes may be made, OR-ed; empty for anywhere.
+        is_default: Whether claims that name no class get this one.
+    """
+
+    name: str
+    driver: str = ""
+    by_hand: bool = False
+    waits: bool = False
+    terms: tuple[Requirements, ...] = ()
+    is_default: bool = False
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachLimits:
+    """How many volumes of each CSI driver a node can have at once (its CSINode).
+
+    A driver that is absent has no limit that anybody knows.
+    """
+
+    node: str
+    counts: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Attachment:
+    """A volume that is attached to a node, or is about to be (a VolumeAttachment)."""
+
+    node: str
+    driver: str
+    volume: str

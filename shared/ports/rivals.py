@@ -1,0 +1,42 @@
+"""Other autoscalers that work on the same cluster."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class RivalKind(StrEnum):
+    """The autoscalers that would undo what Dovetail does."""
+
+    KARPENTER = "Karpenter"
+    CLUSTER_AUTOSCALER = "Cluster Autoscaler"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Rival:
+    """An autoscaler that is running now.
+
+    Attributes:
+        where: The lease it holds, as namespace/name.
+        holder: Who holds the lease, as the lease says.
+    """
+
+    kind: RivalKind
+    where: str
+    holder: str = ""
+
+
+class Rivals(Protocol):
+    """Sees other autoscalers of one cluster; cheap enough to be asked before every plan."""
+
+    def running(self) -> tuple[Rival, ...]:
+        """Return the autoscalers whose leader has renewed its lease of late, sorted."""
+        ...
+
+
+class NoRivals:
+    """Sees nobody: for places where nobody else can be."""
+
+    def running(self) -> tuple[Rival, ...]:
+        """Return nobody."""
+        return ()

@@ -1,0 +1,125 @@
+from typing import Any
+
+import pytest
+
+from shared.catalog.attachments import (
+    POD_INTERFACE,
+    USUAL_EBS_VOLUMES,
+    branch_interfaces_of,
+    ebs_volumes_of,
+)
+from shared.catalog.building import build_catalog
+from shared.catalog.document import TypeRow
+from shared.catalog.network import PodNetwork, eni_limited_pods
+from shared.catalog.reading import to_instance_type
+from tests.unit.catalog.catalog_rows import fact, flat_row, gpus
+
+PREFIXES = PodNetwork(prefix_delegation=True)
+
+
+def ebs(limit: int, kind: str = "shared") -> dict[str, Any]:
+    return {"EbsInfo": {"MaximumEbsAttachments": limit, "AttachmentLimitType": kind}}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (ebs(27), 25),
+        (ebs(32, "dedicated"), 31),
+        (ebs(40) | {"Hypervisor": "xen"}, 39),
+        (ebs(1), 0),
+        ({}, 25),
+        ({"Hypervisor": "xen"}, 38),
+        ({"Hypervisor": None, "BareMetal": True}, 29),
+        ({"GpuInfo": gpus("T4", "NVIDIA", 4)}, 21),
+        (
+            {"InstanceStorageInfo": {"NvmeSupport": "required", "Disks": [{"Count": 2}]}},
+            23,
+        ),
+        ({"InstanceStorageInfo": {"NvmeSupport": "unsupported", "Disks": [{"Count": 2}]}}, 25),
+        ({"InferenceAcceleratorInfo": {"Accelerators": [{"Count": 1}]}}, 24),
+    ],
+)
+def test_volumes_share_attachments_with_what_else_is_attached(
+    more: dict[str, Any], expected: int
+) -> None:
+    assert ebs_volumes_of(fact(**more)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("c6g.medium", 4),
+        ("m5.large", 9),
+        ("m5.xlarge", 18),
+        ("m5.2xlarge", 38),
+        ("m5.4xlarge", 54),
+        ("c5.12xlarge", 54),
+        ("m5.16xlarge", 107),
+        ("m5.metal", 107),
+        ("i7i.metal-24xl", 107),
+        ("t3.large", 0),
+        ("x9.nano", 0),
+    ],
+)
+def test_pods_with_interfaces_of_their_own_are_limited_by_size(name: str, expected: int) -> None:
+    assert branch_interfaces_of(fact(name)) == expected
+    assert branch_interfaces_of(fact(name, Hypervisor="xen")) == 0
+
+
+def row_of(network: PodNetwork, **more: Any) -> TypeRow:
+    (row,) = build_catalog(
+        facts=[fact(**more)],
+        offerings=[("m5.large", "z1")],
+        on_demand_prices={"m5.large": 0.096},
+        spot_prices={},
+        region="r1",
+        source="a test",
+        date="2026-01-31",
+        network=network,
+    )["types"]
+    return row
+
+
+def test_the_catalogue_names_what_is_not_usual() -> None:
+    assert "ebs_volumes" not in row_of(PodNetwork(), **ebs(27))
+    assert row_of(PodNetwork(), **ebs(32, "dedicated"))["ebs_volumes"] == 31
+    assert "extended" not in row_of(PodNetwork())
+    with_interfaces = row_of(PodNetwork(pod_interfaces=True))
+    assert with_interfaces["extended"] == {POD_INTERFACE: 9}
+    read = to_instance_type(with_interfaces)
+    assert (read.capacity[POD_INTERFACE], read.volume_limit) == (9, USUAL_EBS_VOLUMES)
+
+
+def test_any_resource_that_a_row_names_is_one_of_its_machines() -> None:
+    found = to_instance_type(flat_row(extended={"example.com/fpga": 2}, ebs_volumes=3))
+    assert found.allocatable["example.com/fpga"] == 2
+    assert found.volume_limit == 3
+
+
+def test_prefixes_give_a_node_more_pods_but_the_kubelet_no_more_memory() -> None:
+    row = row_of(PREFIXES)
+    assert row["max_pods"] == 110
+    assert row["labels"]["karpenter.k8s.aws/instance-pods"] == "110"
+    assert row["overhead"] == row_of(PodNetwork())["overhead"]
+
+
+@pytest.mark.parametrize(
+    ("network", "vcpus", "nitro", "expected"),
+    [
+        (PREFIXES, 2, True, 110),
+        (PREFIXES, 48, True, 250),
+        (PREFIXES, 2, False, 29),
+        (PodNetwork(reserved_interfaces=1), 2, True, 20),
+        (PodNetwork(reserved_interfaces=5), 2, True, 0),
+        (PodNetwork(density_limited=False), 2, True, 110),
+    ],
+)
+def test_the_cni_of_the_cluster_decides_how_many_pods_have_addresses(
+    network: PodNetwork, vcpus: int, *, nitro: bool, expected: int
+) -> None:
+    assert eni_limited_pods(3, 10, network, vcpus=vcpus, nitro=nitro) == expected
+
+
+def test_few_prefixes_are_fewer_pods_than_the_recommendation() -> None:
+    assert eni_limited_pods(2, 4, PREFIXES, vcpus=1) == 98
