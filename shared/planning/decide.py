@@ -1,38 +1,21 @@
 """The provisioning decision."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
 
 from shared.model.instance_types import OfferingKey
-from shared.model.launch import LaunchOption, PlannedNode, PodRef
+from shared.model.launch import LaunchOption, PlannedNode
 from shared.model.plan import Placement, Plan, Unschedulable
-from shared.model.resources import Resources
+from shared.model.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
-from shared.packing.packer import pack
-from shared.packing.problem import LIMIT, PackedNode, Packing, PackingSettings
-from shared.planning.problem import Assembled, Ground, assemble
-from shared.planning.reasons import explain
-from shared.scheduling.classes import PodClass, group
-from shared.scheduling.compatibility import accepted_terms
-from shared.scheduling.demands import Demand, Refusal, demands
-from shared.scheduling.existing import Room, nominated, rooms
-from shared.scheduling.limits import remaining
-from shared.scheduling.offers import Offer, in_order, label_choices, offers
-from shared.scheduling.topology import host_rules
-
-_MAX_ROUNDS: Final = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Solved:
-    classes: tuple[PodClass, ...]
-    demands: tuple[Demand, ...]
-    refusals: tuple[Refusal, ...]
-    rooms: tuple[Room, ...]
-    assembled: Assembled
-    excluded: Mapping[int, frozenset[str]]
-    packing: Packing
+from shared.packing.problem import PackingSettings
+from shared.planning.board import Board
+from shared.planning.reasons import Explainer
+from shared.planning.rounds import Outcome, solve
+from shared.planning.survey import survey
+from shared.scheduling.existing import nominated
+from shared.scheduling.judge import obstacles
+from shared.scheduling.spots import Spot
+from shared.scheduling.wares import Ware
 
 
 def decide(snapshot: ClusterSnapshot, settings: PackingSettings | None = None) -> Plan:
@@ -46,194 +29,110 @@ def decide(snapshot: ClusterSnapshot, settings: PackingSettings | None = None) -
     waiting = [pod for pod in snapshot.pending if pod.is_provisionable and pod.uid not in placed]
     if not waiting:
         return Plan()
-    existing = rooms(snapshot)
-    standing = [pod for room in existing for pod in room.pods]
-    classes = group(waiting, standing)
-    ground = Ground(
-        classes=classes,
-        offers=_all_offers(snapshot, classes),
-        rooms=existing,
-        rules=host_rules(classes, standing),
-        limits=remaining(snapshot),
-        settings=settings,
-        seed=snapshot.seed,
-    )
-    solved = _solve(ground, soft=True)
-    if any(one.soft for one in ground.rules) and _left_over(solved):
-        relaxed = _solve(ground, soft=False)
-        if _left_over(relaxed) < _left_over(solved):
-            solved = relaxed
-    return _to_plan(snapshot, solved)
+    board, outcome = _decided(snapshot, waiting, settings)
+    return _to_plan(snapshot, board, outcome)
 
 
-def _all_offers(snapshot: ClusterSnapshot, classes: Sequence[PodClass]) -> tuple[Offer, ...]:
-    sites = {site.provisioner: site for site in snapshot.sites}
-    terms = [term for one in classes for term in accepted_terms(one.scheduling)]
-    return tuple(
-        offer
-        for provisioner in in_order(snapshot.provisioners)
-        if provisioner.name in sites
-        for chosen in label_choices(provisioner, terms)
-        for offer in offers(
-            provisioner,
-            sites[provisioner.name],
-            snapshot.instance_types,
-            snapshot.daemonsets,
-            unavailable=snapshot.unavailable,
-            chosen=chosen,
-        )
-    )
+def _decided(
+    snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings
+) -> tuple[Board, Outcome]:
+    """Decide for all at once; when there is not enough for all, by priority instead."""
+    board = survey(snapshot, waiting, settings)
+    outcome = solve(board, board.applicants)
+    missing = [one.priority for one in board.unplaced() if not one.one.scheduling.refusals]
+    if not missing or min(one.priority for one in board.applicants) >= max(missing):
+        return board, outcome
+    ranked = survey(snapshot, waiting, settings)
+    for priority in sorted({one.priority for one in ranked.applicants}, reverse=True):
+        solve(ranked, [one for one in ranked.applicants if one.priority == priority])
+    return (ranked, outcome) if _better(ranked, board) else (board, outcome)
 
 
-def _solve(ground: Ground, *, soft: bool) -> _Solved:
-    """Pack; demands a limit turned away go to the next provisioner, until none does."""
-    asked, refused = demands(ground.classes, ground.offers, ground.rooms, ground.rules, soft=soft)
-    excluded: dict[int, frozenset[str]] = {}
-    assembled = assemble(ground, asked, excluded)
-    packing = pack(assembled.problem)
-    for _ in range(_MAX_ROUNDS):
-        moved = _turned_away(packing, assembled, excluded, ground.offers)
-        if not moved:
-            break
-        asked, excluded = _split_moved(asked, excluded, moved)
-        assembled = assemble(ground, asked, excluded)
-        packing = pack(assembled.problem)
-    return _Solved(
-        classes=ground.classes,
-        demands=asked,
-        refusals=refused,
-        rooms=ground.rooms,
-        assembled=assembled,
-        excluded=excluded,
-        packing=packing,
-    )
+def _better(one: Board, other: Board) -> bool:
+    """Return whether the first board has places for more important pods."""
+
+    def left(board: Board) -> list[tuple[int, int]]:
+        missing: dict[int, int] = {}
+        for applicant in board.applicants:
+            rank = -applicant.priority
+            missing[rank] = missing.get(rank, 0) + len(applicant.waiting)
+        return sorted(missing.items())
+
+    return left(one) < left(other)
 
 
-def _turned_away(
-    packing: Packing,
-    assembled: Assembled,
-    excluded: dict[int, frozenset[str]],
-    found: Sequence[Offer],
-) -> dict[int, tuple[int, str]]:
-    """Return, by demand, how many pods a limit turned away from which provisioner.
-
-    Only where another provisioner is left to try.
-    """
-    names = {offer.provisioner.name for offer in found}
-    moved = {}
-    for index, count, reason in packing.unplaced:
-        if reason == LIMIT:
-            provisioner = assembled.provisioner_of[index]
-            tried = excluded.get(index, frozenset()) | {provisioner}
-            if names - tried:
-                moved[index] = (count, provisioner)
-    return moved
-
-
-def _split_moved(
-    asked: tuple[Demand, ...],
-    excluded: dict[int, frozenset[str]],
-    moved: dict[int, tuple[int, str]],
-) -> tuple[tuple[Demand, ...], dict[int, frozenset[str]]]:
-    """Split off the pods that were turned away, as demands that exclude the provisioner."""
-    kept: list[Demand] = []
-    exclusions: dict[int, frozenset[str]] = {}
-    for index, demand in enumerate(asked):
-        count, provisioner = moved.get(index, (0, ""))
-        before = excluded.get(index, frozenset())
-        if demand.count > count:
-            exclusions[len(kept)] = before
-            kept.append(_resized(demand, demand.count - count))
-        if count:
-            exclusions[len(kept)] = before | {provisioner}
-            kept.append(_resized(demand, count))
-    return tuple(kept), exclusions
-
-
-def _resized(demand: Demand, count: int) -> Demand:
-    return Demand(
-        class_index=demand.class_index,
-        count=count,
-        pinned=demand.pinned,
-        requests=demand.requests,
-    )
-
-
-def _left_over(solved: _Solved) -> int:
-    return sum(count for _, count, _ in solved.packing.unplaced)
-
-
-def _to_plan(snapshot: ClusterSnapshot, solved: _Solved) -> Plan:
-    """Draw the pods from their classes: first onto rooms, then onto new nodes."""
-    queues = [list(reversed(one.pods)) for one in solved.classes]
-
-    def draw(contents: Sequence[tuple[int, int]]) -> tuple[PodRef, ...]:
-        drawn: list[PodRef] = []
-        for index, count in contents:
-            queue = queues[solved.demands[index].class_index]
-            drawn.extend(queue.pop() for _ in range(count))
-        return tuple(sorted(drawn))
-
+def _to_plan(snapshot: ClusterSnapshot, board: Board, outcome: Outcome) -> Plan:
     placements = [
         Placement(
-            node=solved.rooms[bin_index].name,
-            slot=solved.rooms[bin_index].slot,
-            pods=draw(contents),
+            node=spot.room.name,
+            slot=spot.room.slot,
+            pods=tuple(sorted(ref for refs in spot.contents.values() for ref in refs)),
         )
-        for bin_index, contents in solved.packing.placements
+        for spot in board.spots
+        if spot.room is not None and spot.contents
     ]
-    nodes = [_planned(solved, node, draw(node.contents)) for node in solved.packing.nodes]
+    options = _Options(board)
+    nodes = [_planned(board, spot, options) for spot in board.spots if spot.room is None]
+    cost = sum(node.price_micros_per_hour for node in nodes)
     unplaced = []
-    for index, count, reason in solved.packing.unplaced:
-        one = solved.classes[solved.demands[index].class_index]
-        limited = solved.excluded.get(index, frozenset())
-        if reason == LIMIT:
-            limited |= {solved.assembled.provisioner_of[index]}
-        reasons = explain(snapshot, one, limited)
-        unplaced += [Unschedulable(pod=ref, reasons=reasons) for ref in draw(((index, count),))]
-    unplaced += [
-        Unschedulable(pod=queues[refusal.class_index].pop(), reasons=(refusal.reason,))
-        for refusal in solved.refusals
-        for _ in range(refusal.count)
-    ]
+    explainer = Explainer(snapshot)
+    for one in board.unplaced():
+        reasons = one.one.scheduling.refusals
+        if not reasons:
+            rules = tuple(obstacles(one.stance.kind))
+            reasons = explainer.explain(one.one, frozenset(one.turned_away), rules)
+        else:
+            reasons = ("; ".join(reasons),)
+        unplaced += [Unschedulable(pod=ref, reasons=reasons) for ref in one.waiting]
     return Plan(
         nodes=tuple(sorted(nodes, key=lambda n: (n.provisioner, n.price_micros_per_hour, n.pods))),
         placements=tuple(sorted(placements, key=lambda one: one.node)),
         unschedulable=tuple(sorted(unplaced, key=lambda one: one.pod)),
-        cost_micros_per_hour=solved.packing.cost_micros_per_hour,
-        lower_bound_micros_per_hour=solved.packing.lower_bound_micros_per_hour,
-        remark=solved.packing.fallback,
+        order=tuple(ref for _, ref, _ in board.order),
+        cost_micros_per_hour=cost,
+        lower_bound_micros_per_hour=min(outcome.bound_micros_per_hour, cost),
+        remark=outcome.remark,
     )
 
 
-def _planned(solved: _Solved, node: PackedNode, pods: tuple[PodRef, ...]) -> PlannedNode:
-    offer = solved.assembled.offers[node.shape]
+def _planned(board: Board, spot: Spot, options: "_Options") -> PlannedNode:
+    offer = board.wares.offers[spot.ways[0].offer]
     own = {k: v for k, v in offer.labels.items() if k not in offer.instance_type.labels}
-    requests = Resources.total(
-        solved.classes[solved.demands[index].class_index].scheduling.requests.times(count)
-        for index, count in node.contents
-    )
     return PlannedNode(
         provisioner=offer.provisioner.name,
         labels=own,
-        options=tuple(_option(solved.assembled, *one) for one in node.options),
-        fallback=tuple(_option(solved.assembled, *one) for one in node.fallback_options),
-        pods=pods,
-        requests=requests,
-        daemon_requests=offer.daemon_requests,
+        options=options.of(spot.ways),
+        fallback=options.of(spot.fallback),
+        pods=tuple(sorted(ref for refs in spot.contents.values() for ref in refs)),
+        requests=spot.requests,
+        daemon_requests=spot.daemons,
     )
 
 
-def _option(assembled: Assembled, shape: int, pool: int) -> LaunchOption:
-    instance_type = assembled.offers[shape].instance_type
-    offering = assembled.offerings[shape][pool]
-    return LaunchOption(
-        offering=OfferingKey(
-            instance_type=instance_type.name,
-            zone=offering.zone,
-            capacity_type=offering.capacity_type,
-        ),
-        price_micros_per_hour=offering.price_micros_per_hour,
-        capacity=instance_type.capacity,
-        allocatable=instance_type.allocatable,
-    )
+class _Options:
+    """Launch options of ways to buy; the same lists come many times."""
+
+    def __init__(self, board: Board) -> None:
+        self._offers = board.wares.offers
+        self._of_list: dict[int, tuple[LaunchOption, ...]] = {}
+        self._of_way: dict[Ware, LaunchOption] = {}
+
+    def of(self, ways: tuple[Ware, ...]) -> tuple[LaunchOption, ...]:
+        if id(ways) not in self._of_list:
+            self._of_list[id(ways)] = tuple(self._option(one) for one in ways)
+        return self._of_list[id(ways)]
+
+    def _option(self, way: Ware) -> LaunchOption:
+        if way not in self._of_way:
+            instance_type = self._offers[way.offer].instance_type
+            self._of_way[way] = LaunchOption(
+                offering=OfferingKey(
+                    instance_type=instance_type.name,
+                    zone=way.offering.zone,
+                    capacity_type=way.offering.capacity_type,
+                ),
+                price_micros_per_hour=way.offering.price_micros_per_hour,
+                capacity=instance_type.capacity,
+                allocatable=instance_type.allocatable,
+            )
+        return self._of_way[way]

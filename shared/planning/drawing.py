@@ -8,7 +8,7 @@ from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.model.resources import CPU, MEMORY, Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.planning.explanation import counted, dollars
+from shared.planning.explanation import counted, dollars, gap
 from shared.planning.squares import (
     CELL_HEIGHT,
     CELL_WIDTH,
@@ -137,7 +137,7 @@ def _header(plan: Plan, caption: str, left_out: int) -> list[str]:
         f"{counted(len(plan.nodes), 'new node')} for {counted(count, 'pod')}",
         f"{dollars(plan.cost_micros_per_hour)}/h",
         f"lower bound {dollars(plan.lower_bound_micros_per_hour)}/h",
-        f"gap {plan.gap_percent:.2f} %",
+        gap(plan),
     ]
     if placed:
         facts.append(f"{counted(placed, 'pod')} on nodes that are there")

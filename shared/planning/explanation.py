@@ -37,6 +37,13 @@ def dollars(micros: int) -> str:
     return f"${micros / _MICROS:,.4f}"
 
 
+def gap(plan: Plan) -> str:
+    """Return how far the cost may be above the cheapest possible, as people read it."""
+    if plan.cost_micros_per_hour and not plan.lower_bound_micros_per_hour:
+        return "gap unknown"
+    return f"gap {plan.gap_percent:.2f} %"
+
+
 def counted(number: int, thing: str) -> str:
     """Return a number of things: `1 pod`, `2 pods`."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

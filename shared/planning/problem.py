@@ -1,18 +1,47 @@
-"""Turns demands, offers and rooms into a packing problem, and remembers what its indexes mean."""
+"""Turns shares, offers and spots into a packing problem, and remembers what its indexes mean."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from shared.model import labels as keys
 from shared.model.instance_types import Offering
 from shared.model.resources import CPU, Resources
-from shared.packing.problem import Bin, PackingProblem, PackingSettings, Pool, Shape
+from shared.packing.problem import Bin, PackingProblem, Pool, Shape
 from shared.packing.problem import PodClass as PackedClass
-from shared.scheduling.classes import PodClass
-from shared.scheduling.demands import Demand
-from shared.scheduling.existing import Room
+from shared.planning.board import Board
+from shared.scheduling.applicants import Applicant
+from shared.scheduling.dealing import Share
 from shared.scheduling.offers import Offer
-from shared.scheduling.signatures import Signature, SignatureMatcher, signature_of
-from shared.scheduling.topology import HostRule, slots_left, slots_of_empty_node
+from shared.scheduling.signatures import Signature, SignatureMatcher
+from shared.scheduling.slots import Slots, closed_hosts
+from shared.scheduling.spots import Spot
+from shared.scheduling.wares import Ware
+
+# With more classes than this, rules over hosts that are easily kept are left to the judge.
+_MANY_CLASSES = 150
+_Identity = tuple[Resources, Signature, int, frozenset[str]]
+
+
+@dataclass(slots=True, eq=False)
+class Lot:
+    """Pods the packer cannot tell apart.
+
+    Attributes:
+        pods: By share.
+        bins: Bit mask of the spots that may take them.
+        turned_away: Provisioners whose limits are in the way.
+    """
+
+    requests: Resources
+    signature: Signature
+    bins: int
+    turned_away: frozenset[str]
+    pods: dict[Share, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Pods in all."""
+        return sum(self.pods.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,100 +49,149 @@ class Assembled:
     """A packing problem and what stands behind its indexes.
 
     Attributes:
-        offers: By shape index.
-        offerings: By shape index, then pool index.
-        provisioner_of: By demand index, the provisioner it was offered; absent when none could
-            serve it.
+        ways: By shape index, then pool index.
+        provisioner_of: By lot, the provisioner it was offered; absent when none could serve it.
     """
 
     problem: PackingProblem
-    offers: tuple[Offer, ...]
-    offerings: tuple[tuple[Offering, ...], ...]
+    ways: tuple[tuple[Ware, ...], ...]
     provisioner_of: Mapping[int, str] = field(hash=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What stays the same while one decision is packed, maybe several times.
+def sort_into_lots(
+    board: Board, runs: Iterable[tuple[Share, int]], applicants: Sequence[Applicant]
+) -> tuple[tuple[Lot, ...], Slots]:
+    """Return lots of pods that are the same to the packer, and the slots of rules over hosts."""
+    counts: dict[Share, int] = {}
+    for share, count in runs:
+        counts[share] = counts.get(share, 0) + count
+    slots = Slots(applicants)
+    lots = _lots(board, counts, slots)
+    if len(lots) > _MANY_CLASSES and slots:
+        slots.without_slack(applicants)
+        lots = _lots(board, counts, slots)
+    return lots, slots
 
-    Attributes:
-        offers: In the order provisioners are tried.
-        limits: By provisioner, what its limits have left; absent for none.
+
+def _lots(board: Board, counts: Mapping[Share, int], slots: Slots) -> tuple[Lot, ...]:
+    bins = _Bins(board)
+    lots: dict[_Identity, Lot] = {}
+    asked: dict[int, Resources] = {}
+    pinned: dict[tuple[Signature, object], Signature] = {}
+    for share, count in counts.items():
+        one = share.applicant
+        if one.index not in asked:
+            asked[one.index] = one.requests + slots.taken(one)
+        unpinned = one.stance.signature
+        question = (unpinned, share.pin)
+        if question not in pinned:
+            pinned[question] = board.wares.intern(unpinned.pinned(share.pin))
+        signature = pinned[question]
+        mask = bins.taking(one, signature)
+        away = frozenset(one.turned_away)
+        identity = (asked[one.index], signature, mask, away)
+        if identity not in lots:
+            lots[identity] = Lot(asked[one.index], signature, mask, away)
+        lots[identity].pods[share] = count
+    return tuple(lots.values())
+
+
+class _Bins:
+    """Which spots may take whom."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._by_host = {
+            spot.labels[keys.HOSTNAME]: index
+            for index, spot in enumerate(board.spots)
+            if keys.HOSTNAME in spot.labels
+        }
+        self._static: dict[Signature, int] = {}
+
+    def taking(self, one: Applicant, signature: Signature) -> int:
+        if signature not in self._static:
+            self._static[signature] = self._accepting(signature)
+        mask = self._static[signature]
+        if mask and one.stance.kind.by_host:
+            for host in closed_hosts(one):
+                if host in self._by_host:
+                    mask &= ~(1 << self._by_host[host])
+        if mask and one.ports:
+            for index, spot in enumerate(self._board.spots):
+                if mask >> index & 1 and not spot.ports_free(one.ports):
+                    mask &= ~(1 << index)
+        return mask
+
+    def _accepting(self, signature: Signature) -> int:
+        mask = 0
+        by_ways: dict[int, bool] = {}
+        for index, spot in enumerate(self._board.spots):
+            if spot.room is not None:
+                good = signature.accepts(spot.labels, spot.taints)
+            else:
+                group = id(spot.ways)
+                if group not in by_ways:
+                    by_ways[group] = accepted_by_all(self._board, spot, signature)
+                good = by_ways[group]
+            if good:
+                mask |= 1 << index
+        return mask
+
+
+def accepted_by_all(board: Board, spot: Spot, signature: Signature) -> bool:
+    """Return whether a signature accepts every option of a node to be bought."""
+    return all(board.wares.accepted(signature, one) for one in (*spot.ways, *spot.fallback))
+
+
+def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
+    """Return the packing problem of these lots.
+
+    Each lot is offered only the first provisioner, in the order of `offers`, that could serve it
+    and has not turned it away.
     """
-
-    classes: tuple[PodClass, ...]
-    offers: tuple[Offer, ...]
-    rooms: tuple[Room, ...]
-    rules: tuple[HostRule, ...]
-    limits: Mapping[str, Resources] = field(hash=False)
-    settings: PackingSettings
-    seed: int
-
-
-def assemble(
-    ground: Ground, demands: Sequence[Demand], excluded: Mapping[int, frozenset[str]]
-) -> Assembled:
-    """Return the packing problem of these demands.
-
-    Each demand is offered only the first provisioner, in the order of `offers`, that could serve
-    it and is not excluded for it.
-
-    Args:
-        excluded: By demand index, provisioners whose limits turned it away before.
-    """
-    classes, rooms = ground.classes, ground.rooms
     signatures: dict[Signature, int] = {}
-    of_demand = []
-    for demand in demands:
-        signature = signature_of(classes[demand.class_index].scheduling, demand.pinned)
-        of_demand.append(signatures.setdefault(signature, len(signatures)))
+    for lot in lots:
+        signatures.setdefault(lot.signature, len(signatures))
     matcher = SignatureMatcher(tuple(signatures))
-    empty_slots = slots_of_empty_node(ground.rules)
+    empty_slots = slots.of_new_node()
     shapes: list[Shape] = []
-    behind: list[Offer] = []
-    offerings: list[tuple[Offering, ...]] = []
+    ways: list[tuple[Ware, ...]] = []
     accepted: list[int] = []
-    for offer in ground.offers:
+    for index, offer in enumerate(board.wares.offers):
         for mask, group in matcher.by_offering(offer):
             shapes.append(_shape(offer, group, empty_slots))
-            behind.append(offer)
-            offerings.append(group)
+            ways.append(tuple(Ware(index, one) for one in group))
             accepted.append(mask)
+    chooser = _Chooser(shapes, accepted)
     compatible = []
     provisioner_of = {}
-    for index, demand in enumerate(demands):
-        bit = 1 << of_demand[index]
-        turned_away = excluded.get(index, frozenset())
-        chosen, mask = _first_provisioner(demand, shapes, accepted, bit, turned_away)
+    for number, lot in enumerate(lots):
+        chosen, mask = chooser.choose(lot, signatures[lot.signature])
         compatible.append(mask)
         if chosen:
-            provisioner_of[index] = chosen
+            provisioner_of[number] = chosen
+    bins = board.spots if any(lot.bins for lot in lots) else []
     problem = PackingProblem(
-        classes=tuple(PackedClass(requests=d.requests, count=d.count) for d in demands),
+        classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
         shapes=tuple(shapes),
         bins=tuple(
-            Bin(name=room.name, available=room.available + slots_left(ground.rules, room.pods))
-            for room in rooms
+            Bin(name=spot.name, available=Resources.from_mapping(spot.free) + slots.left(spot))
+            for spot in bins
         ),
         compatible=tuple(compatible),
-        compatible_bins=tuple(_bin_mask(classes, demand, rooms) for demand in demands),
-        limits=ground.limits,
-        settings=ground.settings,
-        seed=ground.seed,
+        compatible_bins=tuple(lot.bins for lot in lots),
+        limits=board.all_left(),
+        settings=board.settings,
+        seed=board.seed,
     )
-    return Assembled(
-        problem=problem,
-        offers=tuple(behind),
-        offerings=tuple(offerings),
-        provisioner_of=provisioner_of,
-    )
+    return Assembled(problem=problem, ways=tuple(ways), provisioner_of=provisioner_of)
 
 
 def _shape(offer: Offer, group: Sequence[Offering], slots: Resources) -> Shape:
     return Shape(
         provisioner=offer.provisioner.name,
         instance_type=offer.instance_type.name,
-        allocatable=offer.available + slots,
+        allocatable=offer.available + slots if slots else offer.available,
         capacity=offer.instance_type.capacity,
         pools=tuple(
             Pool(
@@ -127,30 +205,39 @@ def _shape(offer: Offer, group: Sequence[Offering], slots: Resources) -> Shape:
     )
 
 
-def _first_provisioner(
-    demand: Demand,
-    shapes: Sequence[Shape],
-    accepted: Sequence[int],
-    bit: int,
-    turned_away: frozenset[str],
-) -> tuple[str, int]:
-    chosen = ""
-    mask = 0
-    for index, shape in enumerate(shapes):
-        if chosen and shape.provisioner != chosen:
-            break
-        if not accepted[index] & bit or shape.provisioner in turned_away:
-            continue
-        if demand.requests.fits(shape.allocatable):
-            chosen = shape.provisioner
-            mask |= 1 << index
-    return chosen, mask
+class _Chooser:
+    """Finds the first provisioner that could serve a lot, with its shapes as a bit mask."""
 
+    def __init__(self, shapes: Sequence[Shape], accepted: Sequence[int]) -> None:
+        self._amounts = [dict(one.allocatable.items) for one in shapes]
+        self._accepted = accepted
+        self._of: dict[str, list[int]] = {}
+        for index, shape in enumerate(shapes):
+            self._of.setdefault(shape.provisioner, []).append(index)
+        for indexes in self._of.values():
+            # The largest first: whether anything fits is then mostly known at once.
+            indexes.sort(key=lambda index: -shapes[index].vcpus)
+        self._masks: dict[tuple[str, int], int] = {}
 
-def _bin_mask(classes: Sequence[PodClass], demand: Demand, rooms: Sequence[Room]) -> int:
-    scheduling = classes[demand.class_index].scheduling
-    mask = 0
-    for index, room in enumerate(rooms):
-        if demand.pinned.allow_labels(room.labels) and room.accepts(scheduling):
-            mask |= 1 << index
-    return mask
+    def choose(self, lot: Lot, signature: int) -> tuple[str, int]:
+        bit = 1 << signature
+        for provisioner, indexes in self._of.items():
+            if provisioner in lot.turned_away:
+                continue
+            if any(self._accepted[i] & bit and self._fits(lot.requests, i) for i in indexes):
+                return provisioner, self._mask(provisioner, signature)
+        return "", 0
+
+    def _fits(self, requests: Resources, index: int) -> bool:
+        room = self._amounts[index]
+        return all(amount <= room.get(name, 0) for name, amount in requests.items)
+
+    def _mask(self, provisioner: str, signature: int) -> int:
+        question = (provisioner, signature)
+        if question not in self._masks:
+            mask = 0
+            for index in self._of[provisioner]:
+                if self._accepted[index] >> signature & 1:
+                    mask |= 1 << index
+            self._masks[question] = mask
+        return self._masks[question]

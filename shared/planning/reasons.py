@@ -1,99 +1,157 @@
 """Why a pod fits nothing: per provisioner, the first thing that ruled it out."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
+from shared.model.requirements import Requirements
 from shared.model.resources import Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.model.taints import Toleration
 from shared.scheduling.classes import PodClass
-from shared.scheduling.compatibility import (
-    accepted_terms,
-    labels_accepted,
-    taint_refusal,
-)
+from shared.scheduling.compatibility import accepted_terms, taint_refusal
 from shared.scheduling.limits import remaining
 from shared.scheduling.offers import Offer, in_order, label_choices, offers, place_labels
+from shared.scheduling.signatures import Signature, SignatureMatcher, signature_of
 
 # Values named in a reason before the rest is only counted.
 _SHOWN: Final = 5
+# Taints have been asked about before.
+_ANY: Final = (Toleration(operator="Exists"),)
+# Letters in which a label may differ from a known one that was probably meant.
+_NEAR: Final = 2
 
 
-def explain(snapshot: ClusterSnapshot, one: PodClass, limited: frozenset[str]) -> tuple[str, ...]:
+def explain(
+    snapshot: ClusterSnapshot,
+    one: PodClass,
+    limited: frozenset[str],
+    rules: Sequence[str] = (),
+) -> tuple[str, ...]:
     """Return one line per provisioner, in the order they are tried.
 
     Args:
         limited: Provisioners that would have held the pods but for their limits.
+        rules: What the topology rules that leave no place are about.
     """
-    usable = in_order(snapshot.provisioners)
-    if not usable:
-        return ("no usable Provisioner: create one, or see the conditions of those there are",)
-    sites = {site.provisioner: site for site in snapshot.sites}
-    lines = []
-    for provisioner in usable:
-        at_limit = provisioner.name in limited
-        why = _why(snapshot, provisioner, sites.get(provisioner.name), one, at_limit=at_limit)
-        lines.append(f"{provisioner.name}: {why}")
-    return tuple(lines)
+    return Explainer(snapshot).explain(one, limited, rules)
 
 
-def _why(
-    snapshot: ClusterSnapshot,
-    provisioner: Provisioner,
-    site: ProvisionerSite | None,
-    one: PodClass,
-    *,
-    at_limit: bool,
-) -> str:
-    refusal = taint_refusal(one.scheduling, provisioner.taints)
-    if refusal:
-        return refusal
-    if site is None or not site.zones:
-        return "no subnet: " + (site.reason if site and site.reason else "nothing was found")
-    every = _offers(snapshot, provisioner, site, one, available_only=False)
-    if not every:
-        return "its requirements leave no instance type in the zones of its subnets"
-    accepting = [offer for offer in every if _accepts(offer, one)]
-    if not accepting:
-        return _missing_label(every, one)
-    requests = one.scheduling.requests
-    holding = [offer for offer in accepting if requests.fits(offer.available)]
-    if not holding:
-        return _too_large(requests, accepting)
-    on_sale = _offers(snapshot, provisioner, site, one, available_only=True)
-    if not any(_accepts(offer, one) and requests.fits(offer.available) for offer in on_sale):
-        return "EC2 is out of capacity for every instance type that would hold it; tried again"
-    if at_limit:
-        return _limit_reached(snapshot, provisioner)
-    return "its topology rules leave no place"
+class Explainer:
+    """Explains many classes of one snapshot; what provisioners offer is worked out once."""
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._snapshot = snapshot
+        self._sites = {site.provisioner: site for site in snapshot.sites}
+        self._usable = in_order(snapshot.provisioners)
+        self._left = remaining(snapshot)
+        self._found: dict[tuple[str, Signature, Resources], str] = {}
+        self._offers: dict[tuple[object, ...], tuple[Offer, ...]] = {}
+
+    def explain(
+        self, one: PodClass, limited: frozenset[str], rules: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Return one line per provisioner, in the order they are tried."""
+        if not self._usable:
+            return ("no usable Provisioner: create one, or see the conditions of those there are",)
+        lines = []
+        # Many classes differ only in what does not matter here.
+        asked = signature_of(one.scheduling, Requirements())
+        for provisioner in self._usable:
+            question = (provisioner.name, asked, one.scheduling.requests)
+            if question not in self._found:
+                self._found[question] = self._why(provisioner, one)
+            why = self._found[question]
+            if not why and provisioner.name in limited:
+                why = self._limit_reached(provisioner)
+            if not why:
+                about = f": {'; '.join(rules[:_SHOWN])}" if rules else ""
+                why = f"its topology rules leave no place{about}"
+            lines.append(f"{provisioner.name}: {why}")
+        return tuple(lines)
+
+    def _why(self, provisioner: Provisioner, one: PodClass) -> str:
+        """Return what about the pod alone rules the provisioner out, empty for nothing."""
+        refusal = taint_refusal(one.scheduling, provisioner.taints)
+        if refusal:
+            return refusal
+        site = self._sites.get(provisioner.name)
+        if site is None or not site.zones:
+            return "no subnet: " + (site.reason if site and site.reason else "nothing was found")
+        every = self._of(provisioner, site, one, available_only=False)
+        if not every:
+            return "its requirements leave no instance type in the zones of its subnets"
+        accepting = _accepting(every, one)
+        if not accepting:
+            return _volume(one) if _volumes_apart(every, one) else _missing_label(every, one)
+        requests = one.scheduling.requests
+        if not any(requests.fits(offer.available) for offer in accepting):
+            return _too_large(requests, accepting)
+        on_sale = _accepting(self._of(provisioner, site, one, available_only=True), one)
+        if not any(requests.fits(offer.available) for offer in on_sale):
+            return "EC2 is out of capacity for every instance type that would hold it; tried again"
+        return ""
+
+    def _of(
+        self,
+        provisioner: Provisioner,
+        site: ProvisionerSite,
+        one: PodClass,
+        *,
+        available_only: bool,
+    ) -> list[Offer]:
+        found: list[Offer] = []
+        for chosen in label_choices(provisioner, accepted_terms(one.scheduling)):
+            question = (provisioner.name, tuple(sorted(chosen.items())), available_only)
+            if question not in self._offers:
+                self._offers[question] = offers(
+                    provisioner,
+                    site,
+                    self._snapshot.instance_types,
+                    self._snapshot.daemonsets,
+                    unavailable=self._snapshot.unavailable if available_only else frozenset(),
+                    chosen=chosen,
+                )
+            found += self._offers[question]
+        return found
+
+    def _limit_reached(self, provisioner: Provisioner) -> str:
+        left = self._left.get(provisioner.name, Resources())
+        limits = provisioner.limits or Resources()
+        parts = [
+            f"{name} {format_amount(name, max(amount, 0))} left of "
+            f"{format_amount(name, limits[name])}"
+            for name, amount in left.items
+        ]
+        return "its limits are in the way: " + ", ".join(parts)
 
 
-def _offers(
-    snapshot: ClusterSnapshot,
-    provisioner: Provisioner,
-    site: ProvisionerSite,
-    one: PodClass,
-    *,
-    available_only: bool,
-) -> tuple[Offer, ...]:
-    terms = accepted_terms(one.scheduling)
-    return tuple(
-        offer
-        for chosen in label_choices(provisioner, terms)
-        for offer in offers(
-            provisioner,
-            site,
-            snapshot.instance_types,
-            snapshot.daemonsets,
-            unavailable=snapshot.unavailable if available_only else frozenset(),
-            chosen=chosen,
+def _accepting(found: Iterable[Offer], one: PodClass) -> list[Offer]:
+    """Return the offers whose labels a pod accepts, volumes included."""
+    asked = signature_of(one.scheduling, Requirements())
+    matcher = SignatureMatcher((replace(asked, tolerations=_ANY),))
+    return [offer for offer in found if matcher.by_offering(offer)]
+
+
+def _volumes_apart(every: Sequence[Offer], one: PodClass) -> bool:
+    """Return whether only the pod's volumes keep it from all offers."""
+    if not one.scheduling.volume_terms:
+        return False
+    free = replace(one, scheduling=replace(one.scheduling, volume_terms=()))
+    return bool(_accepting(every, free))
+
+
+def _volume(one: PodClass) -> str:
+    """Return where the volumes could be used."""
+    allowed = " and ".join(
+        " or ".join(
+            ", ".join(wanted.describe() for wanted in term) or "anywhere" for term in alternatives
         )
+        for alternatives in one.scheduling.volume_terms
     )
-
-
-def _accepts(offer: Offer, one: PodClass) -> bool:
-    return any(labels_accepted(one.scheduling, labels) for labels in _standing(offer))
+    return f"volume: it can be used only where {allowed}"
 
 
 def _standing(offer: Offer) -> list[dict[str, str]]:
@@ -118,9 +176,29 @@ def _missing_label(every: Sequence[Offer], one: PodClass) -> str:
 
 def _near_miss(key: str, labels: Mapping[str, str]) -> str:
     """Return a hint when a label differs from a known one only in its domain or its writing."""
-    known = {one.rsplit("/", 1)[-1]: one for one in sorted({*keys.WELL_KNOWN, *labels})}
-    near = known.get(key.rsplit("/", 1)[-1].lower().replace("_", "-"))
-    return f" (did you mean {near}?)" if near is not None and near != key else ""
+    known = sorted({*keys.WELL_KNOWN, *labels})
+    if key in known:
+        return ""
+    name = key.rsplit("/", 1)[-1].lower().replace("_", "-")
+    ranked = [
+        (min(_distance(name, one.rsplit("/", 1)[-1]), _distance(key, one)), one) for one in known
+    ]
+    least, near = min(ranked)
+    return f" (did you mean {near}?)" if least <= min(_NEAR, len(name) // 3) else ""
+
+
+def _distance(one: str, other: str) -> int:
+    """Return how many letters must be added, dropped or changed to make one text the other."""
+    if abs(len(one) - len(other)) > _NEAR:
+        return _NEAR + 1
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        last, row[0] = row[0], place
+        for column, another in enumerate(other, 1):
+            changed = last + (letter != another)
+            last = row[column]
+            row[column] = min(changed, last + 1, row[column - 1] + 1)
+    return row[-1]
 
 
 def _too_large(requests: Resources, accepting: Iterable[Offer]) -> str:
@@ -135,13 +213,3 @@ def _too_large(requests: Resources, accepting: Iterable[Offer]) -> str:
         most = format_amount(name, largest[name])
         parts.append(f"{name} {format_amount(name, requests[name])} (at most {most})")
     return "no instance type is large enough: requests " + ", ".join(parts)
-
-
-def _limit_reached(snapshot: ClusterSnapshot, provisioner: Provisioner) -> str:
-    left = remaining(snapshot).get(provisioner.name, Resources())
-    limits = provisioner.limits or Resources()
-    parts = [
-        f"{name} {format_amount(name, max(amount, 0))} left of {format_amount(name, limits[name])}"
-        for name, amount in left.items
-    ]
-    return "its limits are in the way: " + ", ".join(parts)

@@ -51,6 +51,29 @@ def changed_keys(settings: PackingSettings, base: PackingSettings = _DEFAULTS) -
     )
 
 
+def each_by_default(settings: PackingSettings) -> tuple[tuple[str, PackingSettings], ...]:
+    """Return, for each setting that is not the default, its text and the settings without it.
+
+    A plan with the others as they are says what this one costs. Both diversifications count as
+    one when they are the same.
+    """
+    changed = [one.split("=", 1)[0] for one in changed_keys(settings)]
+    both = {getattr(settings, name) for name in _K_FIELDS}
+    groups: list[tuple[str, tuple[str, ...]]] = []
+    for name in changed:
+        group: tuple[str, tuple[str, ...]]
+        if name in _K_FIELDS and set(_K_FIELDS) <= set(changed) and len(both) == 1:
+            group = (f"{BOTH_K}={_written(both.copy().pop())}", _K_FIELDS)
+        else:
+            group = (f"{name}={_written(getattr(settings, name))}", (name,))
+        if group not in groups:
+            groups.append(group)
+    return tuple(
+        (named, dataclasses.replace(settings, **{key: getattr(_DEFAULTS, key) for key in fields}))
+        for named, fields in groups
+    )
+
+
 def explained() -> tuple[tuple[str, str, str], ...]:
     """Return (key, default, what it means with its unit) for every setting."""
     told = {

@@ -1,10 +1,10 @@
 """Classes: pods that are the same to every decision."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.model.launch import PodRef
-from shared.model.pods import Pod, Scheduling
+from shared.model.pods import LabelSelector, Pod, Scheduling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,37 +31,63 @@ def group(pods: Iterable[Pod], standing: Iterable[Pod] = ()) -> tuple[PodClass, 
     Args:
         standing: Pods on nodes, whose rules may count the others.
     """
-    listed = sorted(pods, key=lambda pod: (pod.key, pod.uid))
-    counted = _selected_keys((*listed, *standing))
-    found: dict[object, list[Pod]] = {}
-    for pod in listed:
-        visible = tuple(sorted((k, v) for k, v in pod.labels.items() if k in counted))
-        namespace = pod.namespace if counted else ""
-        found.setdefault((namespace, pod.scheduling, visible), []).append(pod)
-    classes = [
-        PodClass(
-            namespace=members[0].namespace,
-            scheduling=members[0].scheduling,
-            labels=dict(members[0].labels),
-            pods=tuple(
-                PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid) for pod in members
-            ),
+    waiting = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
+    numbers = _numbered(waiting)
+    counted = selected_keys(
+        [*{id(one.scheduling): one.scheduling for one in (*waiting, *standing)}.values()]
+    )
+    found: dict[tuple[object, ...], list[PodRef]] = {}
+    first: dict[tuple[object, ...], Pod] = {}
+    for pod in waiting:
+        number = numbers[id(pod.scheduling)]
+        identity: tuple[object, ...] = (number,)
+        if counted:
+            labels = pod.labels
+            visible = tuple([(key, labels[key]) for key in counted if key in labels])
+            identity = (number, pod.namespace, visible)
+        ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+        members = found.get(identity)
+        if members is None:
+            found[identity] = [ref]
+            first[identity] = pod
+        else:
+            members.append(ref)
+    classes = []
+    for identity, members in found.items():
+        one = first[identity]
+        classes.append(
+            PodClass(
+                namespace=one.namespace,
+                scheduling=one.scheduling,
+                labels=dict(one.labels),
+                pods=tuple(members),
+            )
         )
-        for members in found.values()
-    ]
     classes.sort(key=lambda one: (-one.scheduling.priority, one.pods[0]))
     return tuple(classes)
 
 
-def _selected_keys(pods: Iterable[Pod]) -> frozenset[str]:
-    keys: set[str] = set()
-    for scheduling in {pod.scheduling for pod in pods}:
-        selectors = [rule.selector for rule in scheduling.spreads]
-        selectors += [rule.selector for rule in scheduling.affinity]
-        selectors += [rule.selector for rule in scheduling.anti_affinity]
-        for selector in selectors:
-            if selector is not None:
-                keys.update(key for key, _ in selector.match_labels)
-                keys.update(one.key for one in selector.requirements)
-                keys.add("")  # a selector of everything still separates namespaces
-    return frozenset(keys)
+def _numbered(pods: Sequence[Pod]) -> dict[int, int]:
+    """Return equal numbers for equal demands, by identity: most pods share theirs."""
+    by_value: dict[Scheduling, int] = {}
+    by_identity: dict[int, int] = {}
+    for pod in pods:
+        key = id(pod.scheduling)
+        if key not in by_identity:
+            by_identity[key] = by_value.setdefault(pod.scheduling, len(by_value))
+    return by_identity
+
+
+def selected_keys(many: Iterable[Scheduling]) -> tuple[str, ...]:
+    """Return the pod labels, sorted, that rules look at; an empty text when any rule is there."""
+    selectors: set[LabelSelector] = set()
+    for scheduling in many:
+        selectors.update(rule.selector for rule in scheduling.spreads if rule.selector)
+        for terms in (scheduling.affinity, scheduling.anti_affinity):
+            selectors.update(term.selector for term in terms if term.selector)
+    found: set[str] = set()
+    for selector in selectors:
+        found.update(key for key, _ in selector.match_labels)
+        found.update(one.key for one in selector.requirements)
+        found.add("")  # a selector of everything still separates namespaces
+    return tuple(sorted(found))

@@ -1,24 +1,42 @@
 """Whether a pod may stand on a node with given labels and taints, and if not, why."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
 
 from shared.model.pods import Scheduling
 from shared.model.requirements import Requirements
-from shared.model.taints import Taint, first_untolerated
+from shared.model.taints import Effect, Taint, Toleration, first_untolerated
+
+Port = tuple[str, str, int]
+
+# Alternatives of volumes multiply; more than this many are cut, those written first stay.
+_MOST_TERMS: Final = 256
 
 
+@lru_cache(maxsize=4096)
 def accepted_terms(scheduling: Scheduling) -> tuple[Requirements, ...]:
-    """Return what a node's labels must satisfy: any one of these, each with the node selector.
+    """Return what a node's labels must satisfy: any one of these.
 
-    Without node affinity there is one, the node selector alone.
+    Each holds the node selector, one alternative of the required node affinity and one of each
+    volume. Without any of them there is one, which is empty.
     """
+    terms = node_terms(scheduling)
+    for alternatives in scheduling.volume_terms:
+        merged = [term.merge(one) for term in terms for one in alternatives]
+        terms = tuple(merged[:_MOST_TERMS])
+    return terms
+
+
+def node_terms(scheduling: Scheduling) -> tuple[Requirements, ...]:
+    """Return what node selector and required node affinity accept: any one of these."""
     if not scheduling.required_terms:
         return (scheduling.node_selector,)
     return tuple(scheduling.node_selector.merge(term) for term in scheduling.required_terms)
 
 
 def labels_accepted(scheduling: Scheduling, labels: Mapping[str, str]) -> bool:
-    """Return whether node selector and required node affinity accept a node's labels."""
+    """Return whether node selector, required node affinity and volumes accept a node's labels."""
     return any(term.allow_labels(labels) for term in accepted_terms(scheduling))
 
 
@@ -26,3 +44,28 @@ def taint_refusal(scheduling: Scheduling, taints: Sequence[Taint]) -> str:
     """Return which taint keeps the pod away, empty when none does."""
     taint = first_untolerated(taints, scheduling.tolerations)
     return "" if taint is None else f"does not tolerate taint {taint.describe()}"
+
+
+def tolerated(
+    taints: Sequence[Taint], tolerations: Sequence[Toleration], *, strict: bool = False
+) -> bool:
+    """Return whether no taint keeps a pod away.
+
+    Args:
+        strict: Whether a PreferNoSchedule taint keeps it away, too.
+    """
+    if first_untolerated(taints, tolerations) is not None:
+        return False
+    return not strict or all(
+        any(one.tolerates(taint) for one in tolerations)
+        for taint in taints
+        if taint.effect == Effect.PREFER_NO_SCHEDULE
+    )
+
+
+def conflict(one: Port, other: Port) -> bool:
+    """Return whether two host ports cannot be had on one node."""
+    anywhere = ("", "0.0.0.0", "::")  # noqa: S104 - what a manifest says, nothing is bound
+    return one[1:] == other[1:] and (
+        one[0] == other[0] or one[0] in anywhere or other[0] in anywhere
+    )

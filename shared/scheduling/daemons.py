@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.resources import Resources
 from shared.model.taints import Taint
-from shared.scheduling.compatibility import accepted_terms, taint_refusal
+from shared.scheduling.compatibility import Port, accepted_terms, taint_refusal
 
 
 def daemon_requests(
@@ -25,6 +26,22 @@ def daemon_requests(
         one.scheduling.requests
         for one in daemonsets
         if _accepted(one, labels, undecided) and not taint_refusal(one.scheduling, taints)
+    )
+
+
+def daemon_ports(
+    daemonsets: Sequence[DaemonSet], labels: Mapping[str, str], taints: Sequence[Taint]
+) -> tuple[Port, ...]:
+    """Return the host ports of the DaemonSets that could run on such a node, sorted."""
+    return tuple(
+        sorted(
+            port
+            for one in daemonsets
+            if one.scheduling.host_ports
+            and _accepted(one, labels, frozenset((keys.ZONE, keys.CAPACITY_TYPE)))
+            and not taint_refusal(one.scheduling, taints)
+            for port in one.scheduling.host_ports
+        )
     )
 
 

@@ -1,7 +1,8 @@
 """Nodes that are there or on their way, as room for pods."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.launch import Slot
@@ -11,8 +12,10 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.taints import Effect, Taint
-from shared.scheduling.compatibility import labels_accepted, taint_refusal
-from shared.scheduling.daemons import daemon_requests
+from shared.scheduling.compatibility import Port, labels_accepted, taint_refusal
+from shared.scheduling.daemons import daemon_ports, daemon_requests
+
+_CORDON: Final = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,7 @@ class Room:
         taints: To be tolerated; those expected to go while it starts are left out.
         pods: Standing on it or promised to it.
         available: Room left; amounts may be negative.
+        ports: Host ports that are taken, by DaemonSet pods still to come, too.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Room:
     taints: tuple[Taint, ...]
     pods: tuple[Pod, ...]
     available: Resources
+    ports: tuple[Port, ...] = ()
 
     def accepts(self, scheduling: Scheduling) -> bool:
         """Return whether labels and taints accept such pods."""
@@ -47,6 +52,10 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[Room, ...]:
     for pod in sorted(snapshot.bound, key=lambda one: one.key):
         by_node.setdefault(pod.node_name, []).append(pod)
     pending = {pod.uid: pod for pod in snapshot.pending}
+    for pod in snapshot.pending:
+        # Somebody makes way for it there: kube-scheduler keeps the room.
+        if pod.nominated_node and not pod.is_terminating:
+            by_node.setdefault(pod.nominated_node, []).append(pod)
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     provisioners = {one.name: one for one in snapshot.provisioners}
     types = {one.name: one.labels for one in snapshot.instance_types}
@@ -66,10 +75,70 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[Room, ...]:
             pending,
             provisioners.get(slot.provisioner),
             types.get(slot.offering.instance_type, {}),
+            snapshot,
         )
         for slot in slot_of.values()
     )
     return tuple(sorted(found, key=lambda room: (bool(room.slot), room.name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bystander:
+    """A node that takes no more pods, but whose pods rules may count.
+
+    Attributes:
+        labels: As far as they are settled; of others a value nothing else has.
+        possible: Labels it may turn out to have, where they are not settled.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(hash=False)
+    taints: tuple[Taint, ...]
+    pods: tuple[Pod, ...]
+    possible: tuple[Mapping[str, str], ...] = field(default=(), hash=False)
+
+
+def bystanders(snapshot: ClusterSnapshot, found: Iterable[Room]) -> tuple[Bystander, ...]:
+    """Return the nodes that are no room, and those of launches that have no machine so far."""
+    taken = {room.name for room in found}
+    by_node: dict[str, list[Pod]] = {}
+    for pod in snapshot.bound:
+        by_node.setdefault(pod.node_name, []).append(pod)
+    listed = [
+        Bystander(
+            name=node.name,
+            labels=node.labels,
+            taints=(*node.taints, *((_CORDON,) if node.unschedulable else ())),
+            pods=tuple(by_node.get(node.name, ())),
+        )
+        for node in snapshot.nodes
+        if node.name not in taken
+    ]
+    pending = {pod.uid: pod for pod in snapshot.pending}
+    types = {one.name: one.labels for one in snapshot.instance_types}
+    for number, planned in enumerate(snapshot.launching):
+        options = [
+            {
+                **types.get(one.offering.instance_type, {}),
+                keys.ZONE: one.offering.zone,
+                keys.CAPACITY_TYPE: one.offering.capacity_type.value,
+            }
+            for one in (*planned.options, *planned.fallback)
+        ]
+        sure = {k: v for k, v in options[0].items() if all(o.get(k) == v for o in options)}
+        name = f"launching/{number}"
+        # A domain nobody knows yet: who stands there stands somewhere, but not here.
+        unsure = {k: f"\x00{name}" for k in options[0] if k not in sure}
+        listed.append(
+            Bystander(
+                name=name,
+                labels={keys.HOSTNAME: name, **unsure, **sure, **planned.labels},
+                taints=(),
+                pods=tuple(pending[ref.uid] for ref in planned.pods if ref.uid in pending),
+                possible=tuple(options) if unsure else (),
+            )
+        )
+    return tuple(listed)
 
 
 def _room_of_node(
@@ -84,6 +153,7 @@ def _room_of_node(
     taints = tuple(t for t in node.taints if not (in_flight and t.key in keys.EPHEMERAL_TAINTS))
     allocatable = node.allocatable
     expected = Resources()
+    due_ports: tuple[Port, ...] = ()
     if in_flight and slot is not None:
         starting = {
             (taint.key, taint.effect)
@@ -97,14 +167,16 @@ def _room_of_node(
         daemons_there = Resources.total(p.scheduling.requests for p in standing if p.is_daemon)
         due = daemon_requests(snapshot.daemonsets, node.labels, taints)
         expected = _positive(due - daemons_there)
+        due_ports = daemon_ports(snapshot.daemonsets, node.labels, taints)
     used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
     return Room(
         name=node.name,
         slot=slot.name if in_flight and slot is not None else "",
         labels=node.labels,
-        taints=tuple(t for t in taints if t.effect != Effect.PREFER_NO_SCHEDULE),
+        taints=taints,
         pods=(*standing, *promised),
         available=allocatable - used - expected,
+        ports=(*_ports((*standing, *promised)), *due_ports),
     )
 
 
@@ -113,17 +185,25 @@ def _room_of_slot(
     pending: Mapping[str, Pod],
     provisioner: Provisioner | None,
     of_type: Mapping[str, str],
+    snapshot: ClusterSnapshot,
 ) -> Room:
     promised = _promised(slot, pending)
     used = Resources.total(pod.scheduling.requests for pod in promised)
+    labels = {keys.HOSTNAME: slot.name, **of_type, **slot.labels}
+    taints = provisioner.taints if provisioner is not None else ()
     return Room(
         name=slot.name,
         slot=slot.name,
-        labels={**of_type, **slot.labels},
-        taints=provisioner.taints if provisioner is not None else (),
+        labels=labels,
+        taints=taints,
         pods=promised,
         available=slot.allocatable - used - slot.daemon_requests,
+        ports=(*_ports(promised), *daemon_ports(snapshot.daemonsets, labels, taints)),
     )
+
+
+def _ports(pods: Iterable[Pod]) -> Iterator[Port]:
+    return (port for pod in pods for port in pod.scheduling.host_ports)
 
 
 def _promised(slot: Slot | None, pending: Mapping[str, Pod]) -> tuple[Pod, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared.catalog.kubelet import apply_kubelet, apply_root_volume
+from shared.catalog.kubelet import apply_disks, apply_kubelet
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.instance_types import InstanceType, Offering, OfferingKey
@@ -12,8 +12,11 @@ from shared.model.provisioner import KubeletConfiguration, Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.model.snapshot import ProvisionerSite
-from shared.scheduling.daemons import daemon_requests
+from shared.scheduling.compatibility import Port
+from shared.scheduling.daemons import daemon_ports, daemon_requests
 
+# Picks of custom labels by one provisioner; each is a full list of what it could buy.
+_MOST_PICKS: Final = 64
 PLACE_KEYS: Final = frozenset({keys.ZONE, keys.CAPACITY_TYPE})
 
 
@@ -24,6 +27,8 @@ class Offer:
     Attributes:
         labels: Of the node to be, without zone and capacity type.
         available: Allocatable less what DaemonSets will take.
+        ports: Host ports that DaemonSets will take.
+        undecided: Labels of the user's own that the node must have, whose values are still open.
         offerings: Allowed and to be had, cheapest first, then zone, then capacity type.
     """
 
@@ -32,6 +37,8 @@ class Offer:
     labels: Mapping[str, str] = field(hash=False)
     daemon_requests: Resources
     available: Resources
+    ports: tuple[Port, ...] = ()
+    undecided: frozenset[str] = frozenset()
     offerings: tuple[Offering, ...]
 
 
@@ -75,6 +82,8 @@ def offers(
     fixed = {**node_labels(provisioner), **(chosen or {})}
     of_type, of_place = _split(provisioner.requirements)
     zones = frozenset(site.zones)
+    open_keys = {one.key for one in _free(provisioner) if not one.absent}
+    with_ports = any(one.scheduling.host_ports for one in daemonsets)
     found = []
     for instance_type in instance_types:
         labels = {**instance_type.labels, **fixed}
@@ -97,6 +106,7 @@ def offers(
         configured = as_configured(provisioner, instance_type)
         taken = daemon_requests(daemonsets, labels, provisioner.taints, undecided=PLACE_KEYS)
         available = configured.allocatable - taken
+        ports = daemon_ports(daemonsets, labels, provisioner.taints) if with_ports else ()
         found.append(
             Offer(
                 provisioner=provisioner,
@@ -104,6 +114,8 @@ def offers(
                 labels=labels,
                 daemon_requests=taken,
                 available=available,
+                ports=ports,
+                undecided=frozenset(open_keys - labels.keys()),
                 offerings=offerings,
             )
         )
@@ -112,9 +124,7 @@ def offers(
 
 def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> InstanceType:
     """Return the instance type with the disk and kubelet settings the provisioner gives it."""
-    disks = provisioner.template.block_devices
-    if disks:
-        instance_type = apply_root_volume(instance_type, disks[-1].volume_size_gib)
+    instance_type = apply_disks(instance_type, provisioner.template.block_devices)
     if provisioner.kubelet == KubeletConfiguration():
         return instance_type
     return apply_kubelet(instance_type, provisioner.kubelet)
@@ -126,29 +136,59 @@ def place_labels(offering: Offering) -> dict[str, str]:
 
 
 def label_choices(
-    provisioner: Provisioner, demanded: Iterable[Requirements]
+    provisioner: Provisioner,
+    demanded: Iterable[Requirements],
+    topology_keys: Iterable[str] = (),
 ) -> tuple[dict[str, str], ...]:
     """Return the picks of custom labels that some demand asks for, the empty pick first.
 
     A provisioner may allow several values of a label of the user's own; a node has one. For each
-    demand the value it needs is picked: the smallest one both allow.
+    demand the value it needs is picked: the smallest one both allow. Of a topology key each value
+    is picked once with each of these picks, as long as there are not too many.
     """
-    free = {
-        one.key: one
-        for one in provisioner.requirements
-        if one.key not in keys.WELL_KNOWN and (one.complement or len(one.values) > 1)
-    }
+    free = {one.key: one for one in _free(provisioner)}
     picks: set[tuple[tuple[str, str], ...]] = set()
     for requirements in demanded:
         pick = []
         for one in requirements:
-            if one.key in free and not one.absent:
-                both = one.intersect(free[one.key])
-                if not both.complement and both.values:
-                    pick.append((one.key, min(both.values)))
+            if one.key in free:
+                value = some_value(one.intersect(free[one.key]))
+                if value is not None:
+                    pick.append((one.key, value))
         if pick:
             picks.add(tuple(pick))
-    return ({}, *(dict(pick) for pick in sorted(picks)))
+    chosen: list[dict[str, str]] = [{}, *(dict(pick) for pick in sorted(picks))]
+    for key in topology_keys:
+        if key in free and not free[key].complement:
+            chosen += [
+                {**pick, key: value}
+                for pick in chosen
+                if key not in pick
+                for value in sorted(free[key].values)
+            ][: max(_MOST_PICKS - len(chosen), 0)]
+    return tuple({tuple(sorted(one.items())): one for one in chosen}.values())
+
+
+def _free(provisioner: Provisioner) -> list[Requirement]:
+    """Return the requirements on labels of the user's own that leave several values."""
+    return [
+        one
+        for one in provisioner.requirements
+        if one.key not in keys.WELL_KNOWN and (one.complement or len(one.values) > 1)
+    ]
+
+
+def some_value(wanted: Requirement) -> str | None:
+    """Return the smallest value a requirement lists, else a simple one that it allows, or None."""
+    form = wanted.normalized()
+    if not form.complement:
+        return min(form.values, default=None)
+    start = form.minimum if form.minimum is not None else 0
+    if form.maximum is not None:
+        start = min(start, form.maximum)
+    numbers = [str(start + step) for step in range(len(form.values) + 1)]
+    words = ["x" * length for length in range(1, len(form.values) + 2)]
+    return next((one for one in (*words, *numbers) if form.allows(one)), None)
 
 
 def _template_allows(requirements: Requirements, labels: Mapping[str, str]) -> bool:

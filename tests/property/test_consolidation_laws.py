@@ -10,9 +10,9 @@ def _keeps_the_laws(seed: int) -> bool:
     return settled.only_fell and settled.rounds <= 5 and not settled.lost
 
 
-@pytest.mark.parametrize("first", range(0, 16, 4))
-def test_random_clusters_come_to_rest_cheaper_and_whole(first: int) -> None:
-    assert [seed for seed in range(first, first + 4) if not _keeps_the_laws(seed)] == []
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_cluster_comes_to_rest_cheaper_and_whole(seed: int) -> None:
+    assert _keeps_the_laws(seed)
 
 
 @pytest.mark.slow

@@ -57,7 +57,10 @@ def keeps_apart(one: Pod, other: Pod) -> bool:
 
 
 def over_skew(members: Sequence[Pod]) -> list[str]:
-    """Return the pods whose hard hostname spread is broken if some node is empty."""
+    """Return the pods whose hard hostname spread is broken if some node is empty.
+
+    Pods that are only counted may come after those that have the rule, so they do not matter.
+    """
     return [
         pod.key
         for pod in members
@@ -68,7 +71,9 @@ def over_skew(members: Sequence[Pod]) -> list[str]:
         and rule.selector.selects(pod.labels)
         and rule.max_skew
         < sum(
-            rule.selector.selects(one.labels) for one in members if one.namespace == pod.namespace
+            rule.selector.selects(one.labels)
+            for one in members
+            if one.namespace == pod.namespace and rule in one.scheduling.spreads
         )
     ]
 

@@ -1,41 +1,34 @@
-"""Laws of even placement, classes and demands."""
+"""Laws of classes, and of the order of binding that a plan gives."""
 
-from hypothesis import example, given
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.model.pods import Pod
-from shared.model.requirements import Requirements
-from shared.model.resources import Resources
+from shared.model import labels as keys
+from shared.model.plan import Plan
+from shared.model.pods import AffinityTerm, Pod, TopologySpread
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
 from shared.scheduling.classes import group
-from shared.scheduling.demands import demands
-from shared.scheduling.offers import in_order, offers
-from shared.scheduling.topology import host_rules, slots_left, slots_taken, water_fill
 from tests import builders as make
-from tests.property.strategies import pending_pods
+from tests.property.strategies import pending_pods, snapshots
 
-counts = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 9), max_size=5)
-
-
-@given(counts, st.integers(0, 40))
-@example({"a": 3, "b": 0, "c": 1}, 4)
-def test_water_fills_the_lowest_domains_first_and_evenly(have: dict[str, int], pods: int) -> None:
-    given_out = water_fill(have, pods)
-    assert set(given_out) == set(have)
-    assert sum(given_out.values()) == (pods if have else 0)
-    total = {domain: have[domain] + given_out[domain] for domain in have}
-    for domain, more in given_out.items():
-        assert more >= 0
-        if more:
-            # Whoever got one stands at most one above the lowest: no move would be fairer.
-            assert total[domain] - 1 <= min(total.values())
-
-
-@given(counts, st.integers(0, 20))
-def test_one_pod_more_changes_one_domain_by_one(have: dict[str, int], pods: int) -> None:
-    before, after = water_fill(have, pods), water_fill(have, pods + 1)
-    grown = {domain: after[domain] - before[domain] for domain in have}
-    assert sum(abs(one) for one in grown.values()) <= (3 if have else 0)
-    assert sum(grown.values()) == (1 if have else 0)
+QUICK = PackingSettings(improve_iterations=2)
+RULES: Final[Sequence[dict[str, Any]]] = (
+    {"spreads": (make.spread(), make.spread(keys.HOSTNAME, 2))},
+    {"spreads": (make.spread(keys.CAPACITY_TYPE, 2), make.spread(min_domains=4))},
+    {"spreads": (make.spread("team"),)},
+    {"spreads": (make.spread(keys.ARCH, hard=False),)},
+    {"affinity": (make.affinity(keys.ZONE, selector=make.selector(app="db")),)},
+    {"affinity": (make.affinity(selector=make.selector(app="db")),)},
+    {"affinity": (make.affinity(), make.affinity(keys.ZONE))},
+    {"anti_affinity": (make.affinity(keys.ZONE, selector=make.selector(app="db")),)},
+    {"anti_affinity": (make.affinity(weight=5), make.affinity(keys.ZONE, weight=9))},
+)
 
 
 @given(pending_pods())
@@ -50,38 +43,154 @@ def test_classes_hold_each_pod_once_whatever_the_order(pods: tuple[Pod, ...]) ->
     assert ranks == sorted(ranks, reverse=True)
 
 
-@given(pods=pending_pods(), soft=st.booleans(), reachable=st.booleans())
-def test_demands_neither_lose_nor_double_pods(
-    *, pods: tuple[Pod, ...], soft: bool, reachable: bool
-) -> None:
-    classes = group(pods)
-    rules = host_rules(classes)
-    found = tuple(
-        offer
-        for one in in_order((make.provisioner(),))
-        for offer in offers(one, make.site(zones=make.ZONES if reachable else ()), make.CATALOG, ())
+class Cluster:
+    """Nodes with their labels and the pods on them, judged in the plainest way."""
+
+    def __init__(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
+        types = {one.name: one.labels for one in snapshot.instance_types}
+        self.labels: dict[str, Mapping[str, str]] = {one.name: one.labels for one in snapshot.nodes}
+        self.pods: dict[str, list[Pod]] = {one.name: [] for one in snapshot.nodes}
+        self.place: dict[str, str] = {}
+        for slot in snapshot.slots:
+            of_type = types.get(slot.offering.instance_type, {})
+            self.labels[slot.name] = {keys.HOSTNAME: slot.name, **of_type, **slot.labels}
+            self.pods[slot.name] = [pod for pod in snapshot.pending if make.ref(pod) in slot.pods]
+        for pod in snapshot.bound:
+            self.pods[pod.node_name].append(pod)
+        for number, node in enumerate(plan.nodes):
+            first = node.options[0].offering
+            name = f"new-{number}"
+            self.labels[name] = {
+                **types[first.instance_type],
+                **node.labels,
+                keys.ZONE: first.zone,
+                keys.CAPACITY_TYPE: first.capacity_type.value,
+                keys.HOSTNAME: name,
+            }
+            self.pods[name] = []
+            self.place.update({ref.uid: name for ref in node.pods})
+        for placement in plan.placements:
+            self.place.update({ref.uid: placement.node for ref in placement.pods})
+
+    def domain(self, key: str, value: str | None) -> list[Pod]:
+        names = [name for name, labels in self.labels.items() if labels.get(key) == value]
+        return [pod for name in names for pod in self.pods[name]]
+
+    def wrong(self, pod: Pod, name: str) -> list[str]:
+        labels = self.labels[name]
+        found = [
+            f"{pod.name} on {name}: {rule}"
+            for rule in pod.scheduling.spreads
+            if rule.policy == "DoNotSchedule" and not self.spread_kept(pod, rule, labels)
+        ]
+        found += [
+            f"{pod.name} on {name}: {term}"
+            for term in pod.scheduling.affinity
+            if term.weight is None and not self.near(pod, term, labels)
+        ]
+        found += [
+            f"{pod.name} on {name} beside {other.name}"
+            for key, value in labels.items()
+            for other in self.domain(key, value)
+            if apart(pod, other, key) or apart(other, pod, key)
+        ]
+        return found
+
+    def spread_kept(self, pod: Pod, rule: TopologySpread, labels: Mapping[str, str]) -> bool:
+        wanted = [one.key for one in pod.scheduling.spreads if one.policy == "DoNotSchedule"]
+        if any(key not in labels for key in wanted):
+            return False
+        counts: dict[str, int] = {}
+        for name, of_node in self.labels.items():
+            if pod.scheduling.node_selector.allow_labels(of_node) and all(
+                key in of_node for key in wanted
+            ):
+                value = of_node[rule.key]
+                counts[value] = counts.get(value, 0) + sum(
+                    one.namespace == pod.namespace and counted(rule, one) for one in self.pods[name]
+                )
+        floor = 0 if len(counts) < (rule.min_domains or 0) else min(counts.values(), default=0)
+        return counts.get(labels[rule.key], 0) + counted(rule, pod) - floor <= rule.max_skew
+
+    def near(self, pod: Pod, term: AffinityTerm, labels: Mapping[str, str]) -> bool:
+        terms = [one for one in pod.scheduling.affinity if one.weight is None]
+
+        def asked(one: Pod) -> bool:
+            return all(selects(each, pod, one) for each in terms)
+
+        if term.key not in labels:
+            return False
+        if any(asked(one) for one in self.domain(term.key, labels[term.key])):
+            return True
+        nobody = not any(
+            asked(one)
+            for each in terms
+            for name, of_node in self.labels.items()
+            if each.key in of_node
+            for one in self.pods[name]
+        )
+        return nobody and asked(pod)
+
+
+def counted(rule: TopologySpread, pod: Pod) -> bool:
+    return rule.selector is not None and rule.selector.selects(pod.labels)
+
+
+def selects(term: AffinityTerm, owner: Pod, other: Pod) -> bool:
+    return (
+        term.selector is not None
+        and other.namespace in (term.namespaces or (owner.namespace,))
+        and term.selector.selects(other.labels)
     )
-    asked, refused = demands(classes, found, (), rules, soft=soft)
-    for index, one in enumerate(classes):
-        shares = [demand for demand in asked if demand.class_index == index]
-        left = sum(one.count for one in refused if one.class_index == index)
-        assert sum(demand.count for demand in shares) + left == len(one.pods)
-        assert all(demand.count > 0 for demand in shares)
-        assert len({demand.pinned for demand in shares}) == len(shares)
-        slots = slots_taken(rules, one, soft=soft)
-        assert all(demand.requests == one.scheduling.requests + slots for demand in shares)
-        if len(shares) > 1:
-            assert all(demand.pinned != Requirements() for demand in shares)
 
 
-@given(pending_pods())
-def test_a_pod_that_stands_takes_the_slots_it_would_take(pods: tuple[Pod, ...]) -> None:
-    """Counting a pod on a node and planning it onto one agree, rule by rule."""
-    for pod in pods:
-        classes = group(pods)
-        rules = host_rules(classes)
-        empty = slots_left(rules, ())
-        for one in classes:
-            if make.ref(pod) in one.pods:
-                assert empty - slots_left(rules, (pod,)) == slots_taken(rules, one, soft=True)
-    assert slots_left((), pods) == Resources()
+def apart(owner: Pod, other: Pod, key: str) -> bool:
+    return any(
+        term.key == key and term.weight is None and selects(term, owner, other)
+        for term in owner.scheduling.anti_affinity
+    )
+
+
+@given(snapshots(), st.lists(st.sampled_from(RULES), max_size=6))
+def test_each_pod_is_acceptable_at_its_moment(
+    snapshot: ClusterSnapshot, more: Sequence[Mapping[str, Any]]
+) -> None:
+    ruled = [
+        make.pod(
+            f"r{number}-{replica}",
+            labels={"app": "db" if number % 2 else "web"},
+            scheduling=replace(make.scheduling(cpu=300), **rules),
+        )
+        for number, rules in enumerate(more)
+        for replica in range(3)
+    ]
+    world = replace(snapshot, pending=(*snapshot.pending, *ruled))
+    plan = decide(world, QUICK)
+    cluster = Cluster(world, plan)
+    pods = {one.uid: one for one in world.pending}
+    assert sorted(ref.uid for ref in plan.order) == sorted(cluster.place)
+    wrong = []
+    for ref in plan.order:
+        name = cluster.place[ref.uid]
+        wrong += cluster.wrong(pods[ref.uid], name)
+        cluster.pods[name].append(pods[ref.uid])
+    assert wrong == []
+
+
+SOFT: Final[Sequence[dict[str, Any]]] = (
+    {"spreads": (make.spread(hard=False), make.spread(keys.HOSTNAME, hard=False))},
+    {"anti_affinity": (make.affinity(weight=5), make.affinity(keys.ZONE, weight=9))},
+    {"affinity": (make.affinity(weight=5), make.affinity("rack", weight=9))},
+)
+
+
+@given(snapshots(), st.sampled_from(SOFT))
+def test_a_preference_never_leaves_a_pod_without_a_place(
+    snapshot: ClusterSnapshot, rules: Mapping[str, Any]
+) -> None:
+    plain = make.pods(3, "q", cpu=400)
+    choosy = tuple(replace(one, scheduling=replace(one.scheduling, **rules)) for one in plain)
+    empty = replace(snapshot, pending=(), slots=())
+    before = decide(replace(empty, pending=plain), QUICK)
+    after = decide(replace(empty, pending=choosy), QUICK)
+    assert len(after.unschedulable) <= len(before.unschedulable)

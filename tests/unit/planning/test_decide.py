@@ -143,7 +143,7 @@ def test_many_limited_provisioners_neither_lose_nor_double_a_pod() -> None:
     named = [ref.name for one in plan.nodes for ref in one.pods]
     named += [one.pod.name for one in plan.unschedulable]
     assert sorted(named) == [one.name for one in members]
-    assert len({one.provisioner for one in plan.nodes}) == len(plan.nodes) == 9
+    assert len({one.provisioner for one in plan.nodes}) == len(plan.nodes) == 12
 
 
 def test_reasons_name_the_limits_that_were_in_the_way() -> None:
@@ -194,9 +194,17 @@ def test_provisioners_without_a_site_buy_nothing() -> None:
 
 
 def test_pods_that_cannot_be_planned_for_say_why() -> None:
-    one = pod(affinity=(make.affinity("rack"),))
-    plan = decide(snapshot(one), QUICK)
-    assert why(plan)["a"] == ("required pod affinity over rack is not planned for",)
+    one = pod(refusals=("it asks for x", "and for y"))
+    plan = decide(snapshot(one, pod("b", affinity=(make.affinity("rack"),))), QUICK)
+    assert why(plan) == {
+        "a": ("it asks for x; and for y",),
+        "b": (
+            (
+                "default: its topology rules leave no place: "
+                "pod affinity over rack to pods with app=web"
+            ),
+        ),
+    }
 
 
 def test_spot_falls_back_to_on_demand_where_both_are_allowed() -> None:

@@ -97,7 +97,8 @@ def test_resources_that_show_late_count_as_promised_until_the_node_is_ready() ->
 def test_a_soft_taint_keeps_nobody_from_a_room() -> None:
     soft = Taint(key="k", effect=Effect.PREFER_NO_SCHEDULE)
     (room,) = rooms(make.snapshot(nodes=(make.node(taints=(soft,)),)))
-    assert room.taints == ()
+    assert room.taints == (soft,)
+    assert room.accepts(make.scheduling())
 
 
 def test_a_slot_without_a_node_is_room_with_the_labels_of_its_type() -> None:
@@ -118,7 +119,7 @@ def test_a_slot_of_a_provisioner_and_type_that_are_gone_is_still_room() -> None:
     slot = make.slot(provisioner="gone", offering=make.offering("x9.huge"))
     (room,) = rooms(make.snapshot(slots=(slot,)))
     assert room.taints == ()
-    assert dict(room.labels) == dict(slot.labels)
+    assert dict(room.labels) == {**slot.labels, keys.HOSTNAME: slot.name}
 
 
 def test_standing_nodes_come_before_those_in_flight() -> None:

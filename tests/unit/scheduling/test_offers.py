@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.instance_types import CapacityType
@@ -21,6 +23,7 @@ from shared.scheduling.offers import (
     label_choices,
     node_labels,
     offers,
+    some_value,
 )
 from shared.scheduling.signatures import SignatureMatcher, signature_of
 from tests import builders as make
@@ -91,13 +94,43 @@ def test_custom_labels_with_several_values_wait_for_a_pod_that_asks() -> None:
         {},
         {"team": "blue"},
         {"team": "blue", "tier": "1"},
+        {"team": "red"},
         {"tier": "9"},
+        {"tier": "x"},
     )
+    assert label_choices(owner, (), ("tier", "team", "other")) == (
+        {},
+        {"team": "blue"},
+        {"team": "red"},
+    )
+    assert label_choices(owner, asked[:1], ("team",)) == ({}, {"team": "blue"}, {"team": "red"})
     plain = bought(owner)
     assert plain
     assert "team" not in plain[0].labels
     chosen = bought(owner, chosen={"team": "blue"})
     assert chosen[0].labels["team"] == "blue"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value"),
+    [
+        (needs("k", "In", "b", "a"), "a"),
+        (needs("k", "NotIn", "x"), "xx"),
+        (needs("k", "Gt", "7"), "8"),
+        (needs("k", "Lt", "-7"), None),
+        (needs("k", "Lt", "9"), "0"),
+        (needs("k", "Gt", "3").merge(needs("k", "NotIn", "4", "5")), "6"),
+        (needs("k", "DoesNotExist"), None),
+    ],
+)
+def test_a_simple_value_is_found_that_a_requirement_allows(
+    wanted: Requirements, value: str | None
+) -> None:
+    (one,) = wanted
+    if value is None:
+        assert some_value(one) in (None, "-8")
+    else:
+        assert some_value(one) == value
 
 
 def test_a_custom_label_that_cannot_exist_or_hold_offers_nothing() -> None:
@@ -121,8 +154,8 @@ def test_disk_and_kubelet_settings_change_what_a_machine_has() -> None:
     large = make.CATALOG[2]
     assert as_configured(provisioner(), large) is large
     disks = (
-        BlockDevice(device_name="/dev/xvda", volume_size_gib=10),
-        BlockDevice(device_name="/dev/xvdb", volume_size_gib=100),
+        BlockDevice(device_name="/dev/xvda", volume_size_gib=100),
+        BlockDevice(device_name="/dev/xvdb", volume_size_gib=10),
     )
     owner = provisioner(
         template=NodeTemplate(block_devices=disks), kubelet=KubeletConfiguration(max_pods=7)

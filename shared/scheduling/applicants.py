@@ -1,0 +1,140 @@
+"""Applicants: classes of pods while they are being placed, with the preferences they still keep."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shared.model import labels as keys
+from shared.model.launch import PodRef
+from shared.model.requirements import Requirement, Requirements
+from shared.model.resources import Resources
+from shared.scheduling.classes import PodClass
+from shared.scheduling.compatibility import Port
+from shared.scheduling.judge import Kind
+from shared.scheduling.ladder import Preference, Wish, preferences, wanted_terms
+from shared.scheduling.rules import Rulebook
+from shared.scheduling.signatures import Signature
+from shared.scheduling.wares import Wares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stance:
+    """What an applicant insists on at one rung of its ladder."""
+
+    kind: Kind
+    signature: Signature
+
+
+class Applicant:
+    """Pods of one class that wait, with what they insist on now.
+
+    Attributes:
+        waiting: Pods without a place so far, the next one last.
+        rung: Preferences dropped so far.
+        closed: Whether no new node is to be had: then only domains that have nodes count.
+        turned_away: Provisioners whose limits were in the way.
+    """
+
+    __slots__ = (
+        "_book",
+        "_now",
+        "_wares",
+        "closed",
+        "index",
+        "ladder",
+        "one",
+        "ports",
+        "priority",
+        "requests",
+        "rung",
+        "turned_away",
+        "waiting",
+    )
+
+    def __init__(
+        self, index: int, one: PodClass, book: Rulebook, wares: Wares, *, soft_taints: bool
+    ) -> None:
+        self.index = index
+        self.one = one
+        self.requests: Resources = one.scheduling.requests
+        self.ports: tuple[Port, ...] = one.scheduling.host_ports
+        self.priority = one.scheduling.priority
+        self.waiting: list[PodRef] = list(reversed(one.pods))
+        self.ladder = preferences(one.scheduling, soft_taints=soft_taints)
+        self.rung = 0
+        self.closed = False
+        self.turned_away: set[str] = set()
+        self._book = book
+        self._now: Stance | None = None
+        self._wares = wares
+        self.ladder = tuple(one for one in self.ladder if self._possible(one))
+
+    def _possible(self, one: Preference) -> bool:
+        """Return whether any node there is or could be keeps a preference about nodes."""
+        return one.wish != Wish.NODES or self._able(self.signature((one,)))
+
+    def is_able(self) -> bool:
+        """Return whether labels, taints and amounts leave any node for what is insisted on now."""
+        return self._able(self.stance.signature)
+
+    def _able(self, signature: Signature) -> bool:
+        return self._wares.could_hold(signature, self.requests) or bool(
+            self._wares.rooms_accepting(signature)
+        )
+
+    @property
+    def stance(self) -> Stance:
+        """What is insisted on now."""
+        if self._now is None:
+            self._now = self._stand()
+        return self._now
+
+    def _stand(self) -> Stance:
+        kept = self.ladder[self.rung :]
+        kind = self._book.kind(
+            self.one.namespace, self.one.labels, self.one.scheduling, kept, self._reach
+        )
+        return Stance(kind, self.signature(kept))
+
+    def _reach(self, key: str) -> frozenset[str] | None:
+        """Return the domains that new nodes could be in, None when each is one of its own."""
+        if self.closed:
+            return frozenset()
+        required = self.signature(())
+        if key == keys.HOSTNAME:
+            able = self._wares.could_hold(required, self.requests)
+            return None if able else frozenset()
+        domains = self._wares.domains(required, (key,), self.requests)
+        return frozenset(value for (value,) in domains if value is not None)
+
+    def signature(self, kept: Sequence[Preference]) -> Signature:
+        """Return what is demanded of labels and taints while these preferences are kept."""
+        made = Signature(
+            terms=wanted_terms(self.one.scheduling, tuple(kept)),
+            tolerations=self.one.scheduling.tolerations,
+            strict=any(one.wish == Wish.TAINTS for one in kept),
+            ports=self.ports,
+        )
+        return self._wares.intern(made)
+
+    def relax(self) -> bool:
+        """Drop the lightest preference; return whether there was one."""
+        if self.rung >= len(self.ladder):
+            return False
+        self.rung += 1
+        self._now = None
+        return True
+
+    def close(self) -> None:
+        """Take it that no new node is to be had."""
+        self.closed = True
+        self._now = None
+
+
+def domain_requirements(domain: Mapping[str, str | None]) -> Requirements:
+    """Return the requirements of a domain: these values, and these labels absent."""
+    return Requirements.of(
+        Requirement(key=key, complement=False, absent=True)
+        if value is None
+        else Requirement.of(key, value)
+        for key, value in domain.items()
+    )

@@ -1,0 +1,209 @@
+"""Places given up, taken again and made smaller: what happens after the packer."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.pods import LabelSelector, Pod
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning import rounds
+from shared.planning.admission import Seats
+from shared.planning.decide import decide
+from shared.planning.placing import fill, shrink
+from shared.planning.replay import replay
+from shared.planning.survey import survey
+from shared.scheduling.wares import Ware
+from tests import builders as make
+from tests.builders import needs, pod, pods, snapshot
+from tests.unit.planning.asking import (
+    DB,
+    QUICK,
+    A,
+    B,
+    C,
+    in_zone,
+    together,
+    why,
+    zones_of,
+)
+
+
+def solved(world: ClusterSnapshot, settings: PackingSettings = QUICK) -> Any:
+    board = survey(world, world.pending, settings)
+    rounds.solve(board, board.applicants)
+    return board
+
+
+def test_whom_a_late_node_makes_wrong_gives_up_its_place_and_gets_another() -> None:
+    waiting: tuple[Pod, ...] = pods(
+        4, spreads=(make.spread(),), node_selector=needs(keys.ZONE, "In", A, B), cpu=900
+    )
+    ignoring = tuple(
+        replace(
+            one,
+            scheduling=replace(
+                one.scheduling,
+                spreads=(make.spread(honor_affinity=False),),
+                host_ports=(("", "TCP", 1),),
+            ),
+        )
+        for one in waiting
+    )
+    board = solved(snapshot(*ignoring))
+    assert len(board.order) == 4
+    offer = board.wares.offers[1]
+    far = next(one for one in offer.offerings if one.zone == C)
+    spot = board.open_node((Ware(1, far),), ())
+    assert board.late
+    spot.contents[0] = []
+    replay(board)
+    assert len(board.order) == 2
+    assert sum(len(one.waiting) for one in board.applicants) == 2
+    board.late = True
+    replay(board)
+    assert len(board.order) == 2
+
+
+def test_machines_above_the_cap_are_bought_when_nothing_else_holds_the_pods() -> None:
+    tiny = PackingSettings(improve_iterations=2, max_node_vcpus=1)
+    board = solved(snapshot(*pods(3, cpu=900, affinity=(make.affinity(),))), tiny)
+    assert len(board.order) == 3
+
+
+def test_nodes_that_lost_pods_become_smaller_and_empty_ones_are_forgotten() -> None:
+    board = solved(snapshot(*pods(3, cpu=900, affinity=(make.affinity(),))))
+    spot = board.spots[0]
+    one = board.applicants[0]
+    large = spot.ways
+    for ref in list(spot.contents[0])[:2]:
+        spot.remove(one, ref)
+    board.loose.append(spot)
+    shrink(board)
+    assert spot.ways != large
+    board.loose.append(spot)
+    shrink(board)
+    spot.remove(one, spot.contents[0][0])
+    board.loose.append(spot)
+    shrink(board)
+    assert board.loose == []
+    board.drop_empty()
+    assert board.spots == []
+
+
+def test_a_pod_leaves_a_room_as_it_came() -> None:
+    board = solved(snapshot(pod(host_ports=(("", "TCP", 1),)), nodes=(make.node(),)))
+    (spot,) = board.spots
+    before = dict(spot.room.available.items)
+    assert spot.free != before
+    spot.remove(board.applicants[0], spot.contents[0][0])
+    assert spot.free == before
+    assert spot.ports == []
+
+
+def test_a_host_port_keeps_followers_from_a_host_that_could_grow() -> None:
+    port = (("", "TCP", 1),)
+    anchor = pod("anchor", labels={"app": "db"}, cpu=1700, host_ports=port)
+    near = (make.affinity(selector=DB),)
+    follower = pod("f", cpu=900, affinity=near, host_ports=port)
+    assert list(why(decide(snapshot(anchor, follower), QUICK))) == ["f"]
+
+
+def test_anchors_without_rules_go_where_their_followers_can_join_them() -> None:
+    anchors = pods(2, "d", labels={"app": "db"})
+    near = (make.affinity(keys.ZONE, selector=DB),)
+    plan = decide(snapshot(*anchors, *pods(3, affinity=near)), QUICK)
+    assert len(set(zones_of(plan).values())) == 1
+
+
+def test_a_spread_that_selects_everything_or_nothing_counts_nobody() -> None:
+    for chosen in (None, LabelSelector()):
+        rules = (make.spread(keys.HOSTNAME, selector=chosen),)
+        plan = decide(snapshot(*pods(3, cpu=100, spreads=rules)), QUICK)
+        assert together(plan) == [["p000", "p001", "p002"]]
+
+
+def test_hosts_that_take_no_pods_close_nothing() -> None:
+    nodes = (in_zone(A, "n1", unschedulable=True), make.node("n2"))
+    web = (pod("x", node_name="n1"), pod("y", node_name="n2"))
+    alone = pod(cpu=10, anti_affinity=(make.affinity(),))
+    assert len(decide(snapshot(alone, nodes=nodes, bound=web), QUICK).nodes) == 1
+
+
+def test_options_of_several_types_hold_all_that_is_on_them() -> None:
+    roomy = PackingSettings(improve_iterations=2, option_price_ceiling_percent=400)
+    plan = decide(snapshot(*pods(3, spreads=(make.spread(),))), roomy)
+    assert all(len(one.options) > 1 for one in plan.nodes)
+    guest = pod("g", nominated_node="bare")
+    bare = make.node("bare", labels={keys.HOSTNAME: "bare"})
+    even = pods(2, spreads=(make.spread(),))
+    assert len(decide(snapshot(guest, *even, nodes=(bare,)), QUICK).nodes) == 2
+
+
+def test_a_host_grows_only_for_those_that_may_stand_on_it() -> None:
+    anchor = pod("anchor", labels={"app": "db"}, cpu=1700)
+    rules: dict[str, Any] = {
+        "affinity": (make.affinity(selector=DB),),
+        "spreads": (make.spread(keys.HOSTNAME, 2),),
+    }
+    plan = decide(snapshot(anchor, *pods(4, "f", cpu=900, **rules)), QUICK)
+    assert [len(one) for one in together(plan)] == [3]
+    assert list(why(plan)) == ["f002", "f003"]
+
+
+def test_a_seat_is_refused_where_the_judge_says_no() -> None:
+    board = solved(snapshot(*pods(2, cpu=100, spreads=(make.spread(keys.HOSTNAME),))))
+    one = board.applicants[0]
+    seats = Seats()
+    assert seats.find(one) == -1
+    for spot in board.spots:
+        seats.add(spot, 1)
+    assert seats.find(one) == -1
+    fill(board, one)
+    assert len(board.order) == 2
+
+
+def test_pods_in_rooms_give_up_their_place_too() -> None:
+    rule = make.spread(honor_affinity=False)
+    waiting = pods(4, cpu=900, spreads=(rule,), node_selector=needs(keys.ZONE, "In", A, B))
+    board = solved(snapshot(*waiting, nodes=(in_zone(A, "n1"), in_zone(B, "n2"))))
+    assert {spot.name for _, _, spot in board.order} == {"n1", "n2"}
+    offer = board.wares.offers[1]
+    spot = board.open_node((Ware(1, next(o for o in offer.offerings if o.zone == C)),), ())
+    spot.contents[0] = []
+    replay(board)
+    assert len(board.order) == 2
+
+
+def test_a_plan_that_changes_with_every_replay_is_left_at_its_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    board = solved(snapshot(pod(spreads=(make.spread(),))))
+    seen = []
+
+    def judged(given: Any) -> set[Any]:
+        given.late = True
+        seen.append(given)
+        return set()
+
+    monkeypatch.setattr("shared.planning.replay._judged_again", judged)
+    board.late = True
+    replay(board)
+    assert len(seen) == 4
+
+
+def test_a_node_for_others_opens_no_domain_behind_a_spread() -> None:
+    rule = make.spread(honor_affinity=False)
+    even = pods(4, cpu=900, spreads=(rule,), node_selector=needs(keys.ZONE, "In", B, C))
+    other = pod("other", namespace="other", cpu=1800)
+    plan = decide(snapshot(*even, other), QUICK)
+    zones = zones_of(plan)
+    assert zones["other"] == A
+    # The other's node makes its zone a domain, which is empty for ever: one pod each elsewhere.
+    assert sorted(zones.values()) == [A, B, C]
+    assert len(plan.unschedulable) == 2
+    known = pod("known", namespace="other", cpu=1800, node_selector=needs(keys.ZONE, "In", A, B))
+    free = decide(snapshot(*even, known), QUICK)
+    assert len(free.order) + len(free.unschedulable) == 5

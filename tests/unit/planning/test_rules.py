@@ -1,0 +1,285 @@
+"""Rules about other pods, preferences and volumes, decided case by case."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.instance_types import CapacityType
+from shared.model.pods import LabelSelector, PreferredNodes
+from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint, Toleration
+from shared.planning.decide import decide
+from tests import builders as make
+from tests.builders import needs, pod, pods, provisioner, snapshot
+from tests.unit.planning.asking import (
+    DB,
+    QUICK,
+    SOFT,
+    A,
+    B,
+    C,
+    in_zone,
+    there,
+    together,
+    why,
+    zones_of,
+)
+
+
+def test_pods_that_must_share_a_host_get_a_node_for_all_of_them() -> None:
+    plan = decide(snapshot(*pods(5, cpu=700, affinity=(make.affinity(),))), QUICK)
+    assert together(plan) == [[f"p{n:03}" for n in range(5)]]
+    assert plan.nodes[0].options[0].offering.instance_type == "m5.xlarge"
+
+
+def test_a_group_too_large_for_any_host_is_served_as_far_as_one_host_goes() -> None:
+    plan = decide(snapshot(*pods(12, cpu=900, affinity=(make.affinity(),))), QUICK)
+    (node,) = plan.nodes
+    assert len(node.pods) == 8
+    assert "pod affinity over kubernetes.io/hostname" in why(plan)["p011"]
+
+
+def test_followers_join_the_host_of_those_they_ask_for_which_grows() -> None:
+    anchor = pod("anchor", labels={"app": "db"}, cpu=1700)
+    follower = pods(2, "f", cpu=900, affinity=(make.affinity(selector=DB),))
+    plan = decide(snapshot(anchor, *follower), QUICK)
+    assert together(plan) == [["anchor", "f000", "f001"]]
+    assert plan.order[0].name == "anchor"
+
+
+def test_followers_find_the_zone_of_those_that_stand_on_a_cordoned_node() -> None:
+    db = pod("db", node_name="n1", labels={"app": "db"})
+    node = in_zone(C, "n1", unschedulable=True)
+    near = (make.affinity(keys.ZONE, selector=DB),)
+    plan = decide(snapshot(*pods(2, affinity=near), nodes=(node,), bound=(db,)), QUICK)
+    assert set(zones_of(plan).values()) == {C}
+
+
+def test_anti_affinity_of_pods_that_stand_keeps_others_out_of_their_zone() -> None:
+    guard = pod("g", node_name="n1", labels={}, anti_affinity=(make.affinity(keys.ZONE),))
+    plan = decide(snapshot(pod(), nodes=(in_zone(A, "n1"),), bound=(guard,)), QUICK)
+    assert zones_of(plan)["a"] != A
+    assert plan.placements == ()
+
+
+def test_pods_that_avoid_others_do_not_get_a_node_each() -> None:
+    apart = (make.affinity(selector=DB),)
+    shy = pods(4, "s", cpu=100, labels={"app": "shy"}, anti_affinity=apart)
+    plan = decide(snapshot(*shy, *pods(2, "d", cpu=100, labels={"app": "db"})), QUICK)
+    assert together(plan) == [["d000", "d001"], ["s000", "s001", "s002", "s003"]]
+
+
+def test_pods_that_avoid_each_other_in_a_circle_are_all_placed() -> None:
+    names = ("a", "b", "c")
+    circle = [
+        pod(
+            one,
+            cpu=100,
+            labels={"app": one},
+            anti_affinity=(make.affinity(selector=make.selector(app=other)),),
+        )
+        for one, other in zip(names, ("b", "c", "a"), strict=True)
+    ]
+    assert together(decide(snapshot(*circle), QUICK)) == [["a"], ["b"], ["c"]]
+
+
+def test_several_spreads_hold_at_once() -> None:
+    owner = provisioner(requirements=needs(keys.ARCH, "In", "amd64"))
+    rules = (make.spread(), make.spread(keys.HOSTNAME), make.spread(keys.CAPACITY_TYPE))
+    plan = decide(snapshot(*pods(6, cpu=100, spreads=rules), provisioners=(owner,)), QUICK)
+    assert len(plan.nodes) == 6
+    assert sorted(zones_of(plan).values()) == [A, A, B, B, C, C]
+    kinds = [one.options[0].offering.capacity_type for one in plan.nodes]
+    assert kinds.count(CapacityType.SPOT) == 3
+    assert not any(one.fallback for one in plan.nodes)
+
+
+def test_a_spread_over_a_label_of_the_users_own_picks_its_values() -> None:
+    owner = provisioner(also=needs("rack", "In", "r1", "r2"))
+    plan = decide(
+        snapshot(*pods(4, cpu=100, spreads=(make.spread("rack"),)), provisioners=(owner,)), QUICK
+    )
+    assert sorted(one.labels["rack"] for one in plan.nodes) == ["r1", "r2"]
+    nowhere = decide(snapshot(*pods(1, spreads=(make.spread("rack"),))), QUICK)
+    assert "topology spread over rack with maxSkew 1 of pods with app=web" in why(nowhere)["p000"]
+
+
+def test_fewer_domains_than_asked_for_allow_no_more_than_the_skew_in_each() -> None:
+    rule = make.spread(max_skew=2, min_domains=4)
+    plan = decide(snapshot(*pods(8, cpu=100, spreads=(rule,))), QUICK)
+    assert len(plan.unschedulable) == 2
+
+
+def test_a_node_that_lacks_one_of_the_keys_counts_for_no_spread() -> None:
+    bare = make.node("bare", labels={keys.ZONE: A, keys.HOSTNAME: "bare"}, unschedulable=True)
+    bound = pods(5, "x", node_name="bare")
+    rules = (make.spread(), make.spread(keys.CAPACITY_TYPE))
+    plan = decide(snapshot(pod(cpu=100, spreads=rules), nodes=(bare,), bound=bound), QUICK)
+    assert plan.unschedulable == ()
+
+
+def test_taints_exclude_nodes_from_a_spread_that_honours_them() -> None:
+    taint = Taint(key="t", effect=Effect.NO_SCHEDULE)
+    nodes = (in_zone("far", "n1", taints=(taint,)),)
+    for honour, left in ((True, 0), (False, 3)):
+        rule = make.spread(honor_taints=honour)
+        waiting = pods(6, cpu=100, spreads=(rule,))
+        plan = decide(snapshot(*waiting, nodes=nodes), QUICK)
+        assert len(plan.unschedulable) == left
+
+
+def test_pods_that_are_being_deleted_count_for_affinity_but_not_for_spreads() -> None:
+    going = pods(2, "x", node_name="n1", deletion_at=make.NOW)
+    node = in_zone(A, "n1", unschedulable=True)
+    even = decide(snapshot(*pods(3, spreads=(make.spread(),)), nodes=(node,), bound=going), QUICK)
+    assert sorted(zones_of(even).values()) == [A, B, C]
+    near = decide(
+        snapshot(*pods(2, affinity=(make.affinity(keys.ZONE),)), nodes=(node,), bound=going), QUICK
+    )
+    assert set(zones_of(near).values()) == {A}
+
+
+def test_a_pod_that_others_make_way_for_keeps_its_place_but_attracts_nobody() -> None:
+    guest = pod("guest", cpu=1500, nominated_node="n1", labels={"app": "db"})
+    plan = decide(snapshot(guest, pod("b", cpu=1000), nodes=(make.node(),)), QUICK)
+    assert there(plan) == {}
+    near = pod("near", cpu=10, affinity=(make.affinity(keys.ZONE, selector=DB),))
+    assert why(decide(snapshot(guest, near, nodes=(make.node(),)), QUICK))["near"]
+    rule = make.affinity(selector=DB)
+    shy = pod("shy", cpu=10, labels={}, anti_affinity=(rule,))
+    assert there(decide(snapshot(guest, shy, nodes=(make.node(),)), QUICK)) == {}
+    alike = pod("alike", cpu=10, labels={"app": "db"}, affinity=(make.affinity(selector=DB),))
+    joined = decide(snapshot(guest, alike, nodes=(make.node(),)), QUICK)
+    assert there(joined) == {"alike": "n1"}
+
+
+def test_nodes_on_their_way_count_wherever_they_may_come_up() -> None:
+    promised = pods(1, "p")
+    launched = make.planned(*promised, options=(make.option(), make.option(zone=B)))
+    world = snapshot(
+        *promised,
+        *pods(1, "q", anti_affinity=(make.affinity(keys.ZONE),)),
+        launching=(launched,),
+        promised=frozenset(one.uid for one in promised),
+    )
+    assert zones_of(decide(world, QUICK)) == {"q000": C}
+    sure = replace(world, launching=(replace(launched, options=(make.option(),)),))
+    assert zones_of(decide(sure, QUICK))["q000"] in (B, C)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "zone"),
+    [
+        (LabelSelector(), {C}),
+        (make.selector(team="red"), {C}),
+        (make.selector(team="x"), {A, B, C}),
+    ],
+)
+def test_namespaces_are_found_by_their_labels(chosen: LabelSelector, zone: set[str]) -> None:
+    term = make.affinity(keys.ZONE, selector=DB, namespaces=(), namespace_selector=chosen)
+    db = pod("db", node_name="n1", namespace="shop", labels={"app": "db"})
+    world = snapshot(
+        pod("p", affinity=(replace(term, weight=1),)),
+        nodes=(in_zone(C, "n1", unschedulable=True),),
+        bound=(db,),
+        namespaces={"shop": {"team": "red"}},
+    )
+    assert set(zones_of(decide(world, QUICK)).values()) <= zone
+    required = replace(world, pending=(pod("p", affinity=(term,)),))
+    assert bool(decide(required, QUICK).unschedulable) == (zone == {A, B, C})
+
+
+def test_a_rule_without_a_selector_is_told_so() -> None:
+    term = make.affinity(keys.ZONE, selector=None)
+    assert "labelSelector is missing" in why(decide(snapshot(pod(affinity=(term,))), QUICK))["a"]
+    needy = make.affinity(keys.ZONE, selector=LabelSelector(requirements=needs("x", "Exists")))
+    assert "pods with x exists" in why(decide(snapshot(pod(affinity=(needy,))), QUICK))["a"]
+    other = make.affinity(keys.ZONE, selector=LabelSelector(), namespaces=("shop",))
+    assert "to any pods" in why(decide(snapshot(pod(affinity=(other,))), QUICK))["a"]
+
+
+def test_the_heaviest_preference_that_can_be_kept_is_kept() -> None:
+    def prefers(*wanted: tuple[int, str]) -> tuple[PreferredNodes, ...]:
+        return tuple(
+            PreferredNodes(weight=weight, requirements=needs(keys.ZONE, "In", zone))
+            for weight, zone in wanted
+        )
+
+    one = pod(preferred_nodes=prefers((100, "mars"), (50, B), (1, A)))
+    assert zones_of(decide(snapshot(one), QUICK)) == {"a": B}
+
+
+def test_a_soft_taint_is_kept_off_while_anything_else_will_do() -> None:
+    owners = (provisioner("soft", weight=9, taints=(SOFT,)), provisioner("plain"))
+    plan = decide(snapshot(pod(), provisioners=owners), QUICK)
+    assert plan.nodes[0].provisioner == "plain"
+    alone = decide(snapshot(pod(), provisioners=owners[:1]), QUICK)
+    assert alone.nodes[0].provisioner == "soft"
+    bears = pod(tolerations=(Toleration(key="soft", operator="Exists"),))
+    assert decide(snapshot(bears, provisioners=owners), QUICK).nodes[0].provisioner == "soft"
+
+
+def test_volumes_are_never_given_up() -> None:
+    bound = pod(volume_terms=((needs(keys.ZONE, "In", B), needs(keys.ZONE, "In", C)),))
+    assert zones_of(decide(snapshot(bound), QUICK))["a"] in (B, C)
+    lost = pod(volume_terms=((needs(keys.ZONE, "In", "mars"),),))
+    assert why(decide(snapshot(lost), QUICK))["a"] == (
+        "default: volume: it can be used only where topology.kubernetes.io/zone in [mars]"
+    )
+    torn = pod(volume_terms=((needs(keys.ZONE, "In", B),),), node_selector=needs("x", "Exists"))
+    assert "needs x exists" in why(decide(snapshot(torn), QUICK))["a"]
+
+
+def test_of_many_classes_with_rules_over_hosts_all_are_placed() -> None:
+    waiting = [
+        pod(
+            f"w{number:03}",
+            cpu=100 + number,
+            labels={"app": f"app{number % 5}"},
+            spreads=(make.spread(keys.HOSTNAME, selector=make.selector(app=f"app{number % 5}")),),
+        )
+        for number in range(170)
+    ]
+    alone = pods(
+        60,
+        "z",
+        cpu=50,
+        labels={"app": "z"},
+        anti_affinity=(make.affinity(selector=make.selector(app="z")),),
+    )
+    plan = decide(snapshot(*waiting, *alone), QUICK)
+    assert plan.unschedulable == ()
+    assert len(plan.order) == 230
+
+
+def test_limits_let_pods_use_hosts_that_are_there_as_evenly_as_they_are() -> None:
+    none = provisioner(limits=Resources((("cpu", 0),)))
+    nodes = (in_zone(A, "n1"), in_zone(B, "n2"))
+    bound = (pod("x1", node_name="n1", cpu=10), pod("x2", node_name="n2", cpu=10))
+    waiting = pods(6, cpu=10, spreads=(make.spread(keys.HOSTNAME),))
+    plan = decide(snapshot(*waiting, nodes=nodes, bound=bound, provisioners=(none,)), QUICK)
+    assert sorted(there(plan).values()) == ["n1"] * 3 + ["n2"] * 3
+    free = pods(2, cpu=10, host_ports=(("10.0.0.1", "TCP", 80),))
+    ported = decide(snapshot(*free, nodes=nodes[:1], provisioners=(none,)), QUICK)
+    assert len(ported.unschedulable) == 1
+
+
+def test_pods_of_different_addresses_share_a_host_port() -> None:
+    one = pod("one", cpu=10, host_ports=(("10.0.0.1", "TCP", 80),))
+    two = pod("two", cpu=10, host_ports=(("10.0.0.2", "TCP", 80),))
+    assert together(decide(snapshot(one, two), QUICK)) == [["one", "two"]]
+    daemon = make.daemonset(host_ports=(("0.0.0.0", "TCP", 80),))
+    refused = decide(snapshot(one, daemonsets=(daemon,)), QUICK)
+    assert len(refused.unschedulable) == 1
+    slot = snapshot(one, daemonsets=(daemon,), slots=(make.slot(),), provisioners=())
+    assert decide(slot, QUICK).placements == ()
+
+
+def test_priority_decides_who_gets_what_is_left() -> None:
+    limited = provisioner(limits=Resources.of(cpu=2000))
+    high = pod("z", cpu=1500, priority=100, affinity=(make.affinity(selector=DB, weight=3),))
+    plan = decide(snapshot(pod("a", cpu=1500), high, provisioners=(limited,)), QUICK)
+    assert together(plan) == [["z"]]
+    large = pod("l", cpu=90_000, priority=7)
+    assert list(why(decide(snapshot(large, pod("a")), QUICK))) == ["l"]
