@@ -1,6 +1,7 @@
 """Quantities and requests as the scheduler counts them (a second opinion: standard library only).
 
-Source: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/ (2026-08).
+Source: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/ and
+https://kubernetes.io/docs/tasks/configure-pod-container/assign-pod-level-resources/ (2026-08).
 """
 
 import re
@@ -15,6 +16,7 @@ _EXPONENTS: Final = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E":
 _NUMBER: Final = re.compile(
     r"^([+-]?[0-9]*\.?[0-9]*)(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)$"
 )
+_POD_LEVEL: Final = frozenset({"cpu", "memory"})
 _SMALL: Final = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
 
 
@@ -50,23 +52,55 @@ def pod_requests(pod: Object) -> dict[str, int]:
     """Return what the scheduler counts for a pod, including `pods: 1`.
 
     Containers and sidecars add up; a plain init container counts with the sidecars started before
-    it, and the larger of both holds. Pod-level requests replace the sum; overhead is added.
+    it, and the larger of both holds. Pod-level requests replace the sum; overhead is added. A
+    container that is resized counts with what it has, if that is more.
     """
     spec = pod["spec"]
-    running = _sum(_container_requests(c) for c in spec.get("containers") or ())
+    status = pod.get("status") or {}
+    given = _given(status)
+    refused = _resize_is_refused(status)
+
+    def needs(container: Object) -> dict[str, int]:
+        has = given.get(container.get("name", ""), {})
+        return has if has and refused else _largest(_container_requests(container), has)
+
+    running = _sum(needs(c) for c in spec.get("containers") or ())
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.get("initContainers") or ():
-        own = _container_requests(container)
-        while_it_runs = _sum((sidecars, own))
+        while_it_runs = _sum((sidecars, needs(container)))
         if container.get("restartPolicy") == "Always":
             sidecars = while_it_runs
         peak = _largest(peak, while_it_runs)
     total = _largest(_sum((running, sidecars)), peak)
-    total.update(_container_requests(spec))
+    total.update(_pod_level(spec.get("resources") or {}, total))
     total = _sum((total, amounts(spec.get("overhead"))))
     total["pods"] = 1
     return {name: amount for name, amount in total.items() if amount}
+
+
+def _pod_level(resources: Object, summed: Mapping[str, int]) -> dict[str, int]:
+    """Return what is said for the whole pod; a limit says it where no container does."""
+    limits = {k: v for k, v in amounts(resources.get("limits")).items() if k not in summed}
+    found = {**limits, **amounts(resources.get("requests"))}
+    return {k: v for k, v in found.items() if k in _POD_LEVEL or k.startswith("hugepages-")}
+
+
+def _given(status: Object) -> dict[str, dict[str, int]]:
+    """Return what the kubelet has given each container, by name."""
+    found = {}
+    for kind in ("containerStatuses", "initContainerStatuses"):
+        for one in status.get(kind) or ():
+            has = (one.get("resources") or {}).get("requests")
+            found[one["name"]] = _largest(amounts(one.get("allocatedResources")), amounts(has))
+    return found
+
+
+def _resize_is_refused(status: Object) -> bool:
+    return any(
+        condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
+        for condition in status.get("conditions") or ()
+    )
 
 
 def _container_requests(container: Object) -> dict[str, int]:

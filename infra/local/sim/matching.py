@@ -3,12 +3,17 @@
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/ (2026-08).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 Object = Mapping[str, Any]
 
 HARD_EFFECTS: Final = ("NoSchedule", "NoExecute")
+# What Go reads as a number of base ten; Python would take 1_0 and digits of other scripts, too.
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
 
 
 def labels_of(thing: Object) -> Mapping[str, str]:
@@ -34,11 +39,18 @@ def matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
 def _compares(operator: str, actual: str | None, values: Sequence[str]) -> bool:
     if actual is None or len(values) != 1:
         return False
-    try:
-        left, right = int(actual), int(values[0])
-    except ValueError:
+    left, right = _number(actual), _number(values[0])
+    if left is None or right is None:
         return False
     return left > right if operator == "Gt" else operator == "Lt" and left < right
+
+
+def _number(text: str) -> int | None:
+    """Return a signed whole number of 64 bits, None for any other text."""
+    if not _WHOLE_NUMBER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if _LEAST <= number <= _MOST else None
 
 
 def matches_selector(selector: Object | None, labels: Mapping[str, str]) -> bool:
@@ -89,9 +101,10 @@ def tolerates(toleration: Object, taint: Object) -> bool:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:
         return False
-    if toleration.get("operator", "Equal") == "Exists":
-        return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
+    operator = toleration.get("operator") or "Equal"
+    if operator == "Equal":
+        return (toleration.get("value") or "") == (taint.get("value") or "")
+    return bool(operator == "Exists")
 
 
 def untolerated(

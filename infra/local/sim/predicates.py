@@ -7,14 +7,13 @@ Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugi
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from infra.local.sim.amounts import amounts, pod_requests
+from infra.local.sim.claims import attach_reasons, volume_reasons
 from infra.local.sim.matching import (
-    labels_of,
-    matches_expression,
     matches_node_affinity,
-    matches_node_selector,
     taints_of,
     tolerates,
     untolerated,
@@ -44,6 +43,31 @@ def fits(
     Raises:
         ValueError: If a quantity cannot be read.
     """
+    reasons = _reasons(pod, node, pods_on_node, cluster)
+    expected = [one for one in cluster.nominated if _is_kept_for(one, pod, node)]
+    if reasons or not expected:
+        return reasons
+    # A place that others are preempted for is kept for those who are as important or more.
+    name = node["metadata"]["name"]
+    guests = [{**one, "spec": {**one["spec"], "nodeName": name}} for one in expected]
+    crowded = replace(cluster, pods=[*cluster.pods, *guests])
+    return _reasons(pod, node, [*pods_on_node, *guests], crowded)
+
+
+def _is_kept_for(nominated: Object, pod: Object, node: Object) -> bool:
+    same = nominated["metadata"].get("uid", nominated) == pod["metadata"].get("uid", pod)
+    there = (nominated.get("status") or {}).get("nominatedNodeName") == node["metadata"]["name"]
+    return there and not same and priority(nominated) >= priority(pod)
+
+
+def priority(pod: Object) -> int:
+    """Return how important a pod is; 0 unless its priority class says otherwise."""
+    return pod["spec"].get("priority") or 0
+
+
+def _reasons(
+    pod: Object, node: Object, pods_on_node: Sequence[Object], cluster: ClusterView
+) -> list[str]:
     running = [other for other in pods_on_node if not is_finished(other)]
     free = amounts(allocatable_of(node))
     for other in running:
@@ -56,6 +80,7 @@ def fits(
         *port_reasons(pod, (port for other in running for port in host_ports(other))),
         *resource_reasons(pod_requests(pod), free),
         *volume_reasons(pod, node, cluster),
+        *attach_reasons(pod, node, running, cluster),
         *PodTopology(pod, cluster).reasons(node),
     ]
 
@@ -95,13 +120,15 @@ def resource_reasons(requests: Mapping[str, int], free: Mapping[str, int]) -> li
 
 def host_ports(pod: Object) -> Iterator[tuple[str, str, int]]:
     """Yield (address, protocol, port) of every port a pod takes on its node."""
-    shares_host = pod["spec"].get("hostNetwork", False)
-    for container in pod["spec"].get("containers") or ():
+    spec = pod["spec"]
+    shares_host = spec.get("hostNetwork", False)
+    sidecars = (c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always")
+    for container in (*(spec.get("containers") or ()), *sidecars):
         for port in container.get("ports") or ():
             number = port.get("hostPort") or (port["containerPort"] if shares_host else 0)
             if number:
                 address = port.get("hostIP") or _EVERY_ADDRESS
-                yield address, port.get("protocol", "TCP"), number
+                yield address, port.get("protocol") or "TCP", number
 
 
 def port_reasons(pod: Object, taken: Iterable[tuple[str, str, int]]) -> list[str]:
@@ -115,53 +142,3 @@ def port_reasons(pod: Object, taken: Iterable[tuple[str, str, int]]) -> list[str
 def _collide(left: tuple[str, str, int], right: tuple[str, str, int]) -> bool:
     same_address = left[0] == right[0] or _EVERY_ADDRESS in {left[0], right[0]}
     return same_address and left[1:] == right[1:]
-
-
-def claim_names(pod: Object) -> list[str]:
-    """Return the PersistentVolumeClaims a pod mounts."""
-    return [
-        volume["persistentVolumeClaim"]["claimName"]
-        for volume in pod["spec"].get("volumes") or ()
-        if volume.get("persistentVolumeClaim")
-    ]
-
-
-def volume_reasons(pod: Object, node: Object, cluster: ClusterView) -> list[str]:
-    """Return what the pod's volumes say against a node."""
-    found = []
-    for name in claim_names(pod):
-        claim = cluster.claims.get((pod["metadata"]["namespace"], name))
-        if claim is None:
-            found.append(f'persistentvolumeclaim "{name}" not found')
-        elif claim["spec"].get("volumeName"):
-            found.extend(_bound_reasons(claim, node, cluster))
-        else:
-            found.extend(_unbound_reasons(claim, node, cluster))
-    return found
-
-
-def _bound_reasons(claim: Object, node: Object, cluster: ClusterView) -> list[str]:
-    volume = cluster.volumes.get(claim["spec"]["volumeName"])
-    if volume is None:
-        return [f'persistentvolume "{claim["spec"]["volumeName"]}" not found']
-    affinity = (volume["spec"].get("nodeAffinity") or {}).get("required")
-    if not matches_node_selector(affinity, node):
-        return ["node(s) had volume node affinity conflict"]
-    return []
-
-
-def _unbound_reasons(claim: Object, node: Object, cluster: ClusterView) -> list[str]:
-    storage_class = cluster.storage_classes.get(claim["spec"].get("storageClassName") or "")
-    if storage_class is None or storage_class.get("volumeBindingMode") != "WaitForFirstConsumer":
-        return ["pod has unbound immediate PersistentVolumeClaims"]
-    allowed = storage_class.get("allowedTopologies") or ()
-    if allowed and not any(_is_allowed(topology, node) for topology in allowed):
-        return ["node(s) did not have enough free storage"]
-    return []
-
-
-def _is_allowed(topology: Object, node: Object) -> bool:
-    return all(
-        matches_expression({**expression, "operator": "In"}, labels_of(node))
-        for expression in topology.get("matchLabelExpressions") or ()
-    )

@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 
 from infra.local.sim.amounts import amounts, pod_requests
+from infra.local.sim.claims import claim_names
 from infra.local.sim.client import Json
 from infra.local.sim.informer import Key, key_of
 from infra.local.sim.predicates import allocatable_of, host_ports
@@ -130,6 +131,7 @@ def placement_class(pod: Json) -> bytes:
     own: dict[str, Any] = {name: spec.get(name) for name in _CLASS_FIELDS}
     own["requests"] = pod_requests(pod)
     own["ports"] = list(host_ports(pod))
+    own["claims"] = claim_names(pod)
     own["who"] = [pod["metadata"]["namespace"], pod["metadata"].get("labels")]
     return orjson.dumps(own, option=orjson.OPT_SORT_KEYS)
 

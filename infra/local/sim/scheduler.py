@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from infra.local.sim.amounts import pod_requests
+from infra.local.sim.claims import claim_names, volume_reasons
 from infra.local.sim.client import ApiError, Json
 from infra.local.sim.informer import Key, key_of
 from infra.local.sim.kinds import CLAIM, NAMESPACE, POD, STORAGE_CLASS, VOLUME
-from infra.local.sim.matching import labels_of, matches_node_term
+from infra.local.sim.matching import labels_of
 from infra.local.sim.predicates import (
     allocatable_of,
-    claim_names,
     host_ports,
     node_reasons,
     port_reasons,
     resource_reasons,
-    volume_reasons,
 )
 from infra.local.sim.rooms import Room, Rooms, counts, placement_class, topology_class
+from infra.local.sim.scoring import Score, score
 from infra.local.sim.topology import PodTopology
 from infra.local.sim.view import ClusterView
 from infra.local.sim.volumes import bind_claims
@@ -193,7 +193,7 @@ class Scheduler:
         """Return the best node's name, or an empty one and how many nodes say what against it."""
         why: Counter[str] = Counter(sort.refused)
         view = self._view(with_pods=False) if sort.has_claims else None
-        best: tuple[int, int, float, str] | None = None
+        best: tuple[Score, str] | None = None
         feasible = 0
         count = len(sort.allowed)
         for offset in range(count):
@@ -208,18 +208,13 @@ class Scheduler:
             if reasons:
                 why.update(reasons)
                 continue
-            score = (
-                0 if topology.is_free else topology.penalty(room.node),
-                -_preference(pod, room.node),
-                room.fullness(sort.requests),
-                name,
-            )
-            best = score if best is None else min(best, score)
+            suits = score(pod, room, topology, sort.requests), name
+            best = suits if best is None else min(best, suits)
             feasible += 1
             if feasible >= max(_ENOUGH_NODES, count // 2):
                 self._start = (self._start + offset + 1) % count
                 break
-        return (best[3] if best else ""), why
+        return (best[1] if best else ""), why
 
     def _assume(self, key: Key, pod: Json, name: str) -> None:
         self._assumed[key] = name
@@ -289,12 +284,3 @@ def _order(pod: Json) -> tuple[int, str, Key]:
 def _stays_same(old: Json, new: Json) -> bool:
     same_marks = old["spec"] == new["spec"] and labels_of(old) == labels_of(new)
     return same_marks and allocatable_of(old) == allocatable_of(new)
-
-
-def _preference(pod: Json, node: Json) -> int:
-    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    return sum(
-        rule["weight"]
-        for rule in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        if matches_node_term(rule["preference"], node)
-    )

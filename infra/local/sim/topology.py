@@ -15,7 +15,7 @@ from infra.local.sim.matching import (
     taints_of,
     untolerated,
 )
-from infra.local.sim.view import ClusterView, Object
+from infra.local.sim.view import ClusterView, Object, is_finished
 
 SPREAD: Final = "node(s) didn't match pod topology spread constraints"
 SPREAD_LABEL: Final = f"{SPREAD} (missing required label)"
@@ -24,6 +24,7 @@ ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 Matches = Callable[[Object], bool]
+_EVERYTHING: Final[Object] = {"matchLabels": {}, "matchExpressions": []}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,6 +96,8 @@ class PodTopology:
         self.is_free = not (self._spread or self._soft_spread or self._anti or own)
         self.is_free = self.is_free and not self._preferred
         for other in view.pods:
+            if is_finished(other):
+                continue
             node = nodes.get(other["spec"].get("nodeName") or "")
             if node is not None:
                 self.place(other, node)
@@ -177,11 +180,13 @@ def _spread_counts(pod: Object, view: ClusterView, when: str) -> Iterator[_Sprea
         if constraint["whenUnsatisfiable"] == when
     ]
     keys = {constraint["topologyKey"] for constraint in constraints}
+    namespace = pod["metadata"]["namespace"]
     for constraint in constraints:
         selector = _merged_selector(pod, constraint)
         spread = _Spread(
             key=constraint["topologyKey"],
-            matches=_in_namespace(selector, pod["metadata"]["namespace"]),
+            # The scheduler counts nobody for a selector of everything; the pod itself still adds.
+            matches=_in_namespace(selector if selector != _EVERYTHING else None, namespace),
             max_skew=constraint["maxSkew"],
             min_domains=constraint.get("minDomains") or 1,
             adds=int(matches_selector(selector, labels_of(pod))),

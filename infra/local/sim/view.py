@@ -18,6 +18,8 @@ class ClusterView:
         claims: PersistentVolumeClaims by namespace and name.
         volumes: PersistentVolumes by name.
         storage_classes: StorageClasses by name.
+        csi_nodes: CSINodes by name: how many volumes each driver attaches to the node.
+        nominated: Pods without a node for which others are being preempted; their place is kept.
     """
 
     nodes: Sequence[Object] = ()
@@ -26,6 +28,8 @@ class ClusterView:
     claims: Mapping[tuple[str, str], Object] = field(default_factory=dict)
     volumes: Mapping[str, Object] = field(default_factory=dict)
     storage_classes: Mapping[str, Object] = field(default_factory=dict)
+    csi_nodes: Mapping[str, Object] = field(default_factory=dict)
+    nominated: Sequence[Object] = ()
 
 
 def is_finished(pod: Object) -> bool:

@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from infra.local.sim.claims import claim_names
 from infra.local.sim.client import Json
 from infra.local.sim.kinds import CLAIM, VOLUME
 from infra.local.sim.matching import labels_of
-from infra.local.sim.predicates import claim_names
 from infra.local.sim.world import World
 
 _ZONE: Final = "topology.kubernetes.io/zone"
