@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 PREFIX: Final = "DOVETAIL_"
+# Credentials of a role, a look at EC2, and the call itself.
+_CALLS_PER_RENEWAL: Final = 3
 
 
 class SettingsError(ValueError):
@@ -37,7 +39,7 @@ class FunctionSettings(BaseModel):
     queue_url: str = Field(min_length=8)
     dead_letter_url: str = Field(min_length=8)
     cluster_parameters: str = Field(default="/dovetail/clusters", pattern=r"^/[\w/.-]+[^/]$")
-    api_timeout_seconds: float = Field(default=20.0, gt=0, le=50)
+    api_timeout_seconds: float = Field(default=15.0, gt=0, le=50)
     fleet_burst: int = Field(default=5, ge=1, le=1000)
     fleet_per_second: float = Field(default=2.0, gt=0, le=1000)
 
@@ -102,6 +104,16 @@ class ProvisionSettings(TimerSettings):
     max_node_vcpus: int = Field(default=64, ge=0)
     max_launch_groups: int = Field(default=20, ge=0)
 
+    @model_validator(mode="after")
+    def _lease_outlives_calls(self) -> Self:
+        """Under one renewal of the lease at most three calls are made, one after the other."""
+        if self.lease_seconds <= _CALLS_PER_RENEWAL * self.api_timeout_seconds:
+            raise ValueError(
+                f"lease_seconds {self.lease_seconds:g} must be more than {_CALLS_PER_RENEWAL} x "
+                f"api_timeout_seconds {self.api_timeout_seconds:g}"
+            )
+        return self
+
     @property
     def lease_span(self) -> timedelta:
         """Length of the lease."""
@@ -141,6 +153,27 @@ class RefreshCatalogSettings(FunctionSettings):
     pricing_region: str = "us-east-1"
 
 
+class ClusterBrakes(BaseModel):
+    """What people set to hold a whole cluster back.
+
+    It stands in its attachment, and in an SSM parameter of its own beside it (`…/<name>/brakes`)
+    that no stack overwrites; the stricter of the two holds.
+
+    Attributes:
+        paused: Nothing is bought, and nothing is ended by a choice of ours.
+        shadow: The same, but decisions are made, recorded and told.
+        max_nodes: Machines the cluster's Provisioners may come to together.
+        max_price_per_hour: Dollars an hour they may cost together.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    paused: bool = False
+    shadow: bool = False
+    max_nodes: int | None = Field(default=None, ge=0)
+    max_price_per_hour: float | None = Field(default=None, ge=0, le=1_000_000)
+
+
 class ClusterAttachment(BaseModel):
     """What the attachment stack writes into SSM for each cluster, as JSON.
 
@@ -148,6 +181,7 @@ class ClusterAttachment(BaseModel):
         launch_role: ARN of the role that may create machines for this cluster.
         terminate_role: ARN of the role that may end them.
         instance_profile: Default instance profile of its nodes.
+        brakes: What holds it back from the day it is attached.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -156,6 +190,7 @@ class ClusterAttachment(BaseModel):
     launch_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
     terminate_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
     instance_profile: str = Field(min_length=1)
+    brakes: ClusterBrakes = ClusterBrakes()
 
 
 class ForwarderSettings(BaseModel):

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.messages.wake import decode
 from shared.runtime.bootstrap import bind_runtime
-from shared.runtime.observability import count, logger, metrics, sets_invalid_events_aside
+from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 
 
 @logger.inject_lambda_context
@@ -18,7 +18,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     service = bind_runtime().service(message.cluster)
     for node in message.wake.objects:
         report = service.run(node.name)
-        count("PodsBoundAtReady", report.pods_bound)
+        tell(
+            message.cluster,
+            {
+                "NodesInitialized": int(report.initialized),
+                "PodsBoundAtReady": report.pods_bound,
+                "PodsLeftToScheduler": report.pods_left_to_scheduler,
+            },
+        )
         logger.info(
             "node initialized" if report.initialized else "node not ready yet",
             cluster=message.cluster,

@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from functions.cli.doctor import mount as mount_doctor
 from shared.planning.settings import (
     BOTH_K,
     InvalidSettingError,
     changed_keys,
+    each_by_default,
     explained,
     with_settings,
 )
@@ -22,6 +24,18 @@ PLACED: Final = 0
 UNPLACED: Final = 3
 BAD_INPUT: Final = 2
 DIFFERENT: Final = 1
+INTERRUPTED: Final = 130  # as shells say it: 128 and the number of SIGINT
+_PLAN_TEXT: Final = """\
+Prints the nodes Dovetail would buy for the pods that wait, with a proven lower bound.
+Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Provisioners,
+PersistentVolumes, claims, StorageClasses, CSINodes, Namespaces, RuntimeClasses and
+PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what `kubectl get -o json`
+prints. Needs no cluster and no AWS.
+"""
+_REPLAY_TEXT: Final = """\
+Decides again what `plan --save` wrote or S3 holds and says whether the plan comes out
+byte-identical; with other settings, what they change in $, nodes and pods.
+"""
 _PLAN_CODES: Final = """exit codes:
   0  every pod is placed
   2  bad input: one line says which file, document and field, and what was expected
@@ -40,11 +54,7 @@ def mount(subparsers: Subparsers) -> None:
     plan = subparsers.add_parser(
         "plan",
         help="show what would be bought for manifests, without a cluster and without AWS",
-        description=(
-            "Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, "
-            "Provisioners, PersistentVolumes, claims and StorageClasses, and prints the nodes "
-            "Dovetail would buy for the pods that wait, with a proven lower bound."
-        ),
+        description=_PLAN_TEXT,
         epilog=_settings_help() + _PLAN_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -75,16 +85,14 @@ def mount(subparsers: Subparsers) -> None:
     replay = subparsers.add_parser(
         "replay",
         help="decide a recorded decision again",
-        description=(
-            "Says whether the plan comes out byte-identical; with other settings, what they "
-            "change in $, nodes and pods."
-        ),
+        description=_REPLAY_TEXT,
         epilog=_settings_help() + _REPLAY_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     replay.add_argument("decision", metavar="DECISION", help="a file of plan --save or from S3")
     _set_option(replay)
     replay.set_defaults(run=_guarded("replay", _replay))
+    mount_doctor(subparsers)
 
 
 def _set_option(parser: argparse.ArgumentParser) -> None:
@@ -122,9 +130,14 @@ def _guarded(
         try:
             return command(arguments)
         except (InputError, InvalidManifestError, InvalidSettingError) as error:
+            from functions.cli.printing import as_text  # noqa: PLC0415
+
             told = " ".join(str(error).split())
-            sys.stderr.write(f"dovetail {name}: {told}\n")
+            sys.stderr.write(as_text([f"dovetail {name}: {told}"]))
             return BAD_INPUT
+        except KeyboardInterrupt:
+            sys.stderr.write(f"dovetail {name}: stopped\n")
+            return INTERRUPTED
         except BrokenPipeError:
             # Whoever read the output has seen enough; nothing must complain at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -160,13 +173,17 @@ def _plan(arguments: argparse.Namespace) -> int:
     elapsed_ms = (time.perf_counter() - began) * 1000
     from functions.cli.planned import Planned  # noqa: PLC0415
 
+    without = tuple(
+        (named, decide(offline.snapshot, others)) for named, others in each_by_default(settings)
+    )
     planned = Planned(
         snapshot=offline.snapshot,
         catalog=catalog,
         settings=settings,
         plan=plan,
         elapsed_ms=elapsed_ms,
-        by_default=decide(offline.snapshot) if changed_keys(settings) else None,
+        without=without,
+        by_default=decide(offline.snapshot) if len(without) > 1 else None,
     )
     _write_files(arguments, planned)
     told = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
@@ -175,7 +192,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     if arguments.output != "table":
         aside += [*told, *printing.settings_lines(planned)]
     sys.stdout.flush()
-    sys.stderr.writelines(f"{line}\n" for line in aside)
+    sys.stderr.write(printing.as_text(aside))
     return UNPLACED if plan.unschedulable else PLACED
 
 

@@ -13,7 +13,10 @@ class Planned:
     """A plan and what it was made of.
 
     Attributes:
-        by_default: The plan under default settings, None when nothing was set.
+        without: For each setting that is not the default, the plan with this one at its default
+            and the others as they are.
+        by_default: The plan with all settings at their defaults, None when not
+            more than one was set.
     """
 
     snapshot: ClusterSnapshot
@@ -21,4 +24,5 @@ class Planned:
     settings: PackingSettings
     plan: Plan
     elapsed_ms: float
+    without: tuple[tuple[str, Plan], ...]
     by_default: Plan | None

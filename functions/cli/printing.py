@@ -10,8 +10,7 @@ from shared.model.launch import PlannedNode, PodRef
 from shared.model.plan import Plan
 from shared.planning.comparison import compare
 from shared.planning.document import plan_document
-from shared.planning.explanation import counted, dollars
-from shared.planning.settings import changed_keys
+from shared.planning.explanation import counted, dollars, gap
 
 _TYPES_SHOWN: Final = 3
 _PODS_SHOWN: Final = 5
@@ -30,7 +29,7 @@ def plan_text(planned: Planned, output: str, told: Sequence[str]) -> str:
         told: Lines of an explanation, for the table.
     """
     if output == "table":
-        return "\n".join([*_table(planned), *([""] if told else []), *told, ""])
+        return as_text([*_table(planned), *([""] if told else []), *told])
     document = plan_document(planned.plan, planned.elapsed_ms)
     if output == "json":
         import json  # noqa: PLC0415 -- loaded anyway
@@ -42,22 +41,42 @@ def plan_text(planned: Planned, output: str, told: Sequence[str]) -> str:
     return str(yaml.dump(document, Dumper=dumper, sort_keys=False, default_flow_style=False))
 
 
+def as_text(lines: Iterable[str]) -> str:
+    """Return the lines as text for a terminal: names come from files and may hold anything."""
+    return "".join(f"{''.join(c if c.isprintable() else '?' for c in line)}\n" for line in lines)
+
+
 def settings_lines(planned: Planned) -> list[str]:
-    """Return what settings that are not the default cost, one line, none when all are."""
-    if planned.by_default is None:
-        return []
-    before = planned.by_default.cost_micros_per_hour
-    extra = planned.plan.cost_micros_per_hour - before
+    """Return what each setting that is not the default costs, none when all are.
+
+    Of several, each is compared with leaving only this one out, and all with none at all.
+    """
+    alone = "by default" if len(planned.without) == 1 else "without it"
+    lines = [
+        _setting_line(f"set {named}", planned.plan, plan, alone) for named, plan in planned.without
+    ]
+    if planned.by_default is not None and len(lines) > 1:
+        every = _setting_line("all settings", planned.plan, planned.by_default, "by default")
+        lines.append(every)
+    return lines
+
+
+def _setting_line(named: str, plan: Plan, without: Plan, how: str) -> str:
+    before = without.cost_micros_per_hour
+    extra = plan.cost_micros_per_hour - before
     percent = f" ({100 * extra / before:+.2f} %)" if before else ""
-    named = ", ".join(changed_keys(planned.settings))
-    default = f"{dollars(before)}/h and {counted(len(planned.by_default.nodes), 'node')} by default"
-    return [f"set {named}: {_signed(extra)}/h{percent} against {default}"]
+    nodes = counted(len(without.nodes), "node")
+    lost = len(plan.unschedulable) - len(without.unschedulable)
+    told = f", {lost:+d} pods without a place" if lost else ""
+    return (
+        f"{named}: {_signed(extra)}/h{percent} against {dollars(before)}/h and {nodes} {how}{told}"
+    )
 
 
 def replay_text(recorded: Plan, plan: Plan, *, identical: bool) -> str:
     """Return whether a decision came out the same, and if not, what differs."""
     if identical:
-        return f"byte-identical: {_totals(plan)}\n"
+        return as_text([f"byte-identical: {_totals(plan)}"])
     return f"not identical\n{difference_text(recorded, plan, ())}"
 
 
@@ -85,7 +104,7 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
     ]
     if len(ordered) > _MOVES_SHOWN:
         lines.append(f"  and {len(ordered) - _MOVES_SHOWN} more kinds of moves")
-    return "\n".join([*lines, ""])
+    return as_text(lines)
 
 
 def _table(planned: Planned) -> list[str]:
@@ -114,7 +133,7 @@ def _totals(plan: Plan) -> str:
     return (
         f"{counted(len(plan.nodes), 'new node')} for {counted(new, 'pod')}{there}: "
         f"{dollars(plan.cost_micros_per_hour)}/h, lower bound "
-        f"{dollars(plan.lower_bound_micros_per_hour)}/h, gap {plan.gap_percent:.2f} %"
+        f"{dollars(plan.lower_bound_micros_per_hour)}/h, {gap(plan)}"
     )
 
 

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.messages.notices import decode_notice
 from shared.runtime.bootstrap import interrupt_runtime
-from shared.runtime.observability import count, logger, metrics, sets_invalid_events_aside
+from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 
 
 @logger.inject_lambda_context
@@ -21,7 +21,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         if cluster is None:
             continue
         report = runtime.service(cluster).run(notice, instance_id)
-        count("Interruptions", 1)
+        tell(cluster, {"Interruptions": 1})
         logger.info(
             "notice",
             cluster=cluster,

@@ -5,7 +5,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.runtime.bootstrap import registration_runtime
-from shared.runtime.observability import logger, metrics
+from shared.runtime.observability import logger, metrics, tell
 from shared.services.timers import text_of
 
 
@@ -21,4 +21,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         state=state,
         request=context.aws_request_id,
     )
+    tell(state["cluster"], {"NodesNeverJoined": int(state.get("result") == "given up")})
     return state

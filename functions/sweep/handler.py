@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from shared.messages.wake import SOURCE, decode
 from shared.model.errors import AutoscalerError
 from shared.runtime.bootstrap import sweep_runtime
-from shared.runtime.observability import count, logger, metrics, sets_invalid_events_aside
+from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 from shared.runtime.reports import report_sweep
 
 
@@ -20,14 +20,14 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     if event.get("source") == SOURCE:
         message = decode(event)
         runtime.note_heartbeat(message.cluster, message.wake.at)
-        count("Heartbeats", 1)
+        tell(message.cluster, {"Heartbeats": 1})
         return
     for cluster in runtime.clusters():
         try:
             report_sweep(cluster, runtime.service(cluster).run())
         except AutoscalerError as error:
             # One cluster that cannot be read must not hide the others from us.
-            count("SweepFailures", 1)
+            tell(cluster, {"SweepFailures": 1})
             logger.exception(
                 "sweep failed",
                 cluster=cluster,

@@ -6,7 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.messages.wake import decode
 from shared.runtime.bootstrap import termination_runtime
-from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
+from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
+from shared.services.terminating import BLOCKED
 from shared.services.timers import text_of
 
 
@@ -18,6 +19,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if "detail" not in event:
         state = termination_runtime().service(text_of(event, "cluster")).step(event)
         logger.info("termination step", cluster=state["cluster"], node=state["node"], state=state)
+        tell(
+            state["cluster"],
+            {
+                "DrainsBlocked": int(BLOCKED in state),
+                "NodesReleased": int(state.get("result") == "terminated"),
+            },
+        )
         return state
     message = decode(event)
     service = termination_runtime().service(message.cluster)

@@ -9,11 +9,15 @@ from pydantic import ValidationError
 from shared.aws.errors import translated
 from shared.aws.recall import Recall
 from shared.aws.session import Session
+from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotFoundError, PermanentError
 from shared.ports import Clock
-from shared.settings import ClusterAttachment
+from shared.settings import ClusterAttachment, ClusterBrakes
 
 _SPAN: Final = timedelta(seconds=60)
+# A switch that people pull acts within so long.
+_BRAKES_SPAN: Final = timedelta(seconds=15)
+_MICROS: Final = 1_000_000
 
 
 def _say_nothing(text: str) -> None:
@@ -44,6 +48,7 @@ class ClusterRegistry:
         self._notice = notice
         self._all: Recall[str, tuple[ClusterAttachment, ...]] = Recall(_SPAN, clock)
         self._one: Recall[str, ClusterAttachment] = Recall(_SPAN, clock)
+        self._brakes: Recall[str, Brakes] = Recall(_BRAKES_SPAN, clock)
 
     def all(self) -> tuple[ClusterAttachment, ...]:
         """Return the attached clusters, sorted by name.
@@ -60,6 +65,33 @@ class ClusterRegistry:
             PermanentError: If its attachment cannot be read; the text says what is wrong.
         """
         return self._one.get(name, lambda: self._read_one(name))
+
+    def brakes(self, name: str) -> Brakes:
+        """Return what holds a cluster back: its attachment's brakes and its parameter's.
+
+        A parameter that cannot be read pauses the cluster, and is told of: whoever wrote it
+        wanted something to stop.
+
+        Raises:
+            NotFoundError: If no such cluster is attached.
+        """
+        attached = _brakes(self.one(name).brakes)
+        return self._brakes.get(name, lambda: attached.tighter(self._read_brakes(name)))
+
+    def _read_brakes(self, name: str) -> Brakes:
+        parameter = f"{self._path}/{name}/brakes"
+        try:
+            with translated(f"ssm GetParameter {parameter}"):
+                row = self._session.client("ssm").get_parameter(Name=parameter)["Parameter"]
+        except NotFoundError:
+            return Brakes()
+        try:
+            return _brakes(ClusterBrakes.model_validate_json(row["Value"]))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"]) or "value"
+            self._notice(f"{parameter}: {where}: {first['msg']}: the cluster is paused")
+            return Brakes(paused=True)
 
     def _read_all(self) -> tuple[ClusterAttachment, ...]:
         found = []
@@ -103,3 +135,15 @@ def _attachment(row: Any) -> ClusterAttachment:
     if found.name != row["Name"].rpartition("/")[2]:
         raise PermanentError(f"{row['Name']}: name: {found.name!r} is another cluster's")
     return found
+
+
+def _brakes(found: ClusterBrakes) -> Brakes:
+    price = found.max_price_per_hour
+    return Brakes(
+        paused=found.paused,
+        shadow=found.shadow,
+        ceiling=Ceiling(
+            max_nodes=found.max_nodes,
+            max_price_micros_per_hour=None if price is None else int(price * _MICROS),
+        ),
+    )

@@ -8,6 +8,8 @@ from typing import Final
 # little, and what is refused again and again is probed less often.
 FIRST_SPAN: Final = timedelta(minutes=3)
 LONGEST_SPAN: Final = timedelta(minutes=30)
+# What EC2 did not name, though it gave none of it, is only suspected: out for a part of the span.
+_SUSPECTED_PART: Final = 2
 _WHOLE: Final = 1000
 
 
@@ -33,18 +35,22 @@ class Refusal:
         return self.until + 2 * self.span
 
 
-def refused(before: Refusal | None, now: datetime) -> Refusal:
+def refused(before: Refusal | None, now: datetime, *, certain: bool = True) -> Refusal:
     """Return what is known after a refusal at `now`.
 
     A refusal while the last one is still in force is the same shortage seen twice, by another
     cluster perhaps: it lasts longer for it, but does not count as a strike.
+
+    Args:
+        certain: False for an offering that EC2 did not name: it is out for a shorter time.
     """
+    part = 1 if certain else _SUSPECTED_PART
     if before is None or now >= before.forgotten_at:
-        return Refusal(strikes=1, until=now + FIRST_SPAN)
+        return Refusal(strikes=1, until=now + FIRST_SPAN / part)
     if now < before.until:
-        return Refusal(strikes=before.strikes, until=max(before.until, now + before.span))
+        return Refusal(strikes=before.strikes, until=max(before.until, now + before.span / part))
     again = Refusal(strikes=before.strikes + 1, until=now)
-    return Refusal(strikes=again.strikes, until=now + again.span)
+    return Refusal(strikes=again.strikes, until=now + again.span / part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

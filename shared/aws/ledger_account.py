@@ -23,16 +23,22 @@ class Account:
     def unavailable_offerings(self, now: datetime) -> frozenset[OfferingKey]:
         """Return the offerings EC2 was out of and that are not yet to be tried again."""
         return frozenset(
-            rows.offering_of(row) for row in self._offerings() if row["until"] > rows.millis(now)
+            offering for offering, row in self._offerings() if row["until"] > rows.millis(now)
         )
 
-    def mark_unavailable(self, offerings: Sequence[OfferingKey], now: datetime) -> None:
-        """Remember that EC2 was out of these; each repeat is remembered longer."""
+    def mark_unavailable(
+        self, offerings: Sequence[OfferingKey], now: datetime, *, certain: bool = True
+    ) -> None:
+        """Remember that EC2 was out of these; each repeat is remembered longer.
+
+        Args:
+            certain: False for those EC2 did not name, though it gave none of them.
+        """
         if not offerings:
             return
-        known = {rows.offering_of(row): row for row in self._offerings()}
+        known = dict(self._offerings())
         for offering in sorted(set(offerings)):
-            self._mark(offering, known.get(offering), now)
+            self._mark(offering, known.get(offering), now, certain=certain)
 
     def take_token(self, api: str, now: datetime) -> timedelta | None:
         """Take one request token of an API for account and Region.
@@ -45,7 +51,9 @@ class Account:
         for _ in range(_TRIES):
             row = self._table.get(key)
             if row is not None:
-                kept = TokenBucket(tokens_milli=row["tokens_milli"], at=rows.moment(row["at"]))
+                kept = TokenBucket(
+                    tokens_milli=row.get("tokens_milli", 0), at=rows.moment(row.get("at", 0))
+                )
                 bucket = kept.refilled(self._burst, self._per_second, now)
             taken = bucket.taken()
             if taken is None:
@@ -60,11 +68,18 @@ class Account:
         # So many others were faster that the bucket must be as good as empty.
         return timedelta(seconds=1 / self._per_second)
 
-    def _mark(self, offering: OfferingKey, row: Mapping[str, Any] | None, now: datetime) -> None:
+    def _mark(
+        self,
+        offering: OfferingKey,
+        row: Mapping[str, Any] | None,
+        now: datetime,
+        *,
+        certain: bool,
+    ) -> None:
         before = None
         if row is not None:
             before = Refusal(strikes=row["strikes"], until=rows.moment(row["until"]))
-        after = refused(before, now)
+        after = refused(before, now, certain=certain)
         fields = {
             **rows.offering_row(offering),
             "strikes": after.strikes,
@@ -75,9 +90,9 @@ class Account:
         key = rows.offering_key(self._region, offering)
         self._table.write(key, fields, self._unchanged(row))
 
-    def _offerings(self) -> list[dict[str, Any]]:
+    def _offerings(self) -> list[tuple[OfferingKey, Mapping[str, Any]]]:
         pk = rows.account_key(self._region, rows.OFFERING).pk
-        return list(self._table.rows(pk, rows.OFFERING))
+        return self._table.read(pk, rows.OFFERING, _refusal)
 
     def _unchanged(self, row: Mapping[str, Any] | None) -> Condition:
         """Return the condition that a row is as it was read; one not found is still not there."""
@@ -86,3 +101,8 @@ class Account:
         return Condition(
             text="#version = :version", names=("version",), values={"version": row["version"]}
         )
+
+
+def _refusal(row: Mapping[str, Any]) -> tuple[OfferingKey, Mapping[str, Any]]:
+    int(row["until"]), int(row["strikes"])
+    return rows.offering_of(row), row

@@ -73,7 +73,7 @@ class Intents(Leases):
     def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
         """Return the intents that are not done, sorted by plan, group."""
         pk = rows.cluster_key(cluster, rows.INTENT).pk
-        found = (rows.intent_of(row) for row in self._table.rows(pk, rows.INTENT))
+        found = self._table.read(pk, rows.INTENT, rows.intent_of)
         return tuple(sorted(found, key=lambda one: (one.plan_id, one.group)))
 
     def _row(self, intent: LaunchIntent) -> dict[str, Any]:

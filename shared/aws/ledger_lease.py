@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from shared.aws import ledger_rows as rows
 from shared.aws.ledger_table import Condition, LedgerTable
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, PermanentError
 from shared.model.launch import Lease
 
 # Each try after the first because the lease changed hands between two writes of ours.
@@ -29,6 +29,7 @@ class Leases:
 
         Raises:
             ConflictError: If it changed hands again and again.
+            PermanentError: If a row that is not of our making stands in its place.
         """
         key = rows.cluster_key(cluster, rows.LEASE)
         until = now + self._lease_span
@@ -50,7 +51,13 @@ class Leases:
                 return Lease(
                     cluster=cluster, holder=holder, token=taken.row["token"], expires_at=until
                 )
-            if taken.row is not None and self._mark_dirty(cluster, taken.row["token"], now):
+            if taken.row is None:
+                continue
+            if "token" not in taken.row:
+                raise PermanentError(
+                    f"ledger row {key.pk} / {key.sk} is not ours: remove it, then plans go on"
+                )
+            if self._mark_dirty(cluster, taken.row["token"], now):
                 return None
         raise ConflictError(f"lease of {cluster}: changes hands too often", delay=self._lease_span)
 
@@ -106,7 +113,9 @@ class Leases:
     def abandoned(self, cluster: str, now: datetime) -> bool:
         """Return whether the lease is expired without having been released."""
         row = self._table.get(rows.cluster_key(cluster, rows.LEASE))
-        return row is not None and not row["free"] and row["until"] < rows.millis(now)
+        if row is None or "token" not in row:
+            return False
+        return not row["free"] and row["until"] < rows.millis(now)
 
     def _ours(self, lease: Lease) -> Condition:
         """Return the condition that nobody else has taken the lease: the fence."""

@@ -2,6 +2,7 @@
 
 Times are whole milliseconds since the epoch; `expires_at` alone is in seconds, as DynamoDB's
 time to live asks for. DynamoDB deletes late, so whoever reads a row tests `expires_at` too.
+`version` counts the writes of a row; `schema` says how it is to be read.
 """
 
 from collections.abc import Mapping
@@ -9,11 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from shared.model.instance_types import CapacityType, OfferingKey
-from shared.model.launch import IntentState, LaunchIntent, PodRef, Slot
+from shared.model.launch import IntentState, LaunchIntent, PodRef, Slot, Trial
 from shared.model.resources import Resources
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+
+# Grows when rows change so that older code would misread them. Rows without one are of schema 1.
+SCHEMA: Final = 1
 
 LEASE: Final = "lease"
 HEARTBEAT: Final = "heartbeat"
@@ -24,6 +28,8 @@ SLOT: Final = "slot#"
 TIMER: Final = "timer#"
 OFFERING: Final = "offering#"
 BUCKET: Final = "bucket#"
+TRIAL: Final = "plan#"
+TOLD: Final = "told"
 
 # How long rows are kept that nobody removes. The lease's row carries the fencing token, which
 # must never start anew while an old holder may live; an instance's row lives as long as it does.
@@ -34,6 +40,12 @@ KEEP_INSTANCE: Final = timedelta(days=5 * 365)
 KEEP_TIMER: Final = timedelta(days=400)
 KEEP_HEARTBEAT: Final = timedelta(days=30)
 KEEP_BUCKET: Final = timedelta(days=1)
+KEEP_TRIAL: Final = timedelta(hours=1)
+KEEP_TOLD: Final = timedelta(minutes=10)
+
+# A digest of a subject or mark, and how many of them a row holds: well below 400 KB.
+DIGEST: Final = 12
+MOST_DIGESTS: Final = 25_000
 
 
 class Key(NamedTuple):
@@ -111,15 +123,16 @@ def intent_row(intent: LaunchIntent) -> dict[str, Any]:
         "body_key": intent.body_key,
         "body_hash": intent.body_hash,
         "reserved": dict(intent.reserved.items),
+        "reserved_price_micros_per_hour": intent.reserved_price_micros_per_hour,
         "state": intent.state.value,
-        "not_before": millis(intent.not_before) if intent.not_before is not None else None,
+        "not_before": _millis_or_none(intent.not_before),
+        "asked_at": _millis_or_none(intent.asked_at),
         "created_at": millis(intent.created_at),
     }
 
 
 def intent_of(row: Mapping[str, Any]) -> LaunchIntent:
     """Return the intent that `intent_row` wrote."""
-    not_before = row["not_before"]
     return LaunchIntent(
         cluster=row["cluster"],
         plan_id=row["plan_id"],
@@ -130,8 +143,10 @@ def intent_of(row: Mapping[str, Any]) -> LaunchIntent:
         body_key=row["body_key"],
         body_hash=row["body_hash"],
         reserved=Resources.from_mapping(row["reserved"]),
+        reserved_price_micros_per_hour=row.get("reserved_price_micros_per_hour", 0),
         state=IntentState(row["state"]),
-        not_before=moment(not_before) if not_before is not None else None,
+        not_before=_moment_or_none(row["not_before"]),
+        asked_at=_moment_or_none(row.get("asked_at")),
         created_at=moment(row["created_at"]),
     )
 
@@ -195,4 +210,41 @@ def slot_of(row: Mapping[str, Any]) -> Slot:
         pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in row["pods"]),
         bound=row["bound"],
         launched_at=moment(row["launched_at"]),
+        version=row.get("version", 0),
     )
+
+
+def trial_key(cluster: str, plan_id: str) -> Key:
+    """Return the key of what a plan was to be good for."""
+    return cluster_key(cluster, f"{TRIAL}{plan_id}")
+
+
+def trial_row(trial: Trial) -> dict[str, Any]:
+    """Return a trial as a plain map; of very many subjects some are left out."""
+    return {
+        "plan_id": trial.plan_id,
+        "launched_at": millis(trial.launched_at),
+        "subjects": "".join(sorted(trial.subjects)[:MOST_DIGESTS]),
+    }
+
+
+def trial_of(row: Mapping[str, Any]) -> Trial:
+    """Return the trial that `trial_row` wrote."""
+    return Trial(
+        plan_id=row["plan_id"],
+        launched_at=moment(row["launched_at"]),
+        subjects=digests_of(row["subjects"]),
+    )
+
+
+def digests_of(text: str) -> frozenset[str]:
+    """Return the digests that stand one after the other."""
+    return frozenset(text[start : start + DIGEST] for start in range(0, len(text), DIGEST))
+
+
+def _millis_or_none(at: datetime | None) -> int | None:
+    return None if at is None else millis(at)
+
+
+def _moment_or_none(in_millis: int | None) -> datetime | None:
+    return None if in_millis is None else moment(in_millis)

@@ -45,13 +45,44 @@ class Slots(Leases):
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
         return all(free)
 
-    def change_slot(self, slot: Slot) -> None:
-        """Replace a slot's row; one that is gone stays gone."""
-        self._table.write(rows.slot_key(slot), self._slot(slot), _same_pair(slot))
+    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
+        """Replace a slot's row if it still has that instance and is as the slot was read.
 
-    def drop_slot(self, slot: Slot) -> None:
-        """Remove a slot; its instance's row stays until the instance is gone."""
-        self._table.remove(rows.slot_key(slot), _same_pair(slot))
+        Args:
+            lease: Of a caller that plans; bind and the timers have none.
+
+        Returns:
+            False when the row is gone (it stays gone) or was changed since it was read.
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
+        key, fields, unchanged = rows.slot_key(slot), self._slot(slot), _as_read(slot)
+        if lease is None:
+            return self._table.write(key, fields, unchanged).done
+        return self._fenced(lease, {"Update": self._table.update(key, fields, unchanged)})
+
+    def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
+        """Remove a slot; its instance's row stays until the instance is gone.
+
+        Args:
+            lease: Of a caller that plans; bind and the timers have none.
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
+        key, same = rows.slot_key(slot), _same_pair(slot)
+        if lease is None:
+            self._table.remove(key, same)
+        else:
+            self._fenced(lease, {"Delete": self._table.delete(key, same)})
+
+    def _fenced(self, lease: Lease, item: dict[str, Any]) -> bool:
+        """Write one item while the lease is held; return whether its own condition held."""
+        held, done = self._table.transact([self._fence(lease), item])
+        if not held:
+            raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
+        return done
 
     def drop_instance(self, instance_id: str) -> None:
         """Remove an instance's row: it is terminated."""
@@ -60,17 +91,28 @@ class Slots(Leases):
     def slots(self, cluster: str) -> tuple[Slot, ...]:
         """Return all slots of a cluster, sorted by name."""
         pk = rows.cluster_key(cluster, rows.SLOT).pk
-        found = (rows.slot_of(row) for row in self._table.rows(pk, rows.SLOT))
+        found = self._table.read(pk, rows.SLOT, rows.slot_of)
         return tuple(sorted(found, key=lambda one: one.name))
 
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster an instance was launched for, None when it is not ours."""
         row = self._table.get(rows.instance_key(instance_id))
-        return str(row["cluster"]) if row is not None else None
+        return str(row["cluster"]) if row is not None and "cluster" in row else None
 
     def _slot(self, slot: Slot) -> dict[str, Any]:
         kept = self._table.now() + rows.KEEP_SLOT
         return {**rows.slot_row(slot), "expires_at": rows.seconds(kept)}
+
+
+def _as_read(slot: Slot) -> Condition:
+    same = _same_pair(slot)
+    if not slot.version:
+        return same
+    return Condition(
+        text=f"{same.text} AND #version = :version",
+        names=(*same.names, "version"),
+        values={**same.values, "version": slot.version},
+    )
 
 
 def _same_pair(slot: Slot) -> Condition:

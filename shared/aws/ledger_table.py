@@ -1,16 +1,18 @@
 """The ledger's table: single rows, transactions and reads by prefix."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
 from shared.aws.attributes import from_item, to_attribute, to_item
 from shared.aws.errors import code_of, reasons_of, translated
-from shared.aws.ledger_rows import Key, seconds
+from shared.aws.ledger_rows import SCHEMA, Key, seconds
 from shared.aws.session import Session
+from shared.model.errors import PermanentError
 from shared.ports import Clock
 
 _FAILED: Final = "ConditionalCheckFailed"
@@ -18,6 +20,15 @@ _FAILED_WRITE: Final = "ConditionalCheckFailedException"
 _IN_THE_WAY: Final = frozenset({"TransactionConflict", "TransactionConflictException"})
 _TRIES: Final = 10
 _CANCELLED: Final = "TransactionCanceledException"
+# DynamoDB takes items of 400 KB, names of attributes included.
+_MOST_BYTES: Final = 400_000
+
+T = TypeVar("T")
+
+
+def say_nothing(text: str) -> None:
+    """Take a notice and keep it."""
+    del text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +41,10 @@ class Condition:
     text: str
     names: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+# Whatever stands there is written over: nothing hangs on who was last.
+ALWAYS: Final = Condition(text="(attribute_not_exists(pk) OR attribute_exists(pk))")
 
 
 def absent(now: datetime) -> Condition:
@@ -57,24 +72,74 @@ class Written:
 class LedgerTable:
     """One DynamoDB table, keyed `pk`, `sk`; reads are consistent."""
 
-    def __init__(self, session: Session, table: str, clock: Clock) -> None:
-        """Prepare; the client is made at the first call."""
+    def __init__(
+        self,
+        session: Session,
+        table: str,
+        clock: Clock,
+        notice: Callable[[str], None] = say_nothing,
+    ) -> None:
+        """Prepare; the client is made at the first call.
+
+        Args:
+            notice: Told, in one line, of each row that cannot be read.
+        """
         self._session = session
         self._table = table
         self._clock = clock
+        self._notice = notice
 
     def now(self) -> datetime:
         """Return the time that rows expire by."""
         return self._clock.now()
 
     def get(self, key: Key) -> dict[str, Any] | None:
-        """Return a row, None when there is none or its time is over."""
+        """Return a row, None when there is none or its time is over.
+
+        Raises:
+            PermanentError: If it is of a newer schema.
+        """
         with translated("dynamodb GetItem"):
             answer = self._client.get_item(
                 TableName=self._table, Key=to_item(key._asdict()), ConsistentRead=True
             )
-        row = from_item(answer["Item"]) if "Item" in answer else None
+        row = self._ours(answer["Item"]) if "Item" in answer else None
         return row if row is not None and row["expires_at"] >= seconds(self.now()) else None
+
+    def read(self, pk: str, prefix: str, restore: Callable[[Mapping[str, Any]], T]) -> list[T]:
+        """Return what stands in rows of a partition whose sort key has the prefix, in order.
+
+        A row that is not of our making is told of and passed over: it must not stop a cluster.
+
+        Raises:
+            PermanentError: If a row is of a newer schema: it may say that machines exist.
+        """
+        found = []
+        for row in self.rows(pk, prefix):
+            try:
+                found.append(restore(row))
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+                self._notice(f"ledger row {pk} / {row['sk']} is not ours, passed over: {error!r}")
+        return found
+
+    def _ours(self, item: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return an item as a row, None when it is no row of ours."""
+        place = f"{_plain_text(item, 'pk')} / {_plain_text(item, 'sk')}"
+        try:
+            row = from_item(item)
+        except (TypeError, ValueError) as error:
+            self._notice(f"ledger row {place} is not ours, passed over: {error}")
+            return None
+        schema = row.get("schema", 1)
+        if isinstance(schema, int) and schema > SCHEMA:
+            raise PermanentError(
+                f"ledger row {place} is of schema {schema}, this version reads up to {SCHEMA}: "
+                "deploy the newer version again, or rebuild with `dovetail doctor --repair`"
+            )
+        if not isinstance(row.get("expires_at"), int):
+            self._notice(f"ledger row {place} is not ours, passed over: no expires_at")
+            return None
+        return row
 
     def rows(self, pk: str, prefix: str) -> Iterable[dict[str, Any]]:
         """Yield the rows of a partition whose sort key has the prefix, in order of that key."""
@@ -90,7 +155,10 @@ class LedgerTable:
         while True:
             with translated("dynamodb Query"):
                 page = self._client.query(**request)
-            yield from map(from_item, page["Items"])
+            for item in page["Items"]:
+                row = self._ours(item)
+                if row is not None:
+                    yield row
             if "LastEvaluatedKey" not in page:
                 return
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -112,7 +180,7 @@ class LedgerTable:
                 if code_of(error) != _FAILED_WRITE:
                     raise
                 item = error.response.get("Item")
-                return Written(done=False, row=from_item(item) if item else None)
+                return Written(done=False, row=self._ours(item) if item else None)
         return Written(done=True, row=from_item(answer["Attributes"]))
 
     def remove(self, key: Key, condition: Condition | None = None) -> None:
@@ -148,6 +216,12 @@ class LedgerTable:
         self, key: Key, fields: Mapping[str, Any], condition: Condition, *, count: str = ""
     ) -> dict[str, Any]:
         """Return an update as a request or as an item of a transaction."""
+        fields = {**fields, "schema": SCHEMA}
+        size = len(json.dumps(fields, default=str))
+        if size > _MOST_BYTES:
+            raise PermanentError(
+                f"ledger row {key.pk} / {key.sk}: {size} bytes, DynamoDB takes {_MOST_BYTES}"
+            )
         counted = ["version", *([count] if count else [])]
         names = {f"#{name}": name for name in (*fields, *condition.names, *counted)}
         values = {f":set_{name}": value for name, value in fields.items()}
@@ -199,3 +273,7 @@ def _persist(call: Callable[[], Any]) -> Any:
             if code_of(error) not in _IN_THE_WAY and not _IN_THE_WAY & {*reasons_of(error)}:
                 raise
     return call()
+
+
+def _plain_text(item: Mapping[str, Any], name: str) -> str:
+    return str(item.get(name, {}).get("S", ""))

@@ -7,16 +7,24 @@ EMF lines in namespace `Dovetail`.
 import functools
 import json
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import EphemeralMetrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.model.errors import InvalidMessageError
 from shared.runtime.dead_letters import dead_letter
 
 NAMESPACE = "Dovetail"
+CLUSTER_DIMENSION: Final = "Cluster"
+# What is measured and not counted: nought is a value like any other.
+UNITS: Final[Mapping[str, str]] = {
+    "DollarsPerHourBought": "None",
+    "LongestWait": "Seconds",
+    "PlanGap": "Percent",
+}
 
 logger = Logger()
 metrics = Metrics(namespace=NAMESPACE)
@@ -26,17 +34,32 @@ warnings.filterwarnings("ignore", message="No application metrics to publish")
 Handler = Callable[[dict[str, Any], LambdaContext], Any]
 
 
-def count(name: str, value: float, *, unit: str = "Count", **dimensions: str) -> None:
-    """Add one value to a metric.
+def count(name: str, value: float) -> None:
+    """Add one value to a metric that belongs to no cluster; the name is CamelCase."""
+    metrics.add_metric(name=name, unit="Count", value=value)
+
+
+def tell(cluster: str, values: Mapping[str, float]) -> None:
+    """Print metrics of one cluster as one line of their own.
+
+    Counts of nought are left out: a metric costs only in the hours in which it is heard of.
 
     Args:
-        name: CamelCase; the same name always with the same unit.
-        unit: A CloudWatch unit.
-        dimensions: Few and of few values; kept apart from the other metrics of the invocation.
+        cluster: Its name, a dimension beside the function's.
+        values: By metric name; the unit is that of `UNITS`, else a count.
     """
-    metrics.add_metric(name=name, unit=unit, value=value)
-    for key, text in dimensions.items():
-        metrics.add_dimension(name=key, value=text)
+    kept = {name: value for name, value in values.items() if value or name in UNITS}
+    if kept:
+        print_metrics(cluster, kept)
+
+
+def print_metrics(cluster: str, values: Mapping[str, float]) -> None:
+    """Print one line with metrics of one cluster, as they are given."""
+    own = EphemeralMetrics(namespace=NAMESPACE)
+    own.add_dimension(name=CLUSTER_DIMENSION, value=cluster)
+    for name, value in sorted(values.items()):
+        own.add_metric(name=name, unit=UNITS.get(name, "Count"), value=value)
+    own.flush_metrics()
 
 
 def sets_invalid_events_aside(handler: Handler) -> Handler:

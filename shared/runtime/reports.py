@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from shared.runtime.observability import count, logger
+from shared.runtime.observability import logger, tell
 from shared.services.provisioning import ProvisionReport
 from shared.services.sweeping import SweepReport
 
@@ -17,22 +17,33 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         report=dataclasses.asdict(report),
     )
     if not report.leading:
-        count("LeaseContention", 1)
+        tell(cluster, {"LeaseContention": 1})
         return
-    count("PodsPlanned", report.pods_planned)
-    count("PodsUnschedulable", report.pods_unschedulable)
-    count("NodesLaunched", report.nodes_launched)
-    count("Launches", report.launches)
-    count("DollarsPerHourBought", report.cost_micros_per_hour / 1_000_000, unit="None")
+    held = 1 if report.held_back else 0
+    values: dict[str, float] = {
+        "BrakesApplied": held + report.nodes_over_ceiling + report.pods_runaway,
+        "FailedLaunches": report.failed_attempts,
+        "Launches": report.launches,
+        "NodesLaunched": report.nodes_launched,
+        "OfferingsRefused": report.offerings_refused,
+        "PodsPlaced": report.pods_placed,
+        "PodsPlanned": report.pods_planned,
+        "PodsUnschedulable": report.pods_unschedulable,
+        "Throttles": report.throttled,
+    }
     if report.lower_bound_micros_per_hour:
         excess = report.cost_micros_per_hour - report.lower_bound_micros_per_hour
-        count("PlanGap", 100 * excess / report.lower_bound_micros_per_hour, unit="Percent")
+        values["DollarsPerHourBought"] = report.cost_micros_per_hour / 1_000_000
+        values["PlanGap"] = 100 * excess / report.lower_bound_micros_per_hour
+    tell(cluster, values)
 
 
 def report_sweep(cluster: str, report: SweepReport) -> None:
     """Log one look over a cluster and count what it found."""
-    findings = dataclasses.asdict(report)
-    total = sum(findings.values())
+    total = sum(report.findings.values())
     log = logger.warning if total else logger.info
-    log("swept", cluster=cluster, findings=findings)
-    count("SweepFindings", total)
+    log("swept", cluster=cluster, findings=dict(report.findings))
+    values: dict[str, float] = {"PodsWaiting": report.pods_waiting, "SweepFindings": total}
+    if report.pods_waiting:
+        values["LongestWait"] = report.longest_wait_seconds
+    tell(cluster, values)

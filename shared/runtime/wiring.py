@@ -1,5 +1,6 @@
 """Which adapter stands behind which port, for each cluster."""
 
+import dataclasses
 import functools
 from datetime import timedelta
 from enum import StrEnum
@@ -14,8 +15,9 @@ from shared.aws.outbox import SqsOutbox
 from shared.aws.session import Session
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
+from shared.kube.rivals import KubeRivals
 from shared.ports import ClusterPorts, TimerKind
-from shared.runtime.observability import logger
+from shared.runtime.observability import count, logger
 from shared.runtime.system import SystemClock, function_name, region
 from shared.settings import FunctionSettings, ProvisionSettings, TimerSettings
 
@@ -65,6 +67,7 @@ class Wiring:
             lease_span=span,
             burst=settings.fleet_burst,
             per_second=settings.fleet_per_second,
+            notice=_foreign_row,
         )
 
     @functools.cached_property
@@ -102,7 +105,7 @@ class Wiring:
         Raises:
             NotFoundError: If no such cluster is attached.
         """
-        return self._ports(cluster)
+        return dataclasses.replace(self._ports(cluster), brakes=self.registry.brakes(cluster))
 
     @functools.cache  # noqa: B019 - a process has one wiring, for its whole life
     def _ports(self, cluster: str) -> ClusterPorts:
@@ -127,4 +130,11 @@ class Wiring:
             outbox=self.outbox,
             clock=self.clock,
             instance_profile=attachment.instance_profile,
+            rivals=KubeRivals(api, self.clock.now),
         )
+
+
+def _foreign_row(text: str) -> None:
+    """Tell of a row of the ledger that is not of our making."""
+    logger.warning(text)
+    count("ForeignLedgerRows", 1)

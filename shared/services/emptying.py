@@ -12,7 +12,7 @@ from shared.disruption.emptiness import (
     is_empty,
 )
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, NotFoundError
 from shared.model.launch import Slot
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange, TimerKind
@@ -68,6 +68,13 @@ class Emptying:
         stamp = node.annotations.get(keys.EMPTINESS_TIMESTAMP)
         if stamp is not None and stamp != text_of(state, "since"):
             return done(state, "empty anew: another timer runs")
+        try:
+            return self._act(node, state)
+        except NotFoundError:
+            # It went away between two calls: the next look says so.
+            return again(state, _SOON)
+
+    def _act(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         decision = self._decide(node)
         match decision.step:
             case EmptinessStep.WAIT:
@@ -111,7 +118,8 @@ class Emptying:
     def _decide(self, node: Node) -> EmptinessDecision:
         provisioners, _ = self._ports.cluster.provisioners()
         owner = next((p for p in provisioners if p.name == node.provisioner), None)
-        ttl = owner.ttl_after_empty if owner is not None and not owner.paused else None
+        held = self._ports.brakes.holds or owner is None or owner.paused or owner.shadow
+        ttl = owner.ttl_after_empty if owner is not None and not held else None
         pods = self._ports.cluster.pods_on(node.name)
         return decide_emptiness(node, pods, self._slot_of(node), ttl, self._ports.clock.now())
 

@@ -31,7 +31,9 @@ class Expiring:
             return self._end(state, "gone")
         provisioners, _ = self._ports.cluster.provisioners()
         owner = next((one for one in provisioners if one.name == node.provisioner), None)
-        if owner is None or not node.is_ours or owner.paused:
+        if self._ports.brakes.holds or owner is None or not node.is_ours:
+            return self._end(state, "nobody's to expire")
+        if owner.paused or owner.shadow:
             return self._end(state, "nobody's to expire")
         left = expires_in(node, owner.ttl_until_expired, self._ports.clock.now())
         if left is None:

@@ -2,14 +2,17 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from shared.model.errors import NotFoundError
-from shared.model.launch import LaunchIntent
+from shared.model.errors import PermanentError
+from shared.model.launch import LaunchIntent, PlannedNode, Slot
+from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner, ProvisionerSite
 from shared.ports import ClusterPorts, Site
+from shared.services.gathering_volumes import with_volumes
 from shared.services.launch_body import LaunchBody
 
 
@@ -20,17 +23,21 @@ class Gathered:
     Attributes:
         found_sites: By provisioner name.
         invalid: Provisioners that cannot be used.
+        notes: What was left out of the snapshot, one line each.
     """
 
     snapshot: ClusterSnapshot
     found_sites: Mapping[str, Site] = field(hash=False)
     invalid: tuple[InvalidProvisioner, ...]
+    notes: tuple[str, ...] = ()
 
 
 def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
     """Read everything one decision needs, the cheapest things first.
 
-    Pods on nodes and DaemonSets are only read when some pod waits at all.
+    Pods on nodes and DaemonSets are only read when some pod waits at all; volumes when such a pod
+    has a claim, and labels of namespaces when a rule of some pod names namespaces by them. Pods
+    on nodes are read once and whole: the same list tells what room is left and what rules count.
     """
     cluster = ports.cluster
     taken_at = ports.clock.now()
@@ -41,23 +48,41 @@ def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
     provisioners, invalid = cluster.provisioners()
     anything = any(pod.is_provisionable for pod in pending)
     sites = {one.name: site_of(ports, one) for one in provisioners} if anything else {}
+    bound = cluster.bound_pods() if anything else ()
+    daemonsets = cluster.daemonsets() if anything else ()
+    bodies = list(_bodies(ports, intents))
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
         pending=pending,
         nodes=cluster.nodes() if anything else (),
-        bound=cluster.bound_pods() if anything else (),
+        bound=bound,
         provisioners=provisioners,
         sites=tuple(_site(one, sites[one.name]) for one in provisioners if one.name in sites),
-        daemonsets=cluster.daemonsets() if anything else (),
+        daemonsets=tuple(one for one in daemonsets if not one.problem),
         slots=slots,
         intents=intents,
-        promised=promised(ports, intents),
+        promised=frozenset(
+            ref.uid for body in bodies for slot in body.attempt.slots for ref in slot.pods
+        ),
+        launching=tuple(
+            node for body in bodies for node in _launching(body, slots, (*pending, *bound))
+        ),
+        namespaces=cluster.namespaces() if _asks_for_namespaces((*pending, *bound)) else {},
         instance_types=ports.catalog.instance_types() if anything else (),
         unavailable=ports.ledger.unavailable_offerings(taken_at),
         seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
     )
-    return Gathered(snapshot=snapshot, found_sites=sites, invalid=invalid)
+    return Gathered(
+        snapshot=with_volumes(cluster, snapshot),
+        found_sites=sites,
+        invalid=invalid,
+        notes=tuple(
+            f"DaemonSet {one.namespace}/{one.name} is left out: {one.problem}"
+            for one in daemonsets
+            if one.problem
+        ),
+    )
 
 
 def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
@@ -76,19 +101,47 @@ def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
     )
 
 
-def promised(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> frozenset[str]:
-    """Return the uids of pods that unfinished launches were decided for.
+def _bodies(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> Iterator[LaunchBody]:
+    """Yield what unfinished launches were decided for.
 
-    A launch whose body is lost promises nothing: it will be given up.
+    A launch whose body is lost or cannot be read promises nothing: it will be given up.
     """
-    found: set[str] = set()
     for intent in intents:
         try:
-            body = LaunchBody.from_bytes(ports.decisions.get(intent.body_key))
-        except NotFoundError:
+            yield LaunchBody.from_bytes(ports.decisions.get(intent.body_key))
+        except PermanentError:
             continue
-        found.update(ref.uid for slot in body.attempt.slots for ref in slot.pods)
-    return frozenset(found)
+
+
+def _launching(
+    body: LaunchBody, launched: Iterable[Slot], pods: Iterable[Pod]
+) -> Iterator[PlannedNode]:
+    """Yield the nodes of an unfinished launch that have no instance yet, as they were planned."""
+    requests = {one.uid: one.scheduling.requests for one in pods}
+    place = (body.attempt.plan_id, body.attempt.group)
+    there = {one.number for one in launched if (one.plan_id, one.group) == place}
+    for slot in body.attempt.slots:
+        if slot.number in there:
+            continue
+        yield PlannedNode(
+            provisioner=body.attempt.provisioner,
+            labels=body.attempt.labels,
+            options=body.attempt.options,
+            fallback=body.attempt.later,
+            pods=slot.pods,
+            requests=Resources.total(requests[ref.uid] for ref in slot.pods if ref.uid in requests),
+            daemon_requests=slot.daemon_requests,
+        )
+
+
+def _asks_for_namespaces(pods: Iterable[Pod]) -> bool:
+    """Return whether a rule of some pod names namespaces by their labels."""
+    distinct = {id(one.scheduling): one.scheduling for one in pods}
+    return any(
+        term.namespace_selector is not None
+        for one in distinct.values()
+        for term in (*one.affinity, *one.anti_affinity)
+    )
 
 
 def _site(provisioner: Provisioner, site: Site) -> ProvisionerSite:

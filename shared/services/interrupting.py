@@ -65,8 +65,13 @@ class Interrupting:
             return "ignored"
         if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
             return "ignored"
+        if notice.state == "terminated":
+            self._ports.ledger.drop_instance(instance_id)
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
             if slot.instance_id == instance_id and not slot.node_name:
+                if notice.kind == NoticeKind.SPOT_INTERRUPTION:
+                    # It still runs: nobody may buy another in its place before it ends.
+                    self._ports.cloud.terminate([instance_id])
                 self._ports.ledger.mark_unavailable([slot.offering], self._ports.clock.now())
                 self._ports.ledger.drop_slot(slot)
                 self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from shared.model.errors import PermanentError
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import LaunchOption, PodRef
 from shared.model.resources import Resources
 
-_NAME_LENGTH: Final = 20
+_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class LaunchBody:
         """Return the canonical JSON of the body."""
         attempt = self.attempt
         document = {
-            "version": 1,
+            "version": _VERSION,
             "cluster": attempt.cluster,
             "plan": attempt.plan_id,
             "group": attempt.group,
@@ -94,8 +95,22 @@ class LaunchBody:
 
     @classmethod
     def from_bytes(cls, text: bytes) -> "LaunchBody":
-        """Return the body that `to_bytes` wrote."""
-        document = json.loads(text)
+        """Return the body that `to_bytes` wrote.
+
+        Raises:
+            PermanentError: If it is none, or of another version.
+        """
+        try:
+            document = json.loads(text)
+            version = document["version"]
+            if version != _VERSION:
+                raise PermanentError(f"launch body of version {version}: this reads {_VERSION}")
+            return cls._from_document(document)
+        except (ValueError, LookupError, TypeError) as error:
+            raise PermanentError(f"launch body cannot be read: {error!r}") from error
+
+    @classmethod
+    def _from_document(cls, document: Mapping[str, Any]) -> "LaunchBody":
         attempt = LaunchAttempt(
             cluster=document["cluster"],
             plan_id=document["plan"],

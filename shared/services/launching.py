@@ -2,48 +2,38 @@
 
 import dataclasses
 from collections.abc import Sequence
-from datetime import timedelta
-from enum import StrEnum
+from datetime import datetime
 from typing import Final
 
 from shared.model.errors import (
-    ConflictError,
     NotFoundError,
     PermanentError,
     ThrottledError,
     UnavailableError,
 )
 from shared.model.instance_types import OfferingKey
-from shared.model.launch import (
-    FleetAnswer,
-    IntentState,
-    LaunchIntent,
-    LaunchOption,
-    PlannedNode,
-)
+from shared.model.launch import FleetAnswer, LaunchIntent, PlannedNode, dearest, largest
 from shared.model.policy import LaunchPolicy
-from shared.model.resources import Resources
 from shared.ports import ClusterPorts
 from shared.services.held_lease import HeldLease
+from shared.services.intent_book import IntentBook, LaunchOutcome
+from shared.services.launch_archive import body_of, write_body
 from shared.services.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from shared.services.launch_request import LaunchGround, launch_body
 from shared.services.pairing import Pairing
+from shared.services.shortage import Shortage, without
 
 _FLEET: Final = "CreateFleet"
-# Attempts that earlier invocations wrote down and never opened are stepped over, at most so many.
-_MAX_ABANDONED: Final = 10
-
-
-class LaunchOutcome(StrEnum):
-    """How a launch ended for now."""
-
-    DONE = "done"  # every slot has its instance
-    SHORT = "short"  # EC2 has no more: plan again without the refused offerings
-    LATER = "later"  # throttled or unknown: the intent waits, a message wakes it
 
 
 class Launcher:
-    """Launches groups of planned nodes for one cluster, under its lease."""
+    """Launches groups of planned nodes for one cluster, under its lease.
+
+    Attributes:
+        shortage: What EC2 had none of, in this invocation.
+        calls: CreateFleet calls made.
+        book: The open intents it changes.
+    """
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
         """Prepare to launch while the lease is held."""
@@ -51,16 +41,24 @@ class Launcher:
         self._lease = lease
         self._policy = policy
         self._pairing = Pairing(ports, lease)
+        self.shortage = Shortage(ports, policy.max_empty)
+        self.calls = 0
+        self.book = IntentBook(ports, lease, policy)
 
     def launch(
         self, ground: LaunchGround, plan_id: str, group: int, nodes: Sequence[PlannedNode]
     ) -> LaunchOutcome:
         """Write the intent of a group down and carry it out.
 
+        What EC2 refused to an earlier group of this invocation is not asked for again.
+
         Raises:
             PermanentError: If nothing of the group can be asked for.
             ConflictError: If the lease was lost.
         """
+        options, later = self.shortage.left_of(nodes[0].options, nodes[0].fallback)
+        if not options:
+            return LaunchOutcome.SHORT
         attempt = LaunchAttempt(
             cluster=ground.cluster,
             plan_id=plan_id,
@@ -72,8 +70,8 @@ class Launcher:
                 PromisedSlot(number=n, pods=node.pods, daemon_requests=node.daemon_requests)
                 for n, node in enumerate(nodes)
             ),
-            options=nodes[0].options,
-            later=nodes[0].fallback,
+            options=options,
+            later=later,
         )
         body = launch_body(ground, attempt)
         intent = LaunchIntent(
@@ -85,7 +83,8 @@ class Launcher:
             count=len(nodes),
             body_key=attempt.key,
             body_hash=body.sha256(),
-            reserved=Resources.total(node.largest_capacity for node in nodes),
+            reserved=largest((*options, *later)).times(len(nodes)),
+            reserved_price_micros_per_hour=dearest((*options, *later)) * len(nodes),
             created_at=self._ports.clock.now(),
         )
         # The body first: a header without its body could not be resumed.
@@ -104,69 +103,92 @@ class Launcher:
             ConflictError: If the lease was lost.
         """
         now = self._ports.clock.now()
-        if intent.not_before is not None and now < intent.not_before:
-            self._ports.outbox.wake(intent.cluster, intent.not_before - now)
-            return LaunchOutcome.LATER
-        body = LaunchBody.from_bytes(self._ports.decisions.get(intent.body_key))
-        if now < intent.created_at + self._policy.consistency and intent.not_before is None:
-            self._ports.outbox.wake(intent.cluster, self._policy.consistency)
-            return LaunchOutcome.LATER
+        earliest = self.book.earliest(intent)
+        if earliest is not None and now < earliest:
+            return self.book.wait_until(earliest)
+        body = body_of(self._ports.decisions, intent)
         missing = self._pairing.adopt(body.attempt)
         if not missing:
-            return self._finish(intent, LaunchOutcome.DONE)
+            return self.book.finish(intent, LaunchOutcome.DONE)
+        unsettled = self.book.unsettled_until(intent)
         recent = now < intent.created_at + self._policy.replay
         if recent and len(missing) == len(body.attempt.slots):
-            return self._carry_out(ground, intent, body)
+            return self._carry_out(ground, intent, body, unsettled)
+        if unsettled is not None:
+            return self.book.hold(intent, unsettled)
         return self._next_attempt(ground, intent, body, missing, frozenset())
 
     def give_up(self, intent: LaunchIntent) -> LaunchOutcome:
         """Adopt what EC2 shows of an intent that cannot go on, and end it: its pods are free."""
+        earliest = self.book.earliest(intent)
+        if earliest is not None and self._ports.clock.now() < earliest:
+            # EC2 may not yet show what it has launched for it.
+            return self.book.wait_until(earliest)
+        unsettled = self.book.unsettled_until(intent)
+        if unsettled is not None:
+            return self.book.wait_until(unsettled)
         try:
-            body = LaunchBody.from_bytes(self._ports.decisions.get(intent.body_key))
-        except NotFoundError:
+            body = body_of(self._ports.decisions, intent)
+        except PermanentError:
             # What it asked for is not known any more; sweep finds machines nobody adopted.
-            return self._finish(intent, LaunchOutcome.SHORT)
+            return self.book.finish(intent, LaunchOutcome.SHORT)
         self._pairing.adopt(body.attempt)
-        return self._finish(intent, LaunchOutcome.SHORT)
+        return self.book.finish(intent, LaunchOutcome.SHORT)
 
     def _carry_out(
-        self, ground: LaunchGround, intent: LaunchIntent, body: LaunchBody
+        self,
+        ground: LaunchGround,
+        intent: LaunchIntent,
+        body: LaunchBody,
+        unsettled: datetime | None = None,
     ) -> LaunchOutcome:
+        """Ask EC2 for an attempt; what it does not give is asked for in another way.
+
+        Args:
+            unsettled: Until when somebody else may still ask for this very attempt: till then a
+                refusal is no proof that nothing is launched for it.
+        """
         wait = self._ports.ledger.take_token(_FLEET, self._ports.clock.now())
         if wait is not None:
-            return self._postpone(intent, wait)
+            return self.book.postpone(intent, wait)
+        asked = intent
         try:
+            self._make_templates(body)
+            asked = self.book.about_to_ask(intent)
             answer = self._ask(body)
         except ThrottledError as error:
-            return self._postpone(intent, error.delay or self._policy.throttled)
+            # Nothing was launched by this call, so nothing has to be waited for but the throttle.
+            return self.book.postpone(intent, error.delay or self._policy.throttled)
         except UnavailableError:
             # The outcome is unknown: instances are looked for by tag once EC2 can show them.
-            return self._postpone(intent, self._policy.consistency)
+            return self.book.postpone(asked, self._policy.consistency)
         except PermanentError:
+            if unsettled is not None:
+                return self.book.hold(asked, unsettled)
             # Nothing was launched, and asking again changes nothing: its pods are free.
-            self._finish(intent, LaunchOutcome.SHORT)
+            self.book.finish(intent, LaunchOutcome.SHORT)
             raise
         missing = self._pairing.pair(body.attempt, body.attempt.slots, answer.instances)
-        refused = frozenset(answer.refused)
-        if missing and not refused:
-            # Fewer than asked for and no reason: none of these is asked for again at once.
-            refused = frozenset(one.offering for one in body.attempt.options)
-        self._ports.ledger.mark_unavailable(sorted(refused), self._ports.clock.now())
         if not missing:
-            return self._finish(intent, LaunchOutcome.DONE)
-        return self._next_attempt(ground, intent, body, missing, refused)
+            self.shortage.remember(answer.refused)
+            return self.book.finish(asked, LaunchOutcome.DONE)
+        if unsettled is not None:
+            return self.book.hold(asked, unsettled)
+        dropped = self.shortage.learn(body.attempt, answer)
+        return self._next_attempt(ground, asked, body, missing, dropped)
+
+    def _make_templates(self, body: LaunchBody) -> None:
+        for name, data in sorted(body.templates.items()):
+            self._lease.renew()
+            self._ports.cloud.ensure_launch_template(name, data)
 
     def _ask(self, body: LaunchBody) -> FleetAnswer:
-        self._lease.renew()
-        for name, data in sorted(body.templates.items()):
-            self._ports.cloud.ensure_launch_template(name, data)
-        self._lease.renew()
+        self.calls += 1
         try:
             return self._ports.cloud.create_fleet(body.request)
         except NotFoundError:
             # The template was collected between the two calls: make it again, once.
-            for name, data in sorted(body.templates.items()):
-                self._ports.cloud.ensure_launch_template(name, data)
+            self._make_templates(body)
             self._lease.renew()
             return self._ports.cloud.create_fleet(body.request)
 
@@ -176,12 +198,12 @@ class Launcher:
         intent: LaunchIntent,
         body: LaunchBody,
         missing: Sequence[PromisedSlot],
-        refused: frozenset[OfferingKey],
+        dropped: frozenset[OfferingKey],
     ) -> LaunchOutcome:
-        """Ask for the slots that are still empty, with the options that were not refused.
+        """Ask for the slots that are still empty, with the options that are left.
 
         Args:
-            refused: What EC2 has just refused; empty when that is not known.
+            dropped: What is not to be asked for again; empty when that is not known.
         """
         attempt = body.attempt
         # Whatever an earlier attempt left behind is adopted before more is asked for.
@@ -189,21 +211,24 @@ class Launcher:
         if unpaired:
             missing = self._pairing.pair(attempt, missing, unpaired)
             if not missing:
-                return self._finish(intent, LaunchOutcome.DONE)
-        options = _without(attempt.options, refused)
-        later = _without(attempt.later, refused)
+                return self.book.finish(intent, LaunchOutcome.DONE)
+        options = without(attempt.options, dropped)
+        later = without(attempt.later, dropped)
         if not options:
             options, later = later, ()
         if not options:
-            return self._finish(intent, LaunchOutcome.SHORT)
+            return self.book.finish(intent, LaunchOutcome.SHORT)
         again = dataclasses.replace(
             attempt, number=attempt.number + 1, slots=tuple(missing), options=options, later=later
         )
         try:
-            next_body = self._write_body(ground, again)
+            next_body = write_body(self._ports.decisions, ground, again)
         except PermanentError:
-            self._finish(intent, LaunchOutcome.SHORT)
+            self.book.finish(intent, LaunchOutcome.SHORT)
             raise
+        if next_body is None:
+            # Its pods are free: they are planned again, under a plan whose numbers are all free.
+            return self.book.finish(intent, LaunchOutcome.SHORT)
         again = next_body.attempt
         next_intent = dataclasses.replace(
             intent,
@@ -211,50 +236,11 @@ class Launcher:
             count=len(missing),
             body_key=again.key,
             body_hash=next_body.sha256(),
-            reserved=_largest(options, later).times(len(missing)),
+            reserved=largest((*options, *later)).times(len(missing)),
+            reserved_price_micros_per_hour=dearest((*options, *later)) * len(missing),
             not_before=None,
+            asked_at=None,
             created_at=self._ports.clock.now(),
         )
         self._ports.ledger.change_intent(self._lease.renew(), next_intent)
         return self._carry_out(ground, next_intent, next_body)
-
-    def _write_body(self, ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
-        """Write the body of an attempt, under the first number nobody wrote another body for.
-
-        An invocation that ended between body and header leaves a body behind that was never sent.
-        """
-        for number in range(attempt.number, attempt.number + _MAX_ABANDONED):
-            body = launch_body(ground, dataclasses.replace(attempt, number=number))
-            try:
-                self._ports.decisions.put(body.attempt.key, body.to_bytes())
-            except ConflictError:
-                continue
-            return body
-        raise ConflictError(f"{attempt.key}: bodies of {_MAX_ABANDONED} attempts stand written")
-
-    def _postpone(self, intent: LaunchIntent, wait: timedelta) -> LaunchOutcome:
-        """Give the intent a time and a message that wakes it: a throttle is no failure."""
-        later = dataclasses.replace(intent, not_before=self._ports.clock.now() + wait)
-        self._ports.ledger.change_intent(self._lease.renew(), later)
-        self._ports.outbox.wake(intent.cluster, wait)
-        return LaunchOutcome.LATER
-
-    def _finish(self, intent: LaunchIntent, outcome: LaunchOutcome) -> LaunchOutcome:
-        done = dataclasses.replace(
-            intent, state=IntentState.DONE, reserved=Resources(), not_before=None
-        )
-        self._ports.ledger.change_intent(self._lease.renew(), done)
-        return outcome
-
-
-def _without(
-    options: Sequence[LaunchOption], refused: frozenset[OfferingKey]
-) -> tuple[LaunchOption, ...]:
-    return tuple(one for one in options if one.offering not in refused)
-
-
-def _largest(options: Sequence[LaunchOption], later: Sequence[LaunchOption]) -> Resources:
-    most = Resources()
-    for option in (*options, *later):
-        most = most.largest(option.capacity)
-    return most

@@ -28,12 +28,13 @@ def start_missing_timers(
     nodes: Sequence[Node],
     slots: Sequence[Slot],
     owners: Mapping[str, Provisioner],
+    bound: Sequence[Pod],
     *,
     registration: timedelta,
 ) -> int:
     """Start what is missing for the nodes of ours; return how many timers that were."""
     running = ports.ledger.timers(ports.cluster.name)
-    empty = _empty_nodes(ports, nodes, slots)
+    empty = _empty_nodes(nodes, slots, bound)
     missing = 0
     for node in nodes:
         if not node.is_ours:
@@ -70,7 +71,7 @@ def _expiration(
 ) -> int:
     last, now = running.get((node.uid, TimerKind.EXPIRATION)), ports.clock.now()
     ttl = owner.ttl_until_expired
-    if ttl is None or owner.paused:
+    if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
         return 0
     if last is not None and not _overdue(last, node.created_at, ttl, now):
         return 0
@@ -86,7 +87,7 @@ def _emptiness(
 ) -> int:
     last, now = running.get((node.uid, TimerKind.EMPTINESS)), ports.clock.now()
     ttl = owner.ttl_after_empty
-    if ttl is None or owner.paused:
+    if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
         return 0
     if last is not None and not _overdue(last, empty_since(node), ttl, now):
         return 0
@@ -151,11 +152,11 @@ def _resume_termination(ports: ClusterPorts, node: str, uid: str, instance_id: s
 
 
 def _empty_nodes(
-    ports: ClusterPorts, nodes: Sequence[Node], slots: Sequence[Slot]
+    nodes: Sequence[Node], slots: Sequence[Slot], bound: Sequence[Pod]
 ) -> frozenset[str]:
     promised = {slot.instance_id: slot for slot in slots}
     pods: dict[str, list[Pod]] = {}
-    for pod in ports.cluster.bound_pods():
+    for pod in bound:
         pods.setdefault(pod.node_name, []).append(pod)
     return frozenset(
         node.name

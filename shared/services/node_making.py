@@ -15,6 +15,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.taints import first_untolerated
 from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import binds_early
+from shared.services.held_lease import HeldLease
 from shared.services.machine_image import boot_taints
 from shared.services.timers import start_expiration, start_registration
 
@@ -22,9 +23,10 @@ from shared.services.timers import start_expiration, start_registration
 class NodeMaker:
     """Turns filled slots into Node objects with their first pods."""
 
-    def __init__(self, ports: ClusterPorts, policy: LaunchPolicy) -> None:
-        """Prepare for one cluster."""
+    def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
+        """Prepare for one cluster while its lease is held."""
         self._ports = ports
+        self._lease = lease
         self._policy = policy
 
     def make(
@@ -36,8 +38,8 @@ class NodeMaker:
     ) -> int:
         """Make the Node of every slot that has none, as far as EC2 shows the machine.
 
-        First all Nodes, then all bindings, then the timers: pods wait for the first two, and a
-        timer that is missing is started by sweep.
+        First all Nodes, then all bindings, then the timers: pods wait for the first two. Last the
+        name in the slot, which says that all of it is done.
 
         Args:
             pending: Unbound pods by uid.
@@ -59,22 +61,28 @@ class NodeMaker:
             given_up = now - slot.launched_at > self._policy.registration
             if (instance is None and given_up) or (instance is not None and not instance.is_alive):
                 self._ports.ledger.mark_unavailable([slot.offering], now)
-                self._ports.ledger.drop_slot(slot)
+                self._ports.ledger.drop_slot(slot, self._lease.keep())
+                if instance is not None:
+                    self._ports.ledger.drop_instance(slot.instance_id)
                 look_again += 1
             elif instance is None or not instance.private_dns_name:
                 look_again += 1
             else:
                 owner = provisioners.get(slot.provisioner)
                 manifest = node_manifest(slot, instance, owner, instance_types)
+                self._lease.keep()
                 node = self._ports.cluster.create_node(manifest)
                 try:
                     made.append((slot, self._repair(node, manifest, owner)))
                 except ConflictError:
                     # Its kubelet is writing, too.
                     look_again += 1
-        self._bind_early(made, pending)
+        left = self._bind_early(made, pending)
         for slot, node in made:
+            self._lease.keep()
             self._start_timers(node, provisioners.get(slot.provisioner))
+        self._write_down(made, left)
+        self._wake_bind([node for _, node in made])
         return look_again
 
     def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
@@ -104,8 +112,10 @@ class NodeMaker:
         )
         return self._ports.cluster.change_node(node, change)
 
-    def _bind_early(self, made: Sequence[tuple[Slot, Node]], pending: Mapping[str, Pod]) -> None:
-        """Bind the pods for which that is safe; write down who is still waiting on each slot."""
+    def _bind_early(
+        self, made: Sequence[tuple[Slot, Node]], pending: Mapping[str, Pod]
+    ) -> Mapping[str, Sequence[PodRef]]:
+        """Bind the pods for which that is safe; return who is still waiting, by slot name."""
         bindings: list[tuple[Pod, str]] = []
         left: dict[str, list[PodRef]] = {slot.name: [] for slot, _ in made}
         for slot, node in made:
@@ -118,12 +128,26 @@ class NodeMaker:
                 else:
                     left[slot.name].append(ref)
         # Whoever is not bound by this is gone or was placed by somebody else.
+        self._lease.keep()
         self._ports.cluster.bind_all(bindings)
+        return left
+
+    def _write_down(
+        self, made: Sequence[tuple[Slot, Node]], left: Mapping[str, Sequence[PodRef]]
+    ) -> None:
         for slot, node in made:
             waiting = tuple(left[slot.name])
+            # One that bind has completed meanwhile stays gone.
             self._ports.ledger.change_slot(
-                dataclasses.replace(slot, node_name=node.name, pods=waiting, bound=not waiting)
+                dataclasses.replace(slot, node_name=node.name, pods=waiting, bound=not waiting),
+                self._lease.keep(),
             )
+
+    def _wake_bind(self, nodes: Sequence[Node]) -> None:
+        """Wake bind for nodes whose kubelet was faster than we: it says nothing new by itself."""
+        ready = [one.name for one in nodes if one.ready is True and not one.is_initialized]
+        if ready:
+            self._ports.outbox.invoke_bind(self._ports.cluster.name, ready)
 
 
 def _may_bind(pod: Pod, node: Node) -> bool:
@@ -156,9 +180,7 @@ def node_manifest(
             keys.REGION: region_of(slot.offering.zone),
             keys.HOSTNAME: instance.private_dns_name,
         },
-        annotations={
-            keys.SLOT: slot.name,
-        },
+        annotations={**(owner.annotations if owner is not None else {}), keys.SLOT: slot.name},
         taints=boot_taints(owner if owner is not None else Provisioner(name=slot.provisioner)),
         finalizers=(keys.TERMINATION_FINALIZER,),
         provider_id=instance.provider_id,

@@ -1,31 +1,37 @@
 """Provisioning: the pods that wait for capacity get it."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.model.errors import AutoscalerError, PermanentError
-from shared.model.launch import PlannedNode, PodRef
+from shared.model.errors import AutoscalerError
+from shared.model.launch import PlannedNode
 from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.model.policy import LaunchPolicy
-from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.ports import ClusterPorts, Happening, Severity, Site
-from shared.services.gathering import Gathered, gather, site_of
+from shared.ports import ClusterPorts
+from shared.services.announcing import Announcer
+from shared.services.ceilings import affordable, as_machines, under_ceilings
+from shared.services.gathering import Gathered, gather
+from shared.services.held_back import SHADOW, held_back, rivals_of
 from shared.services.held_lease import HeldLease
-from shared.services.launch_request import LaunchGround, image_parameters, launch_groups
-from shared.services.launching import Launcher, LaunchOutcome
-from shared.services.node_making import NodeMaker
+from shared.services.intent_book import LaunchOutcome
 from shared.services.recording import record
+from shared.services.runaway import note_failure, runaways, unusable
+from shared.services.turn import Turn
 
 # Rounds of one invocation: each after the first because somebody woke us meanwhile or EC2 was
 # short of something. What is left after these is woken again by a message.
 _MAX_ROUNDS: Final = 10
+# When so many calls launched nothing, the pods wait until somebody asks for them again.
+_MAX_FAILED_ATTEMPTS: Final = 3
+# Once EC2 gave nothing, dear machines are better than none.
+_ANY_PRICE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +40,28 @@ class ProvisionReport:
 
     Attributes:
         leading: False when somebody else holds the lease and was told to plan once more.
+        held_back: Why nothing was launched on principle, empty when nothing held us back.
+        nodes_over_ceiling: Planned and not launched, for a ceiling on nodes or dollars an hour.
+        pods_runaway: For which nothing is bought, since what was bought was never usable.
+        throttled: Launches that wait, because EC2 or the token bucket asked for it.
+        failed_attempts: CreateFleet calls that launched nothing.
+        offerings_refused: EC2 had none of so many offerings.
     """
 
     leading: bool = True
+    held_back: str = ""
     rounds: int = 0
     plans: tuple[str, ...] = ()
     pods_planned: int = 0
     pods_placed: int = 0
     pods_unschedulable: int = 0
+    pods_runaway: int = 0
     nodes_launched: int = 0
+    nodes_over_ceiling: int = 0
     launches: int = 0
+    throttled: int = 0
+    failed_attempts: int = 0
+    offerings_refused: int = 0
     cost_micros_per_hour: int = 0
     lower_bound_micros_per_hour: int = 0
 
@@ -80,7 +98,7 @@ class Provisioning:
         self._policy = policy
         self._settings = settings
         self._new_id = new_id
-        self._nodes = NodeMaker(ports, policy)
+        self._announcer = Announcer(ports)
 
     def run(self, holder: str, deadline: datetime, *, settle: bool) -> ProvisionReport:
         """Plan until nothing is left to do, or hand over.
@@ -105,20 +123,29 @@ class Provisioning:
             self._let_go(held)
             raise
 
+    def report_provisioners(self) -> None:
+        """Write into each Provisioner's status whether it can be used, and if not, why."""
+        self._announcer.provisioners()
+
     def _rounds(self, held: HeldLease, deadline: datetime) -> ProvisionReport:
-        ledger, clock, name = self._ports.ledger, self._ports.clock, self._ports.cluster.name
-        report = ProvisionReport()
+        ports, clock, name = self._ports, self._ports.clock, self._ports.cluster.name
+        rivals = rivals_of(ports)
+        self._announcer.rivals(rivals)
+        turn = Turn(ports, held, self._policy, held_back(ports, rivals))
+        report = ProvisionReport(held_back=turn.held_back)
         for _ in range(_MAX_ROUNDS):
             if clock.now() + self._policy.lease > deadline:
-                self._ports.outbox.wake(name, timedelta(0))
+                ports.outbox.wake(name, timedelta(0))
                 break
-            report, again = self._round(held, report)
-            if not again and ledger.release(held.value):
-                return report
+            report, again = self._round(turn, report)
+            if not again and ports.ledger.release(held.value):
+                turn.launches.wake_when_due()
+                return _counted(turn, report)
         else:
-            self._ports.outbox.wake(name, self._policy.describe)
+            ports.outbox.wake(name, self._policy.describe)
+        turn.launches.wake_when_due()
         self._let_go(held)
-        return report
+        return _counted(turn, report)
 
     def _let_go(self, held: HeldLease) -> None:
         """Release, dirty or not: a message that is sent or delivered again plans once more."""
@@ -138,159 +165,100 @@ class Provisioning:
                 return
             clock.sleep(self._policy.poll)
 
-    def _round(self, held: HeldLease, report: ProvisionReport) -> tuple[ProvisionReport, bool]:
+    def _round(self, turn: Turn, report: ProvisionReport) -> tuple[ProvisionReport, bool]:
         """Gather, decide, record, apply; return whether to do so again at once."""
         plan_id = self._new_id()
         gathered = gather(self._ports, plan_id)
-        launcher = Launcher(self._ports, held, self._policy)
         report = dataclasses.replace(report, rounds=report.rounds + 1)
-        if gathered.snapshot.intents and self._resume(launcher, gathered):
-            # What was resumed is capacity now: look at the world anew.
-            self._make_nodes(gathered.snapshot)
-            return report, True
-        plan = decide(gathered.snapshot, self._settings)
-        if plan == Plan():
-            self._make_nodes(gathered.snapshot)
+        if turn.held_back not in ("", SHADOW):
+            turn.make_nodes(gathered.snapshot)
             return report, False
-        record(self._ports.decisions, plan_id, gathered.snapshot, plan, self._settings)
+        if not turn.held_back and turn.launches.resume(gathered.snapshot):
+            # What was resumed is capacity now: look at the world anew.
+            turn.make_nodes(gathered.snapshot)
+            return report, True
+        snapshot, report = self._restrained(gathered.snapshot, report)
+        settings = self._settings
+        if turn.failed_attempts:
+            settings = dataclasses.replace(settings, option_price_ceiling_percent=_ANY_PRICE)
+        plan = decide(snapshot, settings)
+        if plan == Plan():
+            turn.make_nodes(gathered.snapshot)
+            return report, False
+        record(self._ports.decisions, plan_id, snapshot, plan, settings)
         report = report.plus(plan, plan_id)
-        self._nominate(gathered.snapshot, plan)
-        outcomes = self._launch(launcher, gathered, plan_id, plan.nodes)
+        if turn.held_back:
+            self._only_tell(gathered.snapshot, plan)
+            turn.make_nodes(gathered.snapshot)
+            return report, False
+        return self._apply(turn, gathered, plan_id, plan, report)
+
+    def _restrained(
+        self, snapshot: ClusterSnapshot, report: ProvisionReport
+    ) -> tuple[ClusterSnapshot, ProvisionReport]:
+        """Return the snapshot under all ceilings, pods that run away counted as placed."""
+        pending = {pod.uid: pod for pod in snapshot.pending}
+        ports, name = self._ports, snapshot.cluster
+        trials = ports.ledger.trials(name, snapshot.taken_at)
+        for one in unusable(snapshot, ports.cluster.pods_on):
+            trials = note_failure(ports.ledger, name, one, trials)
+        until = runaways(snapshot.pending, trials)
+        if until:
+            self._announcer.runaways(until, pending)
+            snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
+        report = dataclasses.replace(report, pods_runaway=len(until))
+        return under_ceilings(snapshot, self._ports.brakes.ceiling), report
+
+    def _apply(
+        self,
+        turn: Turn,
+        gathered: Gathered,
+        plan_id: str,
+        plan: Plan,
+        report: ProvisionReport,
+    ) -> tuple[ProvisionReport, bool]:
+        ports, snapshot = self._ports, gathered.snapshot
+        nominated = turn.nominate(snapshot, plan)
+        wanted = self._without_shadowed(snapshot, as_machines(plan.nodes))
+        nodes, over = affordable(snapshot, wanted, ports.brakes.ceiling)
+        calls = turn.launches.launcher.calls
+        outcomes = turn.launches.launch(gathered, plan_id, nodes)
+        filled = [one for one in ports.ledger.slots(ports.cluster.name) if one.plan_id == plan_id]
+        pending = {pod.uid: pod for pod in snapshot.pending}
         report = dataclasses.replace(
             report,
             launches=report.launches + len(outcomes),
-            nodes_launched=report.nodes_launched + self._filled(plan_id),
+            nodes_launched=report.nodes_launched + len(filled),
+            nodes_over_ceiling=report.nodes_over_ceiling + len(over),
         )
-        self._make_nodes(gathered.snapshot)
-        self._explain(gathered.snapshot, plan)
-        return report, LaunchOutcome.SHORT in outcomes
+        turn.make_nodes(snapshot)
+        self._announcer.unschedulable(plan, over, pending)
+        # Something new was learned, and not too often that there is nothing.
+        learned = turn.launches.launcher.calls > calls
+        short = LaunchOutcome.SHORT in outcomes and learned
+        return report, (short and turn.failed_attempts < _MAX_FAILED_ATTEMPTS) or not nominated
 
-    def _resume(self, launcher: Launcher, gathered: Gathered) -> bool:
-        """Carry on with open intents; return whether any came to its end.
+    def _without_shadowed(
+        self, snapshot: ClusterSnapshot, nodes: tuple[PlannedNode, ...]
+    ) -> tuple[PlannedNode, ...]:
+        """Leave out what Provisioners in shadow mode would buy; they are told instead."""
+        shadowed = {one.name: one for one in snapshot.provisioners if one.shadow}
+        self._announcer.shadow([one for one in nodes if one.provisioner in shadowed], shadowed)
+        return tuple(one for one in nodes if one.provisioner not in shadowed)
 
-        One that cannot go on is ended, or it would stop every plan after it.
-        """
-        provisioners = {one.name: one for one in gathered.snapshot.provisioners}
-        ended = False
-        for intent in gathered.snapshot.intents:
-            provisioner = provisioners.get(intent.provisioner) or Provisioner(
-                name=intent.provisioner
-            )
-            try:
-                ground = self._ground(provisioner, site_of(self._ports, provisioner))
-                outcome = launcher.resume(ground, intent)
-            except PermanentError as error:
-                self._cannot_launch(provisioner, str(error))
-                outcome = launcher.give_up(intent)
-            ended |= outcome != LaunchOutcome.LATER
-        return ended
-
-    def _filled(self, plan_id: str) -> int:
-        slots = self._ports.ledger.slots(self._ports.cluster.name)
-        return sum(1 for slot in slots if slot.plan_id == plan_id)
-
-    def _launch(
-        self,
-        launcher: Launcher,
-        gathered: Gathered,
-        plan_id: str,
-        nodes: Sequence[PlannedNode],
-    ) -> tuple[LaunchOutcome, ...]:
-        provisioners = {one.name: one for one in gathered.snapshot.provisioners}
-        grounds: dict[str, LaunchGround] = {}
-        outcomes = []
-        for number, group in enumerate(launch_groups(nodes)):
-            name = group[0].provisioner
-            try:
-                if name not in grounds:
-                    site = gathered.found_sites[name]
-                    grounds[name] = self._ground(provisioners[name], site)
-                outcomes.append(launcher.launch(grounds[name], plan_id, number, group))
-            except PermanentError as error:
-                # One provisioner that cannot launch must not stop the others.
-                self._cannot_launch(provisioners[name], str(error))
-        return tuple(outcomes)
-
-    def _ground(self, provisioner: Provisioner, site: Site) -> LaunchGround:
-        endpoint = self._ports.cloud.endpoint()
-        instance_types = self._ports.catalog.instance_types()
-        family = provisioner.template.ami_family
-        return LaunchGround(
-            cluster=self._ports.cluster.name,
-            provisioner=provisioner,
-            endpoint=endpoint,
-            site=site,
-            images=self._ports.cloud.image_ids(
-                image_parameters(instance_types, family, endpoint.version)
-            ),
-            instance_types={one.name: one for one in instance_types},
-            profile=self._ports.instance_profile,
-        )
-
-    def _make_nodes(self, snapshot: ClusterSnapshot) -> None:
-        slots = self._ports.ledger.slots(self._ports.cluster.name)
-        if not any(not slot.node_name for slot in slots):
-            return
-        types = {one.name: one for one in self._ports.catalog.instance_types()}
+    def _only_tell(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         provisioners = {one.name: one for one in snapshot.provisioners}
-        pending = {pod.uid: pod for pod in snapshot.pending}
-        if self._nodes.make(slots, provisioners, types, pending):
-            self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
-
-    def _nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
-        """Promise in-flight nodes the pods that were placed on them."""
-        slots = {slot.name: slot for slot in snapshot.slots}
-        for placement in plan.placements:
-            slot = slots.get(placement.slot)
-            if slot is not None:
-                pods = tuple(sorted({*slot.pods, *placement.pods}))
-                self._ports.ledger.change_slot(dataclasses.replace(slot, pods=pods, bound=False))
-
-    def _explain(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
-        pods = {pod.uid: pod for pod in snapshot.pending}
-        self._ports.cluster.happened(
-            [_pod_event(pods.get(one.pod.uid), one.pod, one.reasons) for one in plan.unschedulable]
-        )
-
-    def report_provisioners(self) -> None:
-        """Write into each Provisioner's status whether it can be used, and if not, why."""
-        valid, invalid = self._ports.cluster.provisioners()
-        for one in invalid:
-            text = "; ".join(one.reasons)
-            self._ports.cluster.set_provisioner_condition(
-                one.name, active=False, reason="Invalid", message=text
-            )
-            self._ports.cluster.happened([_provisioner_event(one.name, one.uid, "Invalid", text)])
-        for provisioner in valid:
-            self._ports.cluster.set_provisioner_condition(
-                provisioner.name, active=True, reason="Valid", message="ready to launch nodes"
-            )
-
-    def _cannot_launch(self, provisioner: Provisioner, text: str) -> None:
-        self._ports.cluster.happened(
-            [_provisioner_event(provisioner.name, provisioner.uid, "CannotLaunch", text)]
-        )
+        pending: Mapping[str, Pod] = {pod.uid: pod for pod in snapshot.pending}
+        self._announcer.shadow(plan.nodes, provisioners)
+        self._announcer.unschedulable(plan, (), pending)
 
 
-def _pod_event(pod: Pod | None, ref: PodRef, reasons: Sequence[str]) -> Happening:
-    return Happening(
-        kind="Pod",
-        namespace=ref.namespace,
-        name=ref.name,
-        uid=pod.uid if pod is not None else ref.uid,
-        severity=Severity.WARNING,
-        reason="FailedProvisioning",
-        message="; ".join(reasons),
-    )
-
-
-def _provisioner_event(name: str, uid: str, reason: str, text: str) -> Happening:
-    return Happening(
-        kind="Provisioner",
-        namespace="",
-        name=name,
-        uid=uid,
-        severity=Severity.WARNING,
-        reason=reason,
-        message=text,
+def _counted(turn: Turn, report: ProvisionReport) -> ProvisionReport:
+    """Return the report with what EC2 made difficult."""
+    launcher = turn.launches.launcher
+    return dataclasses.replace(
+        report,
+        throttled=launcher.book.throttled,
+        failed_attempts=launcher.shortage.failed_attempts,
+        offerings_refused=len(launcher.shortage.refused),
     )

@@ -6,10 +6,12 @@ from typing import Any
 
 from shared.model import labels as keys
 from shared.model.instance_types import CapacityType, OfferingKey
+from shared.model.launch import Trial
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, Happening, Severity, TimerKind
 from shared.scheduling.binding import binds_early
 from shared.services.removing import remove
+from shared.services.runaway import note_failure, plan_of, subject_of
 from shared.services.timers import again, done, text_of
 
 _LOOK_AGAIN = timedelta(seconds=30)
@@ -47,7 +49,12 @@ class Registering:
 
     def _give_up(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         """Free the pods that come back by themselves, remove the node, remember the offering."""
-        for pod in self._ports.cluster.pods_on(node.name):
+        self._remember_whom(node)
+        standing = self._ports.cluster.pods_on(node.name)
+        if any(pod.phase == "Running" for pod in standing):
+            # Somebody runs them: the kubelet has joined since the node was read.
+            return again(state, _LOOK_AGAIN)
+        for pod in standing:
             if pod.counts_for_emptiness and not pod.is_terminating and not binds_early(pod):
                 self._ports.cluster.delete_pod(pod)
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
@@ -74,6 +81,29 @@ class Registering:
         # What was promised to it is free to be planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return self._end(state, "given up")
+
+    def _remember_whom(self, node: Node) -> None:
+        """Write down for whom the machine was bought, unless EC2 has taken it meanwhile."""
+        ports, name = self._ports, self._ports.cluster.name
+        shown = ports.cloud.instances([node.instance_id]) if node.instance_id else ()
+        if not any(one.is_alive for one in shown):
+            return
+        promised = [
+            ports.cluster.pod(ref.namespace, ref.name)
+            for slot in ports.ledger.slots(name)
+            if slot.instance_id == node.instance_id
+            for ref in slot.pods
+        ]
+        pods = [*promised, *ports.cluster.pods_on(node.name)]
+        now = ports.clock.now()
+        failed = Trial(
+            plan_id=plan_of(node),
+            launched_at=node.created_at or now,
+            subjects=frozenset(
+                subject_of(pod) for pod in pods if pod is not None and pod.counts_for_emptiness
+            ),
+        )
+        note_failure(ports.ledger, name, failed, ports.ledger.trials(name, now))
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
         self._ports.ledger.drop_timer(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, NotFoundError
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange
 from shared.services.timers import start_termination
@@ -28,14 +28,14 @@ def remove(ports: ClusterPorts, node: Node, reason: str) -> bool:
     finds it there.
 
     Returns:
-        False when it changed meanwhile: look again.
+        False when it changed or went away meanwhile: look again.
     """
     try:
         node = ports.cluster.change_node(
             node, NodeChange(set_annotations={keys.REMOVAL_REASON: reason})
         )
         ports.cluster.delete_node(node)
-    except ConflictError:
+    except (ConflictError, NotFoundError):
         return False
     fresh = ports.cluster.node(node.name)
     if fresh is not None and fresh.uid == node.uid:

@@ -1,5 +1,7 @@
 """Sweep: the minute's look for whatever events missed. It finds and wakes; others act."""
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,6 +11,7 @@ from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts
 from shared.scheduling.existing import nominated
+from shared.services.held_back import held_back, rivals_of
 from shared.services.missing_timers import end_orphan, start_missing_timers
 
 
@@ -21,17 +24,25 @@ class SweepPolicy:
         orphan_grace: An instance younger than this may still get its Node.
         registration: Patience with machines that do not join.
         template_age: Launch templates older than this and unused are collected.
+        timer_age: Rows of timers not heard of for so long, and whose node is gone, are removed.
     """
 
     pending_grace: timedelta = timedelta(seconds=60)
     orphan_grace: timedelta = timedelta(seconds=90)
     registration: timedelta = timedelta(minutes=5)
     template_age: timedelta = timedelta(hours=1)
+    timer_age: timedelta = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """Findings by kind, for logs and metrics."""
+    """Findings by kind, for logs and metrics.
+
+    Attributes:
+        held_back: 1 when a brake forbids to act on what was found.
+        pods_waiting: That nothing is planned for yet; what is seen, not a finding.
+        longest_wait_seconds: Of the oldest of them.
+    """
 
     overdue_pods: int = 0
     unfinished_launches: int = 0
@@ -40,6 +51,16 @@ class SweepReport:
     missing_timers: int = 0
     unbound_nodes: int = 0
     unused_templates: int = 0
+    stale_timers: int = 0
+    held_back: int = 0
+    pods_waiting: int = 0
+    longest_wait_seconds: int = 0
+
+    @property
+    def findings(self) -> Mapping[str, int]:
+        """What was found amiss, by kind."""
+        seen = ("pods_waiting", "longest_wait_seconds")
+        return {name: n for name, n in dataclasses.asdict(self).items() if name not in seen}
 
 
 class Sweeping:
@@ -62,31 +83,49 @@ class Sweeping:
         instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
         provisioners, _ = ports.cluster.provisioners()
         owners = {one.name: one for one in provisioners}
-        overdue = self._overdue(slots, now)
+        bound = ports.cluster.bound_pods()
+        rivals = rivals_of(ports)
+        held = bool(held_back(ports, rivals))
+        waits = self._waits(slots, now)
+        overdue = sum(1 for one in waits if one > self._policy.pending_grace)
         unfinished = self._unfinished(slots, now)
-        if overdue or unfinished:
+        if overdue or unfinished or rivals:
             ports.outbox.wake(ports.cluster.name, timedelta(0))
         return SweepReport(
             overdue_pods=overdue,
             unfinished_launches=unfinished,
-            orphaned_instances=self._orphans(nodes, slots, instances, now),
-            nodes_without_instance=self._lost(nodes, instances, now),
+            orphaned_instances=0 if held else self._orphans(nodes, slots, instances, now),
+            nodes_without_instance=0 if held else self._lost(nodes, instances, now),
             missing_timers=start_missing_timers(
-                ports, nodes, slots, owners, registration=self._policy.registration
+                ports, nodes, slots, owners, bound, registration=self._policy.registration
             ),
             unbound_nodes=self._unbound(nodes, slots),
-            unused_templates=self._templates(now),
+            unused_templates=0 if held else self._templates(now),
+            stale_timers=self._stale_timers(nodes, instances, now),
+            held_back=int(held),
+            pods_waiting=len(waits),
+            longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
         )
 
-    def _overdue(self, slots: tuple[Slot, ...], now: datetime) -> int:
+    def _stale_timers(
+        self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime
+    ) -> int:
+        """Remove rows of timers whose node or machine is gone: nothing else would."""
+        known = {node.uid for node in nodes} | {one.instance_id for one in instances}
+        found = 0
+        for (uid, kind), last in sorted(self._ports.ledger.timers(self._name).items()):
+            if uid not in known and now - last > self._policy.timer_age:
+                found += 1
+                self._ports.ledger.drop_timer(self._name, uid, kind)
+        return found
+
+    def _waits(self, slots: tuple[Slot, ...], now: datetime) -> tuple[timedelta, ...]:
+        """Return how long each pod has waited that nothing is planned for."""
         placed = nominated(slots)
-        return sum(
-            1
+        return tuple(
+            now - pod.created_at
             for pod in self._ports.cluster.pending_pods()
-            if pod.is_provisionable
-            and pod.uid not in placed
-            and pod.created_at is not None
-            and now - pod.created_at > self._policy.pending_grace
+            if pod.is_provisionable and pod.uid not in placed and pod.created_at is not None
         )
 
     def _unfinished(self, slots: tuple[Slot, ...], now: datetime) -> int:

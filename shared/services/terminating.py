@@ -6,7 +6,13 @@ from typing import Any, Final
 
 from shared.disruption.drain import DrainStep, drain_step
 from shared.model import labels as keys
-from shared.model.errors import EvictionRefusedError, InvalidMessageError
+from shared.model.errors import (
+    EvictionRefusedError,
+    InvalidMessageError,
+    NotFoundError,
+    ThrottledError,
+)
+from shared.model.launch import Instance
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.ports import ClusterPorts, Happening, NodeChange, Severity, TimerKind
@@ -20,11 +26,16 @@ from shared.services.timers import (
     timer_name,
 )
 
+# In a timer's state: how many pods held the drain back at its last step; absent for none.
+BLOCKED: Final = "blocked"
 _POLL: Final = timedelta(seconds=2)
+_ENDING: Final = "ending"
 _BLOCKED_POLL: Final = timedelta(seconds=10)
 _ENDED: Final = frozenset({"shutting-down", "terminated"})
 # An execution may have 25,000 events and a step makes about ten: go on in a new one before.
 _MAX_STEPS: Final = 1500
+# EC2 may not yet show a machine that is younger than this.
+_SHOWN_AFTER: Final = timedelta(minutes=5)
 
 
 class Terminating:
@@ -71,13 +82,19 @@ class Terminating:
             return self._end(state, "not being deleted")
         if state["steps"] >= _MAX_STEPS:
             return self._continue(node, state)
-        return self._with_node(node, state)
+        try:
+            return self._with_node(node, state)
+        except NotFoundError:
+            # It went away between two calls: the next look says so.
+            return again(state, _POLL)
 
     def _with_node(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        if state.get(_ENDING):
+            return self._terminate(node.instance_id, state)
         now = self._ports.clock.now()
         instances = self._ports.cloud.instances([node.instance_id]) if node.instance_id else ()
-        if all(one.state in _ENDED for one in instances):
-            # The machine is gone, so nothing on it can be drained any more.
+        if _is_gone(node, instances, now):
+            # Nothing on it can be drained any more.
             return self._let_go(node, state)
         node = self._cordon(node)
         pods = self._ports.cluster.pods_on(node.name)
@@ -86,22 +103,43 @@ class Terminating:
             refused = self._ask_to_leave(step)
             blocked = (*step.blocked_by, *refused)
             self._say_blocked(node, blocked, now)
+            state = {**state, BLOCKED: len(blocked)} if blocked else _unblocked(state)
             return again(state, _BLOCKED_POLL if blocked and not step.waiting else _POLL)
+        state = _unblocked(state)
         # Only a kubelet that lives can unmount; otherwise ending the machine releases them.
         if node.ready is True and self._ports.cluster.volume_attachments(node.name):
             return again(state, _POLL)
-        # Without a lease: ending a machine twice is harmless; label and finalizer prove it ours.
-        self._ports.cloud.terminate([node.instance_id])
+        if not self._are_ours(instances):
+            self._say(node, "NotOurMachine", f"{node.instance_id} has not our tags: it is left")
+            return self._let_go(node, state)
+        return self._terminate(node.instance_id, state)
+
+    def _terminate(self, instance_id: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        """End a machine of ours; without a lease, for ending it twice is harmless."""
+        state = {key: value for key, value in state.items() if key != _ENDING}
+        try:
+            self._ports.cloud.terminate([instance_id])
+        except ThrottledError as error:
+            # The next step goes on right here, without asking for all the rest again.
+            return again({**state, _ENDING: True}, error.delay or _POLL)
         return again(state, _POLL)
+
+    def _are_ours(self, instances: Sequence[Instance]) -> bool:
+        """Return whether the tags prove that the machines were bought for this cluster."""
+        name = self._ports.cluster.name
+        return all(one.tags.get(keys.TAG_CLUSTER) == name for one in instances)
 
     def _without_node(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The Node is gone: make sure that its machine is, too."""
         instance_id = text_of(state, "instance_id")
+        if state.get(_ENDING):
+            return self._terminate(instance_id, state)
         shown = self._ports.cloud.instances([instance_id]) if instance_id else ()
         if all(one.state in _ENDED for one in shown):
             return self._end(state, "gone")
-        self._ports.cloud.terminate([instance_id])
-        return again(state, _POLL)
+        if not self._are_ours(shown):
+            return self._end(state, "not ours")
+        return self._terminate(instance_id, state)
 
     def _let_go(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         finalizers = tuple(one for one in node.finalizers if one != keys.TERMINATION_FINALIZER)
@@ -145,6 +183,13 @@ class Terminating:
             self._ports.cluster.change_node(
                 node, NodeChange(set_annotations={keys.DRAIN_BLOCKED: text})
             )
+        self._say(
+            node,
+            "DrainBlocked",
+            f"drain waits for {who}: a PodDisruptionBudget or do-not-evict holds",
+        )
+
+    def _say(self, node: Node, reason: str, text: str) -> None:
         self._ports.cluster.happened(
             [
                 Happening(
@@ -153,8 +198,8 @@ class Terminating:
                     name=node.name,
                     uid=node.uid,
                     severity=Severity.WARNING,
-                    reason="DrainBlocked",
-                    message=f"drain waits for {who}: a PodDisruptionBudget or do-not-evict holds",
+                    reason=reason,
+                    message=text,
                 )
             ]
         )
@@ -189,3 +234,14 @@ class Terminating:
             self._ports.cluster.name, text_of(state, "uid"), TimerKind.TERMINATION
         )
         return done(state, result)
+
+
+def _unblocked(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in state.items() if key != BLOCKED}
+
+
+def _is_gone(node: Node, instances: Sequence[Instance], now: datetime) -> bool:
+    """Return whether a node's machine has ended; one that EC2 does not show may be too young."""
+    if instances or not node.instance_id:
+        return all(one.state in _ENDED for one in instances)
+    return node.created_at is None or now - node.created_at >= _SHOWN_AFTER

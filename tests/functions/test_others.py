@@ -65,7 +65,8 @@ def test_emptiness_starts_a_timer_and_takes_its_steps(use: Use) -> None:
 
 
 def test_termination_starts_a_drain_and_takes_its_steps(use: Use) -> None:
-    world = World(provisioner(), node(deletion_at=NOW), pod(node_name="n1"))
+    old = node(deletion_at=NOW, created_at=NOW - 10 * MINUTE)
+    world = World(provisioner(), old, pod(node_name="n1"))
     use("termination", Runtime(lambda ports: Terminating(ports, None), test=world))
     assert termination(event(Kind.NODE_DELETED, "n1"), CONTEXT) == {}
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
@@ -113,8 +114,10 @@ def test_sweep_looks_over_every_cluster_even_when_one_cannot_be_read(
     sweep({"source": "aws.events"}, CONTEXT)
     assert late.outbox.wakes == [("test", timedelta(0))]
     out = capsys.readouterr().out
-    (metrics,) = [json.loads(line) for line in out.splitlines() if '"_aws"' in line]
-    assert (metrics["SweepFailures"], metrics["SweepFindings"]) == ([1], [1])
+    metrics = [json.loads(line) for line in out.splitlines() if '"_aws"' in line]
+    values = [(m["Cluster"], m.get("SweepFailures"), m.get("SweepFindings")) for m in metrics]
+    assert values == [("down", [1], None), ("late", None, [1])]
+    assert metrics[1]["LongestWait"] == [120]
 
 
 def test_sweep_writes_heartbeats_down(use: Use) -> None:

@@ -107,10 +107,19 @@ def starting(**changes: Any) -> dict[str, Any]:
     return {"ready": None, "allocatable": Resources(), "taints": (NOT_READY,), **changes}
 
 
+def test_a_machine_that_runs_a_pod_has_joined_whatever_was_read_before() -> None:
+    world = World(provisioner(), node(**starting()), pod("early", node_name="n1"))
+    assert register(world)["next"] == "wait"
+    assert world.cluster.called("delete_pod") == []
+    assert world.node.deletion_at is None
+
+
 def test_a_machine_that_never_joins_is_given_up() -> None:
-    early, bare = pod("early", node_name="n1"), pod("bare", node_name="n1", owner=JOB)
-    leaving = pod("leaving", node_name="n1", deletion_at=NOW)
-    agent = pod("agent", node_name="n1", owner=Owner(kind="DaemonSet", name="d", uid="d"))
+    early = pod("early", node_name="n1", phase="Pending")
+    bare = pod("bare", node_name="n1", phase="Pending", owner=JOB)
+    leaving = pod("leaving", node_name="n1", phase="Pending", deletion_at=NOW)
+    daemon = Owner(kind="DaemonSet", name="d", uid="d")
+    agent = pod("agent", node_name="n1", phase="Pending", owner=daemon)
     world = World(provisioner(), node(**starting()), early, bare, leaving, agent)
     promised = slot(instance_id="i-n1", node_name="n1", pods=(ref(pod("later")),))
     world.ledger.slot_values[NAME, promised.name] = promised

@@ -10,8 +10,9 @@ from shared.model.instance_types import CapacityType
 from shared.model.launch import FleetAnswer, IntentState
 from shared.services.gathering import gather
 from shared.services.held_lease import HeldLease
+from shared.services.intent_book import LaunchOutcome
 from shared.services.launch_request import LaunchGround
-from shared.services.launching import Launcher, LaunchOutcome
+from shared.services.launching import Launcher
 from tests.builders import CATALOG, option, planned, pod, provisioner
 from tests.unit.services.test_launch_request import AMD, ground
 from tests.unit.services.world import NAME, World, instead
@@ -83,6 +84,8 @@ def test_a_machine_nobody_asked_for_is_not_adopted() -> None:
     machine = world.cloud._machines[world.alive[0].instance_id]
     machine.instance = replace(machine.instance, offering=option(name="m5.xlarge").offering)
     world.advance(world.policy.consistency)
+    assert holder.give_up(intent) == LaunchOutcome.LATER
+    world.advance(world.policy.invocation)
     assert holder.give_up(intent) == LaunchOutcome.SHORT
     assert world.ledger.slots(NAME) == ()
 

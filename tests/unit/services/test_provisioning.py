@@ -8,9 +8,10 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.launch import FleetAnswer, IntentState
+from shared.model.nodes import Node
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.snapshot import InvalidProvisioner
-from shared.ports import TimerKind
+from shared.ports import NodeManifest, TimerKind
 from tests.builders import ZONES, needs, node, pod, provisioner
 from tests.fakes.ledger import FakeLedger
 from tests.unit.services.launches import states, two_nodes
@@ -58,15 +59,15 @@ def test_who_does_not_get_the_lease_leaves_a_mark_and_goes() -> None:
 
 def test_a_mark_left_meanwhile_makes_one_more_round() -> None:
     world = two_nodes()
-    original = world.cluster.happened
+    original = world.cluster.create_node
 
-    def happened(happenings: Any) -> None:
-        original(happenings)
-        if "late" not in world.cluster.pods:
+    def create_node(manifest: NodeManifest) -> Node:
+        if not world.ledger.is_dirty(NAME):
             world.ledger.acquire(NAME, "another", world.clock.now())
             world.cluster.add(pod("late", cpu=1500))
+        return original(manifest)
 
-    instead(world.cluster, "happened", happened)
+    instead(world.cluster, "create_node", create_node)
     report = world.provision()
     assert report.rounds >= 2
     assert len(world.alive) == 3
@@ -113,19 +114,34 @@ def test_a_mark_left_as_work_is_handed_over_is_taken_off() -> None:
     assert not world.ledger.is_held(NAME)
 
 
-def test_a_plan_that_never_comes_true_is_left_after_ten_rounds() -> None:
+def test_a_plan_that_never_comes_true_is_left_when_nothing_new_is_learned() -> None:
     world = two_nodes()
 
     def nothing(request: Any) -> FleetAnswer:
         return FleetAnswer(fleet_id="", instances=())
 
-    def forgets(offerings: Any, now: Any) -> None:
+    def forgets(offerings: Any, now: Any, *, certain: bool = True) -> None:
         """Let the next plan be the same again."""
 
     instead(world.cloud, "create_fleet", nothing)
     world.ledger = FakeLedger(burst=100)
     instead(world.ledger, "mark_unavailable", forgets)
     world.ports = dataclasses.replace(world.ports, ledger=world.ledger)
+    report = world.provision()
+    assert (report.rounds, report.failed_attempts) == (3, 2)
+    assert world.outbox.wakes == []
+    assert not world.ledger.is_held(NAME)
+
+
+def test_who_is_woken_again_and_again_hands_over_after_ten_rounds() -> None:
+    world = two_nodes()
+    original = world.ledger.open_intents
+
+    def open_intents(cluster: str) -> Any:
+        world.ledger.acquire(NAME, "another", world.clock.now())
+        return original(cluster)
+
+    instead(world.ledger, "open_intents", open_intents)
     report = world.provision()
     assert report.rounds == 10
     assert world.outbox.wakes == [(NAME, timedelta(seconds=2))]

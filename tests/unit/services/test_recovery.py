@@ -90,6 +90,7 @@ def test_an_intent_whose_body_is_lost_is_ended() -> None:
     world = two_nodes()
     open_intent(world)
     world.decisions.documents.clear()
+    world.advance(world.policy.invocation)
     world.provision()
     assert states(world)[0] == IntentState.DONE
 
@@ -127,7 +128,7 @@ def test_a_young_intent_without_a_time_waits_for_ec2_to_show_its_machines() -> N
     world.advance(51 * SECOND)
     world.policy = LaunchPolicy(consistency=timedelta(seconds=60))
     assert world.provision().plans == ()
-    assert world.outbox.wakes == [(NAME, timedelta(seconds=60))]
+    assert world.outbox.wakes == [(NAME, timedelta(seconds=9))]
     world.advance(10 * SECOND)
     world.provision_until_quiet()
     assert len(world.alive) == 2
@@ -154,12 +155,15 @@ def test_a_body_that_was_written_and_never_opened_is_stepped_over() -> None:
     assert len({one["ClientToken"] for one in world.cloud.fleets}) == 2
 
 
-def test_ten_bodies_that_were_never_opened_are_one_too_many() -> None:
+def test_after_ten_bodies_that_were_never_opened_the_launch_begins_anew() -> None:
     world = without_spot()
     for number in range(1, 11):
         world.decisions.put(f"decisions/{NAME}/launches/plan-1/0-{number}.json", b"another")
-    with pytest.raises(ConflictError, match="bodies of 10 attempts stand written"):
-        world.provision()
+    report = world.provision()
+    assert report.plans == ("plan-1", "plan-2")
+    assert {one.tags[keys.TAG_PLAN] for one in world.alive} == {"plan-2"}
+    assert len(world.alive) == 2
+    assert states(world) == [IntentState.DONE] * 2
 
 
 def scarce(trouble: str) -> World:

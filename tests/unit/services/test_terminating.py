@@ -88,7 +88,8 @@ def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
     members = [pod(name, node_name="n1") for name in "abcd"]
     world = going(*members)
     world.cluster.budgeted.update(one.key for one in members)
-    assert step(world)["wait_seconds"] == 10
+    state = step(world)
+    assert (state["wait_seconds"], state["blocked"]) == (10, 4)
     text = world.node.annotations[keys.DRAIN_BLOCKED]
     assert text == "since 2026-01-01T00:00:00+00:00 by default/a, default/b, default/c …"
     ((said, _),) = world.cluster.happenings.items()

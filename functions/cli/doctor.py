@@ -1,0 +1,97 @@
+"""`dovetail doctor`: what is wrong with the clusters, and what to run about it."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from shared.runtime.doctor import DoctorRuntime
+    from shared.services.doctoring import Finding
+
+HEALTHY: Final = 0
+FINDINGS: Final = 1
+BAD_INPUT: Final = 2
+_TEXT: Final = """\
+Compares the ledger, the machines and the nodes of each attached cluster and prints what is not as
+it should be, with the command to run about it. Reads the same environment as the functions
+(DOVETAIL_TABLE, DOVETAIL_BUCKET, DOVETAIL_QUEUE_URL, DOVETAIL_DEAD_LETTER_URL).
+"""
+_CODES: Final = """exit codes:
+  0  nothing is wrong, or all of it was repaired
+  1  something is left to do
+  2  bad input, or AWS or a cluster cannot be reached: one line says what
+"""
+
+
+def mount(subparsers: Any, runtime: "Callable[[], DoctorRuntime] | None" = None) -> None:
+    """Add the command; its parsed namespace has a `run` that returns the exit code."""
+    parser = subparsers.add_parser(
+        "doctor",
+        help="compare ledger, machines and nodes; --repair writes a lost ledger anew",
+        description=_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--cluster", action="append", default=[], metavar="NAME", help="only this one; repeatable"
+    )
+    parser.add_argument("--repair", action="store_true", help="set right what can be")
+    parser.add_argument("--output", choices=("table", "json"), default="table")
+    parser.set_defaults(run=lambda arguments: _run(arguments, runtime))
+
+
+def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from shared.model.errors import AutoscalerError  # noqa: PLC0415
+    from shared.runtime.doctor import doctor_runtime  # noqa: PLC0415
+    from shared.settings import SettingsError  # noqa: PLC0415
+
+    try:
+        doctor = (runtime or doctor_runtime)()
+        found = [
+            (cluster, *_of_cluster(doctor, cluster, repair=arguments.repair))
+            for cluster in arguments.cluster or doctor.clusters()
+        ]
+    except (AutoscalerError, SettingsError) as error:
+        sys.stderr.write(f"dovetail doctor: {' '.join(str(error).split())}\n")
+        return BAD_INPUT
+    text = _as_json(found) if arguments.output == "json" else _as_text(found)
+    sys.stdout.write(text)
+    return FINDINGS if any(left for _, left, _ in found) else HEALTHY
+
+
+def _of_cluster(
+    doctor: "DoctorRuntime", cluster: str, *, repair: bool
+) -> "tuple[Sequence[Finding], Sequence[Finding]]":
+    """Return what is left to do and what was repaired."""
+    service = doctor.service(cluster)
+    repaired = service.repair("doctor") if repair else ()
+    return service.look(), repaired
+
+
+def _as_text(found: "Sequence[tuple[str, Sequence[Finding], Sequence[Finding]]]") -> str:
+    lines = []
+    for cluster, left, repaired in found:
+        lines.append(f"{cluster}: {len(left)} findings, {len(repaired)} repaired")
+        lines += [f"  repaired {one.kind} {one.subject}: {one.text}" for one in repaired]
+        for one in left:
+            lines.append(f"  {one.kind} {one.subject}: {one.text}")
+            command = "dovetail doctor --repair" if one.repairable else one.command
+            if command:
+                lines.append(f"    run: {command}")
+    return "\n".join([*lines, ""])
+
+
+def _as_json(found: "Sequence[tuple[str, Sequence[Finding], Sequence[Finding]]]") -> str:
+    document = [
+        {
+            "cluster": cluster,
+            "findings": [dataclasses.asdict(one) for one in left],
+            "repaired": [dataclasses.asdict(one) for one in repaired],
+        }
+        for cluster, left, repaired in found
+    ]
+    return json.dumps(document, indent=2) + "\n"

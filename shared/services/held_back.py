@@ -1,0 +1,38 @@
+"""Whether a cluster may be acted on at all: pause, shadow mode and other autoscalers."""
+
+from typing import Final
+
+from shared.model import labels as keys
+from shared.ports import ClusterPorts, Rival, RivalKind
+
+PAUSED: Final = "paused"
+SHADOW: Final = "shadow"
+RIVAL: Final = "another autoscaler"
+# EC2 Auto Scaling puts it on every machine of its groups.
+_GROUP_TAG: Final = "aws:autoscaling:groupName"
+
+
+def rivals_of(ports: ClusterPorts) -> tuple[Rival, ...]:
+    """Return the running autoscalers that would undo what we do, sorted.
+
+    Karpenter works on the same objects and finalizer, always. Cluster Autoscaler only ends
+    machines of Auto Scaling groups: it is a rival once one of ours is in such a group.
+    """
+    running = ports.rivals.running()
+    if any(one.kind == RivalKind.CLUSTER_AUTOSCALER for one in running) and not _in_a_group(ports):
+        running = tuple(one for one in running if one.kind != RivalKind.CLUSTER_AUTOSCALER)
+    return running
+
+
+def held_back(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> str:
+    """Return why nothing may be bought or ended by a choice of ours, empty when it may."""
+    if ports.brakes.paused:
+        return PAUSED
+    if rivals:
+        return RIVAL
+    return SHADOW if ports.brakes.shadow else ""
+
+
+def _in_a_group(ports: ClusterPorts) -> bool:
+    ours = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+    return any(_GROUP_TAG in one.tags for one in ours)

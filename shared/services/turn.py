@@ -1,0 +1,63 @@
+"""One turn at planning for a cluster: its lease, its launches, the Nodes they become."""
+
+import dataclasses
+
+from shared.model.plan import Plan
+from shared.model.policy import LaunchPolicy
+from shared.model.snapshot import ClusterSnapshot
+from shared.ports import ClusterPorts
+from shared.services.held_lease import HeldLease
+from shared.services.node_making import NodeMaker
+from shared.services.plan_launching import PlanLauncher
+
+
+class Turn:
+    """What one invocation works with while it holds the lease.
+
+    Attributes:
+        launches: Carries plans out.
+        held_back: Why nothing may be launched on principle, empty when it may.
+    """
+
+    def __init__(
+        self, ports: ClusterPorts, held: HeldLease, policy: LaunchPolicy, held_back: str
+    ) -> None:
+        """Prepare for one invocation."""
+        self._ports = ports
+        self._held = held
+        self._policy = policy
+        self._nodes = NodeMaker(ports, held, policy)
+        self.launches = PlanLauncher(ports, held, policy)
+        self.held_back = held_back
+
+    @property
+    def failed_attempts(self) -> int:
+        """How many calls launched nothing so far."""
+        return self.launches.launcher.shortage.failed_attempts
+
+    def make_nodes(self, snapshot: ClusterSnapshot) -> None:
+        """Make the Nodes of launched machines, as far as EC2 shows them."""
+        slots = self._ports.ledger.slots(self._ports.cluster.name)
+        if not any(not slot.node_name for slot in slots):
+            return
+        types = {one.name: one for one in self._ports.catalog.instance_types()}
+        provisioners = {one.name: one for one in snapshot.provisioners}
+        pending = {pod.uid: pod for pod in snapshot.pending}
+        if self._nodes.make(slots, provisioners, types, pending):
+            self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
+
+    def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:
+        """Promise in-flight nodes the pods that were placed on them.
+
+        Returns:
+            False when one of them was changed meanwhile: plan again.
+        """
+        slots = {slot.name: slot for slot in snapshot.slots}
+        done = True
+        for placement in plan.placements:
+            slot = slots.get(placement.slot)
+            if slot is not None:
+                pods = tuple(sorted({*slot.pods, *placement.pods}))
+                promised = dataclasses.replace(slot, pods=pods, bound=False)
+                done &= self._ports.ledger.change_slot(promised, self._held.keep())
+        return done

@@ -1,0 +1,82 @@
+"""What functions count: per cluster, on a line of its own, and nothing that is nought."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from functions.registration.handler import handler as registration
+from functions.termination.handler import handler as termination
+from shared.runtime.observability import tell
+from shared.runtime.reports import report_provision
+from shared.services.provisioning import ProvisionReport
+from tests.functions.conftest import Context
+
+Use = Callable[[str, Any], None]
+pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
+
+
+class Steps:
+    """A runtime whose service answers every step with one state."""
+
+    def __init__(self, **state: Any) -> None:
+        self._state = {"cluster": "test", "node": "n1", **state}
+
+    def service(self, cluster: str) -> "Steps":
+        return self
+
+    def step(self, state: dict[str, Any]) -> dict[str, Any]:
+        return self._state
+
+
+def told(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines() if '"_aws"' in line]
+
+
+def test_metrics_of_a_cluster_carry_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    tell("prod", {"Launches": 2, "PlanGap": 0.0, "Throttles": 0})
+
+    (line,) = told(capsys.readouterr().out)
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    assert directive["Namespace"] == "Dovetail"
+    assert "Cluster" in directive["Dimensions"][0]
+    assert (line["Cluster"], line["Launches"], line["PlanGap"]) == ("prod", [2], [0])
+    assert "Throttles" not in line
+
+
+def test_nothing_to_count_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    tell("prod", {"Launches": 0})
+    report_provision("prod", ProvisionReport(), lane="queue")
+
+    assert told(capsys.readouterr().out) == []
+
+
+def test_brakes_count_with_whatever_they_hold_back(capsys: pytest.CaptureFixture[str]) -> None:
+    report = ProvisionReport(held_back="a second autoscaler", nodes_over_ceiling=2, pods_runaway=1)
+    report_provision("prod", report, lane="queue")
+
+    (line,) = told(capsys.readouterr().out)
+    assert line["BrakesApplied"] == [4]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [({"blocked": 2}, "DrainsBlocked"), ({"result": "terminated"}, "NodesReleased")],
+)
+def test_a_drain_that_is_held_and_a_node_that_is_gone_are_counted(
+    use: Use, capsys: pytest.CaptureFixture[str], state: dict[str, Any], expected: str
+) -> None:
+    use("termination", Steps(**state))
+    termination({"cluster": "test"}, Context())
+
+    assert [line[expected] for line in told(capsys.readouterr().out)] == [[1]]
+
+
+def test_a_machine_that_never_joined_is_counted(
+    use: Use, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use("registration", Steps(result="given up"))
+    registration({"cluster": "test"}, Context())
+
+    assert [line["NodesNeverJoined"] for line in told(capsys.readouterr().out)] == [[1]]

@@ -1,0 +1,122 @@
+"""Machines that never become usable: at most two an hour for the same pods, and an Event."""
+
+from dataclasses import replace
+
+from shared.model.pods import Pod
+from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint
+from shared.services.registering import Registering
+from tests.builders import pod, provisioner
+from tests.unit.services.world import MINUTE, NAME, World
+
+USELESS = "NodesNeverUsable"
+
+
+def events(world: World, reason: str) -> list[str]:
+    return [one.message for one in world.cluster.happenings if one.reason == reason]
+
+
+def again(world: World, known: Pod) -> None:
+    """Let a controller replace a pod."""
+    world.cluster.pods.pop(known.key)
+    name = f"{known.name}x"
+    fresh = replace(known, name=name, uid=f"uid-{name}", node_name="", resource_version="")
+    world.cluster.add(replace(fresh, unschedulable=True, phase="Pending", deletion_at=None))
+
+
+def agent_taints_every_node(world: World) -> None:
+    """Let nodes join, an agent taint them, and the controller replace the pods they lose."""
+    for one in world.cluster.nodes():
+        if one.ready is True:
+            continue
+        joined = world.kubelet_joins(one.name)
+        world.bind(joined.name)
+        broken = Taint(key="broken", effect=Effect.NO_EXECUTE)
+        fresh = world.cluster.node_values[one.name]
+        world.cluster.add(replace(fresh, taints=(*fresh.taints, broken), resource_version=""))
+    for known in list(world.cluster.pods.values()):
+        if known.node_name:
+            again(world, known)
+
+
+def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for _ in range(59):
+        world.provision()
+        agent_taints_every_node(world)
+        world.sweep()
+        world.advance(MINUTE)
+    assert len(world.cloud.all_instances) == 2
+    (text,) = {one.message for one in world.cluster.happenings if one.reason == USELESS}
+    assert text.startswith("machines of 2 plans of the last hour never became usable for it")
+    world.advance(2 * MINUTE)
+    world.provision()
+    assert len(world.cloud.all_instances) == 3
+
+
+def test_nodes_that_never_join_are_two_in_an_hour() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for _ in range(59):
+        world.provision()
+        world.advance(MINUTE)
+        for one in world.cluster.nodes():
+            born = one.created_at
+            if one.deletion_at is None and born and world.clock.now() - born >= 5 * MINUTE:
+                state = {"cluster": NAME, "node": one.name, "uid": one.uid}
+                Registering(world.ports).step(state)
+        for one in world.cluster.nodes():
+            if one.deletion_at is not None:
+                world.cloud.end(one.instance_id)
+                del world.cluster.node_values[one.name]
+        for known in list(world.cluster.pods.values()):
+            if known.node_name:
+                again(world, known)
+    assert len(world.cloud.all_instances) == 2
+    assert len({one.message for one in world.cluster.happenings if one.reason == USELESS}) == 1
+
+
+def test_a_machine_that_ec2_took_is_no_evidence() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for _ in range(4):
+        world.provision()
+        one = world.node
+        world.cloud.end(one.instance_id)
+        world.advance(5 * MINUTE)
+        Registering(world.ports).step({"cluster": NAME, "node": one.name, "uid": one.uid})
+        world.cluster.node_values.clear()
+        again(world, next(iter(world.cluster.pods.values())))
+    assert len(world.cloud.all_instances) == 4
+
+
+def test_pods_that_the_kubelet_rejects_get_two_machines_an_hour() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for _ in range(30):
+        world.provision()
+        for one in world.cluster.nodes():
+            if one.ready is not True:
+                world.kubelet_joins(one.name)
+                world.bind(one.name)
+        for known in list(world.cluster.pods.values()):
+            if known.node_name and not known.is_terminal:
+                again(world, known)
+                world.cluster.add(replace(known, phase="Failed", resource_version=""))
+        for one in world.cluster.nodes():
+            # Something else has taken the room, so that the pod does not fit there again.
+            less = replace(one, allocatable=Resources.of(cpu=100, pods=1), resource_version="")
+            world.cluster.add(less)
+        world.advance(MINUTE)
+    assert len(world.cloud.all_instances) == 2
+
+
+def test_a_workload_may_grow_and_shrink_as_often_as_it_likes() -> None:
+    world = World(provisioner())
+    for number in range(5):
+        world.cluster.add(pod(f"p{number}", cpu=1500))
+        world.provision()
+        for one in world.cluster.nodes():
+            world.kubelet_joins(one.name)
+            world.bind(one.name)
+        world.cluster.pods.clear()
+        world.cluster.node_values.clear()
+        world.advance(MINUTE)
+    assert len(world.cloud.all_instances) == 5
