@@ -1,0 +1,93 @@
+"""`make faults`: very many schedules, the crash points, the mutations and the hard days."""
+
+import argparse
+import logging
+import sys
+import time
+from pathlib import Path
+
+from tests.faults import crash_points, mutations, storms
+from tests.faults.campaign import Tally, explain, pool, run_all
+from tests.faults.report import Figures, write
+
+_MUTATION_SCHEDULES = 1500
+_PARTS = 40
+
+
+def main() -> int:
+    """Run everything; return 1 when any invariant was broken or any bar was missed."""
+    parser = argparse.ArgumentParser(prog="tests.faults", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=100_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--minutes", type=int, default=90, help="of the storm")
+    parser.add_argument("--nodes", type=int, default=1000, help="of the burst")
+    parser.add_argument("--write", type=Path, help="page whose figures are replaced")
+    parser.add_argument("--seed", type=int, help="run and explain this schedule alone")
+    arguments = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    if arguments.seed is not None:
+        return _one(arguments.seed)
+    begun = time.monotonic()
+
+    def progress(tally: Tally) -> None:
+        seconds = time.monotonic() - begun
+        left = seconds / tally.schedules * (arguments.schedules - tally.schedules)
+        line = (
+            f"\r{tally.schedules:,} of {arguments.schedules:,} schedules, "
+            f"{len(tally.broken)} violations, {seconds:.0f} s, {left:.0f} s to go  "
+        )
+        sys.stderr.write(line)
+        sys.stderr.flush()
+
+    with pool(arguments.workers) as workers:
+        parts = [workers.apply_async(storms.storm, (arguments.minutes,))]
+        throttling = [
+            workers.apply_async(storms.throttled, args) for args in ((storms.FLEET_CALLS,), ())
+        ]
+        burst = workers.apply_async(storms.burst, (arguments.nodes,))
+        runaway = workers.apply_async(storms.runaway)
+        catches = [
+            workers.apply_async(mutations.hunt, (one.name, _MUTATION_SCHEDULES))
+            for one in mutations.MUTATIONS
+        ]
+        points = [workers.apply_async(crash_points.run_part, (n, _PARTS)) for n in range(_PARTS)]
+        tally = run_all(workers, arguments.first, arguments.schedules, progress)
+        sys.stderr.write("\n")
+        figures = Figures(
+            tally=tally,
+            wall_seconds=time.monotonic() - begun,
+            workers=arguments.workers,
+            points=[one for part in points for one in part.get()],
+            catches=[one.get() for one in catches],
+            storm=parts[0].get(),
+            throttling=[one.get() for one in throttling],
+            burst=burst.get(),
+            runaway=runaway.get(),
+        )
+    for line in figures.lines():
+        sys.stdout.write(f"{line}\n")
+    for outcome in tally.broken[:5]:
+        for line in explain(outcome):
+            sys.stdout.write(f"{line}\n")
+    if arguments.write:
+        write(arguments.write, figures)
+    for line in figures.missed():
+        sys.stdout.write(f"MISSED: {line}\n")
+    return 1 if figures.missed() else 0
+
+
+def _one(seed: int) -> int:
+    from tests.faults.running import run_seed
+
+    outcome = run_seed(seed)
+    if not outcome.broken:
+        sys.stdout.write(f"seed {seed}: {len(outcome.fired)} faults, all invariants held\n")
+        return 0
+    for line in explain(outcome):
+        sys.stdout.write(f"{line}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

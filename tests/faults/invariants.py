@@ -1,0 +1,146 @@
+"""What must always hold, checked at each call, and what must hold once all is quiet."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from shared.disruption.drain import is_drainable
+from shared.model import labels as keys
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.model.resources import CPU, MEMORY, Resources
+from tests.faults.faults import Site
+from tests.faults.kernel import Process
+from tests.faults.launch_laws import LaunchLaws, fail
+from tests.faults.machines import Machine
+from tests.faults.workloads import used_on
+
+if TYPE_CHECKING:
+    from tests.faults.world import World
+
+
+class Invariants:
+    """Implements recorder.Witness for a world."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.launches = LaunchLaws(world)
+        self.checks = 0
+
+    def unreachable(self, cluster: str, port: str) -> bool:
+        if port != "cluster":
+            return False
+        api = self._world.apis[cluster]
+        return self._world.kernel.time < api.away_until
+
+    def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
+        self.checks += 1
+        match site.method:
+            case "terminate":
+                for one in args[0]:
+                    self._may_end(one)
+            case "change_node":
+                self._may_change(args[0], args[1].finalizers)
+            case "delete_node":
+                self._may_change(args[0], None)
+            case "delete_pod":
+                self._may_delete(cluster, args[0])
+        if process.function == "provision":
+            self.launches.before(process, site, args, cluster)
+
+    def after(
+        self, process: Process, site: Site, args: tuple[Any, ...], answer: object, cluster: str
+    ) -> None:
+        match site.method:
+            case "create_node":
+                assert isinstance(answer, Node)
+                self._is_held(answer)
+            case "bind_all":
+                for node in sorted({where for _, where in args[0]}):
+                    self._holds(site, cluster, node)
+        if process.function == "provision":
+            self.launches.after(process, site, args, answer, cluster)
+
+    def launched(self, machine: Machine) -> None:
+        """Check the limits of the machine's provisioner the moment it exists."""
+        self.launches.launched(machine)
+        world = self._world
+        name = machine.instance.tags.get(keys.PROVISIONER_NAME, "")
+        owner = world.apis[machine.cluster].provisioner_values.get(name)
+        if owner is None or owner.limits is None:
+            return
+        bought = Resources.total(
+            world.types[one.instance.offering.instance_type].capacity
+            for one in world.region.alive(machine.cluster)
+            if one.instance.tags.get(keys.PROVISIONER_NAME) == name
+        )
+        for resource, most in owner.limits.items:
+            if bought[resource] > most:
+                fail(
+                    "limits",
+                    f"{machine.cluster}/{name}: {bought[resource]} {resource} of {most} at "
+                    f"{machine.instance.instance_id}",
+                )
+
+    # --- safety
+
+    def _may_end(self, instance_id: str) -> None:
+        machine = self._world.region.machines.get(instance_id)
+        if machine is None or not machine.instance.tags.get(keys.TAG_CLUSTER):
+            fail("foreign", f"terminate {instance_id}: not ours")
+            return
+        if machine.ended is not None:
+            return
+        api = self._world.apis[machine.cluster]
+        name = machine.instance.private_dns_name
+        if name not in self._world.sides[machine.cluster].kubelets:
+            return
+        now = self._world.kernel.now()
+        for pod in api.pods_of_node(name):
+            if pod.phase == "Running" and not pod.is_terminating and is_drainable(pod, now):
+                fail("drain", f"terminate {instance_id} under running {pod.key}")
+
+    def _may_change(self, node: Node, finalizers: Sequence[str] | None) -> None:
+        if not node.provisioner:
+            fail("foreign", f"node {node.name} is not ours")
+        if finalizers is None or keys.TERMINATION_FINALIZER in finalizers:
+            return
+        machine = self._world.region.machines.get(node.instance_id)
+        if machine is not None and machine.ended is None:
+            fail("finalizer", f"node {node.name} let go while its machine runs")
+
+    def _may_delete(self, cluster: str, pod: Pod) -> None:
+        api = self._world.apis[cluster]
+        known = api.pods.get(pod.key)
+        if known is None or known.uid != pod.uid or not known.ready or known.is_terminating:
+            return
+        workload = api.workloads.get(known.labels.get("app", ""))
+        if workload is None or workload.unavailable is None:
+            return
+        if api.healthy(workload) - 1 < workload.replicas - workload.unavailable:
+            fail("budget", f"delete_pod {pod.key} breaks its budget")
+
+    def _is_held(self, node: Node) -> None:
+        kubelet_made = node.uid.startswith("uid-kubelet-")
+        if not kubelet_made and keys.TERMINATION_FINALIZER not in node.finalizers:
+            fail("finalizer", f"node {node.name} was made without it")
+
+    def _holds(self, site: Site, cluster: str, name: str) -> None:
+        """Check that what is bound to a node fits into its machine."""
+        api = self._world.apis[cluster]
+        node = api.node_values.get(name)
+        machine = self._world.region.machines.get(node.instance_id) if node else None
+        if (
+            node is None
+            or machine is None
+            or node.instance_id in self._world.sides[cluster].smaller
+        ):
+            return
+        room = self._world.types[machine.instance.offering.instance_type].allocatable
+        pods = [one for one in api.pods_of_node(name) if not one.is_terminal]
+        cpu, memory, _ = used_on(pods)
+        if cpu > room[CPU] or memory > room[MEMORY]:
+            who = ", ".join(one.key for one in pods)
+            fail("room", f"{site}: {cpu} millicores, {memory} bytes on {name}: {who}")
+        for pod in pods:
+            if not pod.scheduling.node_selector.allow_labels(node.labels):
+                fail("labels", f"{pod.key} on {name}")

@@ -1,0 +1,190 @@
+"""Takes one safeguard away at a time: the invariants must notice each."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.model.launch import FleetInstance, IntentState, Lease
+from shared.services import launching, pairing
+from shared.services.launch_body import LaunchAttempt
+from tests.fakes.ledger import FakeLedger
+from tests.faults import recorder, running
+from tests.faults.swapping import swapped
+
+Patch = Callable[[], contextlib.AbstractContextManager[object, bool | None]]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One safeguard, and how it is taken away."""
+
+    name: str
+    patch: Patch
+
+
+@dataclass(frozen=True)
+class Catch:
+    """Which invariant noticed a mutation, and after how many schedules."""
+
+    mutation: str
+    schedules: int
+    invariant: str = ""
+    seed: int = -1
+    text: str = ""
+
+
+def _intent_after_call() -> contextlib.AbstractContextManager[object, bool | None]:
+    """EC2 is asked first; what says so is written down when it has answered."""
+    original = recorder.Recorder.call
+    kept: dict[int, list[Callable[[], Any]]] = {}
+
+    def call(
+        self: Any,
+        label: str,
+        method: str,
+        cluster: str,
+        found: Callable[..., Any],
+        args: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> Any:
+        def go_on() -> Any:
+            return original(self, label, method, cluster, found, args, more)
+
+        process = self.kernel.current
+        if process is None:
+            return go_on()
+        if method in ("open_intent", "change_intent") and args[1].state is IntentState.OPEN:
+            kept.setdefault(id(process), []).append(go_on)
+            return None
+        if method == "create_fleet":
+            answer = go_on()
+            for write in kept.pop(id(process), ()):
+                write()
+            return answer
+        return go_on()
+
+    return swapped(recorder.Recorder, call=call)
+
+
+def _no_token_no_adoption() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Each call has a token of its own, and nothing is looked for by tag."""
+    calls = iter(range(10**9))
+
+    def ask(self: Any, body: Any) -> Any:
+        token = hashlib.sha256(str(next(calls)).encode()).hexdigest()
+        request = {**body.request, "ClientToken": token}
+        return _ask(self, replace(body, request=request))
+
+    def unpaired(self: Any, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
+        return ()
+
+    _ask = launching.Launcher._ask
+    stack = contextlib.ExitStack()
+    stack.enter_context(swapped(launching.Launcher, _ask=ask))
+    stack.enter_context(swapped(pairing.Pairing, unpaired=unpaired))
+    return stack
+
+
+def _no_fence() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(FakeLedger, _fence=lambda self, lease: None)
+
+
+def _no_reservation() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Open intents reserve nothing of the limits, and of a group only its cheapest option."""
+    from shared.scheduling import limits
+
+    original = limits.used
+
+    def used(snapshot: Any, provisioner: str) -> Any:
+        return original(replace(snapshot, intents=()), provisioner)
+
+    return swapped(limits, used=used)
+
+
+def _no_dirty_mark() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Who does not get the lease goes away without a trace."""
+    original = FakeLedger.acquire
+
+    def acquire(self: FakeLedger, cluster: str, holder: str, now: datetime) -> Lease | None:
+        lease = original(self, cluster, holder, now)
+        if lease is None:
+            self._leases[cluster].dirty = False
+        return lease
+
+    return swapped(FakeLedger, acquire=acquire)
+
+
+def _loose_release() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Release first looks at the mark and then, in another call, gives the lease back."""
+    original = recorder.Recorder.call
+
+    def call(
+        self: Any,
+        label: str,
+        method: str,
+        cluster: str,
+        found: Callable[..., Any],
+        args: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> Any:
+        if method != "release" or self.kernel.current is None:
+            return original(self, label, method, cluster, found, args, more)
+        ledger: FakeLedger = found.__self__  # type: ignore[attr-defined]
+        (lease,) = args
+
+        def look(_: Lease) -> bool:
+            row = ledger._leases.get(lease.cluster)
+            dirty = row is not None and row.token == lease.token and row.dirty
+            if row is not None and dirty:
+                row.dirty = False
+            return not dirty
+
+        def free(_: Lease) -> bool:
+            row = ledger._leases.get(lease.cluster)
+            if row is not None and row.token == lease.token:
+                row.free = True
+            return True
+
+        if not original(self, label, method, cluster, look, args, more):
+            return False
+        return original(self, label, method, cluster, free, args, more)
+
+    return swapped(recorder.Recorder, call=call)
+
+
+def _short_lease() -> contextlib.AbstractContextManager[object, bool | None]:
+    """The lease is shorter than a call may take, and nobody fences a late one."""
+    original = FakeLedger.__init__
+
+    def init(self: FakeLedger, *args: Any, **more: Any) -> None:
+        original(self, *args, **{**more, "lease_span": timedelta(seconds=10)})
+
+    return swapped(FakeLedger, __init__=init)
+
+
+MUTATIONS: Final[Sequence[Mutation]] = (
+    Mutation("intent written after the call", _intent_after_call),
+    Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
+    Mutation("no fencing", _no_fence),
+    Mutation("no reservation of limits", _no_reservation),
+    Mutation("no dirty mark", _no_dirty_mark),
+    Mutation("release is not atomic", _loose_release),
+    Mutation("lease shorter than the call", _short_lease),
+)
+
+
+def hunt(name: str, most: int, first: int = 0) -> Catch:
+    """Run schedules with a safeguard taken away until an invariant notices.
+
+    A schedule that breaks one with the safeguard, too, says nothing.
+    """
+    mutation = next(one for one in MUTATIONS if one.name == name)
+    for number in range(most):
+        with mutation.patch():
+            outcome = running.run_seed(first + number)
+        if outcome.broken and not running.run_seed(first + number).broken:
+            return Catch(name, number + 1, outcome.broken, outcome.seed, outcome.text)
+    return Catch(name, most)

@@ -1,0 +1,264 @@
+"""Machines as the cluster sees them: kubelets, the cloud controller and the pods' own life."""
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.instance_types import InstanceType
+from shared.model.nodes import Node
+from shared.model.pods import Pod
+from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint
+from tests.faults.apiserver import ApiServer
+from tests.faults.chances import between
+from tests.faults.faults import Action, CallFaults, Site
+from tests.faults.kernel import Kernel
+from tests.faults.machines import Machine
+from tests.faults.region import Region
+from tests.faults.workloads import JOB, ended, finishes, fits, used_on
+
+_UNREACHABLE: Final = Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE)
+_TOLERATED: Final = 300
+_GRACE: Final = 40
+
+
+class NodeSide:
+    """Everything that happens on the machines of one cluster.
+
+    Attributes:
+        kubelets: Node name to machine, for the kubelets that live.
+        always_smaller: Whether every machine has less room than was said of its type.
+        notices: Called with each state a machine takes and each warning.
+    """
+
+    def __init__(
+        self, kernel: Kernel, faults: CallFaults, api: ApiServer, types: dict[str, InstanceType]
+    ) -> None:
+        self.kernel = kernel
+        self.faults = faults
+        self.api = api
+        self.types = types
+        self.kubelets: dict[str, Machine] = {}
+        self.smaller: set[str] = set()
+        self.always_smaller = False
+        self.startup_taints: frozenset[str] = frozenset()
+        self.region: Region | None = None
+        self.notices: Callable[[Machine, str], None] = lambda machine, what: None
+        self._starting: set[str] = set()
+        self._stopping: set[str] = set()
+        self._missing: set[str] = set()
+        api.watched.insert(0, self.look)
+
+    # --- machines
+
+    def launched(self, machine: Machine) -> None:
+        name, seed = machine.instance.instance_id, self.faults.seed
+        fate = self.faults.event(
+            Site("machine", "boot", self.api.name),
+            self.kernel.time,
+            (Action.DIES, 0.03),
+            (Action.NEVER, 0.03),
+            (Action.LATE, 0.02),
+            (Action.FIRST, 0.06),
+            (Action.SMALLER, 0.02),
+            (Action.INTERRUPTED, 0.04),
+            (Action.DELETED, 0.03),
+        )
+        boot = between(8, 24, seed, "boot", name)
+        if fate is Action.DIES:
+            self.kernel.after(between(1, 20, seed, "dies", name), lambda: self._end(machine))
+        elif fate is Action.LATE:
+            boot = between(290, 400, seed, "late", name)
+        elif fate is Action.FIRST:
+            boot = 0.5
+        elif fate is Action.SMALLER or self.always_smaller:
+            self.smaller.add(name)
+        elif fate is Action.INTERRUPTED:
+            self.kernel.after(
+                between(5, 200, seed, "warned", name), lambda: self._interrupt(machine)
+            )
+        elif fate is Action.DELETED:
+            self.kernel.after(between(4, 40, seed, "deleted", name), lambda: self._forget(machine))
+        if fate is not Action.NEVER:
+            self.kernel.at(machine.running + int(boot * 1e6), lambda: self._join(machine))
+
+    def ending(self, machine: Machine) -> None:
+        """Let the machine's kubelet die, EC2 say so, and the cloud controller notice."""
+        name = machine.instance.private_dns_name
+        self.kubelets.pop(name, None)
+        self.kernel.after(1, lambda: self.notices(machine, "shutting-down"))
+        self.kernel.at(machine.gone + 500_000, lambda: self.notices(machine, "terminated"))
+        self.kernel.after(_GRACE, lambda: self._silent(machine))
+        self.kernel.at(machine.gone + 60_000_000, lambda: self._forget(machine))
+
+    def _end(self, machine: Machine) -> None:
+        assert self.region is not None
+        machine.taken = machine.taken or machine.ended is None
+        self.region.end(machine)
+
+    def _interrupt(self, machine: Machine) -> None:
+        if machine.ended is None:
+            self.notices(machine, "interrupted")
+            self.kernel.after(45, lambda: self._end(machine))
+
+    def _node(self, machine: Machine) -> Node | None:
+        node = self.api.node_values.get(machine.instance.private_dns_name)
+        return node if node and node.instance_id == machine.instance.instance_id else None
+
+    def _forget(self, machine: Machine) -> None:
+        """Let the cloud controller delete a Node whose machine it does not find."""
+        node = self._node(machine)
+        if node is not None and node.deletion_at is None:
+            self.api.delete_node(node)
+
+    def _silent(self, machine: Machine) -> None:
+        node = self._node(machine)
+        if node is not None and machine.ended is not None:
+            self.api.put_node(
+                replace(node, ready=None, taints=tuple(dict.fromkeys((*node.taints, _UNREACHABLE))))
+            )
+            self.kernel.after(_TOLERATED, lambda: self._evict(machine))
+
+    def _evict(self, machine: Machine) -> None:
+        """Let the taint manager delete the pods of a node that stays away."""
+        node = self._node(machine)
+        if node is not None and node.ready is not True:
+            for pod in self.api.pods_of_node(node.name):
+                self.api.stop(pod)
+
+    # --- kubelets
+
+    def _join(self, machine: Machine) -> None:
+        if machine.ended is not None:
+            return
+        if self.kernel.time < self.api.away_until:
+            self.kernel.at(self.api.away_until + 2_000_000, lambda: self._join(machine))
+            return
+        name, instance = machine.instance.private_dns_name, machine.instance
+        if name not in self.api.node_values:
+            self._register(machine)
+        node = self.api.node_values[name]
+        instance_type = self.types[instance.offering.instance_type]
+        allocatable = instance_type.allocatable
+        if instance.instance_id in self.smaller:
+            allocatable = allocatable - Resources.of(cpu=400)
+        taints = tuple(one for one in node.taints if one.key != keys.NODE_NOT_READY_TAINT)
+        self.api.put_node(
+            replace(
+                node,
+                ready=True,
+                capacity=instance_type.capacity,
+                allocatable=allocatable,
+                taints=taints,
+                provider_id=node.provider_id or instance.provider_id,
+            )
+        )
+        self.kubelets[name] = machine
+        wait = between(0.5, 4, self.faults.seed, "initialize", name)
+        self.kernel.after(
+            wait, lambda: self._untaint(name, frozenset({keys.CLOUD_UNINITIALIZED_TAINT}))
+        )
+        self.kernel.after(2 * wait, lambda: self._untaint(name, self.startup_taints))
+
+    def _untaint(self, name: str, gone: frozenset[str]) -> None:
+        node = self.api.node_values.get(name)
+        if node is not None and any(one.key in gone for one in node.taints):
+            taints = tuple(one for one in node.taints if one.key not in gone)
+            self.api.put_node(replace(node, taints=taints))
+
+    def _register(self, machine: Machine) -> None:
+        """Let the kubelet make its own Node, of what its user data says."""
+        text = base64.b64decode(machine.user_data).decode()
+        kubelet = json.loads(text[text.index("{") : text.rindex("}") + 1])["spec"]["kubelet"]
+        flag = kubelet["flags"][0].removeprefix("--node-labels=")
+        offering = machine.instance.offering
+        labels = {
+            **dict(one.split("=", 1) for one in flag.split(",") if one),
+            keys.INSTANCE_TYPE: offering.instance_type,
+            keys.ZONE: offering.zone,
+            keys.HOSTNAME: machine.instance.private_dns_name,
+        }
+        taints = tuple(
+            Taint(key=one["key"], value=one["value"], effect=Effect(one["effect"]))
+            for one in kubelet["config"]["registerWithTaints"]
+        )
+        self.api.add(
+            Node(
+                name=machine.instance.private_dns_name,
+                uid=f"uid-kubelet-{machine.instance.instance_id}",
+                labels=labels,
+                taints=taints,
+                provider_id=machine.instance.provider_id,
+                created_at=self.api.now,
+            )
+        )
+        self.api.touch()
+
+    # --- pods
+
+    def look(self) -> None:
+        """Start, reject and end pods where a kubelet lives; collect those of lost nodes."""
+        for pod in list(self.api.pods.values()):
+            if not pod.node_name:
+                continue
+            if pod.node_name in self.kubelets:
+                if pod.is_terminating:
+                    self._stop(pod)
+                elif pod.phase == "Pending":
+                    self._admit(pod)
+            elif pod.node_name not in self.api.node_values and pod.uid not in self._missing:
+                self._missing.add(pod.uid)
+                self.kernel.after(20, lambda pod=pod: self._collect(pod))  # type: ignore[misc]
+
+    def _collect(self, pod: Pod) -> None:
+        self._missing.discard(pod.uid)
+        if pod.node_name not in self.api.node_values:
+            self.api.remove(pod)
+
+    def _stop(self, pod: Pod) -> None:
+        if pod.uid not in self._stopping:
+            self._stopping.add(pod.uid)
+            wait = between(0.5, 4, self.faults.seed, "stop", pod.uid)
+            self.kernel.after(wait, lambda: self.api.remove(pod))
+
+    def _admit(self, pod: Pod) -> None:
+        if pod.uid in self._starting:
+            return
+        node = self.api.node_values.get(pod.node_name)
+        if node is None or node.ready is not True:
+            return
+        self._starting.add(pod.uid)
+        others = [
+            one for one in self.api.pods_of_node(node.name) if one.uid in self._starting - {pod.uid}
+        ]
+        rejected = self.faults.event(
+            Site("kubelet", "admit", self.api.name), self.kernel.time, (Action.REJECTS, 0.015)
+        )
+        if rejected is not None or not fits(pod, node, used_on(others)):
+            self.kernel.after(0.3, lambda: self._change(pod, phase="Failed"))
+            return
+        self.kernel.after(1, lambda: self._change(pod, phase="Running"))
+
+    def _change(self, pod: Pod, *, phase: str) -> None:
+        known = self.api.pods.get(pod.key)
+        if known is None or known.uid != pod.uid or known.node_name not in self.kubelets:
+            self._starting.discard(pod.uid)
+            return
+        self.api.put(replace(known, phase=phase, ready=phase == "Running"))
+        if phase == "Running":
+            self.kubelets[known.node_name].useful = True
+        workload = self.api.workloads.get(pod.labels.get("app", ""))
+        if phase == "Running" and workload is not None and workload.kind == JOB:
+            self.kernel.after(finishes(workload, pod).total_seconds(), lambda: self._finish(pod))
+
+    def _finish(self, pod: Pod) -> None:
+        known = self.api.pods.get(pod.key)
+        if known is None or known.uid != pod.uid or known.phase != "Running":
+            return
+        if known.node_name in self.kubelets:
+            self.api.workloads[pod.labels["app"]].finished += 1
+            self.api.put(ended(known))
+            self.kernel.after(5, lambda: self.api.remove(pod))

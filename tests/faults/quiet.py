@@ -1,0 +1,127 @@
+"""What must hold once faults and users are quiet."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.nodes import Node
+from shared.model.plan import Plan
+from shared.model.pods import Pod
+from shared.planning.decide import decide
+from shared.ports import ClusterPorts
+from shared.services.gathering import gather
+from tests.faults.apiserver import ApiServer
+from tests.faults.world import World
+
+# So many machines that were of no use to a pod end the buying for it, for an hour.
+RUNAWAY: Final = 2
+
+
+def unrest(world: World) -> list[str]:
+    """Return what is not yet as it must be, each as `invariant: text`."""
+    found = []
+    for name in sorted(world.apis):
+        mine = list(_of_cluster(world, name))
+        waiting = [one for one in world.apis[name].pods.values() if not _runs(one)]
+        if waiting and all(one.startswith("drain:") for one in mine):
+            mine = _excused(world, name, waiting, mine)
+        found.extend(mine)
+    return found
+
+
+def _of_cluster(world: World, name: str) -> Iterator[str]:
+    api = world.apis[name]
+    ours = {one.instance_id: one for one in api.node_values.values() if one.provisioner}
+    alive = {one.instance.instance_id for one in world.region.alive(name)}
+    for one in sorted(alive - set(ours)):
+        yield f"orphan: {name}: {one} runs without a Node"
+    for one in sorted(set(ours) - alive):
+        yield f"lost: {name}: {ours[one].name} has no machine"
+    yield from _nodes(name, ours.values())
+    yield from _rows(world, name)
+    yield from _empty(api)
+
+
+def _nodes(name: str, ours: Iterable[Node]) -> Iterator[str]:
+    for node in ours:
+        if keys.TERMINATION_FINALIZER not in node.finalizers:
+            yield f"finalizer: {name}: {node.name} has none"
+        if node.deletion_at is not None:
+            yield f"drain: {name}: {node.name} is still being deleted"
+        elif not node.is_initialized:
+            yield f"initialized: {name}: {node.name} is not"
+
+
+def _rows(world: World, name: str) -> Iterator[str]:
+    api, ledger, now = world.apis[name], world.ledger, world.kernel.now()
+    for intent in ledger.open_intents(name):
+        yield f"intent: {name}: {intent.plan_id}/{intent.group} is open"
+    for slot in ledger.slots(name):
+        yield f"slot: {name}: {slot.name} of {slot.instance_id} is still there"
+    # Without sweep an expired lease lies until somebody wants it.
+    if ledger.is_held(name) and (world.scene.sweeps or not ledger.abandoned(name, now)):
+        yield f"lease: {name}: still held"
+    uids = {one.uid for one in api.node_values.values()}
+    for uid, kind in ledger.timers(name):
+        if uid not in uids and world.scene.sweeps:
+            yield f"timer row: {name}: {kind} of {uid}, which is gone"
+
+
+def _empty(api: ApiServer) -> Iterator[str]:
+    for node in api.node_values.values():
+        owner = api.provisioner_values.get(node.provisioner)
+        if owner is None or owner.ttl_after_empty is None:
+            continue
+        if not any(one.counts_for_emptiness for one in api.pods_of_node(node.name)):
+            yield f"empty: {api.name}: {node.name} is still there"
+
+
+def _excused(world: World, name: str, waiting: list[Pod], drains: list[str]) -> list[str]:
+    """Return what is wrong besides pods that nothing may run, and drains that wait for those."""
+    if any(one.node_name or one.is_terminating for one in waiting):
+        return [*drains, f"pod: {name}: {waiting[0].key} is on its way"]
+    plan = _plan(world, name)
+    if _useless(world, name) >= RUNAWAY:
+        return drains
+    could = [f"{node.pods[0].key} could run on a new node" for node in plan.nodes]
+    could += [f"{one.pods[0].key} could run on {one.node}" for one in plan.placements]
+    could += [f"{one.key} is not yet looked at" for one in waiting if not one.unschedulable]
+    if could:
+        return [*drains, *(f"pending: {name}: {text}" for text in could)]
+    # At a limit, a budget may hold a drain for good: what it evicted has nowhere to go.
+    api = world.apis[name]
+    stuck = {api.pods[one.pod.key].labels["app"] for one in plan.unschedulable}
+    return [
+        one
+        for one in drains
+        if not any(pod.labels["app"] in stuck for pod in api.pods_of_node(one.split()[2]))
+    ]
+
+
+def _useless(world: World, name: str) -> int:
+    """Return how many machines of the last hour never ran a pod, though EC2 let them be."""
+    begun = world.kernel.time - 3600 * 1_000_000
+    return sum(
+        1
+        for one in world.region.machines.values()
+        if one.cluster == name and one.born >= begun and not (one.useful or one.taken)
+    )
+
+
+def _plan(world: World, name: str) -> Plan:
+    """Return what the planner itself would do now: the second opinion on who could run."""
+    ports = ClusterPorts(
+        cluster=world.apis[name],
+        cloud=world.clouds[name],
+        catalog=world.catalog,
+        ledger=world.ledger,
+        decisions=world.decisions,
+        outbox=world.outbox,
+        clock=world.clouds[name].clock,
+    )
+    snapshot = gather(ports, "oracle").snapshot
+    return decide(snapshot, world.functions.runtimes["provision"]._packing)
+
+
+def _runs(pod: Pod) -> bool:
+    return pod.is_terminal or (pod.phase == "Running" and not pod.is_terminating)

@@ -1,0 +1,136 @@
+"""What a run of everything found, as lines for people and as tables for the page."""
+
+import os
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.faults.campaign import Tally
+from tests.faults.crash_points import Result
+from tests.faults.mutations import Catch
+from tests.faults.storms import Burst, Runaway, Storm, Throttling
+
+_BEGIN = "<!-- figures: begin -->"
+_END = "<!-- figures: end -->"
+MOST_FAILED = 70
+MOST_TRIES = 3
+MOST_FACTOR = 2.0
+MOST_RUNAWAYS = 2
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Everything that was measured."""
+
+    tally: Tally
+    wall_seconds: float
+    workers: int
+    points: Sequence[Result]
+    catches: Sequence[Catch]
+    storm: Storm
+    throttling: Sequence[Throttling]
+    burst: Burst
+    runaway: Runaway
+
+    def missed(self) -> list[str]:
+        """Return every bar that was missed."""
+        found = [f"seed {one.seed}: {one.text}" for one in self.tally.broken]
+        found += [f"too few messages or faults: seed {one}" for one in self.tally.short[:5]]
+        found += [f"no schedule crashed {when} {site}" for site, when in self.tally.not_crashed]
+        found += [f"crash point {p.point.fault}: {p.broken}" for p in self.points if p.broken]
+        found += [f"mutation not caught: {one.mutation}" for one in self.catches if one.seed < 0]
+        storm, throttling, burst = self.storm, self.throttling[0], self.burst
+        if storm.failed > MOST_FAILED or storm.first_success > MOST_TRIES or storm.left:
+            found.append(f"storm: {storm}")
+        if throttling.factor > MOST_FACTOR or throttling.redelivered or throttling.left:
+            found.append(f"throttling: {throttling}")
+        if burst.calls["create_fleet"] > burst.allowed or burst.left:
+            found.append(f"burst: {burst}")
+        if self.runaway.machines > MOST_RUNAWAYS or not self.runaway.events:
+            found.append(f"runaway: {self.runaway}")
+        return found
+
+    def lines(self) -> Iterator[str]:
+        """Yield the figures as a Markdown fragment."""
+        tally = self.tally
+        schedules = max(tally.schedules, 1)
+        yield f"{datetime.now(UTC):%Y-%m-%d}, {machine()}."
+        yield ""
+        yield "| random schedules | |"
+        yield "|---|---|"
+        yield f"| schedules | {tally.schedules:,} |"
+        yield f"| violations | {len(tally.broken)} |"
+        yield f"| messages | {tally.messages:,} ({tally.messages / schedules:.0f} each) |"
+        yield f"| faults | {tally.faults:,} ({tally.faults / schedules:.0f} each) |"
+        yield f"| invocations | {tally.invocations:,} |"
+        yield f"| machines launched | {tally.machines:,} |"
+        yield f"| checks | {tally.checks:,} |"
+        yield f"| call sites, each crashed before and after | {len(tally.seen)} |"
+        yield (
+            f"| time | {self.wall_seconds / 60:.1f} min on {self.workers} workers, "
+            f"{1000 * tally.cpu_seconds / schedules:.0f} ms CPU each |"
+        )
+        yield ""
+        yield "| crash points | run | wrong |"
+        yield "|---|---|---|"
+        for kind in sorted({one.point.kind for one in self.points}):
+            for when in ("before", "after"):
+                run = [p for p in self.points if (p.point.kind, p.point.when) == (kind, when)]
+                wrong = sum(1 for one in run if one.broken)
+                yield f"| {kind} {when} the call | {len(run):,} | {wrong} |"
+        yield ""
+        yield "| safeguard taken away | noticed by | after schedules |"
+        yield "|---|---|---|"
+        for one in self.catches:
+            yield f"| {one.mutation} | {one.invariant or 'nobody'} | {one.schedules:,} |"
+        yield ""
+        yield from self._days()
+
+    def _days(self) -> Iterator[str]:
+        storm, burst, runaway = self.storm, self.burst, self.runaway
+        yield "| hard day | figure | bar |"
+        yield "|---|---|---|"
+        yield (
+            f"| no capacity, {storm.minutes} min, {storm.pods:,} pods | {storm.failed} of "
+            f"{storm.attempts} calls launched nothing; first success: call {storm.first_success} "
+            f"| {MOST_FAILED}; {MOST_TRIES} |"
+        )
+        for one in self.throttling:
+            what = "CreateFleet call" if len(one.methods) == 1 else "call of each EC2 method"
+            yield (
+                f"| every second {what} throttled | {one.calls_throttled} calls for {one.calls} "
+                f"({one.factor:.1f} x), {one.redelivered} redeliveries | {MOST_FACTOR:.0f} x; 0 |"
+            )
+        calls = ", ".join(f"{name} {count:,}" for name, count in burst.calls.items())
+        yield (
+            f"| {burst.machines:,} machines of mixed shapes at once, and gone again | {calls} | "
+            f"create_fleet {burst.allowed} |"
+        )
+        yield (
+            f"| a node never usable for its pod, {runaway.minutes} min | {runaway.machines} "
+            f"machines, Events: {', '.join(runaway.events) or 'none'} | {MOST_RUNAWAYS}; an Event |"
+        )
+
+
+def machine() -> str:
+    """Return what this ran on."""
+    model = ""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        found = re.search(r"model name\s*:\s*(.+)", text)
+        model = found.group(1) if found else ""
+    except OSError:
+        model = platform.processor()
+    return f"{os.cpu_count()} cores {model}, Python {platform.python_version()}".replace("  ", " ")
+
+
+def write(page: Path, figures: Figures) -> None:
+    """Replace the figures of the page."""
+    text = page.read_text(encoding="utf-8")
+    head, rest = text.split(_BEGIN)
+    _, tail = rest.split(_END)
+    body = "\n".join(figures.lines())
+    page.write_text(f"{head}{_BEGIN}\n{body}\n{_END}{tail}", encoding="utf-8")

@@ -1,0 +1,25 @@
+"""Each outside call of growing and shrinking fails once in every way; all ends in order."""
+
+import pytest
+
+from tests.faults import crash_points
+from tests.faults.scenario import Scene
+
+PARTS = 8
+
+
+@pytest.mark.parametrize("scene", crash_points.SCENES, ids=["grows and shrinks", "drains"])
+def test_nothing_is_left_over_when_nothing_fails(scene: Scene) -> None:
+    outcome, counts = crash_points.clean(scene)
+    assert not outcome.broken, outcome.text
+    assert outcome.machines >= 2
+    assert {site.function for site in counts} >= {"provision", "bind", "termination", "sweep"}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_failure_at_any_call_leaves_the_cluster_in_order(part: int) -> None:
+    results = crash_points.run_part(part, PARTS)
+    assert len(results) > 400
+    wrong = [f"{one.point.fault}: {one.broken}" for one in results if one.broken]
+    assert not wrong, "\n".join(wrong[:20])

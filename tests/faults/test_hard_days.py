@@ -1,0 +1,44 @@
+"""No capacity, throttles, a thousand nodes, and a node that is never of use."""
+
+import pytest
+
+from tests.faults import storms
+from tests.faults.report import MOST_FACTOR, MOST_FAILED, MOST_RUNAWAYS, MOST_TRIES
+
+
+@pytest.mark.timeout(300)
+def test_the_published_capacity_storm_costs_few_failed_calls() -> None:
+    storm = storms.storm(minutes=90)
+    assert storm.failed <= MOST_FAILED
+    assert 1 <= storm.first_success <= MOST_TRIES
+    assert not storm.left
+
+
+def test_every_second_throttled_launch_costs_no_redelivery() -> None:
+    throttling = storms.throttled(storms.FLEET_CALLS)
+    assert throttling.factor <= MOST_FACTOR
+    assert throttling.redelivered == 0
+    assert not throttling.left
+
+
+def test_every_second_throttled_ec2_call_loses_nothing() -> None:
+    throttling = storms.throttled()
+    assert throttling.redelivered == 0
+    assert not throttling.left
+
+
+@pytest.mark.timeout(300)
+def test_many_machines_of_mixed_shapes_take_few_calls() -> None:
+    burst = storms.burst(nodes=200)
+    assert burst.machines >= 200
+    assert burst.calls["create_fleet"] <= burst.allowed
+    assert burst.calls["tagged_instances"] <= 40
+    assert burst.calls["instances"] <= 10 + 3 * burst.machines
+    assert burst.calls["terminate"] <= 10 + burst.machines
+    assert not burst.left
+
+
+def test_a_node_that_is_never_of_use_is_bought_twice_an_hour_at_most() -> None:
+    runaway = storms.runaway()
+    assert runaway.machines <= MOST_RUNAWAYS
+    assert runaway.events
