@@ -7,6 +7,7 @@ asset's hash changes when it does.
 
 import atexit
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -30,14 +31,15 @@ LEFT_OUT: Final = (Path("functions") / "cli", Path("functions") / "forwarder")
 PLATFORMS: Final = ("manylinux2014_aarch64", "manylinux_2_28_aarch64")
 PYTHON_VERSION: Final = "3.13"
 
-# Left out of the bundle: the SDK, which the runtime has, and the asynchronous half of the
-# Kubernetes client with all that only it needs, half of everything (tried: nothing imports it).
+# Left out of the bundle: the SDK, which the runtime has, of the Kubernetes client its generated
+# calls and the asynchronous half with all that only it needs (tried: nothing imports them).
 PRUNED: Final = (
     "bin",
     "boto3*",
     "botocore*",
     "s3transfer*",
     "kubernetes/aio",
+    "kubernetes/client/api",
     "aiohappyeyeballs*",
     "aiohttp*",
     "aiosignal*",
@@ -70,6 +72,9 @@ class LockedInstall:
         _install(self._source / LOCK, Path(output_dir))
         for package in PACKAGES:
             shutil.copytree(self._source / package, Path(output_dir) / package)
+        interpreter = target_interpreter()
+        if interpreter:
+            _compile(interpreter, Path(output_dir))
         return True
 
 
@@ -79,7 +84,7 @@ def function_code(bundle: Literal["full", "code"]) -> lambda_.Code:
     Raises:
         ConfigError: If the lock file that `full` needs is not there.
     """
-    source = _staged(with_lock=bundle == "full")
+    source = staged(with_lock=bundle == "full")
     if bundle == "code":
         return lambda_.Code.from_asset(str(source))
     return lambda_.Code.from_asset(
@@ -92,7 +97,7 @@ def function_code(bundle: Literal["full", "code"]) -> lambda_.Code:
     )
 
 
-def _staged(*, with_lock: bool) -> Path:
+def staged(*, with_lock: bool) -> Path:
     """Return a fresh folder with exactly the files that decide what the asset contains."""
     folder = Path(tempfile.mkdtemp(prefix="dovetail-asset-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -108,7 +113,12 @@ def _staged(*, with_lock: bool) -> Path:
         if not (ROOT / LOCK).is_file():
             raise ConfigError(f"bundle: {LOCK} is missing: run `make lock` or give bundle=code")
         _copy(ROOT / LOCK, folder / LOCK)
-        recipe = {"platforms": PLATFORMS, "pruned": PRUNED, "python": PYTHON_VERSION}
+        recipe = {
+            "bytecode": bool(target_interpreter()),
+            "platforms": PLATFORMS,
+            "pruned": PRUNED,
+            "python": PYTHON_VERSION,
+        }
         (folder / "recipe.json").write_text(json.dumps(recipe), encoding="utf-8")
     return folder
 
@@ -138,3 +148,44 @@ def _install(lock: Path, target: Path) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+
+
+def target_interpreter() -> str:
+    """Return an interpreter of this machine that writes the runtime's bytecode, empty for none.
+
+    Without one the functions compile what they import at each cold start. Nothing is downloaded;
+    DOVETAIL_BUNDLE_PYTHON names one that is not found by itself.
+    """
+    named = os.environ.get("DOVETAIL_BUNDLE_PYTHON")
+    if named:
+        return named
+    finder = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+    if finder is None:
+        return ""
+    done = subprocess.run(  # noqa: S603 -- fixed words
+        [finder, "python", "find", "--offline", "--no-python-downloads", PYTHON_VERSION],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _compile(interpreter: str, target: Path) -> None:
+    """Write bytecode that depends on the source only: no times, no path of this machine.
+
+    Raises:
+        BundlingError: If the interpreter fails.
+    """
+    done = subprocess.run(  # noqa: S603 -- fixed words
+        [
+            *(interpreter, "-m", "compileall", "-q", "-j", "1"),
+            *("--invalidation-mode", "unchecked-hash", "-s", str(target), "-p", "/var/task"),
+            str(target),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise BundlingError(f"{interpreter}: the bytecode could not be written: {done.stderr}")

@@ -8,7 +8,9 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from infra.aws.cluster_rights import launch_statements, terminate_statements
+from infra.aws.components.cluster_alarms import ClusterAlarms
 from infra.aws.components.cluster_role import ClusterRole
+from infra.aws.components.dashboard import ClusterDashboard
 from infra.aws.components.forwarder_identity import ForwarderIdentity
 from infra.aws.components.node_profile import NodeProfile
 from infra.aws.config import Config
@@ -16,7 +18,7 @@ from infra.aws.names import PARAMETERS, Right
 
 
 class Cluster(Stack):
-    """Roles, access entries, instance profile, forwarder identity and the attachment."""
+    """Roles, access entries, instance profile, forwarder identity, alarms and the attachment."""
 
     def __init__(
         self,
@@ -70,5 +72,7 @@ class Cluster(Stack):
             description=f"How Dovetail acts for cluster {cluster}",
             string_value=self.to_json_string(attachment),
         )
+        ClusterAlarms(self, "Alarms", cluster=cluster, topic_arn=config.alarm_topic)
+        ClusterDashboard(self, "Dashboard", cluster=cluster)
         CfnOutput(self, "InstanceProfile", value=nodes.profile_name)
         CfnOutput(self, "ForwarderRole", value=forwarder.role.role_arn)

@@ -13,6 +13,7 @@ from infra.aws.components.alarms import Alarms
 from infra.aws.components.archive import Archive
 from infra.aws.components.delivery import Delivery
 from infra.aws.components.ledger import Ledger
+from infra.aws.components.queries import Queries
 from infra.aws.components.queues import Queues
 from infra.aws.components.service_function import ServiceFunction, Surroundings
 from infra.aws.components.timer_machine import TimerMachine
@@ -26,7 +27,7 @@ BATCH_SIZE = 10_000
 
 
 class ControlPlane(Stack):
-    """Bus, queues, functions, timers, ledger, archive, rules and alarms."""
+    """Bus, queues, functions, timers, ledger, archive, rules, alarms and saved queries."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, config: Config, **options: Any
@@ -60,7 +61,11 @@ class ControlPlane(Stack):
         if config.clusters:
             alarms.watch_heartbeat(delivery.heartbeat)
         alarms.watch_functions(functions)
+        alarms.watch_sweep(functions["sweep"])
+        alarms.watch_catalogue()
+        alarms.watch_ledger(self._ledger.table)
         alarms.watch_timers(machines)
+        Queries(self, "Queries", log_groups={n: one.log_group for n, one in functions.items()})
         outputs = {
             "BusName": delivery.bus.event_bus_name,
             "WakeQueueUrl": self._queues.wake.queue_url,

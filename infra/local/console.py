@@ -196,12 +196,16 @@ def _options(arguments: argparse.Namespace) -> Any:
 
 def play_scenario(scenario: Any, options: Any, console: Any) -> Any:
     """Play a scenario in a world of its own and return its report."""
+    from dataclasses import replace
+
+    from infra.local.demo.mischief import Mischief
     from infra.local.demo.observer import Observer
     from infra.local.demo.play import Player
     from infra.local.demo.report import Moment, build_report
     from infra.local.demo.screen import Screen
     from infra.local.demo.world import World
 
+    options = replace(options, settings=scenario.settings)
     with Screen(console) as screen, World(options, screen.say) as world:
         if world.foreign is not None:
             world.foreign.require_room()
@@ -210,7 +214,9 @@ def play_scenario(scenario: Any, options: Any, console: Any) -> Any:
         observer.start()
         screen.watch(observer)
         try:
-            results = Player(world.cluster, observer, options.speed, screen.say).play(scenario)
+            mischief = Mischief(world.control, world.client)
+            player = Player(world.cluster, observer, options.speed, screen.say, mischief)
+            results = player.play(scenario)
         finally:
             observer.stop()
         return build_report(scenario.name, results, world, observer.timeline, moment)

@@ -145,11 +145,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("both templates", changed("providerRef", {"name": "x"}), "either provider or providerRef"),
     (
-        "a limit on gpu",
-        changed("limits/resources", {"gpu": "100"}),
-        "write its full name, such as nvidia.com/gpu",
-    ),
-    (
         "a limit that is no quantity",
         changed("limits/resources", {"cpu": "many"}),
         "should match",

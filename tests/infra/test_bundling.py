@@ -122,6 +122,7 @@ def test_what_lambda_never_imports_is_pruned(
 ) -> None:
     class Done:
         returncode = 0
+        stdout = ""
         stderr = ""
 
     monkeypatch.setattr(subprocess, "run", lambda *_words, **_options: Done())
@@ -134,6 +135,7 @@ def test_what_lambda_never_imports_is_pruned(
             "boto3-1.0.dist-info/METADATA": "",
             "kubernetes/__init__.py": "",
             "kubernetes/aio/__init__.py": "",
+            "kubernetes/client/api/__init__.py": "",
             "websocket/tests/test_it.py": "",
             "yaml/__init__.pyi": "",
             "yaml/__init__.py": "",

@@ -82,11 +82,11 @@ def test_a_wrong_value_is_named_with_what_to_write(context: dict[str, Any], said
 
 
 def test_overrides_reach_the_functions_that_know_them() -> None:
-    overrides = {"drain_deadline_seconds": "60", "lease_seconds": "40"}
+    overrides = {"drain_deadline_seconds": "60", "lease_seconds": "60"}
     provision = function_environment(ProvisionSettings, RESOURCES, overrides)
     termination = function_environment(TerminationSettings, RESOURCES, overrides)
 
-    assert provision["DOVETAIL_LEASE_SECONDS"] == "40.0"
+    assert provision["DOVETAIL_LEASE_SECONDS"] == "60.0"
     assert "DOVETAIL_DRAIN_DEADLINE_SECONDS" not in provision
     assert termination["DOVETAIL_DRAIN_DEADLINE_SECONDS"] == "60.0"
     assert termination["DOVETAIL_TABLE"] == "t${Token[1]}"

@@ -1,11 +1,16 @@
-"""Alarms for the ways the control plane can fail."""
+"""Alarms for the ways the control plane can fail.
+
+Each alarm's description says what is wrong and names the page of docs/operations that says where
+to look and what to do.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
@@ -13,38 +18,82 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.aws.components.queues import Queues
-from infra.aws.names import BUS, Timer, construct_name
+from infra.aws.metrics import named
+from infra.aws.names import BUS, METRICS_NAMESPACE, Timer, construct_name
 
 MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
+DAY = Duration.days(1)
+PAGES: Final = "docs/operations"
+# What the functions ask of the ledger.
+_LEDGER_OPERATIONS: Final = (
+    dynamodb.Operation.GET_ITEM,
+    dynamodb.Operation.PUT_ITEM,
+    dynamodb.Operation.QUERY,
+    dynamodb.Operation.TRANSACT_WRITE_ITEMS,
+    dynamodb.Operation.UPDATE_ITEM,
+)
+
+
+class AlarmBell:
+    """Makes alarms that go to one topic, or to nobody."""
+
+    def __init__(self, scope: Construct, *, topic_arn: str) -> None:
+        self._scope = scope
+        self._action = None
+        if topic_arn:
+            topic = sns.Topic.from_topic_arn(scope, "Topic", topic_arn)
+            self._action = actions.SnsAction(topic)
+
+    def ring(self, construct_id: str, description: str, *, page: str, **options: Any) -> None:
+        """Make an alarm; by default it rings at its threshold and is silent without data.
+
+        Args:
+            description: What is wrong.
+            page: Of docs/operations, without its ending.
+        """
+        rules = {
+            "comparison_operator": (
+                cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
+            "treat_missing_data": cloudwatch.TreatMissingData.NOT_BREACHING,
+            **options,
+        }
+        alarm = cloudwatch.Alarm(
+            self._scope,
+            construct_id,
+            alarm_description=f"{description}: {PAGES}/{page}.md",
+            **rules,
+        )
+        if self._action is not None:
+            alarm.add_alarm_action(self._action)
 
 
 class Alarms(Construct):
-    """Each alarm says in its description what is wrong and for whom."""
+    """What concerns all clusters."""
 
     def __init__(self, scope: Construct, construct_id: str, *, topic_arn: str) -> None:
         super().__init__(scope, construct_id)
-        self._action = None
-        if topic_arn:
-            topic = sns.Topic.from_topic_arn(self, "Topic", topic_arn)
-            self._action = actions.SnsAction(topic)
+        self._bell = AlarmBell(self, topic_arn=topic_arn)
 
     def watch_queues(self, queues: Queues) -> None:
         """Ring when anything was given up, or when wake-ups are not taken."""
         given_up = {"WakeFailures": queues.wake_failures, "DeadLetters": queues.dead_letters}
         for name, queue in given_up.items():
-            self._ring(
+            self._bell.ring(
                 f"{name}NotEmpty",
-                f"A message lies in {name}: something was not done",
+                f"A message lies in {name}, something was not done",
+                page="dead-letters",
                 metric=queue.metric_approximate_number_of_messages_visible(
                     period=MINUTE, statistic="Maximum"
                 ),
                 threshold=1,
                 evaluation_periods=1,
             )
-        self._ring(
+        self._bell.ring(
             "WakeQueueOld",
-            "A wake-up has waited for five minutes: pods may be pending unseen",
+            "A wake-up has waited for five minutes, pods may be pending unseen",
+            page="wake-queue-old",
             metric=queues.wake.metric_approximate_age_of_oldest_message(
                 period=MINUTE, statistic="Maximum"
             ),
@@ -54,9 +103,10 @@ class Alarms(Construct):
 
     def watch_heartbeat(self, rule: events.IRule) -> None:
         """Ring when no forwarder has spoken for three of its five-minute beats."""
-        self._ring(
+        self._bell.ring(
             "HeartbeatMissing",
             "No forwarder has sent a heartbeat for a quarter of an hour",
+            page="forwarder-silent",
             metric=cloudwatch.Metric(
                 namespace="AWS/Events",
                 metric_name="MatchedEvents",
@@ -70,38 +120,106 @@ class Alarms(Construct):
             treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )
 
-    def watch_functions(self, functions: Mapping[str, lambda_.IFunction]) -> None:
+    def watch_functions(self, functions: Mapping[str, lambda_.Function]) -> None:
         """Ring when a function fails in two of five minutes (one failure is repeated anyway)."""
         for name, function in functions.items():
-            self._ring(
+            self._bell.ring(
                 f"{construct_name(name)}Errors",
                 f"Function {name} fails again and again",
+                page="function-errors",
                 metric=function.metric_errors(period=MINUTE, statistic="Sum"),
                 threshold=1,
                 evaluation_periods=5,
                 datapoints_to_alarm=2,
             )
+        self._bell.ring(
+            "FunctionsThrottled",
+            "Lambda refuses to run functions of this account and Region",
+            page="lambda-outage",
+            metric=cloudwatch.Metric(
+                namespace="AWS/Lambda", metric_name="Throttles", statistic="Sum", period=MINUTE
+            ),
+            threshold=1,
+            evaluation_periods=5,
+            datapoints_to_alarm=3,
+        )
+        provision = functions["provision"]
+        assert provision.timeout is not None
+        self._bell.ring(
+            "ProvisionSlow",
+            "Planning takes nearly as long as provision may run",
+            page="provision-slow",
+            metric=provision.metric_duration(period=FIVE_MINUTES, statistic="Maximum"),
+            threshold=800 * provision.timeout.to_seconds(),
+            evaluation_periods=3,
+            datapoints_to_alarm=2,
+        )
+
+    def watch_sweep(self, sweep: lambda_.IFunction) -> None:
+        """Ring when the minute's look is not taken: whatever events miss stays undone."""
+        self._bell.ring(
+            "SweepMissing",
+            "Sweep has not run for ten minutes",
+            page="lambda-outage",
+            metric=sweep.metric_invocations(period=FIVE_MINUTES, statistic="Sum"),
+            threshold=1,
+            evaluation_periods=2,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def watch_catalogue(self) -> None:
+        """Ring when no catalogue was written for a day: prices and offers grow old."""
+        self._bell.ring(
+            "CatalogueOld",
+            "No catalogue of instance types was written for a day",
+            page="catalogue-old",
+            metric=cloudwatch.Metric(
+                namespace=METRICS_NAMESPACE,
+                metric_name=named("CatalogInstanceTypes").name,
+                dimensions_map={"service": "refresh_catalog"},
+                statistic="Minimum",
+                period=DAY,
+            ),
+            threshold=1,
+            evaluation_periods=1,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def watch_ledger(self, table: dynamodb.ITable) -> None:
+        """Ring when the ledger does not answer: nothing is bought without it."""
+        self._bell.ring(
+            "LedgerFails",
+            "DynamoDB fails on the ledger, nothing is launched meanwhile",
+            page="ledger-lost",
+            metric=table.metric_system_errors_for_operations(
+                operations=list(_LEDGER_OPERATIONS), period=MINUTE
+            ),
+            threshold=1,
+            evaluation_periods=5,
+            datapoints_to_alarm=3,
+        )
+        self._bell.ring(
+            "LedgerThrottled",
+            "DynamoDB throttles the ledger",
+            page="ledger-lost",
+            metric=table.metric_throttled_requests_for_operations(
+                operations=list(_LEDGER_OPERATIONS), period=MINUTE
+            ),
+            threshold=1,
+            evaluation_periods=5,
+            datapoints_to_alarm=3,
+        )
 
     def watch_timers(self, machines: Mapping[Timer, stepfunctions.IStateMachine]) -> None:
         """Ring when an execution failed: a node may be left without its timer."""
         for timer, machine in machines.items():
-            self._ring(
+            self._bell.ring(
                 f"{construct_name(timer.value)}TimerFailed",
                 f"An execution of {timer.machine_name} failed",
+                page="timer-failed",
                 metric=machine.metric_failed(period=FIVE_MINUTES, statistic="Sum"),
                 threshold=1,
                 evaluation_periods=1,
             )
-
-    def _ring(self, construct_id: str, description: str, **options: Any) -> None:
-        """Make an alarm; by default it rings at its threshold and is silent without data."""
-        rules = {
-            "comparison_operator": (
-                cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-            ),
-            "treat_missing_data": cloudwatch.TreatMissingData.NOT_BREACHING,
-            **options,
-        }
-        alarm = cloudwatch.Alarm(self, construct_id, alarm_description=description, **rules)
-        if self._action is not None:
-            alarm.add_alarm_action(self._action)

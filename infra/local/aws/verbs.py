@@ -83,6 +83,11 @@ def _register_functions(control: Control, services: Services) -> None:
         """Finished invocations, oldest first: {"function"?: name}."""
         return {"invocations": services.invoker.records(arguments.get("function"))}
 
+    @control.verb("functions/kill")
+    def kill(arguments: Json) -> Json:
+        """Kill the environments of a function that are at work: {"function": name}."""
+        return {"killed": services.invoker.kill(_text(arguments, "function"))}
+
     @control.verb("functions/pollers")
     def pollers(arguments: Json) -> Json:
         """Set the pollers for each event source mapping: {"count"}."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.expectations import Situation, check
+from infra.local.demo.mischief import Mischief
 from infra.local.demo.observer import Observer
 from infra.local.demo.problem import Problem
 from infra.local.demo.scenario import Scenario, Step, manifests
@@ -36,8 +37,10 @@ class Player:
         observer: Observer,
         speed: float,
         say: Callable[[str], None],
+        mischief: Mischief | None = None,
     ) -> None:
         """Prepare; nodes that stand now are not Dovetail's work."""
+        self._mischief = mischief
         self._cluster = cluster
         self._observer = observer
         self._speed = speed
@@ -82,7 +85,22 @@ class Player:
                 case "stand":
                     self._stand(scenario, argument)
                 case _:
-                    raise Problem(f"step {step.title!r}: verb {verb!r} is not known")
+                    self._go_wrong(step, verb, argument)
+
+    def _go_wrong(self, step: Step, verb: str, argument: Any) -> None:
+        if self._mischief is None:
+            raise Problem(f"step {step.title!r}: verb {verb!r} is not known")
+        match verb:
+            case "disturb":
+                self._mischief.disturb(argument)
+            case "kill_when_launched":
+                self._mischief.kill_when_launched(argument)
+            case "sweep_after_seconds":
+                # A lease runs out in its own time, whatever the speed.
+                time.sleep(argument)
+                self._mischief.sweep_now()
+            case _:
+                raise Problem(f"step {step.title!r}: verb {verb!r} is not known")
 
     def _stand(self, scenario: Scenario, names: list[str]) -> None:
         """Apply nodes of somebody else, and wait until they are Ready."""

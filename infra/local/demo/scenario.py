@@ -21,7 +21,8 @@ class Step:
     """One thing that is done, then expectations that must come true within a time.
 
     Attributes:
-        does: Verb to its arguments: apply, scale, delete, delete_busiest_node or stand.
+        does: Verb to its arguments: apply, scale, delete, delete_busiest_node, stand,
+            wait_seconds, disturb, kill_when_launched or sweep_after_seconds.
         expects: Name of an expectation to its arguments.
         within_seconds: For all expectations of the step, whatever the speed.
     """
@@ -34,12 +35,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What is played and what must come of it."""
+    """What is played and what must come of it.
+
+    Attributes:
+        settings: Overrides of the functions' settings, by name.
+    """
 
     name: str
     title: str
     folder: Path
     steps: tuple[Step, ...]
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def scenario_names(examples: Path = EXAMPLES) -> tuple[str, ...]:
@@ -61,7 +67,9 @@ def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
     try:
         (document,) = documents
         steps = tuple(_step(one) for one in document["steps"])
-        return Scenario(name=name, title=str(document["title"]), folder=folder, steps=steps)
+        settings = {str(k): str(v) for k, v in dict(document.get("settings") or {}).items()}
+        title = str(document["title"])
+        return Scenario(name=name, title=title, folder=folder, steps=steps, settings=settings)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Problem(
             f"{folder / _FILE}: {type(error).__name__} {error}: give a title and steps, "

@@ -5,8 +5,8 @@ import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -46,12 +46,14 @@ class WorldOptions:
         keep_logs: Where the logs are copied to when the world ends, or None.
         kubeconfig: Of an API server to use in place of the embedded one, or None.
         bare: Whether that server has no controllers and no scheduler of its own.
+        settings: Overrides of the functions' settings, by name.
     """
 
     speed: float = 1.0
     keep_logs: Path | None = None
     kubeconfig: Path | None = None
     bare: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class World:
@@ -155,7 +157,9 @@ class World:
         """Start the synthesis; it takes seconds and needs nothing of the world."""
         if shutil.which("node") is None:
             raise Problem("node is missing: install Node.js 20 or newer (CDK needs it)")
-        context = {"clusters": CLUSTER, "bundle": "code", "removal": "destroy"}
+        context: dict[str, Any] = {"clusters": CLUSTER, "bundle": "code", "removal": "destroy"}
+        if self.options.settings:
+            context["settings"] = dict(self.options.settings)
         assembly = str(self._folder / "cdk.out")
         self.children.begin("synth", ["-c", _SYNTH, json.dumps(context), assembly])
 

@@ -131,6 +131,10 @@ class Invoker:
         """Process ids of the living workers."""
         return self._pool.processes()
 
+    def kill(self, name: str) -> int:
+        """Kill the environments of a function that are at work; return how many."""
+        return self._pool.kill_busy(name)
+
     def reset(self) -> None:
         """End all environments and forget the records."""
         self._pool.kill_all()

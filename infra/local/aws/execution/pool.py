@@ -52,6 +52,14 @@ class EnvironmentPool:
         with self._changed:
             return tuple(sorted(env.pid for env in [*self._idle, *self._busy] if env.is_alive))
 
+    def kill_busy(self, name: str) -> int:
+        """Kill the environments of a function that are at work; return how many."""
+        with self._changed:
+            doomed = [env for env in self._busy if env.spec.name == name]
+        for environment in doomed:
+            environment.kill()
+        return len(doomed)
+
     def kill_all(self) -> None:
         """End every environment, also the busy ones (reset and shutdown)."""
         with self._changed:

@@ -79,6 +79,7 @@ PROBES: Mapping[str, Probe] = {
     "AWS::CloudWatch::Alarm": _listed(
         "cloudwatch", "describe_alarms", "AlarmNames", "MetricAlarms"
     ),
+    "AWS::CloudWatch::Dashboard": _call("cloudwatch", "get_dashboard", "DashboardName"),
     "AWS::DynamoDB::GlobalTable": _call("dynamodb", "describe_table", "TableName"),
     "AWS::DynamoDB::Table": _call("dynamodb", "describe_table", "TableName"),
     "AWS::EKS::AccessEntry": _access_entry,

@@ -15,6 +15,8 @@ from infra.local.aws.clients import clients_of
 Properties = dict[str, Any]
 Made = tuple[str, dict[str, str]]
 Maker = Callable[[str, Properties, str, str], Made]
+# Gets (physical id, account, region).
+Remover = Callable[[str, str, str], None]
 
 
 def _queue_policy(name: str, properties: Properties, account: str, region: str) -> Made:
@@ -144,6 +146,19 @@ def _access_entry(name: str, properties: Properties, account: str, region: str) 
     return identity, {"AccessEntryArn": entry["accessEntryArn"]}
 
 
+def _delete_alarm(name: str, account: str, region: str) -> None:
+    backend("cloudwatch", account, region).delete_alarms([name])
+
+
+def _delete_access_entry(identity: str, account: str, region: str) -> None:
+    from moto.settings import moto_server_port
+
+    del account
+    principal, _, cluster = identity.partition("|")
+    client = clients_of(f"http://127.0.0.1:{moto_server_port()}", region)("eks")
+    client.delete_access_entry(clusterName=cluster, principalArn=principal)
+
+
 MAKERS: dict[str, tuple[str, Maker]] = {
     "AWS::CloudWatch::Alarm": ("AlarmName", _alarm),
     "AWS::CloudWatch::CompositeAlarm": ("AlarmName", _alarm),
@@ -159,6 +174,13 @@ MAKERS: dict[str, tuple[str, Maker]] = {
     "AWS::SQS::QueuePolicy": ("", _queue_policy),
 }
 """Resource type: the property that names it, and its maker."""
+
+REMOVERS: dict[str, Remover] = {
+    "AWS::CloudWatch::Alarm": _delete_alarm,
+    "AWS::CloudWatch::CompositeAlarm": _delete_alarm,
+    "AWS::EKS::AccessEntry": _delete_access_entry,
+}
+"""What does not go with something else when its stack is deleted: policies and aliases do."""
 
 
 def add_resource_types() -> None:
@@ -186,8 +208,10 @@ def _model_class(resource_type: str, name_property: str, maker: Maker) -> type:
     def attribute(self: Any, name: str) -> str:
         return str(self.attributes[name])
 
-    def delete(_cls: Any, *_arguments: Any, **_rest: Any) -> None:
-        """Deleting the stack leaves it: the embedded default is thrown away by reset."""
+    def delete(_cls: Any, /, name: str, _template: Any, account: str, region: str) -> None:
+        remover = REMOVERS.get(resource_type)
+        if remover is not None:
+            remover(name, account, region)
 
     def fill(namespace: dict[str, Any]) -> None:
         namespace |= {

@@ -1,0 +1,232 @@
+"""Every metric Dovetail writes itself, and what whoever reads it should do.
+
+The functions print them (shared.runtime.observability); dashboards and alarms read them. The
+tests hold this table against the code that counts.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from infra.aws.names import METRICS_NAMESPACE
+
+FIVE_MINUTES = Duration.minutes(5)
+
+
+class Topic(StrEnum):
+    """What a metric is about: one graph of a dashboard each."""
+
+    WAITING = "Pods waiting"
+    BUYING = "Bought and given back"
+    PLANNING = "Plans and decisions"
+    TROUBLE = "What EC2 refused"
+    NODES = "Nodes on their way"
+    HELD = "Held back"
+    FINDINGS = "What sweep found"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricPlan:
+    """One metric.
+
+    Attributes:
+        name: As it is written.
+        service: The function that writes it.
+        action: What to do when it is not as usual.
+        topic: Where a dashboard shows it; None for one that belongs to no cluster.
+        statistic: How the values of a period become one.
+    """
+
+    name: str
+    service: str
+    action: str
+    topic: Topic | None = None
+    statistic: str = "Sum"
+
+
+METRICS: Final = (
+    MetricPlan(
+        name="PodsWaiting",
+        service="sweep",
+        topic=Topic.WAITING,
+        statistic="Maximum",
+        action="stays above nought: read the pods' Events, they say why nothing is bought",
+    ),
+    MetricPlan(
+        name="LongestWait",
+        service="sweep",
+        topic=Topic.WAITING,
+        statistic="Maximum",
+        action="grows: look whether provision runs (its errors, the age of the wake queue)",
+    ),
+    MetricPlan(
+        name="PodsPlanned",
+        service="provision",
+        topic=Topic.WAITING,
+        action="usual rate of work; nought while pods wait: look at held back and errors",
+    ),
+    MetricPlan(
+        name="PodsPlaced",
+        service="provision",
+        topic=Topic.WAITING,
+        action="pods that found room on standing nodes; if kube-scheduler should have taken them, "
+        "look at its log",
+    ),
+    MetricPlan(
+        name="PodsUnschedulable",
+        service="provision",
+        topic=Topic.WAITING,
+        statistic="Maximum",
+        action="rejections: read the pod's Event and widen the Provisioner or shrink the pod",
+    ),
+    MetricPlan(
+        name="DollarsPerHourBought",
+        service="provision",
+        topic=Topic.BUYING,
+        action="more than usual: read that hour's decisions; set a ceiling if it was a mistake",
+    ),
+    MetricPlan(
+        name="NodesLaunched",
+        service="provision",
+        topic=Topic.BUYING,
+        action="many, and as many released soon after: lengthen ttlSecondsAfterEmpty",
+    ),
+    MetricPlan(
+        name="NodesReleased",
+        service="termination",
+        topic=Topic.BUYING,
+        action="none for days although load falls: look at drains blocked and do-not-evict pods",
+    ),
+    MetricPlan(
+        name="PlanGap",
+        service="provision",
+        topic=Topic.PLANNING,
+        statistic="Average",
+        action="above a few per cent: allow more instance types in the Provisioner",
+    ),
+    MetricPlan(
+        name="Launches",
+        service="provision",
+        topic=Topic.PLANNING,
+        action="many for few nodes: allow more instance types, so that one call can serve more",
+    ),
+    MetricPlan(
+        name="LeaseContention",
+        service="provision",
+        topic=Topic.PLANNING,
+        action="high for long: lengthen batch_window, so that fewer invocations plan",
+    ),
+    MetricPlan(
+        name="OfferingsRefused",
+        service="provision",
+        topic=Topic.TROUBLE,
+        action="insufficient capacity: allow more types, zones or on-demand in the Provisioner",
+    ),
+    MetricPlan(
+        name="FailedLaunches",
+        service="provision",
+        topic=Topic.TROUBLE,
+        action="calls that launched nothing: read the error in provision's log, then quotas",
+    ),
+    MetricPlan(
+        name="Throttles",
+        service="provision",
+        topic=Topic.TROUBLE,
+        action="raise the account's CreateFleet rate at AWS, then fleet_burst and fleet_per_second",
+    ),
+    MetricPlan(
+        name="Interruptions",
+        service="interrupt",
+        topic=Topic.TROUBLE,
+        action="frequent: allow more types, or on-demand for what must not move",
+    ),
+    MetricPlan(
+        name="NodesInitialized",
+        service="bind",
+        topic=Topic.NODES,
+        action="fewer than launched: look at the machines' console output and access entries",
+    ),
+    MetricPlan(
+        name="NodesNeverJoined",
+        service="registration",
+        topic=Topic.NODES,
+        action="machines paid for and given up: read the runbook of that alarm",
+    ),
+    MetricPlan(
+        name="PodsBoundAtReady",
+        service="bind",
+        topic=Topic.NODES,
+        action="pods that waited for their node; with binding_policy early it should be few",
+    ),
+    MetricPlan(
+        name="PodsLeftToScheduler",
+        service="bind",
+        topic=Topic.NODES,
+        action="bind failures and pods only kube-scheduler may place: see that they are running",
+    ),
+    MetricPlan(
+        name="BrakesApplied",
+        service="provision",
+        topic=Topic.HELD,
+        action="a brake holds: release it or correct what it guards against",
+    ),
+    MetricPlan(
+        name="DrainsBlocked",
+        service="termination",
+        topic=Topic.HELD,
+        action="a PodDisruptionBudget or do-not-evict pod holds a drain: the node's Event names it",
+    ),
+    MetricPlan(
+        name="SweepFindings",
+        service="sweep",
+        topic=Topic.FINDINGS,
+        action="steady findings: events are lost, look at forwarder and dead letters",
+    ),
+    MetricPlan(
+        name="SweepFailures",
+        service="sweep",
+        topic=Topic.FINDINGS,
+        action="the cluster cannot be read: look at its endpoint and access entries",
+    ),
+    MetricPlan(
+        name="Heartbeats",
+        service="sweep",
+        topic=Topic.FINDINGS,
+        action="forwarder silence: look at the Deployment dovetail-forwarder of that cluster",
+    ),
+    MetricPlan(
+        name="DeadLetters",
+        service="provision",
+        action="a message nobody understands: read it in the queue, then redrive or delete it",
+    ),
+    MetricPlan(
+        name="CatalogInstanceTypes",
+        service="refresh_catalog",
+        statistic="Minimum",
+        action="falls: the Region's offers were read in part; run refresh_catalog again",
+    ),
+    MetricPlan(
+        name="ForeignLedgerRows",
+        service="provision",
+        action="somebody else writes to the ledger: find out who may and take the right away",
+    ),
+)
+
+
+def metric(plan: MetricPlan, *, cluster: str) -> cloudwatch.Metric:
+    """Return a metric of one cluster as graphs and alarms take it."""
+    return cloudwatch.Metric(
+        namespace=METRICS_NAMESPACE,
+        metric_name=plan.name,
+        dimensions_map={"Cluster": cluster, "service": plan.service},
+        statistic=plan.statistic,
+        period=FIVE_MINUTES,
+    )
+
+
+def named(name: str) -> MetricPlan:
+    """Return one of the metrics."""
+    return next(one for one in METRICS if one.name == name)

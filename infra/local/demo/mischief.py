@@ -1,0 +1,74 @@
+"""What a scenario may do to the embedded AWS API: lose, double, refuse, kill."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from infra.local.demo.problem import Problem
+
+_PATIENCE_SECONDS = 30.0
+_LOOK_SECONDS = 0.05
+_ALIVE = ("pending", "running")
+
+
+class Mischief:
+    """Makes things go wrong on purpose, and lets the minute's sweep come early."""
+
+    def __init__(self, control: Callable[..., Any], client: Callable[[str], Any]) -> None:
+        """Prepare.
+
+        Args:
+            control: Calls a control verb of the embedded AWS API.
+            client: Gives a boto3 client of a service.
+        """
+        self._control = control
+        self._client = client
+
+    def disturb(self, verbs: Iterable[Mapping[str, Any]]) -> None:
+        """Call control verbs, each `{verb: NAME, ...}`."""
+        for one in verbs:
+            arguments = dict(one)
+            self._control(str(arguments.pop("verb")), **arguments)
+
+    def kill_when_launched(self, function: str) -> None:
+        """Kill a function at work, as soon as EC2 has a machine.
+
+        Raises:
+            Problem: If no machine comes, or nobody is at work then.
+        """
+        self._until(self._is_machine, f"no machine came to kill {function} by")
+        name = self._name_of(function)
+        if not self._control("functions/kill", function=name)["killed"]:
+            raise Problem(f"{function} was not at work when the first machine came")
+
+    def sweep_now(self) -> None:
+        """Let the schedule of sweep fire, as it does each minute."""
+        pages = self._client("events").get_paginator("list_rules").paginate()
+        for page in pages:
+            for rule in page["Rules"]:
+                if "EveryMinute" in rule["Name"]:
+                    self._control("schedules/fire", rule=rule["Name"])
+                    return
+        raise Problem("there is no rule that fires every minute")
+
+    def _is_machine(self) -> bool:
+        state = {"Name": "instance-state-name", "Values": list(_ALIVE)}
+        found = self._client("ec2").describe_instances(Filters=[state])
+        return bool(found["Reservations"])
+
+    def _name_of(self, function: str) -> str:
+        pages = self._client("lambda").get_paginator("list_functions").paginate()
+        for page in pages:
+            for one in page["Functions"]:
+                if str(one["FunctionName"]).endswith(function):
+                    return str(one["FunctionName"])
+        raise Problem(f"function {function!r} is not deployed")
+
+    @staticmethod
+    def _until(true: Callable[[], bool], problem: str) -> None:
+        ends = time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < ends:
+            if true():
+                return
+            time.sleep(_LOOK_SECONDS)
+        raise Problem(f"{problem} within {_PATIENCE_SECONDS:.0f} s")

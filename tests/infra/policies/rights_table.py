@@ -1,0 +1,104 @@
+"""The table of every right for docs/security.md, from the templates.
+
+    python -m tests.infra.policies.rights_table cdk.out
+
+The assembly has to hold a cluster named prod.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tests.infra.policies.granted import Grant, Grants, widened
+from tests.infra.templates import CONTROL_PLANE, Template, cluster_stack, listed
+
+PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "security.md"
+MARKS: Final = ("<!-- made by tests/infra/policies/rights_table.py -->", "<!-- end -->")
+CLUSTER: Final = "prod"
+_PLAIN: Final = {
+    "eu-west-1": "<Region>",
+    "123456789012": "<account>",
+    "arn:aws:": "arn:",
+    "-prod-": "-<cluster>-",
+    "cluster/prod": "cluster/<cluster>",
+    "clusters/prod": "clusters/<cluster>",
+}
+
+
+def grants(control_plane: Template, cluster: Template) -> Grants:
+    """Return the statements of the control plane and of one cluster."""
+    return Grants({"": control_plane, CLUSTER: cluster})
+
+
+def table(rights: Grants) -> str:
+    """Return the rights as Markdown, those of roles first."""
+    rows = [_row(one) for one in sorted(rights.all, key=lambda one: (not one.principal, one.name))]
+    head = (
+        "| whose | statement | effect | actions | on | only when | bounds tested |\n"
+        "|---|---|---|---|---|---|---|"
+    )
+    return f"{head}\n" + "\n".join(dict.fromkeys(rows))
+
+
+def replaced(page: str, text: str) -> str:
+    """Return a page with what stands between the marks replaced."""
+    before, rest = page.split(MARKS[0])
+    return f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
+
+
+def _row(grant: Grant) -> str:
+    statement = grant.statement
+    tested = "test_queues_and_bucket_refuse_what_comes_without_tls"
+    if statement["Effect"] == "Allow":
+        tested = ", ".join(dict.fromkeys(bound for bound, _ in widened(statement)))
+    cells = (
+        grant.owner.replace(f" of {CLUSTER}", " of <cluster>"),
+        str(statement.get("Sid", "–")),
+        statement["Effect"],
+        _lines(listed(statement["Action"])),
+        _lines(listed(statement.get("Resource", "*"))),
+        _lines(_conditions(statement)),
+        tested,
+    )
+    return f"| {' | '.join(_shown(one) for one in cells)} |"
+
+
+def _conditions(statement: Mapping[str, Any]) -> list[str]:
+    found = [
+        f"{key} = {' or '.join(map(str, listed(value)))}"
+        for keys in statement.get("Condition", {}).values()
+        for key, value in keys.items()
+    ]
+    if "Principal" in statement and statement["Principal"] != "*":
+        who = [one for values in dict(statement["Principal"]).values() for one in listed(values)]
+        found.append(f"asked by {' or '.join(map(str, who))}")
+    return found or ["–"]
+
+
+def _lines(values: list[Any]) -> str:
+    return "<br>".join(str(one) for one in values)
+
+
+def _shown(text: str) -> str:
+    for given, plain in _PLAIN.items():
+        text = text.replace(given, plain)
+    return "<br>".join(
+        f"`{one}`" if any(mark in one for mark in "*:<") else one
+        for one in text.replace("|", "\\|").split("<br>")
+    )
+
+
+def main(assembly: str) -> int:
+    """Write the table into the page."""
+    folder = Path(assembly)
+    read = [
+        Template(folder / f"{one}.template.json") for one in (CONTROL_PLANE, cluster_stack(CLUSTER))
+    ]
+    text = table(grants(*read))
+    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

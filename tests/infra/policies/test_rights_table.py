@@ -1,0 +1,26 @@
+"""docs/security.md lists every right as it is, and the tests it names exist."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.infra.policies.rights_table import PAGE, grants, replaced, table
+from tests.infra.templates import Template
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def test_the_table_of_rights_is_current(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    page = PAGE.read_text()
+
+    assert replaced(page, table(grants(control_plane, clusters["prod"]))) == page
+
+
+def test_every_test_the_page_names_exists() -> None:
+    written = "".join(one.read_text() for one in TESTS.rglob("test_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", PAGE.read_text()))
+
+    assert len(named) > 6
+    assert [one for one in sorted(named) if f"def {one}(" not in written] == []

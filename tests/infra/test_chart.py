@@ -1,0 +1,119 @@
+"""The chart is the manifests of infra/cluster, but for two values: seen without a renderer."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import yaml
+
+from infra.aws.config import ConfigError, read_config
+from tools import make_chart
+from tools.make_chart import CHART, CLUSTER_VALUE, IMAGE_VALUE, SOURCE
+
+_ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+
+
+def _documents(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def _differences(mine: Any, source: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(mine, dict) and isinstance(source, dict):
+        for key in sorted(mine.keys() | source.keys()):
+            yield from _differences(mine.get(key), source.get(key), f"{path}.{key}")
+    elif isinstance(mine, list) and isinstance(source, list) and len(mine) == len(source):
+        for number, (one, other) in enumerate(zip(mine, source, strict=True)):
+            yield from _differences(one, other, f"{path}[{number}]")
+    elif mine != source:
+        yield path, mine, source
+
+
+def test_the_chart_is_as_it_would_be_made_now() -> None:
+    found = {
+        str(path.relative_to(CHART)): path.read_text()
+        for path in CHART.rglob("*")
+        if path.is_file()
+    }
+
+    assert found == make_chart.chart_files()
+
+
+def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only() -> None:
+    for source in SOURCE.glob("*.yaml"):
+        if source.name == "kustomization.yaml":
+            continue
+        folder = "crds" if source.name == make_chart.CRD else "templates"
+        found = list(_differences(_documents(CHART / folder / source.name), _documents(source)))
+        if source.name == make_chart.FORWARDER:
+            image = "[0].spec.template.spec.containers[0].image"
+            assert found == [(image, IMAGE_VALUE, f"dovetail/forwarder:{make_chart.version()}")]
+        else:
+            assert found == []
+
+
+def test_helm_is_asked_for_two_values_and_nothing_else() -> None:
+    actions = [
+        one for path in (CHART / "templates").iterdir() for one in _ACTION.findall(path.read_text())
+    ]
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    (values,) = _documents(CHART / "values.yaml")
+
+    assert sorted(actions) == sorted([CLUSTER_VALUE, IMAGE_VALUE])
+    assert all(re.fullmatch(r'\{\{ required "[^"]+" \.Values\.\w+ \}\}', one) for one in actions)
+    assert {re.findall(r"\.Values\.(\w+)", one)[0] for one in actions} == set(values)
+    jsonschema.validate(values, schema)
+
+
+def test_the_forwarder_reads_the_config_map_of_the_chart() -> None:
+    (config,) = _documents(CHART / "templates" / "configmap.yaml")
+    (deployment,) = _documents(CHART / "templates" / "forwarder.yaml")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+
+    assert container["envFrom"] == [{"configMapRef": {"name": config["metadata"]["name"]}}]
+    assert config["metadata"]["namespace"] == deployment["metadata"]["namespace"]
+    assert config["data"] == {"DOVETAIL_CLUSTER": CLUSTER_VALUE}
+
+
+@pytest.mark.parametrize("name", ["prod", "a_b-C9", "a'b", "x y", "{{", "9", ""])
+def test_a_name_the_schema_takes_is_one_the_stack_takes(name: str) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    taken = jsonschema.Draft202012Validator(schema).is_valid({"cluster": name})
+    try:
+        read_config({"clusters": name}.get)
+        attached = True
+    except ConfigError:
+        attached = False
+
+    assert taken == attached
+
+
+def test_no_value_can_leave_its_quotes() -> None:
+    validator = jsonschema.Draft202012Validator(
+        json.loads((CHART / "values.schema.json").read_text())
+    )
+    image = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/dovetail/forwarder:0.1.0"
+
+    assert validator.is_valid({"cluster": "prod", "image": image})
+    assert validator.is_valid({"image": f"{image.rpartition(':')[0]}@sha256:{'0' * 64}"})
+    for bad in ("a'b", "a\nb", 'a"b', "a b", "{{.}}"):
+        assert not validator.is_valid({"image": bad})
+    assert not validator.is_valid({"imagee": image})
+
+
+def test_what_helm_would_take_for_a_template_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for source in SOURCE.glob("*.yaml"):
+        (tmp_path / source.name).write_text(source.read_text())
+    monkeypatch.setattr(make_chart, "SOURCE", tmp_path)
+    forwarder = tmp_path / make_chart.FORWARDER
+    forwarder.write_text(forwarder.read_text().replace("image: dovetail", "image: other"))
+    with pytest.raises(ValueError, match=r"forwarder.yaml: expected exactly one line"):
+        make_chart.chart_files()
+    (tmp_path / "access.yaml").write_text("a: '{{ .Values.b }}'\n")
+    with pytest.raises(ValueError, match=r"access.yaml: '\{\{' would be a template"):
+        make_chart.chart_files()

@@ -1,0 +1,77 @@
+"""What the bundle leaves out of the Kubernetes client is never missed, and bytecode is the same."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.aws import bundling
+from infra.aws.bundling import PRUNED, BundlingError, LockedInstall
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKED = sorted(one.replace("/", ".") for one in PRUNED if one.startswith("kubernetes/"))
+PROGRAM = f"""
+import importlib, pathlib, sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if any(name == one or name.startswith(one + ".") for one in {BLOCKED!r}):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+for path in sorted(pathlib.Path("shared/kube").glob("*.py")):
+    importlib.import_module(".".join(path.with_suffix("").parts))
+for path in sorted(pathlib.Path("functions").glob("*/handler.py")):
+    importlib.import_module(".".join(path.with_suffix("").parts))
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+ApiClient(Configuration()).sanitize_for_serialization({{"a": [1]}})
+"""
+
+
+def test_functions_and_adapters_import_without_what_is_left_out() -> None:
+    assert BLOCKED == ["kubernetes.aio", "kubernetes.client.api"]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(bundling, "_install", lambda _lock, target: target.mkdir(exist_ok=True))
+    for package in ("functions", "shared"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("VALUE = 1\n")
+    return tmp_path
+
+
+def test_bytecode_depends_on_the_source_only(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_BUNDLE_PYTHON", sys.executable)
+    written = []
+    for name in ("one", "two"):
+        assert LockedInstall(source).try_bundle(str(source / name))
+        found = sorted((source / name).rglob("*.pyc"))
+        written.append([path.read_bytes() for path in found])
+        assert len(found) == 2
+
+    assert written[0] == written[1]
+    assert str(source).encode() not in b"".join(written[0])
+
+
+def test_an_interpreter_that_fails_is_named(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_BUNDLE_PYTHON", "/bin/false")
+    with pytest.raises(BundlingError, match="/bin/false: the bytecode could not be written"):
+        LockedInstall(source).try_bundle(str(source / "out"))
+
+
+def test_without_an_interpreter_there_is_no_bytecode(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DOVETAIL_BUNDLE_PYTHON", raising=False)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    assert LockedInstall(source).try_bundle(str(source / "out"))
+
+    assert list((source / "out").rglob("*.pyc")) == []

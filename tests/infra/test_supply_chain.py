@@ -1,0 +1,106 @@
+"""What is shipped is named, hashed and licensed; the bundle is weighed and made twice."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from tools import make_bundle, make_sbom
+
+
+def test_every_locked_package_is_in_the_bill_with_its_hashes() -> None:
+    bill = make_sbom.document()
+    listed = {(one["name"], one["version"]): one for one in bill["components"]}
+
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    for lock in (make_sbom.RUNTIME, make_sbom.DEVELOPMENT):
+        for name, version, hashes in make_sbom.pins(lock):
+            (reference,) = listed[name.lower(), version]["externalReferences"]
+            assert hashes
+            assert {row["content"] for row in reference["hashes"]} >= set(hashes)
+    assert listed["aws-cdk", _node_version("aws-cdk")]["hashes"][0]["alg"] == "SHA-512"
+    assert len({one["bom-ref"] for one in bill["components"]}) == len(bill["components"])
+
+
+def _node_version(name: str) -> str:
+    packages = json.loads(make_sbom.NODE.read_text())["packages"]
+    return str(packages[f"node_modules/{name}"]["version"])
+
+
+def test_what_is_shipped_is_told_apart_from_what_only_develops() -> None:
+    scopes = {one["name"]: one["scope"] for one in make_sbom.document()["components"]}
+
+    assert {scopes[one] for one in ("boto3", "kubernetes", "pydantic", "pyyaml")} == {"required"}
+    assert {scopes[one] for one in ("moto", "pytest", "aws-cdk-lib", "aws-cdk")} == {"excluded"}
+
+
+def test_every_shipped_package_is_under_a_licence_somebody_looked_at() -> None:
+    bill = make_sbom.document()
+    assert make_sbom.unexplained(bill) == ()
+
+    spoilt = copy.deepcopy(bill)
+    shipped = [one for one in spoilt["components"] if one["scope"] == "required"]
+    shipped[0]["licenses"] = [{"license": {"name": "AGPL-3.0"}}]
+    del shipped[1]["licenses"]
+    found = make_sbom.unexplained(spoilt)
+    assert [one.rsplit(": ", 1)[1] for one in found] == ["AGPL-3.0", "no licence stated"]
+
+
+def test_the_same_locks_give_the_same_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = [tmp_path / name for name in ("one.json", "two.json")]
+    for path in written:
+        assert make_sbom.main(["--output", str(path)]) == 0
+
+    assert written[0].read_bytes() == written[1].read_bytes()
+    assert " shipped\n" in capsys.readouterr().out
+
+
+@pytest.fixture
+def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What the next bundles consist of, instead of an installation."""
+    contents: list[bytes] = []
+
+    def make(source: Path, target: Path) -> None:
+        target.mkdir(parents=True)
+        (target / "module.py").write_bytes(contents.pop(0))
+
+    monkeypatch.setattr(make_bundle, "make", make)
+    monkeypatch.setattr(make_bundle, "stage", lambda: tmp_path)
+    monkeypatch.setattr(make_bundle, "BUNDLE", tmp_path / "bundle")
+    return contents
+
+
+def test_a_bundle_that_is_the_same_twice_passes(
+    bundle: list[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle += [b"x" * 1_500_000] * 2
+
+    assert make_bundle.main([]) == 0
+    said = capsys.readouterr().out
+    assert "1.5 MB unzipped" in said
+    assert "made again: the same" in said
+
+
+def test_a_bundle_that_differs_or_is_too_large_fails(
+    bundle: list[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle += [b"x", b"y"]
+    assert make_bundle.main([]) == 1
+    assert "not reproducible" in capsys.readouterr().err
+    (tmp_path / "bundle" / "module.py").unlink()
+    (tmp_path / "bundle").rmdir()
+    bundle.append(b"x" * (make_bundle.LIMIT_BYTES + 1))
+    assert make_bundle.main(["--once"]) == 1
+    assert "more than 60 MB" in capsys.readouterr().err
+
+
+def test_names_and_contents_decide_the_hash(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    one = make_bundle.digest(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "b")
+
+    assert make_bundle.digest(tmp_path) != one
+    assert make_bundle.size(tmp_path) == 1

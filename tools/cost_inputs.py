@@ -1,0 +1,45 @@
+"""What the cost model takes from elsewhere: prices of AWS, and what is assumed."""
+
+from collections.abc import Mapping
+from typing import Final
+
+# Dollars, us-east-1, without any free tier.
+# Source: https://aws.amazon.com/{lambda,sqs,eventbridge,dynamodb,step-functions,s3,cloudwatch}/pricing/
+# (2026-08).
+PRICES: Final[Mapping[str, float]] = {
+    "lambda_arm_gb_second": 0.0000133334,
+    "lambda_request": 0.20e-6,
+    "sqs_request": 0.40e-6,
+    "event": 1.00e-6,
+    "ledger_read": 0.125e-6,
+    "ledger_write": 0.625e-6,
+    "transition": 25e-6,
+    "s3_put": 5e-6,
+    "alarm_metric": 0.10,
+    "custom_metric": 0.30,
+    "dashboard": 3.00,
+    "log_gb": 0.50,
+    "m5_large_hour": 0.096,
+    "nat_hour": 0.045,
+    "interface_endpoint_hour": 0.01,
+}
+
+# Not in the templates; generous, and to be replaced by what your account shows.
+ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
+    "sweep_seconds": (0.8, "about ten calls of 50 ms and decoding, for one quiet cluster"),
+    "sweep_reads": (10, "queries of a few rows each"),
+    "heartbeat_seconds": (0.1, "one row is written"),
+    "heartbeats_an_hour": (12, "functions/forwarder: one in five minutes"),
+    "catalogue_seconds": (30, "two paginated descriptions and a price list"),
+    "pollers": (5, "Lambda keeps five long polls of 20 s on a queue of the default mode"),
+    "plan_seconds": (1.5, "reading the cluster, planning, one CreateFleet"),
+    "plan_reads": (20, "lease, slots, intents, offerings without capacity"),
+    "plan_writes": (20, "lease twice, one intent in four states as transactions"),
+    "plan_objects": (2, "the decision and its launch, written to S3"),
+    "queue_requests": (3, "sent, received, deleted"),
+    "node_transitions": (60, "registration, emptiness, expiration, and a drain of ten steps"),
+    "node_calls": (20, "steps of the timers and bind"),
+    "node_call_seconds": (0.3, "a few calls each"),
+    "node_writes": (30, "slot, instance row, timers"),
+    "log_bytes_a_call": (2000, "START, END, REPORT, one line of ours, metrics"),
+}

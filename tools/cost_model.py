@@ -1,0 +1,282 @@
+"""What Dovetail costs a month, computed from the synthesised templates.
+
+    python -m tools.cost_model --assembly cdk.out --write
+
+Rates, memory and numbers of alarms are read from the templates; how long functions run and how
+often they ask the ledger stands in `tools.cost_inputs`, with its reason.
+"""
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tools.cost_inputs import ASSUMED, PRICES
+
+HOURS: Final = 730
+MINUTES: Final = HOURS * 60
+MARKS: Final = ("<!-- computed by tools/cost_model.py -->", "<!-- end of what is computed -->")
+_MIB_PER_GB: Final = 1024
+_PAGE: Final = Path(__file__).parents[1] / "docs" / "cost.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a bill, in dollars."""
+
+    name: str
+    dollars: float
+    how: str
+
+
+class Bill:
+    """The costs of one control plane and its clusters."""
+
+    def __init__(self, control_plane: Mapping[str, Any], cluster: Mapping[str, Any]) -> None:
+        """Read the settings.
+
+        Args:
+            control_plane: The control plane's template.
+            cluster: The template of one attachment.
+        """
+        self._resources = control_plane["Resources"]
+        self._cluster = cluster["Resources"]
+
+    def idle(self) -> tuple[Line, ...]:
+        """Return what a month costs with one cluster in which nothing happens."""
+        beats = assumed("heartbeats_an_hour") * HOURS
+        sweeps = self._a_month("sweep")
+        refreshes = self._a_month("refresh_catalog")
+        polls = assumed("pollers") * MINUTES * 3
+        return (
+            Line(
+                name="compute: sweep",
+                dollars=self._compute("sweep", sweeps, assumed("sweep_seconds"))
+                + self._compute("sweep", beats, assumed("heartbeat_seconds")),
+                how=f"{sweeps:,.0f} looks and {beats:,.0f} heartbeats",
+            ),
+            Line(
+                name="compute: refresh_catalog",
+                dollars=self._compute("refresh_catalog", refreshes, assumed("catalogue_seconds")),
+                how=f"{refreshes:,.0f} calls",
+            ),
+            Line(
+                name="queues",
+                dollars=polls * PRICES["sqs_request"],
+                how=f"{polls:,.0f} empty polls by Lambda",
+            ),
+            Line(
+                name="bus",
+                dollars=beats * PRICES["event"],
+                how="heartbeats; schedules and events of EC2 are free",
+            ),
+            Line(
+                name="ledger",
+                dollars=sweeps * assumed("sweep_reads") * PRICES["ledger_read"]
+                + beats * PRICES["ledger_write"],
+                how="what sweep reads, what heartbeats write",
+            ),
+        )
+
+    def million_pod_events(self, burst: int) -> tuple[Line, ...]:
+        """Return what a million pods that ask for room cost, `burst` of them at a time."""
+        plans = math.ceil(1_000_000 / burst)
+        return (
+            Line(name="bus", dollars=plans * PRICES["event"], how="coalesced by the forwarder"),
+            Line(
+                name="queues",
+                dollars=plans * assumed("queue_requests") * PRICES["sqs_request"],
+                how="sent, received, deleted",
+            ),
+            Line(
+                name="compute: provision",
+                dollars=self._compute("provision", plans, assumed("plan_seconds")),
+                how=f"{plans:,} plans",
+            ),
+            Line(
+                name="ledger",
+                dollars=plans
+                * (
+                    assumed("plan_reads") * PRICES["ledger_read"]
+                    + assumed("plan_writes") * PRICES["ledger_write"]
+                ),
+                how="leases and intents",
+            ),
+            Line(
+                name="decisions",
+                dollars=plans * assumed("plan_objects") * PRICES["s3_put"],
+                how="kept for 30 days",
+            ),
+        )
+
+    def thousand_nodes(self) -> tuple[Line, ...]:
+        """Return what a thousand nodes cost from launch to end, the machines left out."""
+        count = 1000
+        calls = count * assumed("node_calls")
+        return (
+            Line(
+                name="timers",
+                dollars=count * assumed("node_transitions") * PRICES["transition"],
+                how="transitions of Step Functions",
+            ),
+            Line(
+                name="compute",
+                dollars=self._compute("termination", calls, assumed("node_call_seconds")),
+                how=f"{calls:,.0f} calls",
+            ),
+            Line(
+                name="ledger",
+                dollars=count * assumed("node_writes") * PRICES["ledger_write"],
+                how="slots, instances, timers",
+            ),
+        )
+
+    def observability(self) -> tuple[Line, ...]:
+        """Return what watching costs a month with one cluster, whatever happens."""
+        shared, own = alarm_metrics(self._resources), alarm_metrics(self._cluster)
+        logs = self._a_month("sweep") * assumed("log_bytes_a_call") / 1e9
+        dashboards = sum(1 for one in self._cluster.values() if one["Type"].endswith("Dashboard"))
+        return (
+            Line(
+                name="alarms of the control plane",
+                dollars=shared * PRICES["alarm_metric"],
+                how=f"{shared} metrics under alarm",
+            ),
+            Line(
+                name="alarms of a cluster",
+                dollars=own * PRICES["alarm_metric"],
+                how=f"{own} metrics under alarm",
+            ),
+            Line(
+                name="dashboard of a cluster",
+                dollars=dashboards * PRICES["dashboard"],
+                how="the first three of an account are free",
+            ),
+            Line(
+                name="metrics of a quiet cluster",
+                dollars=PRICES["custom_metric"] * (1 + 2 / 24),
+                how="heartbeats all the time, the catalogue in two hours a day",
+            ),
+            Line(name="logs", dollars=logs * PRICES["log_gb"], how=f"{logs:.2f} GB"),
+        )
+
+    def _compute(self, function: str, calls: float, seconds: float) -> float:
+        memory: float = self._function(function)["Properties"]["MemorySize"] / _MIB_PER_GB
+        gb_seconds = calls * seconds * memory
+        price = PRICES["lambda_arm_gb_second"]
+        return gb_seconds * price + calls * PRICES["lambda_request"]
+
+    def _function(self, name: str) -> Mapping[str, Any]:
+        wanted = f"functions.{name}.handler.handler"
+        return next(
+            one
+            for one in self._resources.values()
+            if one["Type"] == "AWS::Lambda::Function" and one["Properties"]["Handler"] == wanted
+        )
+
+    def _a_month(self, function: str) -> float:
+        """Return how often the schedules call a function in a month."""
+        wanted = next(
+            name for name, one in self._resources.items() if one is self._function(function)
+        )
+        return sum(
+            MINUTES / minutes_of(one["Properties"]["ScheduleExpression"])
+            for one in self._resources.values()
+            if one["Type"] == "AWS::Events::Rule"
+            and "ScheduleExpression" in one["Properties"]
+            and one["Properties"]["Targets"][0]["Arn"]["Fn::GetAtt"][0] == wanted
+        )
+
+
+def assumed(name: str) -> float:
+    """Return an assumed number."""
+    return ASSUMED[name][0]
+
+
+def alarm_metrics(resources: Mapping[str, Any]) -> int:
+    """Return how many metrics the alarms watch: an alarm is paid for by metric."""
+    return sum(
+        sum(1 for row in one["Properties"].get("Metrics", ({"MetricStat": {}},)) if _paid(row))
+        for one in resources.values()
+        if one["Type"] == "AWS::CloudWatch::Alarm"
+    )
+
+
+def _paid(row: Mapping[str, Any]) -> bool:
+    return "MetricStat" in row
+
+
+def minutes_of(expression: str) -> float:
+    """Return the minutes between two calls of a schedule.
+
+    Raises:
+        ValueError: If the expression is no rate.
+    """
+    found = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression)
+    if found is None:
+        raise ValueError(f"{expression!r}: only rates are understood")
+    return int(found[1]) * {"minute": 1, "hour": 60, "day": 1440}[found[2]]
+
+
+def total(lines: Iterable[Line]) -> float:
+    """Return the sum."""
+    return sum(one.dollars for one in lines)
+
+
+def tables(bill: Bill) -> str:
+    """Return everything that is computed, as Markdown."""
+    parts = [
+        _table("Idle, a month: compute, queues, ledger", bill.idle()),
+        _table("Observability, a month", bill.observability()),
+        _table("A thousand nodes, from launch to end", bill.thousand_nodes()),
+        _table("A million pod events, ten at a time", bill.million_pod_events(10)),
+    ]
+    bursts = "\n".join(
+        f"| {burst} | {total(bill.million_pod_events(burst)):.2f} |"
+        for burst in (1, 5, 10, 50, 200)
+    )
+    parts.append(f"| pods at a time | dollars a million |\n|---:|---:|\n{bursts}")
+    rows = "\n".join(f"| `{name}` | {n:g} | {why} |" for name, (n, why) in ASSUMED.items())
+    parts.append(f"### Assumed\n\n| what | value | why |\n|---|---:|---|\n{rows}")
+    return "\n\n".join(parts)
+
+
+def _table(title: str, lines: Sequence[Line]) -> str:
+    rows = "\n".join(f"| {one.name} | {one.dollars:.3f} | {one.how} |" for one in lines)
+    head = f"### {title}\n\n| | dollars | |\n|---|---:|---|"
+    return f"{head}\n{rows}\n| **sum** | **{total(lines):.2f}** | |"
+
+
+def replaced(page: str, text: str) -> str:
+    """Return a page with what stands between the marks replaced."""
+    before, rest = page.split(MARKS[0])
+    return f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables, or write them into a page."""
+    parser = argparse.ArgumentParser(prog="python -m tools.cost_model", description=__doc__)
+    parser.add_argument("--assembly", type=Path, default=Path("cdk.out"))
+    parser.add_argument("--cluster", default="prod")
+    parser.add_argument("--write", action="store_true", help="into docs/cost.md")
+    given = parser.parse_args(arguments)
+    names = ("DovetailControlPlane", f"DovetailCluster-{given.cluster}")
+    read = [
+        json.loads((given.assembly / f"{one}.template.json").read_text(encoding="utf-8"))
+        for one in names
+    ]
+    text = tables(Bill(*read))
+    if given.write:
+        _PAGE.write_text(replaced(_PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+    else:
+        sys.stdout.write(f"{text}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
