@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check unit infra contract e2e verify bench lock catalog clean
+.PHONY: help setup demo test check unit opinion chaos infra contract e2e verify bench faults deploy-local bundle sbom chart lock \
+        catalog clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -32,7 +33,7 @@ node_modules/.ready: package.json package-lock.json
 demo: setup  ## Run the main job on this machine and show what happens (SCENARIO=inflate)
 	@$(BIN)/dovetail demo --scenario $(SCENARIO)
 
-test: check unit infra contract e2e  ## Everything a commit must pass, under 10 minutes on 2 cores
+test: check unit opinion chaos infra contract e2e  ## Everything a commit must pass (15 minutes at most)
 	@echo "all tests passed"
 
 check: setup  ## Format, lint, types, import contracts, sizes
@@ -44,8 +45,14 @@ check: setup  ## Format, lint, types, import contracts, sizes
 	@$(BIN)/mypy --no-error-summary
 
 unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
-	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs -m "not slow" -n 2 \
+	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs tests/cases -m "not slow" -n 2 \
 	    --cov --cov-report=term:skip-covered
+
+opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-scheduler agree?
+	@$(BIN)/pytest tests/opinion -m "not slow" -n 2
+
+chaos: setup  ## Every crash point, 2,000 random schedules of faults, every safeguard taken away once
+	@$(BIN)/pytest tests/faults -m "not slow" -n 2
 
 infra: setup  ## Synthesis, template assertions, lint
 	@$(BIN)/pytest tests/infra -m "not slow"
@@ -57,12 +64,26 @@ e2e: setup  ## One scenario from event to running pod, on the embedded world
 	@$(BIN)/pytest tests/e2e -m "not slow"
 
 verify: setup  ## The long runs: every scenario, every expectation falsified once
-	@$(BIN)/pytest tests -m "slow or e2e"
+	@$(BIN)/pytest tests/opinion -m slow -n 2
+	@$(BIN)/pytest tests --ignore tests/opinion -m "slow or e2e"
 
-bench: setup  ## Benchmarks: ratios in one run, written to docs/benchmarks.md
-	@$(BIN)/python -m tests.benchmarks.cold_import
-	@$(BIN)/python -m tests.benchmarks.forwarder_memory
-	@$(BIN)/python -m tests.benchmarks.packing.bench --write docs/benchmarks.md
+bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
+	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md
+
+faults: setup  ## 100,000 random schedules, crash points, mutations, hard days (under an hour)
+	@$(BIN)/python -m tests.faults --schedules 100000 --workers 2 --write docs/reliability.md
+
+deploy-local: setup  ## The full template into the embedded AWS, every resource looked up, and away
+	@$(BIN)/python -m tools.deploy_local
+
+bundle: setup  ## The functions' real bundle for Lambda: its size, and whether it is reproducible
+	@$(BIN)/python -m tools.make_bundle
+
+sbom: setup  ## Bill of materials of what is locked (.build/sbom.json), and its licences
+	@$(BIN)/python -m tools.make_sbom
+
+chart: setup  ## Make the Helm chart again from infra/cluster
+	@$(BIN)/python -m tools.make_chart
 
 lock: setup  ## Lock the packages again after a change of pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

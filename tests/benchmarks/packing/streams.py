@@ -1,14 +1,24 @@
 """Pods that arrive in batches: what is bought for one batch leaves room for the next."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from shared.model.resources import Resources
 from shared.packing.packer import pack
 from shared.packing.problem import Bin, PackingSettings, PodClass
 from tests.benchmarks.packing import published, workloads
+from tests.benchmarks.report import Bar, Bought, Row
+from tests.benchmarks.timing import StoppedError, cpu_time, within
 
 Buy = Callable[[list[workloads.Row], list[Resources]], int]
+BARS: Final = {
+    ("kmix", 100): Bar(gap_percent=4.0),
+    ("skew", 100): Bar(gap_percent=5.0),
+    ("kmix", 1_000): Bar(gap_percent=1.5),
+    ("skew", 1_000): Bar(gap_percent=1.5),
+    **{(name, batch): Bar(below_v1=True) for name in ("kmix", "skew") for batch in (10, 30)},
+}
 
 
 def ours(settings: PackingSettings) -> Buy:
@@ -36,11 +46,10 @@ def v1(rows: list[workloads.Row], rooms: list[Resources]) -> int:
     return published.v1(workloads.problem(rows), rooms)[0]
 
 
-def run(rows: list[workloads.Row], batch: int, buy: Buy, seed: int = 1) -> tuple[float, int]:
-    """Return what a stream costs over the bound of the whole, in percent, and its nodes."""
+def run(rows: list[workloads.Row], batch: int, buy: Buy, seed: int = 1) -> tuple[int, int]:
+    """Return what a stream costs, in micro-dollars per hour, and its nodes."""
     rows = list(rows)
     random.Random(seed).shuffle(rows)
-    whole = pack(workloads.problem(rows)).lower_bound_micros_per_hour
     rooms: list[Resources] = []
     nodes = 0
     cost = 0
@@ -50,7 +59,39 @@ def run(rows: list[workloads.Row], batch: int, buy: Buy, seed: int = 1) -> tuple
         nodes += len(rooms) - before
         # Nodes too full for anything only cost time here.
         rooms[:] = [room for room in rooms if room["cpu"] >= 20 and room["memory"] >= 2**25]
-    return (cost / whole - 1) * 100, nodes
+    return cost, nodes
+
+
+def stream_rows(*, quick: bool, limit_seconds: float) -> Iterator[Row]:
+    """Yield the rows about streams: CPU time is that of one batch, in the mean."""
+    pods = 1_000 if quick else 10_000
+    for name in ("kmix", "skew"):
+        rows = workloads.WORKLOADS[name](pods)
+        whole = pack(workloads.problem(rows))
+        for batch in (10, 30, 100, 1_000):
+            yield Row(
+                case=f"{name}, batches of {batch:,}",
+                pods=pods,
+                classes=len(set(rows)),
+                settings="plain",
+                bound_micros_per_hour=whole.lower_bound_micros_per_hour,
+                ours=_bought(rows, batch, ours(workloads.PLAIN)),
+                v1=_limited(rows, batch, limit_seconds),
+                bar=None if quick else BARS[name, batch],
+            )
+
+
+def _limited(rows: list[workloads.Row], batch: int, limit_seconds: float) -> Bought | str:
+    try:
+        return within(limit_seconds, lambda: _bought(rows, batch, v1))[0]
+    except StoppedError:
+        return f"stopped after {limit_seconds:.0f} s"
+
+
+def _bought(rows: list[workloads.Row], batch: int, buy: Buy) -> Bought:
+    (cost, nodes), milliseconds = cpu_time(lambda: run(rows, batch, buy))
+    batches = -(-len(rows) // batch)
+    return Bought(cost_micros_per_hour=cost, nodes=nodes, milliseconds=milliseconds / batches)
 
 
 def _total(classes: tuple[PodClass, ...], contents: tuple[tuple[int, int], ...]) -> Resources:

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import PROVISIONER, container, deployment, node, pod, run, written
+from tests.unit.cli.running import (
+    PROVISIONER,
+    container,
+    deployment,
+    node,
+    pod,
+    run,
+    written,
+)
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -53,6 +61,18 @@ CASES = {
         b"apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\n",
         "document 1: metadata.name: write a name",
     ),
+    "a key twice": (
+        f"{POD}spec:\n  containers: []\n  containers: [{{name: a}}]\n".encode(),
+        "document 1: line 6, column 3: says 'containers' twice; keep one of them",
+    ),
+    "a key twice in JSON": (
+        b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "name": "b"}}',
+        "document 1: name: is said twice; keep one of them",
+    ),
+    "ten megabytes of small objects": (
+        b"a: [" + b"{b: 1}, " * (10 * 2**17) + b"]",
+        "holds too many values",
+    ),
     "many broken brackets": (b"[]," * 5000, "is not YAML"),
     "a provisioner with a wrong field": (
         b"""{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner,
@@ -97,6 +117,19 @@ def test_a_hostile_file_gets_one_line(
             pod(initContainers=[container(cpu=-1)]),
             "spec.initContainers[0].resources.requests.cpu: -1: write a quantity of 0 or more",
         ),
+        *(
+            (
+                pod(containers=[container(cpu=value)]),
+                f"spec.containers[0].resources.requests.cpu: {shown}: write a quantity",
+            )
+            for value, shown in (
+                (float("nan"), "nan"),
+                (float("inf"), "inf"),
+                ("1e400", "1e400"),
+                (True, "True"),
+                ("-1", "-1"),
+            )
+        ),
         (pod(overhead={"cpu": "x"}), "spec.overhead.cpu: x: write a quantity"),
         (pod(nodeSelector={"a": 1}), "spec.nodeSelector.a: 1: write a string"),
         (pod(tolerations={"a": 1}), "spec.tolerations: a dict of 1: write a list of objects"),
@@ -107,6 +140,23 @@ def test_a_hostile_file_gets_one_line(
         ),
         (deployment(replicas=-1), "spec.replicas: -1: write a whole number from 0"),
         (deployment(replicas=10**9), "spec.replicas: 1000000000: write a whole number from 0"),
+        *(
+            ({**deployment(replicas=10**9), "kind": kind}, "spec.replicas: 1000000000: write")
+            for kind in ("ReplicaSet", "StatefulSet")
+        ),
+        (
+            {
+                **deployment(),
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "spec": {
+                    "parallelism": 10**9,
+                    "completions": 10**9,
+                    "template": {"spec": {"containers": [container()], "restartPolicy": "Never"}},
+                },
+            },
+            "spec.parallelism: 1000000000: write a whole number from 0",
+        ),
         ({**deployment(), "spec": {}}, "spec.template: must be an object with named fields"),
         ({**deployment(), "metadata": {"labels": {"a": 1}, "name": "b"}}, "metadata.labels.a: 1"),
         ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, "status.allocatable"),
@@ -152,6 +202,11 @@ def test_many_workloads_together_may_not_ask_for_too_many_pods(
     [
         (("plan", "-f", "/nowhere/a.yaml"), "/nowhere/a.yaml: No such file or directory"),
         (("plan", "-f", "a\0b"), "expected a file name"),
+        (("plan", "-f", "{loop}"), "loop: Too many levels of symbolic links; expected a readable"),
+        (("plan", "-f", "{good}", "--existing", "{loop}"), "loop: Too many levels"),
+        (("plan", "-f", "{good}", "--catalog", "{empty_folder}"), "empty_folder: Is a directory"),
+        (("plan", "-f", "{good}", "--save", "{empty_folder}"), "empty_folder: Is a directory"),
+        (("replay", "{empty_folder}"), "empty_folder: Is a directory"),
         (("plan", "-f", "{good}", "--catalog", "{good}"), "good.yaml: document 1: catalog"),
         (("plan", "-f", "{good}", "--catalog", "{binary}"), "is not UTF-8 text"),
         (("plan", "-f", "{good}", "--svg", "/nowhere/a.svg"), "/nowhere/a.svg: No such file"),
@@ -178,12 +233,37 @@ def test_what_cannot_be_used_is_told_in_one_line(
     written(tmp_path / "good.yaml", PROVISIONER, deployment())
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "empty_folder").mkdir()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     places = {
         "{good}": str(tmp_path / "good.yaml"),
         "{binary}": str(tmp_path / "binary"),
         "{empty_folder}": str(tmp_path / "empty_folder"),
+        "{loop}": str(tmp_path / "loop"),
     }
     assert expected in refused(capsys, *(places.get(one, one) for one in arguments))
+
+
+def test_names_cannot_write_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nasty = pod("a\x1b[31m\nb", nodeSelector={"k\x1b[0m": "v\r"})
+    strange = {"apiVersion": "v1", "kind": "Strange\x07", "metadata": {"name": "s"}}
+    file = written(tmp_path / "in.yaml", PROVISIONER, nasty, strange)
+    assert run("plan", "-f", file, "--explain", "a\x1b[31m\nb") == 3
+    out, err = capsys.readouterr()
+    assert "default/a?[31m?b" in out
+    assert not set("\x1b\r\x07") & {*out, *err}
+
+
+def test_an_interrupted_command_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("functions.cli.inputs.read_all", stop)
+    assert run("plan", "-f", "a.yaml") == 130
+    assert capsys.readouterr().err == "dovetail plan: stopped\n"
 
 
 def test_standard_input_is_read(

@@ -4,7 +4,7 @@ from shared.model.plan import Placement, Plan, Unschedulable
 from shared.model.pods import Owner, Pod
 from shared.model.resources import Resources
 from shared.planning.drawing import draw
-from shared.planning.explanation import explanation, find_pod
+from shared.planning.explanation import explanation, find_pod, gap
 from tests import builders as make
 
 
@@ -71,6 +71,16 @@ def test_names_cannot_break_the_picture() -> None:
 
 def test_an_empty_plan_is_a_picture_too() -> None:
     assert "0 new nodes for 0 pods" in told(draw(make.snapshot(), Plan(), "c"))
+
+
+def test_without_a_bound_the_gap_is_not_known() -> None:
+    pod = make.pod()
+    bought = Plan(nodes=(make.planned(pod),), cost_micros_per_hour=7)
+    assert gap(bought) == "gap unknown"
+    assert "gap unknown" in told(draw(make.snapshot(pod), bought, "c"))
+    assert gap(Plan()) == "gap 0.00 %"
+    priced = Plan(cost_micros_per_hour=3, lower_bound_micros_per_hour=2)
+    assert gap(priced) == "gap 50.00 %"
 
 
 def test_an_explanation_knows_promised_pods_and_provisioners_without_place() -> None:

@@ -3,7 +3,13 @@ import dataclasses
 import pytest
 
 from shared.packing.problem import PackingSettings
-from shared.planning.settings import InvalidSettingError, changed_keys, explained, with_settings
+from shared.planning.settings import (
+    InvalidSettingError,
+    changed_keys,
+    each_by_default,
+    explained,
+    with_settings,
+)
 
 
 def test_every_setting_is_explained_with_its_default() -> None:
@@ -36,6 +42,25 @@ def test_the_last_one_counts_and_numbers_may_be_grouped() -> None:
 def test_one_key_sets_both_diversifications() -> None:
     settings = with_settings(PackingSettings(), ["diversification_k=2"])
     assert (settings.diversification_k_on_demand, settings.diversification_k_spot) == (2, 2)
+
+
+def test_each_setting_can_be_taken_back_alone() -> None:
+    default = PackingSettings()
+    assert each_by_default(default) == ()
+    given = ["max_node_vcpus=8", "diversification_k=2", "thorough=true"]
+    settings = with_settings(default, given)
+    found = dict(each_by_default(settings))
+    assert found == {
+        one: with_settings(default, [other for other in given if other != one]) for one in given
+    }
+
+
+def test_diversifications_that_differ_count_apart() -> None:
+    given = ["diversification_k_on_demand=2", "diversification_k_spot=3"]
+    settings = with_settings(PackingSettings(), given)
+    assert [named for named, _ in each_by_default(settings)] == given
+    alone = with_settings(PackingSettings(), given[:1])
+    assert each_by_default(alone) == ((given[0], PackingSettings()),)
 
 
 def test_weights_are_pairs() -> None:

@@ -99,3 +99,10 @@ def test_a_forwarder_needs_its_cluster_and_its_bus() -> None:
     assert (found.cluster, found.bus, found.health_port) == ("prod", "dovetail", 80)
     with pytest.raises(SettingsError, match=r"^DOVETAIL_BUS: Field required"):
         ForwarderSettings.from_environment({"DOVETAIL_CLUSTER": "prod"})
+
+
+def test_the_lease_must_outlive_three_calls() -> None:
+    with pytest.raises(SettingsError, match=r"lease_seconds 30 must be more than 3 x"):
+        ProvisionSettings.from_environment(
+            {**TIMERS, "DOVETAIL_LEASE_SECONDS": "30", "DOVETAIL_API_TIMEOUT_SECONDS": "10"}
+        )

@@ -1,0 +1,140 @@
+"""One run, one table: what is bought, how fast, beside two published procedures.
+
+Run as `python -m tests.benchmarks.bench [--quick] [--write FILE]`. What is done is told on standard
+error; a bar that is not met is told in the table, never by the exit code: timings are noisy.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.benchmarks import cold_import
+from tests.benchmarks.cold_start import cold_rows
+from tests.benchmarks.packing import plans, price_table, streams
+from tests.benchmarks.planning.rows import decision_rows
+from tests.benchmarks.report import Row, machine, markdown, summary, table
+from tests.benchmarks.timing import reference_milliseconds
+
+_LIMIT_SECONDS: Final = 25.0
+_QUICK_LIMIT_SECONDS: Final = 5.0
+_NOTES: Final = """
+Workloads are synthetic and seeded, none is a trace; prices are those of the embedded catalogue,
+some of them interpolated. Types: c, m and r of more than the second generation, amd64, no metal,
+on demand ({types} types; `constr` adds arm64, `gpumix` machines with Nvidia GPUs), daemons of 280m
+cpu, 320 MiB and 4 pods on each node.
+
+* **bound**: no plan can cost less; printed by the planner with each plan. For `topo` it keeps of
+  all rules only those that keep pods apart on hosts; for streams it is the bound of all pods at
+  once. **gap**: percent over it.
+* **ms**: CPU time on one core, the plan's checker included; median of up to nine runs, of the
+  baselines one run. For streams: of one batch, in the mean. Cold rows: the whole process, from
+  the interpreter's start; the first two without site-packages, the command as people start it.
+* **v0.6**, **v1**: ports of two published procedures of Karpenter; what they buy is meant, not how
+  fast the originals are. They are stopped after {limit:.0f} s of CPU time. Their prices are
+  compared in the column ÷. v1 keeps rules between pods where there are some.
+* **plain**: node size uncapped, by the cheapest pool alone (k = 1), no fee per node. **default**:
+  at most 64 vCPUs a node, by the mean of the 5 (spot: 15) cheapest pools that can stand in.
+* A broken rule counts as a missed bar: zone and host skew, affinity, anti-affinity, each pod once
+  and every option of every node large enough are looked up anew, not asked of the planner.
+""".strip()
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small cases only, under a minute")
+    parser.add_argument("--write", type=Path, help="file to write; prints otherwise")
+    chosen = parser.parse_args()
+    began = time.monotonic()
+    speeds = [reference_milliseconds()]
+    limit = _QUICK_LIMIT_SECONDS if chosen.quick else _LIMIT_SECONDS
+    rows = list(_told(_rows(quick=chosen.quick, limit_seconds=limit)))
+    told = summary(rows)
+    speeds.append(reference_milliseconds())
+    text = [
+        "# Benchmarks",
+        "",
+        _made(speeds),
+        "",
+        f"**{told}**",
+        "",
+        _NOTES.format(types=len(price_table.listed()), limit=limit),
+        "",
+        *table(rows),
+        "",
+    ]
+    # The table is on disk before the rest is measured.
+    _write(text, began, chosen.write, last=chosen.quick)
+    if not chosen.quick:
+        _write([*text, *_beside()], began, chosen.write, last=True)
+    sys.stderr.write(f"{told}\n")
+
+
+def _write(text: Sequence[str], began: float, file: Path | None, *, last: bool) -> None:
+    minutes = (time.monotonic() - began) / 60
+    written = "\n".join(text).replace("{minutes}", f"{minutes:.1f}")
+    if file is not None:
+        file.write_text(written)
+    elif last:
+        sys.stdout.write(written)
+
+
+def _beside() -> list[str]:
+    return [
+        "## Other seeds",
+        "",
+        "Best and worst of five other seeds of the cases with a bar:",
+        "",
+        *markdown(("case", "pods", "gap %", "ms", "bar", "met"), plans.other_seeds()),
+        "",
+        "## Cold imports",
+        "",
+        "What a function imports before its first event, fresh processes:",
+        "",
+        cold_import.table(),
+        "",
+        "## Forwarder",
+        "",
+        _forwarder(),
+        "",
+    ]
+
+
+def _made(speeds: Sequence[float]) -> str:
+    return (
+        f"Made by `make bench` in {{minutes}} minutes: {machine()}. A fixed piece of work took "
+        f"{speeds[0]:.0f} ms of CPU time before the table and {speeds[1]:.0f} ms after it: where "
+        "these are far apart other work shared the machine, and times are too long."
+    )
+
+
+def _forwarder() -> str:
+    """Return what the benchmark of the forwarder says: its process must be a child of its own."""
+    program = Path(__file__).with_name("forwarder_memory.py")
+    ended = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False
+    )
+    return ended.stdout.strip() or f"It failed: {ended.stderr.strip().splitlines()[-1]}"
+
+
+def _rows(*, quick: bool, limit_seconds: float) -> Iterator[Row]:
+    yield from plans.plan_rows(quick=quick, limit_seconds=limit_seconds)
+    yield from decision_rows(quick=quick)
+    yield from streams.stream_rows(quick=quick, limit_seconds=limit_seconds)
+    yield from cold_rows()
+
+
+def _told(rows: Iterable[Row]) -> Iterator[Row]:
+    """Pass the rows on, each told when it is there: a run takes minutes."""
+    for row in rows:
+        cells = row.cells()
+        sys.stderr.write(f"{cells[0]} {cells[1]} {cells[3]}: {cells[5]}, bar met: {cells[-1]}\n")
+        yield row
+
+
+if __name__ == "__main__":
+    main()

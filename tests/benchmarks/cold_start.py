@@ -1,0 +1,137 @@
+"""A cold process to a finished plan: interpreter, imports, catalogue as JSON, 400 pods.
+
+Each run is a process of its own; its CPU time is what the operating system counted, from the start
+of the interpreter to its end, byte code on disk. The first two programs need the core alone and run
+without site-packages (`-S`), so nothing else can be imported; the command runs as people start it.
+"""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from tests.benchmarks.packing import price_table
+from tests.benchmarks.report import Bar, Bought, Row
+
+ROOT: Final = Path(__file__).parents[2]
+BAR: Final = Bar(milliseconds=100)
+_RUNS: Final = 9
+_CORE: Final = ("-S", "-c")
+_READ: Final = """
+import sys
+from shared.catalog.reading import load_catalog
+with open(sys.argv[1], encoding="utf-8") as file:
+    types = load_catalog(file.read()).instance_types
+"""
+_PACK: Final = """
+from shared.model.resources import Resources
+from shared.packing.packer import pack
+from shared.packing.problem import PackingProblem, PodClass, Pool, Shape
+shapes = tuple(
+    Shape(
+        provisioner="default",
+        instance_type=one.name,
+        allocatable=one.allocatable,
+        capacity=one.capacity,
+        pools=tuple(
+            Pool(zone=way.zone, capacity_type=way.capacity_type,
+                 price_micros_per_hour=way.price_micros_per_hour)
+            for way in one.offerings
+        ),
+        vcpus=one.capacity["cpu"] // 1000,
+    )
+    for one in types
+)
+pods = PodClass(requests=Resources.of(cpu=250, memory=256 * 2**20, pods=1), count=400)
+asked = PackingProblem(classes=(pods,), shapes=shapes, compatible=((1 << len(shapes)) - 1,))
+print(pack(asked).cost_micros_per_hour)
+"""
+
+
+def cold_rows() -> Iterator[Row]:
+    """Yield the rows: the restricted catalogue, the whole one, and the command on manifests."""
+    with TemporaryDirectory() as folder:
+        part = Path(folder) / "part.json"
+        part.write_text(json.dumps(restricted()))
+        program = _READ + _PACK
+        yield _row("cold process, catalogue of on-demand c/m/r", [*_CORE, program, str(part)], BAR)
+        whole = str(price_table.TABLE)
+        yield _row("cold process, embedded catalogue", [*_CORE, program, whole], BAR)
+        manifests = Path(folder) / "pods.json"
+        manifests.write_text(json.dumps(_manifests()))
+        command = (
+            "import sys, argparse\n"
+            "from functions.cli.commands import mount\n"
+            "parser = argparse.ArgumentParser()\n"
+            "mount(parser.add_subparsers())\n"
+            "chosen = parser.parse_args(sys.argv[1:])\n"
+            "sys.exit(chosen.run(chosen))\n"
+        )
+        asked = ["plan", "-f", str(manifests), "--catalog", str(part), "--output", "json"]
+        yield _row(
+            "cold `dovetail plan`, catalogue of on-demand c/m/r", ["-c", command, *asked], None
+        )
+
+
+def restricted() -> dict[str, object]:
+    """Return the catalogue document of the getting-started pool, on demand."""
+    document = json.loads(price_table.TABLE.read_text())
+    rows = []
+    for row in document["types"]:
+        ways = [one for one in row["offerings"] if one["capacity_type"] == "on-demand"]
+        if ways and price_table.general(row):
+            rows.append({**row, "offerings": ways})
+    return {**document, "types": rows}
+
+
+def cpu_millis(arguments: list[str]) -> float:
+    """Return the CPU time of a fresh interpreter with these arguments: median of several."""
+    times = []
+    for _ in range(_RUNS + 1):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return statistics.median(times[1:]) * 1000
+
+
+def _row(case: str, arguments: list[str], bar: Bar | None) -> Row:
+    took = cpu_millis(arguments)
+    return Row(
+        case=case,
+        pods=400,
+        classes=1,
+        settings="default",
+        bound_micros_per_hour=0,
+        ours=Bought(cost_micros_per_hour=0, nodes=0, milliseconds=took),
+        bar=bar,
+    )
+
+
+def _manifests() -> dict[str, object]:
+    container = {"name": "a", "resources": {"requests": {"cpu": "250m", "memory": "256Mi"}}}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 400,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [container]},
+            },
+        },
+    }
+    provisioner = {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": "default"},
+        "spec": {},
+    }
+    return {"apiVersion": "v1", "kind": "List", "items": [provisioner, deployment]}
