@@ -6,6 +6,8 @@ from tests.faults import crash_points
 from tests.faults.scenario import Scene
 
 PARTS = 8
+# A quarter of all points with every commit; all of them in `make verify` and `make faults`.
+ALWAYS = 2
 
 
 @pytest.mark.parametrize("scene", crash_points.SCENES, ids=["grows and shrinks", "drains"])
@@ -17,7 +19,10 @@ def test_nothing_is_left_over_when_nothing_fails(scene: Scene) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(n, marks=() if n < ALWAYS else pytest.mark.slow) for n in range(PARTS)],
+)
 def test_a_failure_at_any_call_leaves_the_cluster_in_order(part: int) -> None:
     results = crash_points.run_part(part, PARTS)
     assert len(results) > 400
