@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from shared.packing.ground import Contents
 from shared.packing.market import Demand
 from shared.packing.problem import PackingProblem
 
-Placements = tuple[tuple[int, Contents], ...]
+Placements = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
 
 
 def place_on_bins(
@@ -20,7 +19,7 @@ def place_on_bins(
         counts: Pods per class; what is placed is taken off.
         values: Worth of one pod per class.
     """
-    free = _useful_bins(problem, demand, counts)
+    free = useful_bins(problem, demand, counts)
     places = range(len(demand.names))
     tops = [max((room[place] for _, room in free), default=0) or 1 for place in places]
     free.sort(key=lambda item: (sum(item[1][p] / tops[p] for p in (0, 1)), item[0]))
@@ -47,14 +46,7 @@ def place_on_bins(
     return tuple((index, tuple(sorted(placed[index].items()))) for index in sorted(placed))
 
 
-def free_rooms(
-    problem: PackingProblem, demand: Demand, counts: Sequence[int]
-) -> list[tuple[int, ...]]:
-    """Return the room of the bins that could take any of the pods: what need not be bought."""
-    return [tuple(room) for _, room in _useful_bins(problem, demand, counts)]
-
-
-def _useful_bins(
+def useful_bins(
     problem: PackingProblem, demand: Demand, counts: Sequence[int]
 ) -> list[tuple[int, list[int]]]:
     """Return (index, room) of the bins that may have room for something.

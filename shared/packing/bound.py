@@ -12,9 +12,10 @@ column is a kind and, per resource, the signature that gets it, and columns are 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
+from shared.packing.credit import NO_ROOM, FreeRoom, FreeRooms, beyond_rooms
 from shared.packing.market import Demand, Kind
 from shared.packing.pooling import alike_signatures, pooled_room, pooled_slots
 from shared.packing.programme import Column, Rows, solve, usable_rows
@@ -131,7 +132,7 @@ def lower_bound(
     kinds: Sequence[Kind],
     worth: ResourcePrices,
     *,
-    credit: Sequence[Sequence[int]] = (),
+    rooms: FreeRooms = NO_ROOM,
 ) -> int:
     """Return what placing the pods costs at least, in micro-dollars per hour, rounded down.
 
@@ -143,23 +144,28 @@ def lower_bound(
         counts: Pods per class, all of them placed.
         kinds: What can be bought, by true price.
         worth: Resource prices, near the dual optimum for a good bound.
-        credit: Amounts, in the order of the resources, that need not be bought, each usable by
-            anyone.
+        rooms: Room that need not be bought.
     """
     if not worth.values:
         return 0
     values = [[int(max(v, 0.0) * _SCALE) for v in one] for one in worth.values]
     present = sorted({demand.signature[k] for k, count in enumerate(counts) if count})
     over, under = _most_worth(kinds, worth, values, present)
-    total = 0
+    worths = [0] * len(counts)
     for index, count in enumerate(counts):
         if count:
             row = values[worth.group[demand.signature[index]]]
-            total += count * sum(row[place] * amount for place, amount in demand.amounts(index))
-    for room in credit:
-        for resource, amount in enumerate(room):
-            if amount > 0:
-                total -= amount * max(one[resource] for one in values)
+            worths[index] = sum([row[place] * amount for place, amount in demand.amounts(index)])
+    highest: dict[tuple[int, ...], list[int]] = {}
+
+    def room_worth(room: FreeRoom, some: Sequence[int]) -> int:
+        groups = tuple(sorted({worth.group[demand.signature[k]] for k in some}))
+        if groups not in highest:
+            rows = [values[g] for g in groups]
+            highest[groups] = [max(column) for column in zip(*rows, strict=True)]
+        return sum([a * top for a, top in zip(room.amounts, highest[groups], strict=False)])
+
+    total = beyond_rooms(worths, counts, rooms, room_worth)
     return max(total * under // (over * _SCALE), 0)
 
 
@@ -271,4 +277,4 @@ def _most_wanted(rows: Rows, rooms: Sequence[Sequence[int]]) -> Rows:
     }
     kept = sorted(sorted(rank, key=lambda key: (-rank[key], key))[:_MAX_ROWS])
     amounts = dict(zip(rows.keys, rows.amounts, strict=True))
-    return replace(rows, keys=tuple(kept), amounts=tuple([amounts[key] for key in kept]))
+    return rows._replace(keys=tuple(kept), amounts=tuple([amounts[key] for key in kept]))

@@ -31,7 +31,7 @@ def check(problem: PackingProblem, packing: Packing) -> tuple[str, ...]:
 def _malformed(problem: PackingProblem, packing: Packing) -> Iterator[str]:
     classes, shapes = len(problem.classes), problem.shapes
     sound: set[int] = set()
-    for number, node in enumerate(packing.nodes):
+    for number, node in _each_once(packing.nodes):
         if not node.options:
             yield f"node {number}: has no options"
         for options in (node.options, node.fallback_options):
@@ -53,6 +53,15 @@ def _malformed(problem: PackingProblem, packing: Packing) -> Iterator[str]:
     left_out = tuple((index, count) for index, count, _ in packing.unplaced)
     if left_out:
         yield from (f"unplaced: {text}" for text in _bad_contents(left_out, classes))
+
+
+def _each_once(nodes: Iterable[PackedNode]) -> Iterator[tuple[int, PackedNode]]:
+    """Yield the nodes with their numbers; copies are one object and come once."""
+    seen: set[int] = set()
+    for number, node in enumerate(nodes):
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield number, node
 
 
 def _exists(shapes: tuple[Shape, ...], option: tuple[int, int]) -> bool:
@@ -99,13 +108,9 @@ def _overfull_bins(problem: PackingProblem, packing: Packing) -> Iterator[str]:
 def _bad_nodes(
     problem: PackingProblem, nodes: Iterable[PackedNode], allowed: frozenset[int]
 ) -> Iterator[str]:
-    """Ask each question once for equal nodes: large plans hold many copies."""
-    first: dict[PackedNode, int] = {}
+    """Ask each question once: large plans hold many copies."""
     groups: dict[tuple[object, ...], tuple[str, ...]] = {}
-    for number, node in enumerate(nodes):
-        if node in first:
-            continue
-        first[node] = number
+    for number, node in _each_once(nodes):
         if node.shape != node.options[0][0]:
             yield f"node {number}: the planned shape is not the first option's"
         group = (node.options, node.fallback_options)
@@ -164,10 +169,10 @@ def _bad_options(
 def _over_limits(problem: PackingProblem, nodes: Iterable[PackedNode]) -> Iterator[str]:
     reserved: dict[str, dict[str, int]] = {}
     for node in nodes:
-        ways = {shape for shape, _ in (*node.options, *node.fallback_options)}
         provisioner = problem.shapes[node.shape].provisioner
         if provisioner not in problem.limits:
             continue
+        ways = {shape for shape, _ in (*node.options, *node.fallback_options)}
         most = Resources()
         for shape in sorted(ways):
             most = most.largest(problem.shapes[shape].capacity)

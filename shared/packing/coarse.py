@@ -1,8 +1,7 @@
 """The coarse problem: classes that are alike but for their zone or slot, counted as one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.packing.bound import find_prices
 from shared.packing.ground import Ground, make_ground
@@ -12,8 +11,7 @@ from shared.packing.pooling import alike_signatures, pooled_room, pooled_slots
 _FEWER: Final = 0.75
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coarse:
+class Coarse(NamedTuple):
     """The ground of the coarse problem.
 
     Attributes:
@@ -86,5 +84,5 @@ def _coarse_kinds(
         room = tuple([pooled[place] for place in kept])
         key = (kind.provisioner, mask, room)
         if key not in found or price < found[key].planning_price:
-            found[key] = replace(kind, signatures=mask, room=room, planning_price=price)
+            found[key] = kind._replace(signatures=mask, room=room, planning_price=price)
     return list(found.values())

@@ -1,7 +1,6 @@
 """The ending of a plan: its last nodes, where fractions no longer help and all kinds are tried."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from shared.packing.filling import Filling, Rules, fill
 from shared.packing.ground import Ground, Planned, commit, narrow
@@ -25,7 +24,7 @@ def build_ending(
     if plan is None:
         return None
     return [
-        replace(one, contents=tuple([(present[k], n) for k, n in one.contents])) for one in plan
+        one._replace(contents=tuple([(present[k], n) for k, n in one.contents])) for one in plan
     ]
 
 

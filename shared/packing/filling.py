@@ -6,8 +6,7 @@ of, so that a node with much memory gets the memory-heavy pods and both resource
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.packing.ground import Ground
 
@@ -19,8 +18,7 @@ _LEAST_SHARE: Final = 0.001
 Filling = list[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(NamedTuple):
     """How nodes are filled.
 
     Attributes:

@@ -6,7 +6,7 @@ Classes and kinds as columns, the worth of pods, who fits where.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isclose
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.packing.bound import ResourcePrices, find_prices
 from shared.packing.market import Demand, Kind
@@ -15,8 +15,7 @@ _FEW_GROUPS: Final = 8  # fewer are solved as fast from the start
 Contents = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(NamedTuple):
     """Nodes of one kind with the same contents: (class index, count), by class."""
 
     kind: int
@@ -133,6 +132,22 @@ class Ground:
         return sum(self.prices[one.kind] * one.copies for one in plan)
 
 
+class Found(NamedTuple):
+    """A plan.
+
+    Attributes:
+        ground: What its kinds belong to.
+        plan: The nodes.
+        name: The procedure that won.
+        tight: The tighter bound by planning prices; None where it was not asked for.
+    """
+
+    ground: Ground
+    plan: list[Planned]
+    name: str
+    tight: int | None
+
+
 def make_ground(
     demand: Demand, kinds: Sequence[Kind], worth: ResourcePrices, prices: Sequence[int]
 ) -> Ground:
@@ -170,8 +185,7 @@ def make_ground(
 def narrow(ground: Ground, some: Sequence[int]) -> Ground:
     """Return the ground for some of the classes alone, numbered anew in the order given."""
     demand = ground.demand
-    smaller = replace(
-        demand,
+    smaller = demand._replace(
         cpu=tuple([demand.cpu[k] for k in some]),
         memory=tuple([demand.memory[k] for k in some]),
         pods=tuple([demand.pods[k] for k in some]),

@@ -28,7 +28,7 @@ def improve(
         seed: Settles what is tried.
         patience: When to stop earlier.
     """
-    nodes = [replace(one, copies=1) for one in plan for _ in range(one.copies)]
+    nodes = [one._replace(copies=1) for one in plan for _ in range(one.copies)]
     waste = [_waste(ground, one) for one in nodes]
     draws = Draws(seed)
     while work > 0 and len(nodes) > 1 and not patience.ended():
@@ -52,7 +52,7 @@ def improve(
         nodes = [one for position, one in enumerate(nodes) if position not in chosen]
         waste = [one for position, one in enumerate(waste) if position not in chosen]
         for one in found:
-            nodes.extend([replace(one, copies=1)] * one.copies)
+            nodes.extend([one._replace(copies=1)] * one.copies)
             waste.extend([_waste(ground, one)] * one.copies)
     return gather(nodes)
 

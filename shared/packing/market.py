@@ -5,9 +5,8 @@ no higher price are left out: of several hundred instance types less than a hund
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.model.instance_types import CapacityType
 from shared.model.resources import CPU, MEMORY, PODS
@@ -16,8 +15,7 @@ from shared.packing.problem import PackingProblem, PackingSettings, Shape
 CORE: Final = (CPU, MEMORY, PODS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Demand(NamedTuple):
     """The classes, column by column, indexed like the problem's.
 
     Attributes:
@@ -49,8 +47,7 @@ class Demand:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(NamedTuple):
     """Shapes with the same room, of the same provisioner, for the same classes.
 
     Attributes:

@@ -6,6 +6,7 @@ holds what has room for the largest amounts any of them needs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from shared.model.instance_types import CapacityType
 from shared.model.resources import Resources
@@ -15,8 +16,7 @@ from shared.packing.problem import PackingProblem, Shape
 Option = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class Ways(NamedTuple):
     """Options and fallback options of a launch group, and the capacity limits must have for it."""
 
     options: tuple[Option, ...]
@@ -24,8 +24,7 @@ class Ways:
     largest: Resources
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(NamedTuple):
     """The pools of one capacity type of one kind: the cheapest one's price and option first."""
 
     kind: Kind

@@ -1,15 +1,18 @@
 """From a problem to a checked plan."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from shared.packing.bins import Placements, free_rooms, place_on_bins
-from shared.packing.bound import ResourcePrices, find_prices, lower_bound
+from shared.packing.bins import Placements, place_on_bins
+from shared.packing.bound import ResourcePrices, find_prices
 from shared.packing.checker import check
-from shared.packing.exact import EXACT, cover_exactly, is_small
-from shared.packing.ground import Ground, make_ground
+from shared.packing.credit import FreeRooms, free_rooms
+from shared.packing.exact import EXACT, cover_exactly
+from shared.packing.floor import Question, best_bound, housed
+from shared.packing.ground import Found, Ground, make_ground
+from shared.packing.growth import ROOMY, find_mix, place_for_growth, roomier
 from shared.packing.market import (
     Demand,
     Kind,
@@ -20,18 +23,16 @@ from shared.packing.market import (
 )
 from shared.packing.options import list_offers
 from shared.packing.patience import OutOfTime, Patience
-from shared.packing.plan_search import search
 from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
 from shared.packing.purchase import Limits, purchase, within_limits
 from shared.packing.simple import pack_simply
-from shared.packing.tighten import tighter_bound
 
-_LOOSE: Final = 1.008
-_VERY_FEW_PODS: Final = 60
 _MANY_BINS: Final = 10
 
 
-def pack(problem: PackingProblem, out_of_time: OutOfTime | None = None) -> Packing:
+def pack(
+    problem: PackingProblem, out_of_time: OutOfTime | None = None, *, bounded: bool = True
+) -> Packing:
     """Return the cheapest plan found, checked.
 
     The same problem, seed included, gives the same plan. A plan the checker refuses is replaced by
@@ -41,12 +42,13 @@ def pack(problem: PackingProblem, out_of_time: OutOfTime | None = None) -> Packi
         problem: What to pack.
         out_of_time: Asked now and then whether to stop looking for a cheaper plan; a plan that was
             cut short says so. Without it only the problem decides how long the search goes on.
+        bounded: Whether to look for a lower bound, too; 0 stands for it otherwise.
 
     Example:
         >>> pack(PackingProblem(classes=(), shapes=(), compatible=())).nodes
         ()
     """
-    packing = plan(problem, Patience(out_of_time))
+    packing = plan(problem, Patience(out_of_time), bounded=bounded)
     wrong = check(problem, packing)
     if not wrong:
         return packing
@@ -54,21 +56,25 @@ def pack(problem: PackingProblem, out_of_time: OutOfTime | None = None) -> Packi
     return replace(pack_simply(problem, allowed), fallback="; ".join(wrong[:3]))
 
 
-def plan(problem: PackingProblem, patience: Patience | None = None) -> Packing:
+def plan(
+    problem: PackingProblem, patience: Patience | None = None, *, bounded: bool = True
+) -> Packing:
     """Return the cheapest plan found, unchecked."""
     patience = patience or Patience()
     demand = read_demand(problem)
     kinds = find_kinds(problem, demand, allowed_shapes(problem, demand), problem.settings)
     counts = [one.count for one in problem.classes]
-    housed = _housed(demand, counts, kinds)
+    fitting = housed(counts, demand, kinds)
     market = _open_market(kinds, problem.limits)
     rooms = free_rooms(problem, demand, counts)
     placements: Placements = ()
     if rooms:
-        worth = find_prices(demand, housed, market.best, market.planning_prices)
+        worth = find_prices(demand, fitting, market.best, market.planning_prices)
         values = [worth.of_class(demand, k) for k in range(len(counts))]
-        placements = place_on_bins(problem, demand, counts, values)
-    unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not housed[k]]
+        mix = find_mix(problem, demand, fitting, market.best)
+        wise = place_for_growth(problem, demand, counts, values, mix) if mix else None
+        placements = place_on_bins(problem, demand, counts, values) if wise is None else wise
+    unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not fitting[k]]
     for k, _, _ in unplaced:
         counts[k] = 0
     bought = _buy(problem, demand, market, counts, patience)
@@ -76,7 +82,10 @@ def plan(problem: PackingProblem, patience: Patience | None = None) -> Packing:
     placed = [one.count for one in problem.classes]
     for k, count, _ in unplaced:
         placed[k] -= count
-    bound, worth = _bound(demand, placed, bought, market, rooms)
+    worth = bought.worth or find_prices(
+        demand, bought.counts, market.plain, [kind.price for kind in market.plain]
+    )
+    bound = _bound(demand, placed, bought, market, worth, rooms) if bounded else 0
     stranded = 0
     if bought.nodes:
         used = [count - n for count, n in zip(counts, _kept_out(bought, counts), strict=True)]
@@ -94,8 +103,7 @@ def plan(problem: PackingProblem, patience: Patience | None = None) -> Packing:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Market:
+class _Market(NamedTuple):
     """All kinds, those worth planning with, and those nobody undercuts by true price."""
 
     kinds: tuple[Kind, ...]
@@ -104,8 +112,7 @@ class _Market:
     plain: tuple[Kind, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bought:
+class _Bought(NamedTuple):
     """Nodes, what the limits kept out, and a bound and resource prices where known already."""
 
     nodes: tuple[PackedNode, ...]
@@ -121,7 +128,7 @@ def _open_market(kinds: Sequence[Kind], limits: Mapping[str, object]) -> _Market
     best = tuple(front(kinds, limits))
     plain = best
     if limits or any(kind.price != kind.planning_price for kind in kinds):
-        plain = tuple(front([replace(kind, planning_price=kind.price) for kind in kinds], {}))
+        plain = tuple(front([kind._replace(planning_price=kind.price) for kind in kinds], {}))
     return _Market(
         kinds=tuple(kinds),
         best=best,
@@ -150,17 +157,21 @@ def _buy(
         best = market.best
         if limits:
             usable = within_limits(problem, market.kinds, limits)
-            housed = _housed(demand, left, usable)
+            fitting = housed(left, demand, usable)
             unplaced.extend(
-                (k, count, LIMIT) for k, count in enumerate(left) if count and not housed[k]
+                (k, count, LIMIT) for k, count in enumerate(left) if count and not fitting[k]
             )
-            left = housed
+            left = fitting
             best = tuple(front(usable, problem.limits))
         if not any(left):
             break
         ground = _make_ground(problem, demand, left, best)
-        found = search(problem, ground, left, patience)
-        bought = purchase(found.ground, found.plan, offers, limits)
+        found = _cover(ground, left) or _search(problem, ground, left, patience)
+        mix = find_mix(problem, demand, left, best)
+        if mix:
+            found = roomier(problem, ground, found, left, mix)
+        roomy = found.name == ROOMY
+        bought = purchase(found.ground, found.plan, offers, limits, roomy=roomy)
         if best is market.plain and ground.prices == market.planning_prices:
             bound = ground.cost(found.plan) if found.name == EXACT else found.tight
             worth = worth or ground.worth
@@ -184,6 +195,21 @@ def _buy(
         bound=bound,
         worth=worth,
     )
+
+
+def _cover(ground: Ground, counts: Sequence[int]) -> Found | None:
+    """Return the exact answer where the pods are few enough to know it."""
+    plan = cover_exactly(ground, counts)
+    return None if plan is None else Found(ground=ground, plan=plan, name=EXACT, tight=None)
+
+
+def _search(
+    problem: PackingProblem, ground: Ground, counts: Sequence[int], patience: Patience
+) -> Found:
+    # A third of the time that loading the packer takes: a cold start with few pods goes without.
+    from shared.packing.plan_search import search  # noqa: PLC0415
+
+    return search(problem, ground, counts, patience)
 
 
 def _make_ground(
@@ -211,29 +237,23 @@ def _bound(
     placed: Sequence[int],
     bought: _Bought,
     market: _Market,
-    rooms: Sequence[tuple[int, ...]],
-) -> tuple[int, ResourcePrices]:
-    """Return the lower bound by true prices for the pods that are placed, and these prices."""
-    present = [k for k, count in enumerate(placed) if count]
-    prices = [kind.price for kind in market.plain]
-    worth = bought.worth or find_prices(demand, bought.counts, market.plain, prices)
-    if not present:
-        return 0, worth
+    worth: ResourcePrices,
+    rooms: FreeRooms,
+) -> int:
+    """Return the lower bound by true prices for the pods that are placed."""
     known = bought.bound if not rooms and tuple(placed) == bought.counts else None
-    if known is not None and bought.name == EXACT:
-        return known, worth
-    if not rooms and is_small(placed):
-        ground = make_ground(demand, market.plain, worth, prices)
-        exact = cover_exactly(ground, placed)
-        if exact is not None:
-            return ground.cost(exact), worth
-    bound = lower_bound(demand, placed, market.kinds, worth, credit=rooms)
-    worthwhile = sum(placed) > _VERY_FEW_PODS or any(demand.extras[k] for k in present)
-    if bought.cost > bound * _LOOSE and worthwhile:
-        if known is None:
-            known = tighter_bound(demand, placed, market.plain, prices, mix=worth.mix, rooms=rooms)
-        bound = max(bound, known)
-    return bound, worth
+    if not any(placed) or (known is not None and bought.name == EXACT):
+        return known or 0
+    asked = Question(
+        demand=demand,
+        counts=housed(placed, demand, market.plain) if rooms else placed,
+        kinds=market.kinds,
+        plain=market.plain,
+        worth=worth,
+        rooms=rooms,
+        cost=bought.cost,
+    )
+    return best_bound(asked, known)
 
 
 def _kept_out(bought: _Bought, counts: Sequence[int]) -> list[int]:
@@ -251,18 +271,3 @@ def _unit_prices(demand: Demand, worth: ResourcePrices) -> tuple[tuple[str, int]
         for place, name in enumerate(demand.names)
         if worth.values
     )
-
-
-def _housed(demand: Demand, counts: Sequence[int], kinds: Sequence[Kind]) -> list[int]:
-    """Return the counts of the classes that fit some kind, zero for the others."""
-    order = sorted(kinds, key=lambda kind: kind.room, reverse=True)
-    found = []
-    for k, count in enumerate(counts):
-        needs = demand.amounts(k) if count else []
-        fits = count and any(
-            kind.signatures >> demand.signature[k] & 1
-            and all(amount <= kind.room[place] for place, amount in needs)
-            for kind in order
-        )
-        found.append(count if fits else 0)
-    return found

@@ -1,16 +1,14 @@
 """The search for a cheap plan: portfolio, then few kinds, then improvement."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from shared.packing.bound import find_prices
 from shared.packing.coarse import Coarse, coarsen
 from shared.packing.ending import build_ending
-from shared.packing.exact import EXACT
 from shared.packing.filling import Rules
 from shared.packing.greedy import build
-from shared.packing.ground import Ground, Planned, make_ground
+from shared.packing.ground import Found, Ground, Planned, make_ground
 from shared.packing.groups import merge_kinds
 from shared.packing.improve import gather, improve
 from shared.packing.patience import Patience
@@ -23,26 +21,11 @@ _WORK_PER_TRY: Final = 25
 _FEW_PODS: Final = 300
 # Plans this close to the bound are not worth more search; coarse pods cannot come as close.
 _CLOSE: Final = 1.006
+_CLOSE_SMALL: Final = 1.008
+_SMALL_PODS: Final = 2_000
 _CLOSE_MANY: Final = 1.009
 _FEW_CLASSES: Final = 80
 _CLOSE_COARSE: Final = 1.012
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A plan.
-
-    Attributes:
-        ground: What its kinds belong to.
-        plan: The nodes.
-        name: The procedure that won.
-        tight: The tighter bound by planning prices; None where it was not asked for.
-    """
-
-    ground: Ground
-    plan: list[Planned]
-    name: str
-    tight: int | None
 
 
 def search(
@@ -66,6 +49,8 @@ def search(
         tight = tighter_bound(asked.demand, some, asked.kinds, asked.prices, mix=mix)
     present = sum([1 for count in counts if count])
     close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
+    if sum(counts) <= _SMALL_PODS:
+        close = max(close, _CLOSE_SMALL)
     target = max(ground.worth_of(counts) * close, (tight or 0) * _CLOSE_COARSE)
     effort = Effort(target=target, thorough=settings.thorough, patience=patience)
     if coarse is None:
@@ -77,7 +62,7 @@ def search(
         ground, plan = _few_kinds(ground, counts, plan, most, again=coarse is None)
     work = settings.improve_iterations * _WORK_PER_TRY * (10 if settings.thorough else 1)
     close_enough = ground.cost(plan) <= target
-    if work and name != EXACT and (settings.thorough or not close_enough):
+    if work and (settings.thorough or not close_enough):
         improved = improve(ground, plan, work, problem.seed, patience)
         if ground.cost(improved) < ground.cost(plan):
             plan, name = improved, f"{name}, improved"

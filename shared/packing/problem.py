@@ -81,6 +81,9 @@ class PackingSettings:
             fewer, so a first node is never bought too large. Default 90: in a stream of small
             batches the next pods use nearly all of it, and roomy nodes come out cheapest.
         small_batch_pods: Batches of at most this many pods count as small. Default 60; 0 for none.
+        growth_percent: When a few pods (20 at most) come to a cluster where others run, a node may
+            be larger than they need, if the room left suits the mix of pods that runs: up to this
+            percent of what those need, in price. Default 1; 0 for no room beyond the need.
         max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 64: costs
             less than 1 % and limits what one failure takes away; 0 for no cap.
         diversification_k_on_demand: Nodes are compared by the mean price of this many cheapest
@@ -103,6 +106,7 @@ class PackingSettings:
     node_fee_micros_per_hour: int = 2_000
     leftover_value_percent: int = 90
     small_batch_pods: int = 60
+    growth_percent: int = 1
     max_node_vcpus: int = 64
     diversification_k_on_demand: int = 5
     diversification_k_spot: int = 15
@@ -127,6 +131,8 @@ class PackingProblem:
             ceiling that is used up must be kept by hand: `Resources((("cpu", 0),))`, or any
             negative amount.
         seed: Settles random choices of the improvement phase.
+        running: What the pods that run take together; what is to come is taken to be like it.
+            Empty when nobody knows.
     """
 
     classes: tuple[PodClass, ...]
@@ -137,6 +143,7 @@ class PackingProblem:
     limits: Mapping[str, Resources] = field(default_factory=dict, hash=False)
     settings: PackingSettings = PackingSettings()
     seed: int = 0
+    running: Resources = Resources()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

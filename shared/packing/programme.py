@@ -1,8 +1,7 @@
 """The linear programme behind the bound: cover what groups of pods need of each resource."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.packing.simplex import pivot
 
@@ -11,8 +10,7 @@ _TINY: Final = 1e-9
 _MOST_STEPS: Final = 40  # per row: rounding can make the method turn in circles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class Rows(NamedTuple):
     """Rows of the programme: (group, resource), their demand, and who may use which kind."""
 
     group: tuple[int, ...]
@@ -24,8 +22,7 @@ class Rows:
 Column = tuple[int, Sequence[tuple[int, float]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(NamedTuple):
     """What is bought, for whom, and what it is worth.
 
     Attributes:

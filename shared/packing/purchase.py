@@ -1,7 +1,7 @@
 """From planned kinds to nodes with options, within the provisioners' limits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from shared.model.resources import Resources
 from shared.packing.ground import Ground, Planned
@@ -12,8 +12,7 @@ from shared.packing.problem import PackedNode, PackingProblem
 Limits = dict[str, Resources]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purchase:
+class Purchase(NamedTuple):
     """Nodes with options, the planned nodes that found no room under the limits, what is left."""
 
     nodes: tuple[PackedNode, ...]
@@ -21,16 +20,33 @@ class Purchase:
     limits: Limits
 
 
-def purchase(ground: Ground, plan: Sequence[Planned], offers: Offers, limits: Limits) -> Purchase:
+def purchase(
+    ground: Ground,
+    plan: Sequence[Planned],
+    offers: Offers,
+    limits: Limits,
+    *,
+    roomy: bool = False,
+) -> Purchase:
     """Return the nodes to buy. Each takes the largest of its options off its limits.
 
     When the limits do not allow for every option, options larger than the cheapest one are given
     up first, then the nodes that return least for their price.
+
+    Args:
+        ground: Classes and kinds.
+        plan: What to buy.
+        offers: All that can be bought.
+        limits: Of the provisioners.
+        roomy: Whether each option must have all the room of the kind that was planned, and not
+            only what its pods need; not for use with limits.
     """
     groups: dict[int, list[Planned]] = {}
     for one in plan:
         groups.setdefault(one.kind, []).append(one)
     ways = {kind: _ways_of(ground, kind, groups[kind], offers, None) for kind in sorted(groups)}
+    if roomy:
+        ways = {kind: _ways_as_large(ground, kind, groups[kind], offers) for kind in sorted(groups)}
     if not limits:
         return Purchase(nodes=_nodes(groups, ways), refused=(), limits=limits)
     left = _take_all(ground, groups, ways, limits)
@@ -49,6 +65,16 @@ def _ways_of(
         most = [max(a, b) for a, b in zip(most, needs, strict=True)]
         signatures |= some
     return find_ways(offers, most, signatures, ground.kinds[kind].provisioner, room)
+
+
+def _ways_as_large(
+    ground: Ground, kind: int, planned: Sequence[Planned], offers: Offers
+) -> Ways | None:
+    signatures = 0
+    for one in planned:
+        signatures |= ground.needs(one.contents)[1]
+    bought = ground.kinds[kind]
+    return find_ways(offers, bought.room, signatures, bought.provisioner)
 
 
 def _nodes(
@@ -143,5 +169,5 @@ def within_limits(problem: PackingProblem, kinds: Sequence[Kind], limits: Limits
             )
         if shapes:
             price = min(problem.shapes[i].pools[0].price_micros_per_hour for i in shapes)
-            found.append(replace(kind, shapes=shapes, price=price))
+            found.append(kind._replace(shapes=shapes, price=price))
     return found

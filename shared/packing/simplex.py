@@ -25,10 +25,7 @@ def best_mix(
     basis = [-1] * size
     duals = [0.0] * size
     for _ in range(_MOST_STEPS):
-        gains = [
-            value - sum([d * a for d, a in zip(duals, column, strict=True)])
-            for value, column in zip(values, columns, strict=True)
-        ]
+        gains = _gains(values, columns, duals)
         entering = max(range(len(gains)), key=gains.__getitem__, default=-1)
         if entering < 0 or gains[entering] <= 1e-9 * max(values):
             break
@@ -47,6 +44,26 @@ def best_mix(
         ]
     mix = [(j, level) for j, level in zip(basis, levels, strict=True) if j >= 0 and level > 0.0]
     return sorted(mix), duals
+
+
+def _gains(
+    values: Sequence[float], columns: Sequence[Sequence[float]], duals: Sequence[float]
+) -> Sequence[float]:
+    """Return each column's worth beyond what it takes: at most a few rows are worth anything."""
+    dear = [(j, d) for j, d in enumerate(duals) if d]
+    if not dear:
+        return values
+    if len(dear) == 1:
+        ((i, d),) = dear
+        return [v - d * column[i] for v, column in zip(values, columns, strict=True)]
+    if len(dear) == 2:
+        (i, d), (j, e) = dear
+        return [
+            v - (d * column[i] + e * column[j]) for v, column in zip(values, columns, strict=True)
+        ]
+    return [
+        v - sum([d * column[i] for i, d in dear]) for v, column in zip(values, columns, strict=True)
+    ]
 
 
 def pivot(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import log2
 from typing import Final
 
+from shared.packing.credit import NO_ROOM, FreeRoom, FreeRooms, beyond_rooms
 from shared.packing.market import Demand, Kind
 from shared.packing.simplex import best_mix, pivot
 from shared.packing.whole import with_whole_nodes
@@ -30,7 +31,7 @@ def tighter_bound(
     costs: Sequence[int],
     *,
     mix: Sequence[tuple[int, float]] = (),
-    rooms: Sequence[Sequence[int]] = (),
+    rooms: FreeRooms = NO_ROOM,
 ) -> int:
     """Return what placing the pods costs at least, in micro-dollars per hour, rounded down.
 
@@ -41,7 +42,7 @@ def tighter_bound(
         costs: Price per kind.
         mix: (kind, how many of it) that the programme of `bound` buys, in parts: where whole
             nodes are more than these, the bound can be better.
-        rooms: Room of the bins, which costs nothing.
+        rooms: Room that need not be bought.
     """
     asking = [k for k, count in enumerate(counts) if count]
     if _too_many_proportions(demand, asking):
@@ -51,36 +52,47 @@ def tighter_bound(
     clusters = _clusters(demand, present, fits)
     if not clusters:
         return 0
-    if mix and not rooms:
-        whole = with_whole_nodes(demand, counts, kinds, fits, mix)
+    if mix:
+        # Pods that may be in free room may need no node of their own.
+        alone = {k: mask for k, mask in fits.items() if k not in rooms.classes}
+        whole = with_whole_nodes(demand, counts, kinds, alone, mix)
         imagined = range(len(counts), len(whole.counts))
-        demand, counts, kinds, fits = whole.demand, whole.counts, whole.kinds, whole.fits
+        demand, counts, kinds, fits = (
+            whole.demand,
+            whole.counts,
+            whole.kinds,
+            {**fits, **whole.fits},
+        )
         clusters = [*clusters, *([k] for k in imagined)]
         present = [*present, *imagined]
     prices = _kind_prices(demand, counts, clusters, fits, kinds, costs)
     exact = [
         _scaled(price, kind, cost) for price, kind, cost in zip(prices, kinds, costs, strict=True)
     ]
-    total = 0
+    values = [0] * len(counts)
     for k in present:
         needs = demand.amounts(k)
-        total += counts[k] * min(
+        values[k] = min(
             [
                 sum([exact[t][place] * amount for place, amount in needs])
                 for t in range(len(kinds))
                 if fits[k] >> t & 1
             ]
         )
-    everybody = [t for t in range(len(kinds)) if all(fits[k] >> t & 1 for k in present)]
-    for room in rooms:
+
+    def room_worth(room: FreeRoom, some: Sequence[int]) -> int | None:
+        """By the prices of a kind that all of them fit, no pod of theirs is worth more."""
+        everybody = (1 << len(kinds)) - 1
+        for k in some:
+            everybody &= fits[k]
         worths = [
-            sum([price * max(amount, 0) for price, amount in zip(exact[t], room, strict=True)])
-            for t in everybody
+            sum([price * amount for price, amount in zip(exact[t], room.amounts, strict=False)])
+            for t in range(len(kinds))
+            if everybody >> t & 1
         ]
-        if not worths:
-            return 0
-        total -= min(worths)
-    return max(total // _SCALE, 0)
+        return min(worths, default=None)
+
+    return beyond_rooms(values, counts, rooms, room_worth) // _SCALE
 
 
 def _fits(demand: Demand, k: int, kinds: Sequence[Kind]) -> int:

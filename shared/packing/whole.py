@@ -7,8 +7,7 @@ room for them, so a bound that counts them is a bound.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.packing.market import Demand, Kind
 
@@ -16,8 +15,7 @@ _MOST_SETS: Final = 8
 _LEAST_GAIN: Final = 0.001  # of the cost
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
+class Whole(NamedTuple):
     """The question with imagined pods, the last classes: to be asked of a bound instead."""
 
     demand: Demand
@@ -35,13 +33,13 @@ def with_whole_nodes(
 ) -> Whole:
     """Return the question with a class of imagined pods per set of kinds bought in parts.
 
-    Nothing may be placed elsewhere: there must be no bins.
+    The classes in `fits` may be placed nowhere else.
 
     Args:
         demand: The classes.
         counts: Pods per class.
         kinds: What can be bought.
-        fits: Per class with pods, the kinds it fits, as a mask.
+        fits: Per class with pods and no free room, the kinds it fits, as a mask.
         mix: (kind, how many of it) that a programme buys, in parts.
     """
     parts = dict(mix)
@@ -71,8 +69,7 @@ def with_whole_nodes(
         signature.append(demand.signature[only[mask][0]])
         amounts.append(whole)
     more = (0,) * (len(amounts) - len(counts))
-    larger = replace(
-        demand,
+    larger = demand._replace(
         names=tuple(names),
         cpu=demand.cpu + more,
         memory=demand.memory + more,
@@ -84,7 +81,7 @@ def with_whole_nodes(
         demand=larger,
         counts=tuple(amounts),
         kinds=tuple(
-            [replace(kind, room=tuple(room)) for kind, room in zip(kinds, rooms, strict=True)]
+            [kind._replace(room=tuple(room)) for kind, room in zip(kinds, rooms, strict=True)]
         ),
         fits=masks,
     )

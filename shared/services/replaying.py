@@ -14,8 +14,11 @@ from shared.planning.restoring import RestoreError, restore
 from shared.services.recording import to_plain
 
 # A snapshot of 100,000 pods is about 150 MiB of text.
-MAX_BYTES: Final = 2**30
+MAX_BYTES: Final = 256 * 2**20
+MOST_VALUES: Final = 20_000_000  # one takes some 60 bytes; 100,000 pods have half as many
+_PIECE: Final = 2**20
 _GZIP: Final = b"\x1f\x8b"
+_OPENING: Final = b"{"
 _REMEDY: Final = "must be a decision that Dovetail recorded (plan --save, or decisions/ in S3)"
 
 
@@ -74,25 +77,43 @@ def _part(kind: type[Any], document: dict[str, Any], name: str, default: object 
 def _document(content: bytes) -> dict[str, Any]:
     if content.startswith(_GZIP):
         content = _decompressed(content)
+    elif len(content) > MAX_BYTES:
+        raise _unreadable(f"is larger than {MAX_BYTES >> 20} MiB")
+    if sum(map(content.count, (b"[", b"{", b","))) > MOST_VALUES:
+        raise _unreadable(f"holds more than {MOST_VALUES} values")
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise InvalidManifestError(field="document", value=None, remedy=_REMEDY) from error
+        raise _unreadable(_REMEDY) from error
     if not isinstance(document, dict) or document.get("version") != 1:
         raise InvalidManifestError(field="version", value=None, remedy=f"must be 1; {_REMEDY}")
     return document
 
 
 def _decompressed(content: bytes) -> bytes:
+    """Return the text, read piece by piece: what is no text of ours is not read to its end."""
     reader = zlib.decompressobj(wbits=31)
+    pieces: list[bytes] = []
+    size = 0
     try:
-        found = reader.decompress(content, MAX_BYTES)
+        while not reader.eof:
+            piece = reader.decompress(content, _PIECE)
+            content = reader.unconsumed_tail
+            size += len(piece)
+            pieces.append(piece)
+            if not (piece or content or reader.eof):
+                raise _unreadable("is cut short")
+            if size > MAX_BYTES:
+                raise _unreadable(f"is larger than {MAX_BYTES >> 20} MiB")
+            if not pieces[0].startswith(_OPENING):
+                raise _unreadable(_REMEDY)
     except zlib.error as error:
-        raise InvalidManifestError(field="document", value=None, remedy=_REMEDY) from error
-    if not reader.eof:
-        remedy = f"is cut short or larger than {MAX_BYTES >> 20} MiB"
-        raise InvalidManifestError(field="document", value=None, remedy=remedy)
-    return found
+        raise _unreadable(_REMEDY) from error
+    return b"".join(pieces)
+
+
+def _unreadable(remedy: str) -> InvalidManifestError:
+    return InvalidManifestError(field="document", value=None, remedy=remedy)
 
 
 def _canonical(plain: Any) -> bytes:

@@ -233,7 +233,7 @@ def test_no_plan_beats_either_bound(asked: PackingProblem) -> None:
     assert _bound(free, placed) <= cheapest
     assert plans[0].lower_bound_micros_per_hour <= cheapest
     if kinds:
-        cheap = front([replace(kind, planning_price=kind.price) for kind in kinds], {})
+        cheap = front([kind._replace(planning_price=kind.price) for kind in kinds], {})
         assert tighter_bound(demand, placed, cheap, [kind.price for kind in cheap]) <= cheapest
 
 

@@ -22,11 +22,14 @@ BARS: Final = {
 
 
 def ours(settings: PackingSettings) -> Buy:
-    """Return the packer as a buyer: what it is called with is kept up to date."""
+    """Return the packer as a buyer of one stream: what it is called with is kept up to date."""
+    running = Resources()
 
     def buy(rows: list[workloads.Row], rooms: list[Resources]) -> int:
+        nonlocal running
         bins = tuple(Bin(name=str(n), available=room) for n, room in enumerate(rooms))
-        asked = workloads.problem(rows, settings=settings, bins=bins)
+        asked = workloads.problem(rows, settings=settings, bins=bins, running=running)
+        running += Resources.total(one.requests.times(one.count) for one in asked.classes)
         every = (1 << len(bins)) - 1
         asked = workloads.with_bins(asked, every)
         made = pack(asked)

@@ -201,7 +201,7 @@ def test_default_settings_pass_the_checker() -> None:
 def test_a_refused_plan_is_replaced_by_the_simple_packers(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = problem([pod(1000, 2, 9), pod(300, 1, 5)])
     honest = packer.plan(asked)
-    monkeypatch.setattr(packer, "plan", lambda *_: replace(honest, cost_micros_per_hour=1))
+    monkeypatch.setattr(packer, "plan", lambda *_, **__: replace(honest, cost_micros_per_hour=1))
     made = pack(asked)
     assert "the nodes cost" in made.fallback
     assert made.candidate == "simple"

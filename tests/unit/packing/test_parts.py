@@ -7,25 +7,22 @@ import pytest
 
 from shared.packing import programme, simplex, tighten
 from shared.packing.bound import find_prices, lower_bound
+from shared.packing.credit import FreeRoom, FreeRooms
 from shared.packing.draws import Draws
 from shared.packing.ending import build_ending
 from shared.packing.filling import Rules, fill
 from shared.packing.greedy import build
-from shared.packing.ground import Ground, make_ground
 from shared.packing.market import find_kinds, front, read_demand
 from shared.packing.packer import pack
-from shared.packing.problem import PackingProblem
 from shared.packing.simplex import best_mix
 from shared.packing.tighten import tighter_bound
 from tests.unit.packing.packing_cases import PLAIN, SHAPES, pod, problem, shape
+from tests.unit.packing.test_coarse import ground_of
 
 
-def ground_of(asked: PackingProblem) -> tuple[Ground, list[int]]:
-    demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), asked.settings), {})
-    counts = [one.count for one in asked.classes]
-    prices = [kind.planning_price for kind in kinds]
-    return make_ground(demand, kinds, find_prices(demand, counts, kinds, prices), prices), counts
+def one_room(*amounts: int) -> FreeRooms:
+    """Return free room for the first two classes, which nobody has looked into."""
+    return FreeRooms(parts=(((0, 1), (FreeRoom(amounts=amounts, classes=(0, 1)),)),))
 
 
 def test_draws_repeat_and_cover() -> None:
@@ -205,7 +202,7 @@ def test_the_tighter_bound_knows_that_a_pod_needs_one_machine() -> None:
     prices = [kind.price for kind in kinds]
     plain = lower_bound(demand, counts, kinds, find_prices(demand, counts, kinds, prices))
     assert tighter_bound(demand, counts, kinds, prices) > 2 * plain
-    assert tighter_bound(demand, counts, kinds, prices, rooms=[(1000, 8 << 30, 1)]) > plain
+    assert tighter_bound(demand, counts, kinds, prices, rooms=one_room(1000, 8 << 30, 1)) > plain
 
 
 def test_the_tighter_bound_gives_up_where_bins_fit_nobody() -> None:
@@ -216,7 +213,10 @@ def test_the_tighter_bound_gives_up_where_bins_fit_nobody() -> None:
     asked = problem([pod(500, 1, 40), pod(700, 1, 9)], shapes=shapes, compatible=(1, 2))
     demand = read_demand(asked)
     kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
-    assert tighter_bound(demand, [40, 9], kinds, [90_000, 80_000], rooms=[(500, 1 << 30, 1)]) == 0
+    assert (
+        tighter_bound(demand, [40, 9], kinds, [90_000, 80_000], rooms=one_room(500, 1 << 30, 1))
+        == 0
+    )
 
 
 def test_many_clusters_with_extras_are_told_apart_less_finely() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from shared.packing.credit import FreeRoom, FreeRooms
 from shared.packing.tighten import tighter_bound
 from shared.packing.whole import with_whole_nodes
 from tests.unit.packing.packing_cases import SHAPES, good, pod, problem, shape
@@ -51,7 +52,7 @@ def test_room_on_bins_makes_whole_nodes_uncertain() -> None:
     mix = ground.worth.mix
     prices = ground.prices
     alone = tighter_bound(ground.demand, counts, ground.kinds, prices, mix=mix)
-    rooms = [(0, 0, 0, 8)]
+    rooms = FreeRooms(parts=(((0,), (FreeRoom(amounts=(0, 0, 0, 8), classes=(0,)),)),))
     beside = tighter_bound(ground.demand, counts, ground.kinds, prices, mix=mix, rooms=rooms)
     assert alone >= 5 * 97_999_999
     assert beside < alone

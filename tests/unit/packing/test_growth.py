@@ -1,0 +1,70 @@
+"""A handful of pods beside many that run."""
+
+from dataclasses import replace
+
+from shared.model.resources import Resources
+from shared.packing.packer import pack
+from shared.packing.problem import Bin, PackingProblem, PodClass
+from tests.unit.packing.packing_cases import GIB, PLAIN, amounts, good, pod, problem, shape
+
+# A core and 4 GiB in the mean: machines of 4 GiB per core hold as much of it as they can.
+# The larger ones cost less per core, as daemons run on each node.
+RUNNING = Resources.of(cpu=1_000_000, memory=4000 * GIB)
+LEAN = [shape(f"lean{n}", 40_000 * n, cores=n, gib=2 * n) for n in (1, 4, 16)]
+EVEN = [shape(f"even{n}", 44_000 * n + 20_000, cores=n, gib=4 * n) for n in (1, 4, 16)]
+SHAPES = (*LEAN, *EVEN)
+
+
+def asked(*classes: PodClass, **changes: object) -> PackingProblem:
+    made = problem(list(classes), shapes=SHAPES)
+    return replace(made, running=RUNNING, **changes)  # type: ignore[arg-type]
+
+
+def bought(question: PackingProblem) -> list[str]:
+    return [SHAPES[node.shape].instance_type for node in good(question).nodes]
+
+
+def test_a_pod_beside_many_gets_a_node_with_room_for_others_like_those_that_run() -> None:
+    assert bought(replace(asked(pod(900, 3, 1)), running=Resources())) == ["even1"]
+    assert bought(asked(pod(900, 3, 1))) == ["even4"]
+
+
+def test_growth_can_be_turned_off() -> None:
+    off = replace(PLAIN, growth_percent=0)
+    assert bought(asked(pod(900, 3, 1), settings=off)) == ["even1"]
+
+
+def test_a_node_is_never_dearer_than_the_budget_allows_or_the_pods_need() -> None:
+    little = Resources.of(cpu=4000, memory=16 * GIB)
+    question = replace(asked(pod(900, 3, 1)), running=little)
+    assert bought(question) == ["even1"]
+
+
+def test_many_pods_limits_or_an_unknown_mix_leave_things_as_they_are() -> None:
+    limited = {"default": Resources.of(cpu=100_000)}
+    assert bought(asked(pod(900, 3, 1), limits=limited)) == ["even1"]
+    assert bought(replace(asked(pod(900, 0, 1)), running=Resources.of(cpu=9000))) == ["lean1"]
+    many = asked(pod(900, 1, 21))
+    assert pack(many) == pack(replace(many, running=Resources()))
+
+
+def test_pods_that_no_one_node_holds_keep_their_own() -> None:
+    assert len(bought(asked(pod(9000, 8, 3)))) == 3
+
+
+def test_a_pod_goes_where_it_takes_least_from_those_to_come() -> None:
+    bins = (
+        Bin(name="little memory", available=amounts(2000, 2, 10)),
+        Bin(name="little cpu", available=amounts(500, 30, 10)),
+        Bin(name="closed", available=amounts(4000, 16, 10)),
+    )
+    question = asked(pod(100, 2, 1), pod(1500, 1, 2), bins=bins, compatible_bins=(3, 3))
+    made = good(question)
+    assert dict(made.placements) == {0: ((1, 1),), 1: ((0, 1),)}
+    assert sum(n for node in made.nodes for _, n in node.contents) == 1
+
+
+def test_among_very_many_bins_the_plain_way_is_taken() -> None:
+    bins = tuple(Bin(name=str(n), available=amounts(1000, 4, 9)) for n in range(10_001))
+    question = asked(pod(400, 1, 2), bins=bins, compatible_bins=((1 << 10_001) - 1,))
+    assert good(question).nodes == ()
