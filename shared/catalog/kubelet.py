@@ -5,7 +5,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from shared.catalog.overhead import eviction_storage_bytes
+from shared.bootstrap import Family
+from shared.bootstrap.al2023 import AL2023
+from shared.catalog.overhead import eviction_storage_bytes, kube_reserved_memory_mib
 from shared.model.errors import InvalidManifestError
 from shared.model.instance_types import InstanceType, Overhead
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
@@ -14,8 +16,7 @@ from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resourc
 from shared.model.volumes import EBS_DRIVER, attachable
 
 _GIB: Final = 2**30
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html (2026-11).
-_ROOT_DEVICE: Final = "/dev/xvda"
+_MIB: Final = 2**20
 _SIGNALS: Final = {"memory.available": MEMORY, "nodefs.available": EPHEMERAL_STORAGE}
 
 
@@ -33,32 +34,56 @@ def apply_root_volume(instance_type: InstanceType, volume_size_gib: int) -> Inst
     )
 
 
-def apply_disks(instance_type: InstanceType, disks: Sequence[BlockDevice]) -> InstanceType:
+def apply_disks(
+    instance_type: InstanceType, disks: Sequence[BlockDevice], family: Family = AL2023
+) -> InstanceType:
     """Return the type with the disks that a Provisioner gives its machines.
 
-    The root volume is where pods write: the disk of the AMI's own root device, else the first one
-    (an AMI of the user's may call it otherwise). Each further disk takes an attachment from pods.
+    What pods write goes to the disk the family keeps for it. Where no disk has that name, it is the
+    first of a family with one disk (an AMI of the user's may call it otherwise), and stays the
+    image's own where there are several. Each further disk takes an attachment from pods.
     """
-    if not disks:
-        return instance_type
-    root = next((one for one in disks if one.device_name == _ROOT_DEVICE), disks[0])
-    sized = apply_root_volume(instance_type, root.volume_size_gib)
-    left = max(instance_type.volume_limit - (len(disks) - 1), 0)
+    named = {one.device_name for one in disks}
+    # What a family with several disks has by itself is there besides those that are named.
+    own = family.disks if len(family.disks) > 1 else ()
+    taken = max(len(disks) + sum(one.device_name not in named for one in own) - 1, 0)
+    size = _pod_volume_gib(disks, family)
+    sized = instance_type if size is None else apply_root_volume(instance_type, size)
+    if not taken:
+        return sized
     capacity = sized.capacity
     ebs = attachable(EBS_DRIVER)
     if capacity[ebs]:
-        capacity = _override(capacity, {ebs: max(capacity[ebs] - (len(disks) - 1), 0)})
+        capacity = _override(capacity, {ebs: max(capacity[ebs] - taken, 0)})
+    left = max(instance_type.volume_limit - taken, 0)
     return replace(sized, capacity=capacity, volume_limit=left)
 
 
-def apply_kubelet(instance_type: InstanceType, kubelet: KubeletConfiguration) -> InstanceType:
+def _pod_volume_gib(disks: Sequence[BlockDevice], family: Family) -> int | None:
+    """Return the size of the disk pods write to, None when the image's own stays."""
+    if not disks:
+        return None
+    if not family.pod_device:
+        return disks[-1].volume_size_gib
+    first = disks[0] if len(family.disks) == 1 else None
+    found = next((one for one in disks if one.device_name == family.pod_device), first)
+    return None if found is None else found.volume_size_gib
+
+
+def apply_kubelet(
+    instance_type: InstanceType,
+    kubelet: KubeletConfiguration,
+    *,
+    reserves_for_max_pods: bool = False,
+) -> InstanceType:
     """Return the type as its machines will be with these kubelet settings.
 
     `maxPods` replaces the pod limit, `podsPerCore` caps it; `kubeReserved` and `systemReserved`
     replace the resources they name; of `evictionHard` and `evictionSoft` the larger threshold
     replaces the default, a percentage is one of capacity, and 100 % switches the signal off.
-    Memory for the kubelet stays computed from the limit by network interfaces.
-    Apply it once, to a type of the catalogue, after `apply_root_volume`.
+    Memory for the kubelet stays computed from the limit by network interfaces, unless the image
+    reserves it for the pods that are allowed.
+    Apply it once, to a type of the catalogue, after `apply_disks`.
 
     A flat overhead (a row that does not say what it is made of) is kept as the least: the result
     is the larger, for each resource, of it and what the settings ask for.
@@ -75,6 +100,8 @@ def apply_kubelet(instance_type: InstanceType, kubelet: KubeletConfiguration) ->
     )
     before = instance_type.overhead
     reserved = dict((kubelet.kube_reserved or Resources()).items)
+    if reserves_for_max_pods and kubelet.max_pods is not None:
+        reserved.setdefault(MEMORY, kube_reserved_memory_mib(capacity[PODS]) * _MIB)
     after = Overhead(
         kube_reserved=_override(before.kube_reserved, reserved),
         system_reserved=_override(before.system_reserved, dict(kubelet.system_reserved.items)),

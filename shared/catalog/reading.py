@@ -153,15 +153,19 @@ def _overhead(row: Mapping[str, Any], at: str, vm_bytes: int) -> Overhead:
     flat = _resources(row, "overhead", at)
     if not any(part in row for part in _PARTS):
         return Overhead(kube_reserved=flat)
-    overhead = Overhead(
-        kube_reserved=_resources(row, "kube_reserved", at),
-        eviction_threshold=_resources(row, "eviction_threshold", at),
-    )
-    whole = overhead.total + Resources.from_mapping({MEMORY: vm_bytes})
+    kept, evicted = _resources(row, "kube_reserved", at), _resources(row, "eviction_threshold", at)
+    overhead, whole = _overhead_of(kept, evicted, vm_bytes)
     if whole != flat:
         remedy = f"must be the sum of {', '.join(_PARTS)}: {whole.to_quantities()}"
         raise _invalid(f"{at}overhead", flat.to_quantities(), remedy)
     return overhead
+
+
+@lru_cache(maxsize=4096)
+def _overhead_of(kept: Resources, evicted: Resources, vm_bytes: int) -> tuple[Overhead, Resources]:
+    """Return overhead and its sum with what the hypervisor keeps; catalogues repeat few."""
+    overhead = Overhead(kube_reserved=kept, eviction_threshold=evicted)
+    return overhead, overhead.total + Resources.from_mapping({MEMORY: vm_bytes})
 
 
 def _offerings(row: Mapping[str, Any], at: str) -> tuple[Offering, ...]:

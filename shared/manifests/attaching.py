@@ -15,7 +15,7 @@ from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.model.volumes import EBS_DRIVER, AttachLimits, attachable
+from shared.model.volumes import EBS_DRIVER, AttachLimits, attachable, inline_volume
 
 # What a node has of a driver that names no limit: kube-scheduler counts none either.
 _NO_LIMIT: Final = 1_000_000
@@ -132,7 +132,12 @@ def staying_pods(pods: Iterable[Pod], nodes: Iterable[Node]) -> tuple[Pod, ...]:
 
 def claims_of(pods: Iterable[Pod]) -> frozenset[str]:
     """Return the claims (namespace/name) of pods."""
-    return frozenset(f"{pod.namespace}/{one}" for pod in pods for one in pod.scheduling.claims)
+    return frozenset(
+        f"{pod.namespace}/{one}"
+        for pod in pods
+        for one in pod.scheduling.claims
+        if not inline_volume(one)
+    )
 
 
 def with_attachable(snapshot: ClusterSnapshot, attachable_by: Attachable) -> ClusterSnapshot:

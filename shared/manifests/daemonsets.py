@@ -65,6 +65,7 @@ def decode_daemonset(raw: Raw, runtimes: Mapping[str, Raw] | None = None) -> Dae
     return DaemonSet(
         namespace=namespace,
         name=text(metadata.get("name")),
+        labels=labels,
         problem=_problem(mapping(raw.get("spec")), labels),
         scheduling=replace(
             scheduling, tolerations=tuple(dict.fromkeys((*scheduling.tolerations, *added)))

@@ -23,6 +23,7 @@ from shared.manifests.storage import claims_to_be
 from shared.model.pods import Owner, Pod, Scheduling
 from shared.model.requirements import Requirements
 from shared.model.taints import Effect, Toleration
+from shared.model.volumes import inline_claim
 
 # The only annotations kept: others may repeat the whole manifest, with what is in its environment.
 _KEPT_PREFIXES: Final = ("karpenter.sh/", "dovetail.dev/")
@@ -254,6 +255,8 @@ def _claims(pod_name: str, spec: Raw) -> tuple[str, ...]:
             found.add(name)
         elif volume.get("ephemeral") and pod_name:
             found.add(f"{pod_name}-{text(volume.get('name'))}")
+        elif volume_id := text(mapping(volume.get("awsElasticBlockStore")).get("volumeID")):
+            found.add(inline_claim(volume_id))
     return tuple(sorted(found))
 
 

@@ -8,7 +8,7 @@ from shared.manifests.volumes import Asked, Terms, Use, Volumes
 from shared.model import labels as keys
 from shared.model.pods import AffinityTerm, LabelSelector, Pod, Scheduling
 from shared.model.resources import Resources
-from shared.model.volumes import RESOLVED, attachable
+from shared.model.volumes import CLAIM_LABEL, RESOLVED, attachable
 
 
 def resolve(
@@ -21,10 +21,10 @@ def resolve(
 
     A volume takes one of its node's attachments however many of its pods use it, and one that
     only a single node may have keeps its pods together; kube-scheduler lets them go apart, where
-    they never start. So pods that share such a claim get an affinity to each other (by a label
-    that no other pod has), and the first of them alone asks for the attachment. A claim that many
-    nodes may have is counted for each pod, never too little; before it has a volume, its pods
-    keep to one zone.
+    they never start. So pods that share such a claim are tied to each other (by a label that no
+    other pod has), and whoever comes to a node first attaches it for all of them. A
+    claim that many nodes may have is counted for each pod, never too little; before it has a
+    volume, its pods keep to one zone. Of a claim for a single pod, all others wait.
 
     Args:
         volumes: What the claims ask.
@@ -34,7 +34,7 @@ def resolve(
     """
     asked = {one.uid: volumes.asked(one) for one in (*waiting, *standing)}
     ties = _ties(asked.values(), frozenset(limited))
-    paid = {use.claim for one in standing for use in asked[one.uid].uses}
+    holders = _holders(waiting, standing, asked)
     shared: dict[Scheduling, Scheduling] = {}
     resolved = []
     for pod in waiting:
@@ -42,11 +42,12 @@ def resolve(
             resolved.append(pod)
             continue
         own = asked[pod.uid]
-        attached = _attached(own, frozenset(limited), ties, paid)
-        scheduling = placed(pod.scheduling, own.terms, attached, own.problems)
+        attached, together = _attached(pod, own, frozenset(limited), ties)
+        problems = (*own.problems, *_held(pod, own, holders))
+        scheduling = placed(pod.scheduling, own.terms, attached, problems)
         terms = tuple(_together(pod, use, ties[use.claim]) for use in own.uses if use.claim in ties)
         if terms:
-            scheduling = replace(scheduling, affinity=(*terms, *scheduling.affinity))
+            scheduling = replace(scheduling, ties=terms, shared=together)
         scheduling = shared.setdefault(scheduling, scheduling)
         labels = _labels(pod, own, ties)
         resolved.append(replace(pod, scheduling=scheduling, labels=labels, ephemeral=()))
@@ -76,31 +77,62 @@ def placed(
 
 def _ties(asked: Iterable[Asked], limited: frozenset[str]) -> dict[str, str]:
     """Return, by shared claim, over which key its pods must be together."""
-    uses = [use for one in asked for use in one.uses if use.driver in limited]
+    uses = [use for one in asked for use in one.uses if use.driver in limited or not use.driver]
     numbers = Counter(use.claim for use in uses)
     found = {}
     for use in uses:
-        if numbers[use.claim] > 1:
-            if not use.many_nodes:
+        if numbers[use.claim] > 1 and not use.one_pod:
+            if use.driver and not use.many_nodes:
                 found[use.claim] = keys.HOSTNAME
             elif not use.volume:
                 found[use.claim] = keys.ZONE
     return found
 
 
+def _holders(
+    waiting: Iterable[Pod], standing: Iterable[Pod], asked: Mapping[str, Asked]
+) -> dict[str, Pod]:
+    """Return who has, or will be the first to have, each claim that is for a single pod."""
+    first = sorted(
+        (one for one in waiting if _comes(one)), key=lambda one: -one.scheduling.priority
+    )
+    found: dict[str, Pod] = {}
+    for pod in (*standing, *first):
+        for use in asked[pod.uid].uses:
+            if use.one_pod:
+                found.setdefault(use.claim, pod)
+    return found
+
+
+def _held(pod: Pod, own: Asked, holders: Mapping[str, Pod]) -> list[str]:
+    """Return why a pod waits for another one's claims."""
+    return [
+        f"volume: claim {use.claim} is for a single pod, and {holders[use.claim].key} has it"
+        for use in own.uses
+        if holders.get(use.claim, pod) is not pod
+    ]
+
+
+def _comes(pod: Pod) -> bool:
+    """Return whether a waiting pod will be placed, or is about to take a place."""
+    return pod.is_provisionable or bool(pod.nominated_node)
+
+
 def _attached(
-    asked: Asked, limited: frozenset[str], ties: Mapping[str, str], paid: set[str]
-) -> Resources:
-    """Return what a pod takes of its node's attachments, and note whose it has paid."""
-    taken: Counter[str] = Counter()
+    pod: Pod, asked: Asked, limited: frozenset[str], ties: Mapping[str, str]
+) -> tuple[Resources, tuple[tuple[str, str], ...]]:
+    """Return what a pod takes of its node's attachments alone, and what together with others."""
+    alone: Counter[str] = Counter()
+    together = []
     for use in asked.uses:
         if use.driver not in limited:
             continue
-        together = ties.get(use.claim) == keys.HOSTNAME
-        if not (together and use.claim in paid):
-            taken[attachable(use.driver)] += 1
-        paid.add(use.claim)
-    return Resources.from_mapping(taken)
+        if ties.get(use.claim) == keys.HOSTNAME:
+            volume = f"{pod.namespace}/{_label(use.claim).removeprefix(CLAIM_LABEL)}"
+            together.append((volume, attachable(use.driver)))
+        else:
+            alone[attachable(use.driver)] += 1
+    return Resources.from_mapping(alone), tuple(together)
 
 
 def _together(pod: Pod, use: Use, key: str) -> AffinityTerm:
@@ -114,4 +146,4 @@ def _labels(pod: Pod, asked: Asked, ties: Mapping[str, str]) -> Mapping[str, str
 
 
 def _label(claim: str) -> str:
-    return f"claim.dovetail.dev/{claim.partition('/')[2]}"
+    return CLAIM_LABEL + claim.rpartition("/")[2]

@@ -54,6 +54,7 @@ def decode_claim(raw: Raw) -> Claim:
         volume=text(spec.get("volumeName")),
         storage_class=_class_of(metadata, spec),
         many_nodes=not _MANY_NODES.isdisjoint(texts(spec.get("accessModes"))),
+        one_pod="ReadWriteOncePod" in texts(spec.get("accessModes")),
         lost=mapping(raw.get("status")).get("phase") == "Lost",
         deleting=metadata.get("deletionTimestamp") is not None,
         owner=owner.uid if owner is not None and owner.kind == "Pod" else "",

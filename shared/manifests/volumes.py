@@ -17,7 +17,7 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.pods import Pod
 from shared.model.requirements import Requirement, Requirements
-from shared.model.volumes import Claim, StorageClass, Volume
+from shared.model.volumes import EBS_DRIVER, Claim, StorageClass, Volume, inline_volume
 
 Terms = tuple[Requirements, ...]
 
@@ -39,12 +39,14 @@ class Use:
         driver: Of the volume it has or will get; empty for one that is not attached.
         volume: Name of the volume, empty while there is none.
         many_nodes: Whether pods on several nodes may use it at once.
+        one_pod: Whether only a single pod may use it.
     """
 
     claim: str
     driver: str
     volume: str
-    many_nodes: bool
+    many_nodes: bool = False
+    one_pod: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,26 +106,40 @@ class Volumes:
         problems: list[str] = []
         for name in pod.scheduling.claims:
             try:
-                claim = self._claim(pod, name, to_be.get(name))
-                if claim is None:
-                    unknown.append(name)
-                    continue
-                driver, found = self._place(claim)
+                use, found = self._use(pod, name, to_be.get(name))
                 terms = _both(terms, found)
             except _Problem as problem:
                 problems.append(f"volume: {problem}")
                 continue
-            uses.append(
-                Use(
-                    claim=claim.key,
-                    driver=driver,
-                    volume=claim.volume,
-                    many_nodes=claim.many_nodes,
-                )
-            )
+            if use is None:
+                unknown.append(name)
+            else:
+                uses.append(use)
         return Asked(
             terms=terms, uses=tuple(uses), problems=tuple(problems), unknown=tuple(unknown)
         )
+
+    def _use(self, pod: Pod, name: str, to_be: Claim | None) -> tuple[Use | None, Terms]:
+        """Return a use of a volume, None for a claim that nobody described, and its terms.
+
+        Raises:
+            _Problem: If no node can be right for it now.
+        """
+        if inline_volume(name):
+            use = Use(claim=name, driver=EBS_DRIVER, volume=inline_volume(name))
+            return use, _inline_terms(name)
+        claim = self._claim(pod, name, to_be)
+        if claim is None:
+            return None, ()
+        driver, terms = self._place(claim)
+        use = Use(
+            claim=claim.key,
+            driver=driver,
+            volume=claim.volume,
+            many_nodes=claim.many_nodes,
+            one_pod=claim.one_pod,
+        )
+        return use, terms
 
     def _claim(self, pod: Pod, name: str, to_be: Claim | None) -> Claim | None:
         """Return a claim of a pod, None when nobody described it.
@@ -142,6 +158,8 @@ class Volumes:
 
     def volume_of(self, namespace: str, claim: str) -> tuple[str, str]:
         """Return driver and name of the volume a claim is bound to, both empty for none."""
+        if inline_volume(claim):
+            return EBS_DRIVER, inline_volume(claim)
         found = self._claims.get((namespace, claim))
         volume = self._volumes.get(found.volume) if found is not None else None
         return (volume.driver, volume.name) if volume is not None else ("", "")
@@ -197,6 +215,13 @@ class Volumes:
         if not all(one.terms for one in free):
             return ()
         return _joined(term for one in free for term in one.terms)
+
+
+def _inline_terms(claim: str) -> Terms:
+    """Return where a volume stands that is named as `aws://<zone>/<id>`; else nobody says."""
+    scheme, _, place = inline_volume(claim).partition("://")
+    zone = place.partition("/")[0] if scheme == "aws" else ""
+    return (Requirements.of((Requirement.of(keys.ZONE, zone),)),) if zone else ()
 
 
 def _both(these: Terms, those: Terms) -> Terms:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from shared.manifests.documents import Document
 from shared.manifests.fields import Raw, controller, integer, mapping, mappings, text
 from shared.manifests.pods import PodDecoder
+from shared.manifests.priorities import priorities_of, with_priority
 from shared.manifests.problems import Section
 from shared.manifests.runtimes import runtimes_by_name, with_runtime
 from shared.manifests.storage import decode_claim
@@ -45,6 +46,9 @@ class PodReader:
         self._pods = [one for one in documents if one.kind == "Pod"]
         self._runtimes = runtimes_by_name(
             one.raw for one in documents if one.kind == "RuntimeClass"
+        )
+        self._priorities = priorities_of(
+            one.raw for one in documents if one.kind == "PriorityClass"
         )
         self._documents = documents
         self._total = 0
@@ -94,13 +98,16 @@ class PodReader:
         uid = text(metadata.raw.get("uid")) or f"Pod/{document.namespace}/{name}"
         own = {"name": name, "namespace": document.namespace, "uid": uid}
         given = {**metadata.raw, **own}
-        spec = with_runtime(mapping(document.raw.get("spec")), self._runtimes)
+        spec = self._admitted(mapping(document.raw.get("spec")))
         pod = self._decoder.decode({**document.raw, "metadata": given, "spec": spec})
         status = mapping(document.raw.get("status"))
         conditions = mappings(status.get("conditions"))
         if not any(one.get("type") == "PodScheduled" for one in conditions):
             pod = replace(pod, unschedulable=not pod.node_name)
         return pod
+
+    def _admitted(self, spec: Raw) -> Raw:
+        return with_priority(with_runtime(spec, self._runtimes), self._priorities)
 
     def _number(self) -> int:
         self._total += 1
@@ -119,7 +126,7 @@ class PodReader:
             remedy = f"all workloads together have more than {MAX_REPLICAS} pods: plan fewer"
             raise document.refused("spec", None, remedy)
         base = document.name or metadata.text("generateName").rstrip("-")
-        spec_of_pod = with_runtime(mapping(template.raw.get("spec")), self._runtimes)
+        spec_of_pod = self._admitted(mapping(template.raw.get("spec")))
         raw = _template_pod(document, base, {**template.raw, "spec": spec_of_pod})
         first = self._decoder.decode(raw)
         for name in _names(base, count - len(taken), taken):

@@ -1,6 +1,7 @@
 """DaemonSets, as far as their pods take room on nodes."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from shared.model.pods import Scheduling
 
@@ -10,11 +11,13 @@ class DaemonSet:
     """One DaemonSet.
 
     Attributes:
+        labels: Of its pods, for the rules that count them.
         scheduling: That of its pod template, tolerations of daemons included.
         problem: Why its controller makes no pods, empty when it does.
     """
 
     namespace: str
     name: str
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     scheduling: Scheduling
     problem: str = ""

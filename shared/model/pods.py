@@ -93,6 +93,9 @@ class Scheduling:
         preferred_nodes: Preferred node affinity, heaviest first.
         volume_terms: Per volume its OR-ed alternatives for the node, the volumes AND-ed; never
             relaxed.
+        ties: To pods that use the same volume: each alone must hold, and the first may go anywhere.
+        shared: Volumes that all pods of one node attach together: (volume, resource), beside
+            `requests`.
         host_ports: (ip, protocol, port), sorted.
         claims: Names of its PersistentVolumeClaims, sorted.
         refusals: Features of the pod that cannot be honoured, each a reason for people.
@@ -107,6 +110,8 @@ class Scheduling:
     spreads: tuple[TopologySpread, ...] = ()
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
+    ties: tuple[AffinityTerm, ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
     host_ports: tuple[tuple[str, str, int], ...] = ()
     claims: tuple[str, ...] = ()
     resource_claims: bool = False

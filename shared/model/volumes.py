@@ -11,7 +11,10 @@ EBS_DRIVER: Final = "ebs.csi.aws.com"
 # Stands for the claims of a pod whose demands are among its own: alike for all pods of a workload,
 # and not nothing, because only kube-scheduler can bind what they claim.
 RESOLVED: Final = ("*",)
+# Label that pods of a shared claim get in a snapshot, the claim's name after it.
+CLAIM_LABEL: Final = "claim.dovetail.dev/"
 _ATTACHABLE: Final = "attachable-volumes-"
+_INLINE: Final = "aws-ebs:"
 
 
 def attachable(driver: str) -> str:
@@ -21,6 +24,19 @@ def attachable(driver: str) -> str:
     can attach, so that limits on volumes are counted like cpu.
     """
     return _ATTACHABLE + driver
+
+
+def inline_claim(volume_id: str) -> str:
+    """Return what stands among a pod's claims for an EBS volume that its manifest names itself.
+
+    No claim can have such a name.
+    """
+    return _INLINE + volume_id
+
+
+def inline_volume(claim: str) -> str:
+    """Return the EBS volume that such an entry names, empty for a claim."""
+    return claim.removeprefix(_INLINE) if claim.startswith(_INLINE) else ""
 
 
 def driver_of(resource: str) -> str:
@@ -36,6 +52,7 @@ class Claim:
         volume: The PersistentVolume it is bound to, empty while it is not.
         storage_class: Name; empty for none, None where the cluster's default applies.
         many_nodes: Whether pods on several nodes may use it at once.
+        one_pod: Whether only a single pod may use it (ReadWriteOncePod).
         lost: Whether its volume is gone.
         deleting: Whether its deletion has begun.
         owner: Uid of the pod it was made for, empty for a claim of its own.
@@ -46,6 +63,7 @@ class Claim:
     volume: str = ""
     storage_class: str | None = None
     many_nodes: bool = False
+    one_pod: bool = False
     lost: bool = False
     deleting: bool = False
     owner: str = ""

@@ -9,6 +9,7 @@ from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
 from shared.scheduling.applicants import Applicant
 from shared.scheduling.census import Census, Profile, add
+from shared.scheduling.companions import Companions
 from shared.scheduling.spots import Group, Spot, group_of
 from shared.scheduling.wares import Ware, Wares
 
@@ -21,6 +22,7 @@ class Board:
         applicants: By index.
         spots: Rooms first, then nodes to be bought.
         limits: By provisioner, what its limits had left before this decision; absent for none.
+        companions: Pods of DaemonSets that come with nodes and are counted.
         topology_keys: Keys but the host's that any rule is over, sorted.
         order: Pods in binding order.
         loose: Nodes to be bought that got fewer pods than they were packed for.
@@ -34,6 +36,7 @@ class Board:
     limits: Mapping[str, Resources]
     settings: PackingSettings
     seed: int
+    companions: Companions
     topology_keys: tuple[str, ...]
     order: list[tuple[Applicant, PodRef, Spot]] = field(default_factory=list)
     loose: list[Spot] = field(default_factory=list)
@@ -63,10 +66,13 @@ class Board:
         self.census.open(spot)
         if self.order and self.census.eligible_domains() != before:
             self.late = True
+        self._accompany(spot)
         return spot
 
     def set_ways(self, spot: Spot, ways: Sequence[Ware], fallback: Sequence[Ware]) -> None:
         """Give a node to be bought other options; labels that are settled must stay so."""
+        if self.companions:
+            ways, fallback = self._of_one_company(ways, fallback)
         group = self._group(ways, fallback)
         spot.take(group)
         self._sold_out = None
@@ -76,6 +82,45 @@ class Board:
             spot.settle({**group.settled, **host})
         elif len(spot.labels) <= len(group.settled):
             self.census.settle(spot, group.settled)
+        if spot.companions:
+            self._accompany(spot)
+
+    def _of_one_company(
+        self, ways: Sequence[Ware], fallback: Sequence[Ware]
+    ) -> tuple[tuple[Ware, ...], tuple[Ware, ...]]:
+        """Leave out options that would have other companions, or have them elsewhere."""
+
+        def company(ware: Ware) -> tuple[object, ...]:
+            labels = self.wares.labels(ware)
+            found = self.company(ware)
+            counting = [
+                (counter.scope is None or counter.scope.allows(labels), labels.get(counter.key))
+                for profile in found
+                for counter in profile.adds
+            ]
+            return (*found, *counting)
+
+        first = company(ways[0])
+        return (
+            tuple(one for one in ways if company(one) == first),
+            tuple(one for one in fallback if company(one) == first),
+        )
+
+    def company(self, ware: Ware) -> tuple[Profile, ...]:
+        """Return what pods of DaemonSets add to the census on a node bought this way."""
+        taints = self.wares.offers[ware.offer].provisioner.taints
+        return self.companions.of(self.wares.labels(ware), taints)
+
+    def _accompany(self, spot: Spot) -> None:
+        """Count the pods of DaemonSets that come with a node to be bought."""
+        if not self.companions:
+            return
+        for profile in spot.companions:
+            add(profile, spot, -1)
+        spot.companions = self.companions.of(spot.full, spot.taints)
+        for profile in spot.companions:
+            add(profile, spot)
+        self.late = self.late or bool(spot.companions and self.order)
 
     def _group(self, ways: Sequence[Ware], fallback: Sequence[Ware]) -> Group:
         """Return what is known of a list of options; the same lists come many times."""
@@ -132,6 +177,10 @@ class Board:
 
     def drop_empty(self) -> None:
         """Forget nodes to be bought that nobody was placed on."""
+        for spot in self.spots:
+            if spot.companions and not spot.contents:
+                for profile in spot.companions:
+                    add(profile, spot, -1)
         self.spots = [spot for spot in self.spots if spot.room is not None or spot.contents]
         self._sold_out = None
 

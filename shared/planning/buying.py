@@ -1,8 +1,9 @@
 """Choosing what a single node to be bought may become."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
 from shared.planning.board import Board, within
 from shared.scheduling.signatures import Signature
@@ -12,10 +13,15 @@ from shared.scheduling.wares import Ware
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """Options of a node, cheapest first, and those of another capacity type."""
+    """Options of a node, cheapest first, and those of another capacity type.
+
+    Attributes:
+        worth: What the purchase is compared by: the least price, weighted as the settings say.
+    """
 
     ways: tuple[Ware, ...]
     fallback: tuple[Ware, ...]
+    worth: int
 
     @property
     def price(self) -> int:
@@ -48,73 +54,82 @@ def buy(board: Board, wanted: Wanted, without: Spot | None = None) -> Purchase |
         wanted: What the node is for.
         without: A node that this one replaces: its share of the limits is free.
     """
-    found = _candidates(board, wanted)
-    while found:
-        name = board.wares.offers[found[0].offer].provisioner.name
-        left = board.left(name, without)
-        own = [one for one in found if board.wares.offers[one.offer].provisioner.name == name]
-        allowed = [one for one in own if _allowed(board, one, left)]
-        if allowed:
-            return _purchase(board, _small_enough(board, allowed))
-        found = found[len(own) :]
+    wares = board.wares
+    mask = -1 if wanted.variant is None else wares.of_variant(wanted.variant)
+    for signature in wanted.signatures:
+        mask &= wares.accepting(signature)
+    for key, value in wanted.labels.items():
+        mask &= wares.labelled(key, value)
+    for name, own in wares.by_seller().items():
+        if not mask & own:
+            continue
+        able = _Able(board, wanted.requests, board.left(str(name), without))
+        cap = board.settings.max_node_vcpus * 1000
+        # Machines above the cap on node size only when nothing else is left.
+        for most in (cap, 0) if cap else (0,):
+            found = _purchase(board, able, mask & own, most)
+            if found is not None:
+                return found
     return None
 
 
-def _candidates(board: Board, wanted: Wanted) -> list[Ware]:
-    """Return all ways that hold what is wanted, in the order provisioners are tried."""
+class _Able:
+    """The wares that hold what is wanted and that limits leave room for."""
+
+    def __init__(self, board: Board, requests: Resources, left: Resources | None) -> None:
+        self._wares = board.wares
+        self._requests = requests
+        self._left = left
+        self._known: dict[int, int] = {}
+
+    def among(self, mask: int, most_cpu: int) -> Iterator[Ware]:
+        """Yield those of a mask, cheapest first; of at most so many cpu, 0 for any."""
+        listed = self._wares.listed
+        while mask:
+            lowest = mask & -mask
+            mask ^= lowest
+            ware = listed[lowest.bit_length() - 1]
+            cpu = self._cpu(ware.offer)
+            if cpu and (not most_cpu or cpu <= most_cpu):
+                yield ware
+
+    def _cpu(self, offer: int) -> int:
+        """Return the cpu of an offer's machines, 0 when they cannot be taken."""
+        if offer not in self._known:
+            capacity = self._wares.offers[offer].instance_type.capacity
+            good = self._wares.holds(self._requests, offer) and within(capacity, self._left)
+            self._known[offer] = capacity[CPU] if good else 0
+        return self._known[offer]
+
+
+def _purchase(board: Board, able: _Able, mask: int, most_cpu: int) -> Purchase | None:
+    """Return options of one variant: those of the cheapest one's capacity type, and the others."""
+    best = next(able.among(mask, most_cpu), None)
+    if best is None:
+        return None
     wares = board.wares
-    first, *others = wanted.signatures
-    found = []
-    for index, offerings in wares.ways(first).items():
-        if wanted.variant is not None and wares.variant(index) != wanted.variant:
-            continue
-        if not wares.holds(wanted.requests, index):
-            continue
-        for offering in offerings:
-            ware = Ware(index, offering)
-            if all(wares.label(ware, key) == value for key, value in wanted.labels.items()) and (
-                all(wares.accepted(one, ware) for one in others)
-            ):
-                found.append(ware)
-    return found
+    mask &= wares.of_variant(wares.variant(best.offer))
+    alike = wares.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
+    ways = _options(board, able.among(mask & alike, most_cpu))
+    weights = board.settings.type_weights
+    worth = min(
+        one.offering.price_micros_per_hour
+        * weights.get(wares.offers[one.offer].instance_type.name, 100)
+        // 100
+        for one in (ways if weights else ways[:1])
+    )
+    fallback = _options(board, able.among(mask & ~alike, most_cpu))
+    return Purchase(ways=ways, fallback=fallback, worth=worth)
 
 
-def _allowed(board: Board, ware: Ware, left: Resources | None) -> bool:
-    return within(board.wares.offers[ware.offer].instance_type.capacity, left)
-
-
-def _small_enough(board: Board, ways: list[Ware]) -> list[Ware]:
-    """Leave out machines above the cap on node size, unless nothing else is left."""
-    cap = board.settings.max_node_vcpus * 1000
-    sizes = {one.offer: board.wares.offers[one.offer].instance_type.capacity[CPU] for one in ways}
-    if cap and min(sizes.values()) <= cap:
-        return [one for one in ways if sizes[one.offer] <= cap]
-    return ways
-
-
-def _purchase(board: Board, ways: list[Ware]) -> Purchase:
-    wares = board.wares
-
-    def rank(one: Ware) -> tuple[int, str, str, str, int]:
-        offering = one.offering
-        name = wares.offers[one.offer].instance_type.name
-        kind = offering.capacity_type.value
-        return (offering.price_micros_per_hour, name, offering.zone, kind, one.offer)
-
-    best = min(ways, key=rank)
-    variant = wares.variant(best.offer)
-    ordered = sorted((one for one in ways if wares.variant(one.offer) == variant), key=rank)
-    kind = best.offering.capacity_type
-    same = [one for one in ordered if one.offering.capacity_type == kind]
-    other = [one for one in ordered if one.offering.capacity_type != kind]
-    return Purchase(ways=_cut(board, same), fallback=_cut(board, other))
-
-
-def _cut(board: Board, ways: Iterable[Ware]) -> tuple[Ware, ...]:
-    kept = tuple(ways)
-    if not kept:
-        return ()
-    ceiling = 100 + board.settings.option_price_ceiling_percent
-    most = kept[0].offering.price_micros_per_hour * ceiling
-    affordable = [one for one in kept if one.offering.price_micros_per_hour * 100 <= most]
-    return tuple(affordable[: board.settings.max_options])
+def _options(board: Board, able: Iterator[Ware]) -> tuple[Ware, ...]:
+    """Return options in the order of their prices, up to the ceiling and the number allowed."""
+    kept: list[Ware] = []
+    ceiling = 0
+    for one in able:
+        price = one.offering.price_micros_per_hour
+        ceiling = ceiling or price * (100 + board.settings.option_price_ceiling_percent)
+        if price * 100 > ceiling or len(kept) == board.settings.max_options:
+            break
+        kept.append(one)
+    return tuple(kept)

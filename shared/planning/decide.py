@@ -9,6 +9,7 @@ from shared.model.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.board import Board
+from shared.planning.bounding import bound
 from shared.planning.reasons import Explainer
 from shared.planning.rounds import Outcome, solve
 from shared.planning.survey import survey
@@ -75,7 +76,7 @@ def _to_plan(snapshot: ClusterSnapshot, board: Board, outcome: Outcome) -> Plan:
     nodes = [_planned(board, spot, options) for spot in board.spots if spot.room is None]
     cost = sum(node.price_micros_per_hour for node in nodes)
     unplaced = []
-    explainer = Explainer(snapshot)
+    explainer = Explainer(snapshot, board.all_left())
     for one in board.unplaced():
         reasons = one.one.scheduling.refusals
         if not reasons:
@@ -90,7 +91,7 @@ def _to_plan(snapshot: ClusterSnapshot, board: Board, outcome: Outcome) -> Plan:
         unschedulable=tuple(sorted(unplaced, key=lambda one: one.pod)),
         order=tuple(ref for _, ref, _ in board.order),
         cost_micros_per_hour=cost,
-        lower_bound_micros_per_hour=min(outcome.bound_micros_per_hour, cost),
+        lower_bound_micros_per_hour=bound(board, cost),
         remark=outcome.remark,
     )
 

@@ -8,9 +8,9 @@ from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
-from shared.planning.reasons import explain
+from shared.planning.reasons import Explainer
 from shared.scheduling.classes import PodClass
-from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
+from shared.scheduling.compatibility import accepted_terms, labels_accepted
 from shared.scheduling.offers import Offer, in_order, label_choices, offers, place_labels
 
 _MICROS: Final = 1_000_000
@@ -100,8 +100,12 @@ def _named(option: LaunchOption) -> str:
 
 def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
     one = PodClass(namespace=pod.namespace, scheduling=pod.scheduling, labels=pod.labels, pods=())
-    told = explain(snapshot, one, frozenset())
-    for provisioner, reason in zip(in_order(snapshot.provisioners), told, strict=False):
+    explainer = Explainer(snapshot)
+    for provisioner in in_order(snapshot.provisioners):
+        reason = explainer.why(provisioner, one)
+        if reason:
+            yield f"{provisioner.name}: {reason}"
+            continue
         able = [
             (way.price_micros_per_hour, offer.instance_type.name, way.zone, way.capacity_type.value)
             for offer in _offers(snapshot, provisioner, pod)
@@ -109,9 +113,6 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
             for way in offer.offerings
             if labels_accepted(pod.scheduling, {**offer.labels, **place_labels(way)})
         ]
-        if not able:
-            yield reason
-            continue
         price, *cheapest = min(able)
         types = len({name for _, name, _, _ in able})
         yield (
@@ -121,10 +122,7 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
 
 
 def _offers(snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod) -> Sequence[Offer]:
-    sites = {site.provisioner: site for site in snapshot.sites}
-    site = sites.get(provisioner.name)
-    if site is None or taint_refusal(pod.scheduling, provisioner.taints):
-        return ()
+    site = next(one for one in snapshot.sites if one.provisioner == provisioner.name)
     return [
         offer
         for chosen in label_choices(provisioner, accepted_terms(pod.scheduling))

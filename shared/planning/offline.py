@@ -10,8 +10,9 @@ from shared.catalog.reading import Catalog
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.documents import Document
 from shared.manifests.fields import mapping, mappings, text_map
+from shared.manifests.node_templates import by_name, read_node_template
 from shared.manifests.nodes import decode_node
-from shared.manifests.problems import InvalidProvisionerError, Section
+from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section
 from shared.manifests.provisioners import decode_provisioner
 from shared.manifests.runtimes import runtimes_by_name
 from shared.manifests.strictness import check_template, finish, metadata_of, spec_of
@@ -28,6 +29,7 @@ from shared.scheduling.compatibility import labels_accepted, taint_refusal
 
 CLUSTER: Final = "offline"
 _KINDS: Final = {
+    "AWSNodeTemplate": "karpenter.k8s.aws/v1alpha1",
     "CSINode": "storage.k8s.io/v1",
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
@@ -38,6 +40,7 @@ _KINDS: Final = {
     "PersistentVolumeClaim": "v1",
     "Pod": "v1",
     "PodDisruptionBudget": "policy/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
     "Provisioner": "karpenter.sh/v1alpha5",
     "ReplicaSet": "apps/v1",
     "RuntimeClass": "node.k8s.io/v1",
@@ -47,10 +50,12 @@ _KINDS: Final = {
 _EXAMPLES: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
 _CLUSTER_WIDE: Final = frozenset(
     {
+        "AWSNodeTemplate",
         "CSINode",
         "Namespace",
         "Node",
         "PersistentVolume",
+        "PriorityClass",
         "Provisioner",
         "RuntimeClass",
         "StorageClass",
@@ -160,11 +165,18 @@ def _once(documents: Sequence[Document]) -> tuple[Document, ...]:
 
 def _provisioners(documents: Iterable[Document], notes: list[str]) -> tuple[Provisioner, ...]:
     found = []
+    templates = by_name(one.raw for one in documents if one.kind == "AWSNodeTemplate")
+    for one in documents:
+        if one.kind == "AWSNodeTemplate":
+            problems: list[FieldProblem] = []
+            metadata_of(one)
+            read_node_template(one.raw, problems)
+            finish(one, problems)
     for one in documents:
         if one.kind == "Provisioner":
             metadata_of(one)
             try:
-                found.append(decode_provisioner(one.raw))
+                found.append(decode_provisioner(one.raw, templates))
             except InvalidProvisionerError as error:
                 finish(one, list(error.problems))
     notes.extend(f"Provisioner {one.name}: {text}" for one in found for text in one.warnings)

@@ -4,14 +4,14 @@ Rooms first, then nodes of this plan with space left, then a further node, or a 
 one of them where pods must share a host. Every step is asked of the judge.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.model import labels as keys
 from shared.planning.board import Board
 from shared.planning.buying import Purchase, Wanted, buy
 from shared.scheduling.applicants import Applicant
-from shared.scheduling.census import Place, add
+from shared.scheduling.census import Place, Profile, add
 from shared.scheduling.judge import accepts
 from shared.scheduling.spots import Spot
 
@@ -50,7 +50,7 @@ def fill(board: Board, one: Applicant) -> None:
             while one.waiting and _may_stand(board, one, spot):
                 # Pods that look at nobody need no second question.
                 alone = kind.is_ruled or bool(one.ports)
-                count = 1 if alone else min(spot.fitting(one.requests), len(one.waiting))
+                count = 1 if alone else min(spot.fitting(one), len(one.waiting))
                 board.admit(one, spot, count)
             if not one.waiting:
                 return
@@ -62,13 +62,11 @@ def _candidates(board: Board, one: Applicant) -> list[Spot]:
     """Return the spots with space for a pod; for pods that share a host the roomiest first."""
     cpu = one.requests["cpu"]
     found = [
-        spot
-        for spot in board.spots
-        if spot.free.get("cpu", 0) >= cpu and spot.fitting(one.requests) > 0
+        spot for spot in board.spots if spot.free.get("cpu", 0) >= cpu and spot.fitting(one) > 0
     ]
     if one.stance.kind.with_host:
-        found.sort(key=lambda spot: -min(spot.fitting(one.requests), len(one.waiting)))
-        whole = [spot for spot in found if spot.fitting(one.requests) >= len(one.waiting)]
+        found.sort(key=lambda spot: -min(spot.fitting(one), len(one.waiting)))
+        whole = [spot for spot in found if spot.fitting(one) >= len(one.waiting)]
         if not any(_asked_for(one, spot) for spot in found):
             # All of them have to stand together: a node with room for a few only would not do.
             return whole
@@ -85,7 +83,7 @@ def _asked_for(one: Applicant, spot: Spot) -> bool:
 
 def _may_stand(board: Board, one: Applicant, spot: Spot) -> bool:
     """Return whether one more pod may go onto a spot as it is."""
-    if spot.fitting(one.requests) < 1 or (one.ports and not spot.ports_free(one.ports)):
+    if spot.fitting(one) < 1 or (one.ports and not spot.ports_free(one.ports)):
         return False
     stance = one.stance
     if spot.room is not None:
@@ -98,8 +96,8 @@ def _may_stand(board: Board, one: Applicant, spot: Spot) -> bool:
         labels = {**labels, **{key: spot.full[key] for key in open_keys if key in spot.full}}
     if not accepts(stance.kind, labels):
         return False
-    return stance.signature in spot.signatures or all(
-        board.wares.accepted(stance.signature, way) for way in (*spot.ways, *spot.fallback)
+    return stance.signature in spot.signatures or not (
+        spot.mask & ~board.wares.accepting(stance.signature)
     )
 
 
@@ -130,20 +128,21 @@ def _extend(board: Board, one: Applicant) -> None:
 
 def _new(board: Board, one: Applicant) -> Iterator[_Step]:
     kind = one.stance.kind
-    domains = board.wares.domains(one.stance.signature, kind.keys, one.requests)
+    domains = board.wares.domains(one.stance.signature, kind.keys, one.requests_with(()))
     sellers = board.wares.sellers(one.stance.signature)
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
         labels = dict(zip(kind.keys, domain, strict=True))
-        if _buy(board, one, 1, labels) is None:
+        single = _buy(board, one, 1, labels)
+        if single is None:
             one.turned_away |= sellers & board.limits.keys()
             continue
-        most = _acceptable(one, labels)
+        most = _acceptable(one, labels, board.company(single.ways[0]))
         if not most:
             continue
         for count in _counts(most):
             bought = _buy(board, one, count, labels)
             if bought is not None:
-                yield _Step(bought.price, count, None, bought, labels)
+                yield _Step(bought.worth, count, None, bought, labels)
                 if kind.with_host:
                     break
         if not kind.spreads:
@@ -155,7 +154,7 @@ def _buy(
     board: Board, one: Applicant, count: int, labels: Mapping[str, str | None]
 ) -> Purchase | None:
     wanted = Wanted(
-        signatures=(one.stance.signature,), requests=one.requests.times(count), labels=labels
+        signatures=(one.stance.signature,), requests=one.requests_with((), count), labels=labels
     )
     return buy(board, wanted)
 
@@ -169,8 +168,16 @@ def _counts(most: int) -> Iterator[int]:
     yield 1
 
 
-def _acceptable(one: Applicant, domain: Mapping[str, str | None]) -> int:
-    """Return how many pods, one after the other, the judge accepts on a new node in a domain."""
+def _acceptable(
+    one: Applicant, domain: Mapping[str, str | None], company: Sequence[Profile]
+) -> int:
+    """Return how many pods, one after the other, the judge accepts on a new node in a domain.
+
+    Args:
+        one: Whose pods.
+        domain: Where the node would be.
+        company: What pods of DaemonSets add there.
+    """
     labels = {key: value for key, value in domain.items() if value is not None}
     place_there = Place("", {**labels, keys.HOSTNAME: "\x00"}, partial=True)
     kind = one.stance.kind
@@ -180,10 +187,14 @@ def _acceptable(one: Applicant, domain: Mapping[str, str | None]) -> int:
     if not kind.is_ruled:
         return most
     count = 0
+    for profile in company:
+        add(profile, place_there)
     while count < most and accepts(kind, place_there.labels):
         add(kind.profile, place_there)
         count += 1
     add(kind.profile, place_there, -count)
+    for profile in company:
+        add(profile, place_there, -1)
     return count
 
 
@@ -201,14 +212,14 @@ def _grown(board: Board, one: Applicant) -> Iterator[_Step]:
         for count in _counts(len(one.waiting)):
             wanted = Wanted(
                 signatures=(*spot.signatures, stance.signature),
-                requests=spot.requests + one.requests.times(count),
+                requests=spot.requests + one.requests_with(spot.volumes, count),
                 labels=settled,
                 variant=board.wares.variant(spot.ways[0].offer),
             )
             bought = buy(board, wanted, without=spot)
             if bought is not None:
                 before = spot.ways[0].offering.price_micros_per_hour
-                yield _Step(max(bought.price - before, 0), count, spot, bought, settled)
+                yield _Step(max(bought.worth - before, 0), count, spot, bought, settled)
                 break
 
 

@@ -140,7 +140,7 @@ class _Bins:
 
 def accepted_by_all(board: Board, spot: Spot, signature: Signature) -> bool:
     """Return whether a signature accepts every option of a node to be bought."""
-    return all(board.wares.accepted(signature, one) for one in (*spot.ways, *spot.fallback))
+    return not spot.mask & ~board.wares.accepting(signature)
 
 
 def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
@@ -152,17 +152,8 @@ def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
     signatures: dict[Signature, int] = {}
     for lot in lots:
         signatures.setdefault(lot.signature, len(signatures))
-    matcher = SignatureMatcher(tuple(signatures))
-    empty_slots = slots.of_new_node()
-    shapes: list[Shape] = []
-    ways: list[tuple[Ware, ...]] = []
-    accepted: list[int] = []
-    for index, offer in enumerate(board.wares.offers):
-        for mask, group in matcher.by_offering(offer):
-            shapes.append(_shape(offer, group, empty_slots))
-            ways.append(tuple(Ware(index, one) for one in group))
-            accepted.append(mask)
-    chooser = _Chooser(shapes, accepted)
+    shelf = shelve(board, tuple(signatures), slots.of_new_node())
+    chooser = _Chooser(shelf.shapes, shelf.accepted)
     compatible = []
     provisioner_of = {}
     for number, lot in enumerate(lots):
@@ -173,7 +164,7 @@ def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
     bins = board.spots if any(lot.bins for lot in lots) else []
     problem = PackingProblem(
         classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
-        shapes=tuple(shapes),
+        shapes=shelf.shapes,
         bins=tuple(
             Bin(name=spot.name, available=Resources.from_mapping(spot.free) + slots.left(spot))
             for spot in bins
@@ -183,8 +174,50 @@ def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
         limits=board.all_left(),
         settings=board.settings,
         seed=board.seed,
+        running=_running(board, sum(lot.count for lot in lots)),
     )
-    return Assembled(problem=problem, ways=tuple(ways), provisioner_of=provisioner_of)
+    return Assembled(problem=problem, ways=shelf.ways, provisioner_of=provisioner_of)
+
+
+def _running(board: Board, waiting: int) -> Resources:
+    """Return what the pods ask for that run where others may join them, for small batches."""
+    if waiting > board.settings.small_batch_pods or not board.settings.growth_percent:
+        return Resources()
+    return Resources.total(
+        pod.scheduling.requests for room in board.wares.rooms for pod in room.pods
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """What can be bought, to the packer.
+
+    Attributes:
+        ways: By shape index, then pool index.
+        accepted: By shape index, the signatures that accept it, as a bit mask.
+    """
+
+    shapes: tuple[Shape, ...]
+    ways: tuple[tuple[Ware, ...], ...]
+    accepted: tuple[int, ...]
+
+
+def shelve(board: Board, signatures: Sequence[Signature], slots: Resources) -> Shelf:
+    """Return the shapes that some signatures accept.
+
+    Args:
+        slots: Pseudo resources of an empty node.
+    """
+    matcher = SignatureMatcher(signatures)
+    shapes: list[Shape] = []
+    ways: list[tuple[Ware, ...]] = []
+    accepted: list[int] = []
+    for index, offer in enumerate(board.wares.offers):
+        for mask, group in matcher.by_offering(offer):
+            shapes.append(_shape(offer, group, slots))
+            ways.append(tuple(Ware(index, one) for one in group))
+            accepted.append(mask)
+    return Shelf(shapes=tuple(shapes), ways=tuple(ways), accepted=tuple(accepted))
 
 
 def _shape(offer: Offer, group: Sequence[Offering], slots: Resources) -> Shape:

@@ -7,11 +7,11 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
-from shared.model.resources import Resources, format_amount
+from shared.model.resources import CPU, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.model.taints import Toleration
 from shared.scheduling.classes import PodClass
-from shared.scheduling.compatibility import accepted_terms, taint_refusal
+from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.limits import remaining
 from shared.scheduling.offers import Offer, in_order, label_choices, offers, place_labels
 from shared.scheduling.signatures import Signature, SignatureMatcher, signature_of
@@ -42,13 +42,17 @@ def explain(
 class Explainer:
     """Explains many classes of one snapshot; what provisioners offer is worked out once."""
 
-    def __init__(self, snapshot: ClusterSnapshot) -> None:
+    def __init__(
+        self, snapshot: ClusterSnapshot, left: Mapping[str, Resources] | None = None
+    ) -> None:
+        """Explain by a snapshot; `left` is what limits leave after the plan, by provisioner."""
         self._snapshot = snapshot
         self._sites = {site.provisioner: site for site in snapshot.sites}
         self._usable = in_order(snapshot.provisioners)
-        self._left = remaining(snapshot)
-        self._found: dict[tuple[str, Signature, Resources], str] = {}
+        self._left = remaining(snapshot) if left is None else left
+        self._found: dict[tuple[object, ...], str] = {}
         self._offers: dict[tuple[object, ...], tuple[Offer, ...]] = {}
+        self._accepted: dict[tuple[str, Signature], Sequence[Offer]] = {}
 
     def explain(
         self, one: PodClass, limited: frozenset[str], rules: Sequence[str] = ()
@@ -60,9 +64,13 @@ class Explainer:
         # Many classes differ only in what does not matter here.
         asked = signature_of(one.scheduling, Requirements())
         for provisioner in self._usable:
-            question = (provisioner.name, asked, one.scheduling.requests)
+            demand = one.scheduling
+            question = (
+                *(provisioner.name, asked, demand.requests),
+                *(demand.host_ports, demand.shared),
+            )
             if question not in self._found:
-                self._found[question] = self._why(provisioner, one)
+                self._found[question] = self.why(provisioner, one)
             why = self._found[question]
             if not why and provisioner.name in limited:
                 why = self._limit_reached(provisioner)
@@ -72,7 +80,7 @@ class Explainer:
             lines.append(f"{provisioner.name}: {why}")
         return tuple(lines)
 
-    def _why(self, provisioner: Provisioner, one: PodClass) -> str:
+    def why(self, provisioner: Provisioner, one: PodClass) -> str:
         """Return what about the pod alone rules the provisioner out, empty for nothing."""
         refusal = taint_refusal(one.scheduling, provisioner.taints)
         if refusal:
@@ -83,16 +91,33 @@ class Explainer:
         every = self._of(provisioner, site, one, available_only=False)
         if not every:
             return "its requirements leave no instance type in the zones of its subnets"
-        accepting = _accepting(every, one)
+        accepting = self._accepting(provisioner, every, one)
         if not accepting:
             return _volume(one) if _volumes_apart(every, one) else _missing_label(every, one)
-        requests = one.scheduling.requests
+        shared = [Resources(((name, 1),)) for _, name in one.scheduling.shared]
+        requests = Resources.total((one.scheduling.requests, *shared))
         if not any(requests.fits(offer.available) for offer in accepting):
             return _too_large(requests, accepting)
+        if one.scheduling.host_ports:
+            able = [offer for offer in accepting if requests.fits(offer.available)]
+            if taken := _taken_ports(one, able):
+                return taken
+        if not self._snapshot.unavailable:
+            return ""
         on_sale = _accepting(self._of(provisioner, site, one, available_only=True), one)
         if not any(requests.fits(offer.available) for offer in on_sale):
             return "EC2 is out of capacity for every instance type that would hold it; tried again"
         return ""
+
+    def _accepting(
+        self, provisioner: Provisioner, every: Sequence[Offer], one: PodClass
+    ) -> Sequence[Offer]:
+        """Return the offers whose labels a pod accepts, the largest first; many pods are alike."""
+        question = (provisioner.name, signature_of(one.scheduling, Requirements()))
+        if question not in self._accepted:
+            found = _accepting(every, one)
+            self._accepted[question] = sorted(found, key=lambda offer: -offer.available[CPU])
+        return self._accepted[question]
 
     def _of(
         self,
@@ -154,6 +179,14 @@ def _volume(one: PodClass) -> str:
     return f"volume: it can be used only where {allowed}"
 
 
+def _taken_ports(one: PodClass, able: Sequence[Offer]) -> str:
+    """Return which host port a DaemonSet has on every machine that is large enough, else ""."""
+    for port in one.scheduling.host_ports:
+        if all(any(conflict(port, other) for other in offer.ports) for offer in able):
+            return f"host port {port[2]}/{port[1]} is taken by a DaemonSet on every node"
+    return ""
+
+
 def _standing(offer: Offer) -> list[dict[str, str]]:
     """Return the labels nodes of an offer could stand with, by offering."""
     return [{**offer.labels, **place_labels(offering)} for offering in offer.offerings]
@@ -164,6 +197,8 @@ def _missing_label(every: Sequence[Offer], one: PodClass) -> str:
     standing = [labels for offer in every for labels in _standing(offer)]
     for term in accepted_terms(one.scheduling):
         for wanted in term:
+            if wanted.is_empty():
+                return f"what it asks of {wanted.key} contradicts itself: no value is right"
             values = {labels.get(wanted.key) for labels in standing}
             if not any(wanted.allows(value) for value in values):
                 offered = sorted(value for value in values if value is not None)
@@ -171,6 +206,9 @@ def _missing_label(every: Sequence[Offer], one: PodClass) -> str:
                 text = ", ".join(offered[:_SHOWN]) or "no such label"
                 hint = _near_miss(wanted.key, standing[0])
                 return f"needs {wanted.describe()}, offered {text}{more}{hint}"
+            if all(wanted.key in offer.undecided for offer in every):
+                # Its nodes have some value, and no value is right for the pod.
+                return f"needs {wanted.describe()}, and every node of it has that label"
     return "no instance type has all labels it needs at once"
 
 

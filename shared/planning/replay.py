@@ -37,6 +37,9 @@ def _judged_again(board: Board) -> set[Applicant]:
     for spot in board.spots:
         if spot.room is None:
             board.census.open(spot)
+    for spot in board.spots:
+        for profile in spot.companions:
+            add(profile, spot)
     kept: list[tuple[Applicant, PodRef, Spot]] = []
     refused: set[Applicant] = set()
     turned_down: list[tuple[Applicant, PodRef, Spot]] = []

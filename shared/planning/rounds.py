@@ -9,21 +9,20 @@ from shared.packing.packer import pack
 from shared.packing.problem import LIMIT, Packing
 from shared.planning.admission import admit
 from shared.planning.board import Board
+from shared.planning.joining import join
 from shared.planning.placing import fill, place, shrink
 from shared.planning.problem import Assembled, Lot, assemble, sort_into_lots
 from shared.planning.replay import replay
 from shared.scheduling.applicants import Applicant
-from shared.scheduling.dealing import Dealer, Share
-from shared.scheduling.slots import Slots
+from shared.scheduling.dealing import Dealer
 
 _MAX_LIMIT_ROUNDS: Final = 8
 
 
 @dataclass(slots=True, eq=False)
 class Outcome:
-    """What the packer said on the way: its bound, and why a simpler plan was taken."""
+    """What the packer said on the way: why a simpler plan was taken."""
 
-    bound_micros_per_hour: int = 0
     remark: str = ""
 
 
@@ -44,6 +43,8 @@ def solve(board: Board, applicants: Sequence[Applicant]) -> Outcome:
     board.keep_domains()
     replay(board)
     shrink(board)
+    join(board)
+    replay(board)
     return outcome
 
 
@@ -111,63 +112,35 @@ def _without_conflicts(
 
 
 def _pack(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> None:
-    runs = Dealer(board.wares, board.spots).deal(applicants).runs
-    if not runs:
-        return
-    lots, slots = sort_into_lots(board, runs, applicants)
-    assembled = assemble(board, lots, slots)
-    packing = pack(assembled.problem)
-    # What one packing needs at least, the plan of all needs at least, too.
-    outcome.bound_micros_per_hour = max(
-        outcome.bound_micros_per_hour, packing.lower_bound_micros_per_hour
-    )
-    packing, lots, assembled = _within_limits(board, slots, lots, assembled, packing)
-    outcome.remark = outcome.remark or packing.fallback
-    admit(board, lots, assembled, packing, runs)
-
-
-def _within_limits(
-    board: Board, slots: Slots, lots: tuple[Lot, ...], assembled: Assembled, packing: Packing
-) -> tuple[Packing, tuple[Lot, ...], Assembled]:
-    """Pack again while a limit turns pods away that another provisioner may take."""
-    names = {offer.provisioner.name for offer in board.wares.offers}
-    tries = 0
-    while True:
-        moved = {index: count for index, count, reason in packing.unplaced if reason == LIMIT}
-        for index in moved:
-            for share in lots[index].pods:
-                share.applicant.turned_away.add(assembled.provisioner_of[index])
-        elsewhere = {
-            index: count
-            for index, count in moved.items()
-            if names - lots[index].turned_away - {assembled.provisioner_of[index]}
-        }
-        if not elsewhere or tries == _MAX_LIMIT_ROUNDS:
-            return packing, lots, assembled
-        tries += 1
-        lots = _split(lots, elsewhere, assembled)
+    """Pack and admit; those whom a limit turned away once more, for other provisioners."""
+    for _ in range(_MAX_LIMIT_ROUNDS):
+        runs = Dealer(board.wares, board.spots).deal(applicants).runs
+        if not runs:
+            return
+        lots, slots = sort_into_lots(board, runs, applicants)
         assembled = assemble(board, lots, slots)
-        packing = pack(assembled.problem)
+        packing = pack(assembled.problem, bounded=False)
+        outcome.remark = outcome.remark or packing.fallback
+        moved = _turned_away(board, lots, assembled, packing)
+        admit(board, lots, assembled, packing, runs)
+        applicants = [one for one in applicants if one in moved and one.waiting]
+        if not applicants:
+            return
 
 
-def _split(lots: Sequence[Lot], moved: dict[int, int], assembled: Assembled) -> tuple[Lot, ...]:
-    """Split off the pods that a limit turned away, the last dealt first."""
-    found: list[Lot] = []
-    for index, lot in enumerate(lots):
-        away = moved.get(index, 0)
-        kept: dict[Share, int] = {}
-        split: dict[Share, int] = {}
-        for share, count in reversed(lot.pods.items()):
-            taken = min(count, away)
-            away -= taken
-            if taken:
-                split[share] = taken
-            if count > taken:
-                kept[share] = count - taken
-        if kept:
-            ordered = dict(reversed(kept.items()))
-            found.append(Lot(lot.requests, lot.signature, lot.bins, lot.turned_away, ordered))
-        if split:
-            turned_away = lot.turned_away | {assembled.provisioner_of[index]}
-            found.append(Lot(lot.requests, lot.signature, lot.bins, turned_away, split))
-    return tuple(found)
+def _turned_away(
+    board: Board, lots: Sequence[Lot], assembled: Assembled, packing: Packing
+) -> set[Applicant]:
+    """Note whose limits were in the way of whom; return whom another provisioner may take."""
+    moved: set[Applicant] = set()
+    for index, _, reason in packing.unplaced:
+        if reason != LIMIT:
+            continue
+        lot = lots[index]
+        here = assembled.provisioner_of[index]
+        elsewhere = board.wares.sellers(lot.signature) - lot.turned_away - {here}
+        for share in lot.pods:
+            share.applicant.turned_away.add(here)
+            if elsewhere:
+                moved.add(share.applicant)
+    return moved

@@ -15,6 +15,7 @@ _K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
 _BOUNDS: Final[Mapping[str, tuple[int, int | None]]] = {
     **dict.fromkeys((BOTH_K, *_K_FIELDS), (1, None)),
     "leftover_value_percent": (0, 100),
+    "growth_percent": (0, 100),
     "max_options": (1, 60),
 }
 _FLAGS: Final = {"true": True, "false": False}

@@ -11,6 +11,7 @@ from shared.planning.board import Board
 from shared.scheduling.applicants import Applicant
 from shared.scheduling.census import Census, Place, Profile, add, expect
 from shared.scheduling.classes import PodClass, group, selected_keys
+from shared.scheduling.companions import Companions
 from shared.scheduling.compatibility import accepted_terms
 from shared.scheduling.existing import Bystander, Room, bystanders, rooms
 from shared.scheduling.limits import remaining
@@ -26,15 +27,20 @@ def survey(snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingS
     existing = rooms(snapshot)
     others = bystanders(snapshot, existing)
     standing = _pods(existing, others)
-    classes = group(waiting, standing)
+    rules = [pod.scheduling for pod in standing]
+    rules += [one.scheduling for one in snapshot.daemonsets]
+    classes = group(waiting, rules)
     census = Census()
     book = _rulebook(snapshot, census, classes, standing)
+    companions = Companions(snapshot.daemonsets, book)
     found = _offers(snapshot, classes)
     wares = Wares(found, existing)
     taints = [one.provisioner.taints for one in found] + [room.taints for room in existing]
     soft_taints = _soft(taints)
     spots = [Spot(room.name, room.labels, room) for room in existing]
-    _count(census, book, classes, existing, spots, others)
+    _count(census, book, [*(one.scheduling for one in classes), *rules], spots, others)
+    _expect_companions(companions, spots)
+    census.mark()
     applicants = tuple(
         Applicant(index, one, book, wares, soft_taints=soft_taints)
         for index, one in enumerate(classes)
@@ -47,6 +53,7 @@ def survey(snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingS
         limits=remaining(snapshot),
         settings=settings,
         seed=snapshot.seed,
+        companions=companions,
         topology_keys=census.keys(),
     )
 
@@ -68,6 +75,7 @@ def _rulebook(
         (pod.namespace, id(pod.scheduling)): pod for pod in standing if pod.scheduling.anti_affinity
     }
     seen = {one.namespace for one in listed} | {pod.namespace for pod in standing}
+    seen |= {one.namespace for one in snapshot.daemonsets}
     book = Rulebook(census, Namespaces(snapshot.namespaces, seen))
     registered: set[tuple[str, int]] = set()
     for one in listed:
@@ -76,6 +84,8 @@ def _rulebook(
             book.register(one.namespace, one.scheduling)
     for pod in on_nodes.values():
         book.owned(pod.namespace, pod.scheduling)
+    for daemon in snapshot.daemonsets:
+        book.owned(daemon.namespace, daemon.scheduling)
     return book
 
 
@@ -90,6 +100,7 @@ def _offers(snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> tuple[Off
         topology.update(one.key for one in scheduling.spreads)
         topology.update(one.key for one in scheduling.affinity)
         topology.update(one.key for one in scheduling.anti_affinity)
+        topology.update(one.key for one in scheduling.ties)
     return tuple(
         offer
         for provisioner in in_order(snapshot.provisioners)
@@ -117,17 +128,14 @@ def _soft(taints: Iterable[Sequence[Taint]]) -> bool:
 def _count(
     census: Census,
     book: Rulebook,
-    classes: Iterable[PodClass],
-    existing: Sequence[Room],
+    rules: Iterable[Scheduling],
     spots: Sequence[Spot],
     others: Sequence[Bystander],
 ) -> None:
     """Count who stands where already."""
     if not census:
         return
-    demands: list[Scheduling] = [one.scheduling for one in classes]
-    demands += [pod.scheduling for pod in _pods(existing, others)]
-    visible = selected_keys({id(one): one for one in demands}.values())
+    visible = selected_keys({id(one): one for one in rules}.values())
     profiles: dict[tuple[object, ...], Profile] = {}
 
     def profile(pod: Pod) -> Profile:
@@ -141,7 +149,7 @@ def _count(
         return profiles[identity]
 
     places: list[tuple[Place, tuple[Pod, ...]]] = [
-        (spot, room.pods) for spot, room in zip(spots, existing, strict=True)
+        (spot, spot.room.pods) for spot in spots if spot.room is not None
     ]
     places += [(Place(one.name, one.labels, one.taints), one.pods) for one in others]
     for place, _ in places:
@@ -158,4 +166,17 @@ def _count(
         census.open(place)
         for pod in pods:
             expect(profile(pod), place)
-    census.mark()
+
+
+def _expect_companions(companions: Companions, spots: Iterable[Spot]) -> None:
+    """Count the pods of DaemonSets that nodes in flight will still get."""
+    for spot in spots:
+        room = spot.room
+        if companions and room is not None and room.starting:
+            present = [
+                (pod.namespace, pod.owner.name)
+                for pod in room.pods
+                if pod.owner is not None and pod.is_daemon
+            ]
+            for profile in companions.of(room.labels, room.taints, present):
+                add(profile, spot)

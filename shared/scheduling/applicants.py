@@ -1,6 +1,6 @@
 """Applicants: classes of pods while they are being placed, with the preferences they still keep."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.model import labels as keys
@@ -28,6 +28,7 @@ class Applicant:
     """Pods of one class that wait, with what they insist on now.
 
     Attributes:
+        shared: Volumes that its pods of one node attach together, with the resource each takes.
         waiting: Pods without a place so far, the next one last.
         rung: Preferences dropped so far.
         closed: Whether no new node is to be had: then only domains that have nodes count.
@@ -46,6 +47,7 @@ class Applicant:
         "priority",
         "requests",
         "rung",
+        "shared",
         "turned_away",
         "waiting",
     )
@@ -57,6 +59,7 @@ class Applicant:
         self.one = one
         self.requests: Resources = one.scheduling.requests
         self.ports: tuple[Port, ...] = one.scheduling.host_ports
+        self.shared = one.scheduling.shared
         self.priority = one.scheduling.priority
         self.waiting: list[PodRef] = list(reversed(one.pods))
         self.ladder = preferences(one.scheduling, soft_taints=soft_taints)
@@ -77,7 +80,7 @@ class Applicant:
         return self._able(self.stance.signature)
 
     def _able(self, signature: Signature) -> bool:
-        return self._wares.could_hold(signature, self.requests) or bool(
+        return self._wares.could_hold(signature, self.requests_with(())) or bool(
             self._wares.rooms_accepting(signature)
         )
 
@@ -101,7 +104,7 @@ class Applicant:
             return frozenset()
         required = self.signature(())
         if key == keys.HOSTNAME:
-            able = self._wares.could_hold(required, self.requests)
+            able = self._wares.could_hold(required, self.requests_with(()))
             return None if able else frozenset()
         domains = self._wares.domains(required, (key,), self.requests)
         return frozenset(value for (value,) in domains if value is not None)
@@ -115,6 +118,16 @@ class Applicant:
             ports=self.ports,
         )
         return self._wares.intern(made)
+
+    def requests_with(self, volumes: Container[str], count: int = 1) -> Resources:
+        """Return what so many of its pods take of a node that has these shared volumes."""
+        asked = self.requests if count == 1 else self.requests.times(count)
+        if not self.shared:
+            return asked
+        amounts = [
+            Resources(((resource, 1),)) for volume, resource in self.shared if volume not in volumes
+        ]
+        return Resources.total((asked, *amounts))
 
     def relax(self) -> bool:
         """Drop the lightest preference; return whether there was one."""

@@ -22,19 +22,22 @@ class PodClass:
     pods: tuple[PodRef, ...]
 
 
-def group(pods: Iterable[Pod], standing: Iterable[Pod] = ()) -> tuple[PodClass, ...]:
+def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodClass, ...]:
     """Return the pods in classes: highest priority first, then by their first pod's name.
 
     Labels split classes only where some pod's rule could tell them apart, so that a label such as
     a pod's own name does not make every pod a class of its own.
 
     Args:
-        standing: Pods on nodes, whose rules may count the others.
+        others: Of pods on nodes, there or to come, whose rules may count these.
     """
     waiting = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
     numbers = _numbered(waiting)
     counted = selected_keys(
-        [*{id(one.scheduling): one.scheduling for one in (*waiting, *standing)}.values()]
+        [
+            *{id(one.scheduling): one.scheduling for one in waiting}.values(),
+            *{id(one): one for one in others}.values(),
+        ]
     )
     found: dict[tuple[object, ...], list[PodRef]] = {}
     first: dict[tuple[object, ...], Pod] = {}
@@ -83,7 +86,7 @@ def selected_keys(many: Iterable[Scheduling]) -> tuple[str, ...]:
     selectors: set[LabelSelector] = set()
     for scheduling in many:
         selectors.update(rule.selector for rule in scheduling.spreads if rule.selector)
-        for terms in (scheduling.affinity, scheduling.anti_affinity):
+        for terms in (scheduling.affinity, scheduling.anti_affinity, scheduling.ties):
             selectors.update(term.selector for term in terms if term.selector)
     found: set[str] = set()
     for selector in selectors:

@@ -45,6 +45,11 @@ def daemon_ports(
     )
 
 
+def runs_on(one: DaemonSet, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+    """Return whether a DaemonSet has a pod on such a node."""
+    return _accepted(one, labels, frozenset()) and not taint_refusal(one.scheduling, taints)
+
+
 def _accepted(one: DaemonSet, labels: Mapping[str, str], undecided: frozenset[str]) -> bool:
     return any(
         all(wanted.key in undecided or wanted.allows(labels.get(wanted.key)) for wanted in term)

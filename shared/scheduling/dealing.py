@@ -55,9 +55,9 @@ class Dealer:
         self._spots = spots
         self._log: list[tuple[Profile, Place, int]] = []
         self._runs: list[tuple[Share, int]] = []
-        self._loads: dict[tuple[tuple[str, ...], Domain], int] = {}
         self._clinging: dict[tuple[int, ...], set[Domain]] = {}
         self._wanted: dict[tuple[Counter, str], int] = {}
+        self._pins: dict[tuple[tuple[str, ...], Domain], Requirements] = {}
         self._by_domain: dict[tuple[object, ...], dict[Domain, list[Spot]]] = {}
 
     def deal(self, applicants: Iterable[Applicant]) -> Dealt:
@@ -144,14 +144,16 @@ class Dealer:
         signature = one.stance.signature
         prices = dict(self._wares.domains(signature, over, one.requests))
         for domain, spots in self._spots_by_domain(one).items():
-            if any(spot.fitting(one.requests) for spot in spots):
+            if any(spot.fitting(one) for spot in spots):
                 prices[domain] = 0
         ordered = sorted(prices, key=lambda domain: (prices[domain], str(domain)))
         most = min(max(_FEW_DOMAINS, len(one.waiting)), _MOST_DOMAINS)
         found = []
         for domain in ordered[:most]:
             labels = dict(zip(over, domain, strict=True))
-            share = Share(one, domain_requirements(labels))
+            if (over, domain) not in self._pins:
+                self._pins[over, domain] = domain_requirements(labels)
+            share = Share(one, self._pins[over, domain])
             present = {key: value for key, value in labels.items() if value is not None}
             found.append(_Domain(present, prices[domain], share))
         return found

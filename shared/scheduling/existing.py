@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from shared.model import labels as keys
 from shared.model.launch import Slot
@@ -11,11 +10,10 @@ from shared.model.pods import Pod, Scheduling
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.model.taints import Effect, Taint
+from shared.model.taints import Taint
+from shared.model.volumes import CLAIM_LABEL
 from shared.scheduling.compatibility import Port, labels_accepted, taint_refusal
 from shared.scheduling.daemons import daemon_ports, daemon_requests
-
-_CORDON: Final = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +27,8 @@ class Room:
         pods: Standing on it or promised to it.
         available: Room left; amounts may be negative.
         ports: Host ports that are taken, by DaemonSet pods still to come, too.
+        volumes: Shared volumes (as `Scheduling.shared` names them) that are attached to it.
+        starting: Whether pods of DaemonSets are still to come.
     """
 
     name: str
@@ -38,6 +38,8 @@ class Room:
     pods: tuple[Pod, ...]
     available: Resources
     ports: tuple[Port, ...] = ()
+    volumes: frozenset[str] = frozenset()
+    starting: bool = False
 
     def accepts(self, scheduling: Scheduling) -> bool:
         """Return whether labels and taints accept such pods."""
@@ -108,7 +110,8 @@ def bystanders(snapshot: ClusterSnapshot, found: Iterable[Room]) -> tuple[Bystan
         Bystander(
             name=node.name,
             labels=node.labels,
-            taints=(*node.taints, *((_CORDON,) if node.unschedulable else ())),
+            # A cordon counts by its taint, as to kube-scheduler, not by the field that makes it.
+            taints=node.taints,
             pods=tuple(by_node.get(node.name, ())),
         )
         for node in snapshot.nodes
@@ -135,7 +138,9 @@ def bystanders(snapshot: ClusterSnapshot, found: Iterable[Room]) -> tuple[Bystan
                 labels={keys.HOSTNAME: name, **unsure, **sure, **planned.labels},
                 taints=(),
                 pods=tuple(pending[ref.uid] for ref in planned.pods if ref.uid in pending),
-                possible=tuple(options) if unsure else (),
+                possible=tuple(
+                    {keys.HOSTNAME: name, **one, **planned.labels} for one in options if unsure
+                ),
             )
         )
     return tuple(listed)
@@ -169,14 +174,17 @@ def _room_of_node(
         expected = _positive(due - daemons_there)
         due_ports = daemon_ports(snapshot.daemonsets, node.labels, taints)
     used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
+    volumes, attached = _volumes((*standing, *promised))
     return Room(
         name=node.name,
         slot=slot.name if in_flight and slot is not None else "",
         labels=node.labels,
         taints=taints,
         pods=(*standing, *promised),
-        available=allocatable - used - expected,
+        available=allocatable - used - expected - attached,
         ports=(*_ports((*standing, *promised)), *due_ports),
+        volumes=volumes,
+        starting=in_flight,
     )
 
 
@@ -191,15 +199,35 @@ def _room_of_slot(
     used = Resources.total(pod.scheduling.requests for pod in promised)
     labels = {keys.HOSTNAME: slot.name, **of_type, **slot.labels}
     taints = provisioner.taints if provisioner is not None else ()
+    volumes, attached = _volumes(promised)
     return Room(
         name=slot.name,
         slot=slot.name,
         labels=labels,
         taints=taints,
         pods=promised,
-        available=slot.allocatable - used - slot.daemon_requests,
+        available=slot.allocatable - used - slot.daemon_requests - attached,
         ports=(*_ports(promised), *daemon_ports(snapshot.daemonsets, labels, taints)),
+        volumes=volumes,
+        starting=True,
     )
+
+
+def _volumes(pods: Sequence[Pod]) -> tuple[frozenset[str], Resources]:
+    """Return the shared volumes of a node, and what those take that have yet to be attached.
+
+    What pods with a node hold is not among what the node has for others any more.
+    """
+    there = {
+        f"{pod.namespace}/{label.removeprefix(CLAIM_LABEL)}"
+        for pod in pods
+        if pod.node_name
+        for label in pod.labels
+        if label.startswith(CLAIM_LABEL)
+    }
+    coming = {volume: resource for pod in pods for volume, resource in pod.scheduling.shared}
+    amounts = [Resources(((coming[one], 1),)) for one in sorted(coming.keys() - there)]
+    return frozenset(there | coming.keys()), Resources.total(amounts)
 
 
 def _ports(pods: Iterable[Pod]) -> Iterator[Port]:

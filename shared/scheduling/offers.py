@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from shared.bootstrap import DEFAULT, FAMILIES
 from shared.catalog.kubelet import apply_disks, apply_kubelet
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
@@ -124,10 +125,12 @@ def offers(
 
 def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> InstanceType:
     """Return the instance type with the disk and kubelet settings the provisioner gives it."""
-    instance_type = apply_disks(instance_type, provisioner.template.block_devices)
-    if provisioner.kubelet == KubeletConfiguration():
+    family = FAMILIES.get(provisioner.template.ami_family, FAMILIES[DEFAULT])
+    instance_type = apply_disks(instance_type, provisioner.template.block_devices, family)
+    kubelet = family.understood(provisioner.kubelet)
+    if kubelet == KubeletConfiguration():
         return instance_type
-    return apply_kubelet(instance_type, provisioner.kubelet)
+    return apply_kubelet(instance_type, kubelet, reserves_for_max_pods=family.reserves_for_max_pods)
 
 
 def place_labels(offering: Offering) -> dict[str, str]:

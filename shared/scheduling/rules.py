@@ -33,6 +33,8 @@ class Rulebook:
         for term in scheduling.affinity:
             if term.weight is not None:
                 self._together(namespace, (term,))
+        for term in scheduling.ties:
+            self._together(namespace, (term,))
         for term in scheduling.anti_affinity:
             self._apart(namespace, term)
         self.owned(namespace, scheduling)
@@ -110,6 +112,7 @@ class Rulebook:
             for index, term in enumerate(scheduling.affinity)
             if Preference(Wish.AFFINITY, index) in wishes
         ]
+        groups += [(term,) for term in scheduling.ties]
         for terms in groups:
             if terms:
                 counters = self._together(namespace, terms)

@@ -103,10 +103,19 @@ class SignatureMatcher:
             and not _ports_taken(self._signatures[index].ports, offer.ports)
             and (live_terms := self._live_terms(index, labels, offer.undecided))
         ]
+        everywhere = 0
+        somewhere = []
+        for index, terms in live:
+            if any(not self._terms[index][term][1] for term in terms):
+                everywhere |= 1 << index
+            else:
+                somewhere.append((index, terms))
+        if not somewhere:
+            return ((everywhere, offer.offerings),) if everywhere else ()
         groups: dict[int, list[Offering]] = {}
         for offering in offer.offerings:
-            mask = 0
-            for index, terms in live:
+            mask = everywhere
+            for index, terms in somewhere:
                 if any(self._place_accepted(offering, index, term) for term in terms):
                     mask |= 1 << index
             if mask:
@@ -129,7 +138,7 @@ class SignatureMatcher:
         return tuple(
             number
             for number, (of_node, _) in enumerate(self._terms[index])
-            if of_node.allow_labels(labels)
+            if (not of_node or of_node.allow_labels(labels))
             and not (undecided and any(one.key in undecided for one in of_node))
         )
 

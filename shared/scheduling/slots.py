@@ -48,9 +48,11 @@ class Slot:
 class Slots:
     """The slots of the rules of some applicants."""
 
-    def __init__(self, applicants: Sequence[Applicant]) -> None:
+    def __init__(self, applicants: Sequence[Applicant], *, spreads: bool = True) -> None:
+        """Args: spreads: Whether to count spreads, too, which let more pods in as nodes fill up."""
         self._slots: list[Slot] = []
-        self._spreads(applicants)
+        if spreads:
+            self._spreads(applicants)
         self._apart(applicants)
         self._ports(applicants)
         self._taken: dict[int, dict[str, int]] = {}

@@ -8,7 +8,7 @@ from shared.model.launch import PodRef
 from shared.model.resources import Resources
 from shared.model.taints import Taint
 from shared.scheduling.applicants import Applicant
-from shared.scheduling.census import Place
+from shared.scheduling.census import Place, Profile
 from shared.scheduling.compatibility import Port, conflict
 from shared.scheduling.existing import Room
 from shared.scheduling.signatures import Signature
@@ -23,6 +23,7 @@ class Spot(Place):
     Attributes:
         room: The room it is; None for a node to be bought.
         free: Amounts left, by resource name: on a node to be bought, of its smallest option.
+        mask: Of `Wares.listed`: the options of a node to be bought, and those of `fallback`.
         ways: Options of a node to be bought, cheapest first; all hold everything on it.
         fallback: Options of another capacity type.
         daemons: What DaemonSet pods will take on a node to be bought.
@@ -30,19 +31,25 @@ class Spot(Place):
         reserved: Of a node to be bought: the most any option has, where limits count it.
         undecided: Topology keys of which a node to be bought may get several values.
         signatures: What the pods on it demand, each once.
+        companions: What pods of DaemonSets add to the census there, on a node to be bought.
+        volumes: Shared volumes attached to it, each with the pods of this plan that use it and one
+            more when it was there before.
     """
 
     __slots__ = (
+        "companions",
         "contents",
         "daemons",
         "fallback",
         "free",
+        "mask",
         "ports",
         "reserved",
         "room",
         "signatures",
         "undecided",
         "used",
+        "volumes",
         "ways",
     )
 
@@ -52,6 +59,7 @@ class Spot(Place):
         self.free: dict[str, int] = dict(room.available.items) if room is not None else {}
         self.undecided: frozenset[str] = frozenset()
         self.ways: tuple[Ware, ...] = ()
+        self.mask = 0
         self.fallback: tuple[Ware, ...] = ()
         self.daemons = Resources()
         self.used: dict[str, int] = {}
@@ -59,19 +67,27 @@ class Spot(Place):
         self.contents: dict[int, list[PodRef]] = {}
         self.signatures: dict[Signature, None] = {}
         self.ports: list[Port] = []
+        self.companions: tuple[Profile, ...] = ()
+        self.volumes: dict[str, int] = {}
         if room is not None:
             self.ports = list(room.ports)
+            self.volumes = dict.fromkeys(room.volumes, 1)
 
     @property
     def requests(self) -> Resources:
         """What the pods on a node to be bought ask for together."""
         return Resources.from_mapping(self.used)
 
-    def fitting(self, requests: Resources) -> int:
+    def fitting(self, applicant: Applicant) -> int:
         """Return how many such pods still fit."""
         free = self.free
+        if applicant.shared and any(
+            amount > free.get(name, 0)
+            for name, amount in applicant.requests_with(self.volumes).items
+        ):
+            return 0
         most = _ENDLESS
-        for name, amount in requests.items:
+        for name, amount in applicant.requests.items:
             most = min(most, free.get(name, 0) // amount)
         return max(most, 0)
 
@@ -82,6 +98,10 @@ class Spot(Place):
     def put(self, applicant: Applicant, pods: Sequence[PodRef]) -> None:
         """Place pods; whether they may be is asked before."""
         self.contents.setdefault(applicant.index, []).extend(pods)
+        for volume, resource in applicant.shared:
+            if volume not in self.volumes:
+                self._take_amount(resource, 1)
+            self.volumes[volume] = self.volumes.get(volume, 0) + len(pods)
         for name, amount in applicant.requests.items:
             self.free[name] = self.free.get(name, 0) - amount * len(pods)
         if self.room is None:
@@ -96,6 +116,11 @@ class Spot(Place):
         self.contents[applicant.index].remove(pod)
         if not self.contents[applicant.index]:
             del self.contents[applicant.index]
+        for volume, resource in applicant.shared:
+            self.volumes[volume] -= 1
+            if not self.volumes[volume]:
+                del self.volumes[volume]
+                self._take_amount(resource, -1)
         for name, amount in applicant.requests.items:
             self.free[name] += amount
         if self.room is None:
@@ -104,9 +129,15 @@ class Spot(Place):
         for port in applicant.ports:
             self.ports.remove(port)
 
+    def _take_amount(self, name: str, amount: int) -> None:
+        self.free[name] = self.free.get(name, 0) - amount
+        if self.room is None:
+            self.used[name] = self.used.get(name, 0) + amount
+
     def take(self, group: "Group") -> None:
         """Take other options; what is free is worked out anew."""
         self.ways = group.ways
+        self.mask = group.mask
         self.fallback = group.fallback
         self.daemons = group.daemons
         self.reserved = group.reserved
@@ -138,6 +169,7 @@ class Group:
     reserved: Resources
     daemons: Resources
     taints: tuple[Taint, ...]
+    mask: int
 
 
 def group_of(
@@ -172,4 +204,5 @@ def group_of(
         reserved=wares.largest_capacity((*kept, *spare)),
         daemons=first.daemon_requests,
         taints=first.provisioner.taints,
+        mask=wares.mask_of((*kept, *spare)),
     )

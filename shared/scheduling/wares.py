@@ -1,6 +1,6 @@
 """What can be bought, asked by what a pod demands of labels and taints."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.model import labels as keys
@@ -34,7 +34,8 @@ class Wares:
         self._amounts = [dict(one.available.items) for one in self.offers]
         self._variants: dict[int, tuple[object, ...]] = {}
         self._ways: dict[Signature, dict[int, tuple[Offering, ...]]] = {}
-        self._sets: dict[Signature, frozenset[tuple[int, Offering]]] = {}
+        self._index: _Index | None = None
+        self._masks: dict[Signature, int] = {}
         self._sellers: dict[Signature, frozenset[str]] = {}
         self._interned: dict[Signature, Signature] = {}
         self._largest: dict[Signature, list[int]] = {}
@@ -83,15 +84,49 @@ class Wares:
             }
         return self._ways[signature]
 
-    def accepted(self, signature: Signature, ware: Ware) -> bool:
-        """Return whether a signature accepts a node bought this way."""
-        if signature not in self._sets:
-            self._sets[signature] = frozenset(
-                (index, offering)
-                for index, offerings in self.ways(signature).items()
-                for offering in offerings
-            )
-        return (ware.offer, ware.offering) in self._sets[signature]
+    @property
+    def listed(self) -> tuple[Ware, ...]:
+        """All wares, cheapest first, then by type, zone, capacity type and offer."""
+        return self._listing.listed
+
+    def accepting(self, signature: Signature) -> int:
+        """Return the wares that a signature accepts, as a bit mask over `listed`."""
+        if signature not in self._masks:
+            numbers = self._listing.numbers
+            mask = 0
+            for index, offerings in self.ways(signature).items():
+                for offering in offerings:
+                    mask |= 1 << numbers[index, offering.zone, offering.capacity_type]
+            self._masks[signature] = mask
+        return self._masks[signature]
+
+    def mask_of(self, wares: Iterable[Ware]) -> int:
+        """Return a bit mask over `listed` of some wares."""
+        numbers = self._listing.numbers
+        mask = 0
+        for one in wares:
+            mask |= 1 << numbers[one.offer, one.offering.zone, one.offering.capacity_type]
+        return mask
+
+    def labelled(self, key: str, value: str | None) -> int:
+        """Return the wares with a value of a label (None: without it), as a bit mask."""
+        return self._listing.where(("label", key), lambda ware: self.label(ware, key)).get(value, 0)
+
+    def of_variant(self, variant: tuple[object, ...]) -> int:
+        """Return the wares of a variant, as a bit mask."""
+        return self._listing.where("variant", lambda ware: self.variant(ware.offer))[variant]
+
+    def by_seller(self) -> Mapping[object, int]:
+        """Return the wares of each provisioner as a bit mask, in the order they are tried."""
+        masks = self._listing.where("seller", lambda ware: self.offers[ware.offer].provisioner.name)
+        names = dict.fromkeys(one.provisioner.name for one in self.offers)
+        return {name: masks[name] for name in names}
+
+    @property
+    def _listing(self) -> "_Index":
+        if self._index is None:
+            self._index = _Index(self.offers)
+        return self._index
 
     def rooms_accepting(self, signature: Signature) -> int:
         """Return the rooms that a signature accepts, as a bit mask."""
@@ -160,3 +195,36 @@ class Wares:
                 listed.append((index, prices))
             self._prices[question] = listed
         return self._prices[question]
+
+
+class _Index:
+    """All wares in one order, and which have something in common."""
+
+    def __init__(self, offers: Sequence[Offer]) -> None:
+        def rank(ware: Ware) -> tuple[int, str, str, str, int]:
+            offering = ware.offering
+            name = offers[ware.offer].instance_type.name
+            kind = offering.capacity_type.value
+            return (offering.price_micros_per_hour, name, offering.zone, kind, ware.offer)
+
+        self.listed = tuple(
+            sorted(
+                (Ware(index, way) for index, one in enumerate(offers) for way in one.offerings),
+                key=rank,
+            )
+        )
+        self.numbers = {
+            (one.offer, one.offering.zone, one.offering.capacity_type): number
+            for number, one in enumerate(self.listed)
+        }
+        self._found: dict[Hashable, dict[object, int]] = {}
+
+    def where(self, about: Hashable, value: Callable[[Ware], object]) -> Mapping[object, int]:
+        """Return bit masks of the wares by a value of theirs."""
+        if about not in self._found:
+            masks: dict[object, int] = {}
+            for number, one in enumerate(self.listed):
+                found = value(one)
+                masks[found] = masks.get(found, 0) | 1 << number
+            self._found[about] = masks
+        return self._found[about]

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from shared.bootstrap import FAMILIES
 from shared.catalog.kubelet import apply_disks, apply_kubelet, apply_root_volume
 from shared.catalog.reading import to_instance_type
 from shared.model.errors import InvalidManifestError
@@ -133,3 +134,35 @@ def test_further_disks_take_attachments_from_pods(m5_large: InstanceType) -> Non
     disks = [BlockDevice(device_name=f"/dev/sd{one}") for one in "abc"]
     assert apply_disks(counted, disks).capacity[ebs] == 23
     assert apply_disks(counted, disks * 10).capacity[ebs] == 0
+
+
+def test_bottlerocket_has_a_disk_of_its_own_for_what_pods_write(m5_large: InstanceType) -> None:
+    family = FAMILIES["Bottlerocket"]
+    system = BlockDevice(device_name="/dev/xvda", volume_size_gib=8)
+    data = BlockDevice(device_name="/dev/xvdb", volume_size_gib=100)
+    storage, left = "ephemeral-storage", m5_large.volume_limit
+    plain = apply_disks(m5_large, (), family)
+    assert (plain.capacity[storage], plain.volume_limit) == (20 * GIB, left - 1)
+    found = apply_disks(m5_large, (system,), family)
+    assert (found.capacity[storage], found.volume_limit) == (20 * GIB, left - 1)
+    for disks in ((data,), (system, data)):
+        found = apply_disks(m5_large, disks, family)
+        assert (found.capacity[storage], found.volume_limit) == (100 * GIB, left - 1)
+
+
+def test_pods_write_to_the_last_disk_of_an_image_of_the_users_own(m5_large: InstanceType) -> None:
+    disks = [BlockDevice(device_name=f"/dev/sd{n}", volume_size_gib=n) for n in (50, 60)]
+    found = apply_disks(m5_large, disks, FAMILIES["Custom"])
+    assert found.capacity["ephemeral-storage"] == 60 * GIB
+    assert apply_disks(m5_large, (), FAMILIES["Custom"]) is m5_large
+
+
+def test_some_images_reserve_memory_for_the_pods_that_are_allowed(m5_large: InstanceType) -> None:
+    def memory(kubelet: KubeletConfiguration) -> int:
+        found = apply_kubelet(m5_large, kubelet, reserves_for_max_pods=True)
+        return found.overhead.kube_reserved["memory"] // MIB
+
+    assert memory(KubeletConfiguration(max_pods=10)) == 255 + 110
+    assert memory(KubeletConfiguration(cpu_cfs_quota=True)) == 574
+    reserved = Resources.of(memory=64 * MIB)
+    assert memory(KubeletConfiguration(max_pods=10, kube_reserved=reserved)) == 64

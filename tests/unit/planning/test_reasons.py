@@ -7,12 +7,15 @@ import pytest
 from shared.model import labels as keys
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.taints import Effect, Taint
+from shared.planning.decide import decide
 from shared.planning.reasons import explain
 from shared.scheduling.classes import group
 from tests import builders as make
-from tests.builders import needs, pod, provisioner, snapshot
+from tests.builders import needs, pod, pods, provisioner, snapshot
+from tests.unit.planning.asking import QUICK
 
 GPU = "nvidia.com/gpu"
 
@@ -129,3 +132,34 @@ def test_capacity_ec2_was_out_of_is_tried_again() -> None:
 
 def test_what_is_left_are_topology_rules() -> None:
     assert reason(pod()) == "its topology rules leave no place"
+
+
+def test_a_host_port_of_a_daemonset_is_named() -> None:
+    port = ("0.0.0.0", "TCP", 9100)
+    agent = make.daemonset(host_ports=(port,))
+    assert reason(pod(host_ports=(port,)), daemonsets=(agent,)) == (
+        "host port 9100/TCP is taken by a DaemonSet on every node"
+    )
+    other = pod(host_ports=(("0.0.0.0", "TCP", 80),))
+    assert reason(other, daemonsets=(agent,)) == "its topology rules leave no place"
+
+
+def test_a_label_that_must_be_absent_and_is_on_every_node_is_named() -> None:
+    owner = provisioner(also=needs("team", "Exists"))
+    assert reason(pod(node_selector=needs("team", "DoesNotExist")), owner) == (
+        "needs team absent, and every node of it has that label"
+    )
+
+
+def test_demands_that_exclude_each_other_are_named() -> None:
+    wanted = needs(keys.ZONE, "In", "a").merge(needs(keys.ZONE, "In", "b"))
+    assert reason(pod(node_selector=wanted)) == (
+        f"what it asks of {keys.ZONE} contradicts itself: no value is right"
+    )
+
+
+def test_what_is_left_of_a_limit_is_what_the_plan_leaves() -> None:
+    limited = provisioner(limits=Resources((("cpu", 3000),)))
+    plan = decide(snapshot(*pods(2, cpu=1500), provisioners=(limited,)), QUICK)
+    (lost,) = plan.unschedulable
+    assert lost.reasons == ("default: its limits are in the way: cpu 1 left of 3",)

@@ -7,7 +7,7 @@ from shared.model.nodes import Node
 from shared.model.pods import Owner, Pod
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
-from shared.scheduling.existing import nominated, rooms
+from shared.scheduling.existing import bystanders, nominated, rooms
 from tests import builders as make
 
 CLOUD = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
@@ -139,3 +139,27 @@ def test_promised_pods_are_named_by_uid() -> None:
     one, two = make.pods(2)
     slots = (make.slot(0, pods=(make.ref(one),)), make.slot(1, pods=(make.ref(two),)))
     assert nominated(slots) == {one.uid, two.uid}
+
+
+def test_a_node_that_may_come_up_in_several_zones_has_all_its_labels_in_each() -> None:
+    options = (make.option(zone=make.ZONES[0]), make.option(zone=make.ZONES[1]))
+    world = make.snapshot(launching=(make.planned(options=options),))
+    (one,) = bystanders(world, ())
+    assert [had[keys.ZONE] for had in one.possible] == list(make.ZONES[:2])
+    for had in one.possible:
+        assert had[keys.HOSTNAME] == one.labels[keys.HOSTNAME]
+        assert had[keys.PROVISIONER_NAME] == "default"
+
+
+def test_a_cordon_counts_by_its_taint_as_kube_scheduler_counts_it() -> None:
+    (one,) = bystanders(make.snapshot(nodes=(make.node(unschedulable=True),)), ())
+    assert one.taints == ()
+
+
+def test_a_shared_volume_that_is_promised_twice_is_attached_once() -> None:
+    shared = (("default/data", "attachable-volumes-ebs.csi.aws.com"),)
+    first, second = make.pods(2, shared=shared)
+    slot = make.slot(pods=(make.ref(first), make.ref(second)))
+    (room,) = rooms(make.snapshot(first, second, slots=(slot,)))
+    assert room.available["attachable-volumes-ebs.csi.aws.com"] == -1
+    assert room.volumes == {"default/data"}

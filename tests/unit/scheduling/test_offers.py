@@ -164,6 +164,18 @@ def test_disk_and_kubelet_settings_change_what_a_machine_has() -> None:
     assert (capacity["ephemeral-storage"], capacity["pods"]) == (100 * make.GIB, 7)
 
 
+def test_an_image_family_says_what_its_machines_have() -> None:
+    large = make.CATALOG[2]
+    kubelet = KubeletConfiguration(pods_per_core=1)
+    plain = as_configured(provisioner(kubelet=kubelet), large)
+    rocket = NodeTemplate(ami_family="Bottlerocket")
+    found = as_configured(provisioner(template=rocket, kubelet=kubelet), large)
+    assert plain.capacity["pods"] < large.capacity["pods"]
+    # It is never told that setting, so nothing may count on it.
+    assert found.capacity["pods"] == large.capacity["pods"]
+    assert found.volume_limit == plain.volume_limit - 1
+
+
 def test_daemons_that_will_land_take_their_room() -> None:
     on_arm = make.daemonset("arm", node_selector=needs(keys.ARCH, "In", "arm64"))
     spot = make.daemonset("spot", cpu=30, node_selector=needs(keys.CAPACITY_TYPE, "In", "spot"))

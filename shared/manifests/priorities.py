@@ -1,0 +1,47 @@
+"""Priority classes: the number that their admission writes into a pod.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/ (2026-11).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from shared.manifests.fields import Raw, integer, mapping, text
+
+
+@dataclass(frozen=True, slots=True)
+class Priorities:
+    """Values of PriorityClasses.
+
+    Attributes:
+        by_name: Of each class.
+        usual: Of pods that name none: that of the global default, else 0.
+    """
+
+    by_name: Mapping[str, int] = field(default_factory=dict, hash=False)
+    usual: int = 0
+
+
+def priorities_of(raws: Iterable[Raw]) -> Priorities:
+    """Return the values of PriorityClasses; of several global defaults the lowest counts."""
+    values: dict[str, int] = {}
+    usual: list[int] = []
+    for one in raws:
+        value = integer(one.get("value")) or 0
+        values[text(mapping(one.get("metadata")).get("name"))] = value
+        if one.get("globalDefault") is True:
+            usual.append(value)
+    return Priorities(values, min(usual, default=0))
+
+
+def with_priority(spec: Raw, priorities: Priorities) -> Raw:
+    """Return a pod spec as its admission completes it.
+
+    A template has not been through admission: the number comes only when its pods are made. A
+    class that is not there adds nothing.
+    """
+    if spec.get("priority") is not None:
+        return spec
+    named = text(spec.get("priorityClassName"))
+    value = priorities.by_name.get(named, 0) if named else priorities.usual
+    return {**spec, "priority": value} if value else spec
