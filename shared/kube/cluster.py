@@ -2,59 +2,41 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
-from shared.kube.calls import (
-    JSON_PATCH,
-    MERGE_PATCH,
-    KubeApi,
-    Reply,
-    error_for,
-    raise_unless_ok,
-)
-from shared.kube.conditions import active_condition
-from shared.kube.documents import (
-    attachment,
-    delete_options,
-    is_refusal,
-    pod_path,
-    raw_node,
-)
+from shared.kube.calls import JSON_PATCH, KubeApi, Reply, error_for, raise_unless_ok
+from shared.kube.documents import attachment, delete_options, is_refusal, pod_path, raw_node
 from shared.kube.happenings import Happenings
 from shared.kube.listing import list_all
 from shared.kube.node_patch import node_patch
-from shared.kube.storage import ATTACHMENTS_PATH, KubeStorage
+from shared.kube.provisioners import KubeProvisioners, utc_now
+from shared.kube.storage import ATTACHMENTS_PATH
+from shared.manifests.budgets import decode_budget
 from shared.manifests.daemonsets import decode_daemonsets, wants_runtimes
-from shared.manifests.fields import Raw, mapping, text
+from shared.manifests.fields import mapping, text
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
-from shared.manifests.provisioners import decode_provisioners
 from shared.model.daemonset import DaemonSet
 from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundError
 from shared.model.nodes import Node
+from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
-from shared.model.provisioner import Provisioner
-from shared.model.snapshot import InvalidProvisioner
 from shared.ports import Happening, NodeChange, NodeManifest
 
 PODS_PATH: Final = "/api/v1/pods"
 NODES_PATH: Final = "/api/v1/nodes"
-PROVISIONERS_PATH: Final = "/apis/karpenter.sh/v1alpha5/provisioners"
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
+BUDGETS_PATH: Final = "/apis/policy/v1/poddisruptionbudgets"
 RUNTIMES_PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 _NOT_TERMINAL: Final = "status.phase!=Succeeded,status.phase!=Failed"
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 # Bindings asked for at the same time: a burst of hundreds is bound in about a second.
 _BINDERS = 8
 
 
-class KubeCluster(KubeStorage):
+class KubeCluster(KubeProvisioners):
     """Implements shared.ports.Cluster.
 
     Args:
@@ -63,10 +45,9 @@ class KubeCluster(KubeStorage):
         now: Gives the current time, for timestamps of Events and conditions.
     """
 
-    def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = _utc_now) -> None:
-        super().__init__(api)
+    def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
+        super().__init__(api, now=now)
         self._name = name
-        self._now = now
         self._decoder = PodDecoder()
         self._happenings = Happenings(api, now)
 
@@ -109,14 +90,15 @@ class KubeCluster(KubeStorage):
         raw = self._find(f"{NODES_PATH}/{name}")
         return None if raw is None else decode_node(raw)
 
-    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
-        """Return the usable Provisioners and those that cannot be used, each sorted by name."""
-        return decode_provisioners(self._list(PROVISIONERS_PATH))
-
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""
         raws = self._list(DAEMONSETS_PATH)
         return decode_daemonsets(raws, self._list(RUNTIMES_PATH) if wants_runtimes(raws) else ())
+
+    def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        """Return all PodDisruptionBudgets, sorted by namespace and name."""
+        found = list_all(self._api, BUDGETS_PATH, decode_budget)
+        return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
 
     def volume_attachments(self, node: str) -> tuple[str, ...]:
         """Return names of VolumeAttachments of a node whose volumes a pod may wait for.
@@ -253,30 +235,12 @@ class KubeCluster(KubeStorage):
         """Write Kubernetes Events; failures are counted, never raised."""
         self._happenings.write(happenings)
 
-    def set_provisioner_condition(
-        self, name: str, *, active: bool, reason: str, message: str
-    ) -> None:
-        """Set the Active condition in a Provisioner's status; gone is fine."""
-        path = f"{PROVISIONERS_PATH}/{name}"
-        raw = self._find(path)
-        if raw is None:
-            return
-        body = active_condition(raw, active=active, reason=reason, message=message, at=self._now())
-        if body is None:
-            return
-        reply = self._api.send("PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH)
-        if reply.status != 404:
-            raise_unless_ok(reply, f"condition of provisioner {name}")
-
     # --- inside
 
     def _pods(self, field_selector: str) -> tuple[Pod, ...]:
         query = (("fieldSelector", field_selector),)
         found = list_all(self._api, PODS_PATH, self._decoder.decode, query)
         return tuple(sorted(found, key=lambda one: (one.key, one.uid)))
-
-    def _list(self, path: str) -> list[Raw]:
-        return list_all(self._api, path, lambda raw: raw)
 
     def _volume_of(self, namespace: str, claim: str) -> str:
         raw = self._find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}") or {}

@@ -1,12 +1,14 @@
-"""The condition Dovetail writes into a Provisioner's status."""
+"""What Dovetail writes into the status of Provisioners and AWSNodeTemplates."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from shared.manifests.fields import mapping, mappings
+from shared.ports import TemplateStatus
 
 _ACTIVE: Final = "Active"
+_READY: Final = "Ready"
 
 
 def active_condition(
@@ -18,22 +20,68 @@ def active_condition(
         raw: The Provisioner as read.
         at: Now: the transition's time if the status changes.
     """
-    known = mappings(mapping(raw.get("status")).get("conditions"))
-    wanted: dict[str, Any] = {
-        "type": _ACTIVE,
-        "status": "True" if active else "False",
-        "reason": reason,
-        "message": message,
+    found = _with_condition(
+        raw, _ACTIVE, {"reason": reason, "message": message}, holds=active, at=at
+    )
+    return None if found is None else _patch(raw, {"conditions": found})
+
+
+def template_status(
+    raw: Mapping[str, Any], status: TemplateStatus, *, at: datetime
+) -> dict[str, Any] | None:
+    """Return the status patch of an AWSNodeTemplate, None when it says so already.
+
+    Args:
+        raw: The AWSNodeTemplate as read.
+        at: Now: the transition's time if its readiness changes.
+    """
+    wanted = {
+        "subnets": [{"id": one.subnet_id, "zone": one.zone} for one in status.subnets],
+        "securityGroups": [{"id": one} for one in status.security_groups],
+        "amis": [
+            {
+                "id": one.image_id,
+                "name": one.name,
+                "requirements": [
+                    {"key": key, "operator": "In", "values": [value]}
+                    for key, value in sorted(one.labels.items())
+                ],
+            }
+            for one in status.images
+        ],
     }
-    old = next((one for one in known if one.get("type") == _ACTIVE), {})
+    known = mapping(raw.get("status"))
+    changed: dict[str, Any] = {
+        key: value for key, value in wanted.items() if known.get(key) != value
+    }
+    said = {
+        "reason": "NotResolved" if status.problems else "Resolved",
+        "message": "; ".join(status.problems) or "machines can be made of it",
+    }
+    conditions = _with_condition(raw, _READY, said, holds=not status.problems, at=at)
+    if conditions is not None:
+        changed["conditions"] = conditions
+    return _patch(raw, changed) if changed else None
+
+
+def _with_condition(
+    raw: Mapping[str, Any], kind: str, said: Mapping[str, str], *, holds: bool, at: datetime
+) -> list[Mapping[str, Any]] | None:
+    """Return all conditions with this one among them, None when it stands there already."""
+    known = mappings(mapping(raw.get("status")).get("conditions"))
+    wanted: dict[str, Any] = {"type": kind, "status": "True" if holds else "False", **said}
+    old = next((one for one in known if one.get("type") == kind), {})
     if all(old.get(key) == value for key, value in wanted.items()):
         return None
     same = old.get("status") == wanted["status"]
     moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     wanted["lastTransitionTime"] = old.get("lastTransitionTime") if same else moment
-    others = [one for one in known if one.get("type") != _ACTIVE]
+    return [*(one for one in known if one.get("type") != kind), wanted]
+
+
+def _patch(raw: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        # The list is replaced as a whole: only if nobody else has changed it.
+        # Lists are replaced as a whole: only if nobody else has changed them.
         "metadata": {"resourceVersion": mapping(raw.get("metadata")).get("resourceVersion")},
-        "status": {"conditions": [*others, wanted]},
+        "status": dict(status),
     }

@@ -7,6 +7,7 @@ from shared.kube.calls import Reply
 from shared.manifests.fields import mapping, text
 from shared.manifests.nodes import encode_taint
 from shared.manifests.provisioners import API_VERSION, KIND
+from shared.model.provisioner import Provisioner
 from shared.ports import NodeManifest
 
 
@@ -38,6 +39,14 @@ def attachment(raw: Mapping[str, Any]) -> tuple[str, str, str]:
     return name, text(spec.get("nodeName")), volume
 
 
+def owner_reference(owner: Provisioner) -> dict[str, str]:
+    """Return what makes a Provisioner the owner of a Node.
+
+    It does not block the owner's deletion: that would need a right on the owner's finalizers.
+    """
+    return {"apiVersion": API_VERSION, "kind": KIND, "name": owner.name, "uid": owner.uid}
+
+
 def raw_node(manifest: NodeManifest) -> dict[str, Any]:
     """Return the Node document."""
     metadata: dict[str, Any] = {
@@ -47,10 +56,7 @@ def raw_node(manifest: NodeManifest) -> dict[str, Any]:
         "finalizers": list(manifest.finalizers),
     }
     if manifest.owner is not None:
-        # Not blocking the owner's deletion: that would need a right on the owner's finalizers.
-        owner = {"apiVersion": API_VERSION, "kind": KIND}
-        owner |= {"name": manifest.owner.name, "uid": manifest.owner.uid}
-        metadata["ownerReferences"] = [owner]
+        metadata["ownerReferences"] = [owner_reference(manifest.owner)]
     return {
         "apiVersion": "v1",
         "kind": "Node",

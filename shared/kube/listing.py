@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from shared.kube.calls import ExpiredError, KubeApi, Query
+from shared.model.errors import UnavailableError
 
 T = TypeVar("T")
 
@@ -53,16 +54,16 @@ def list_all(
     A list whose continue token expires under way is begun again.
 
     Raises:
-        ExpiredError: If that happens three times.
+        UnavailableError: If that happens three times; timers of every release repeat that one.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         found: list[T] = []
         try:
             for page in Pages(api, path, query):
                 found.extend(project(one) for one in page)
-        except ExpiredError:
+        except ExpiredError as error:
             if attempt == _ATTEMPTS:
-                raise
+                raise UnavailableError(f"{path}: the list takes too long: {error}") from error
             continue
         break
     return found

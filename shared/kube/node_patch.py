@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from shared.kube.documents import owner_reference
 from shared.manifests.nodes import encode_taint
 from shared.model.nodes import Node
 from shared.ports import NodeChange
@@ -18,6 +19,7 @@ def node_patch(node: Node, change: NodeChange) -> list[Operation]:
         *_map("/metadata/labels", node.labels, change.set_labels),
         *_map("/metadata/annotations", node.annotations, change.set_annotations),
         *_finalizers(change),
+        *_owner(node, change),
         *_spec(change),
         *_taints(node, change),
     ]
@@ -41,6 +43,16 @@ def _map(
 def _finalizers(change: NodeChange) -> Iterator[Operation]:
     if change.finalizers is not None:
         yield {"op": "add", "path": "/metadata/finalizers", "value": list(change.finalizers)}
+
+
+def _owner(node: Node, change: NodeChange) -> Iterator[Operation]:
+    if change.owner is None:
+        return
+    reference = owner_reference(change.owner)
+    if node.owners:
+        yield {"op": "add", "path": "/metadata/ownerReferences/-", "value": reference}
+    else:
+        yield {"op": "add", "path": "/metadata/ownerReferences", "value": [reference]}
 
 
 def _spec(change: NodeChange) -> Iterator[Operation]:

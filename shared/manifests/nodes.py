@@ -31,6 +31,7 @@ def decode_node(raw: Raw) -> Node:
         annotations=text_map(metadata.get("annotations")),
         taints=tuple(decode_taint(one) for one in mappings(spec.get("taints"))),
         finalizers=texts(metadata.get("finalizers")),
+        owners=tuple(text(one.get("uid")) for one in mappings(metadata.get("ownerReferences"))),
         provider_id=text(spec.get("providerID")),
         unschedulable=spec.get("unschedulable") is True,
         capacity=_amounts(status.get("capacity")),

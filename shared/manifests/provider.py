@@ -1,4 +1,4 @@
-"""The AWS half of a Provisioner: its `provider` block, read strictly.
+"""The AWS half of a Provisioner, read strictly: its `provider` block, or an AWSNodeTemplate.
 
 Source: https://karpenter.sh/v0.31/concepts/node-templates/ (2023-09),
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-08).
@@ -9,38 +9,45 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-from shared.manifests.problems import Section
+from shared.bootstrap import DEFAULT, FAMILIES
+from shared.manifests.problems import FieldProblem, Section
+from shared.model.errors import InvalidManifestError
 from shared.model.provisioner import BlockDevice, MetadataOptions, NodeTemplate
 from shared.model.quantity import parse_quantity
 
-AMI_FAMILIES: Final = ("AL2023",)
-_FIELDS: Final = (
+AMI_FAMILIES: Final = tuple(FAMILIES)
+TEMPLATE_FIELDS: Final = (
     "amiFamily",
-    "apiVersion",
+    "amiSelector",
     "blockDeviceMappings",
+    "context",
+    "detailedMonitoring",
     "instanceProfile",
-    "kind",
     "launchTemplate",
     "metadataOptions",
     "securityGroupSelector",
     "subnetSelector",
     "tags",
+    "userData",
 )
-_HINTS: Final = {
-    "amiSelector": "belongs to AWSNodeTemplate, which is not supported; use launchTemplate",
-    "context": "is not supported; remove it",
-    "detailedMonitoring": "belongs to AWSNodeTemplate, which is not supported; remove it",
-    "userData": "belongs to AWSNodeTemplate, which is not supported; use launchTemplate",
-}
-_WITHOUT_TEMPLATE: Final = (
+# What a launch template of the user's own decides already.
+WITHOUT_LAUNCH_TEMPLATE: Final = (
     "amiFamily",
+    "amiSelector",
     "blockDeviceMappings",
+    "detailedMonitoring",
     "instanceProfile",
     "metadataOptions",
     "securityGroupSelector",
+    "userData",
 )
 _IDS: Final = "aws-ids"
-_ID_ALIASES: Final = (_IDS, "aws::ids")
+_OWNERS: Final = "aws::owners"
+_NAME: Final = "aws::name"
+# Keys of selectors that are no tags, and what they are called here.
+_SPELLINGS: Final[Mapping[str, str]] = {_IDS: _IDS, "aws::ids": _IDS}
+_IMAGE_SPELLINGS: Final[Mapping[str, str]] = {**_SPELLINGS, _OWNERS: _OWNERS, _NAME: _NAME}
+_OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
 _RESTRICTED_TAGS: Final = re.compile(
     r"(karpenter\.sh/(provisioner-name|managed-by)\Z|kubernetes\.io/cluster/|dovetail\.dev/|aws:)"
 )
@@ -66,24 +73,39 @@ def read_provider(spec: Section) -> NodeTemplate:
     section = spec.section("provider")
     if section is None:
         return NodeTemplate()
-    section.refuse_unknown(_FIELDS, _HINTS)
+    section.refuse_unknown(("apiVersion", "kind", *TEMPLATE_FIELDS))
+    return read_template(section)
+
+
+def read_template(section: Section) -> NodeTemplate:
+    """Return how machines are made, as a block with these fields says; unknown ones are let be."""
     if section.has("launchTemplate"):
-        for key in _WITHOUT_TEMPLATE:
+        for key in WITHOUT_LAUNCH_TEMPLATE:
             if section.has(key):
                 section.refuse(key, "remove it: launchTemplate already decides this")
+    family = section.text("amiFamily", DEFAULT, AMI_FAMILIES)
+    images = _selector(section, "amiSelector", "ami-", _IMAGE_SPELLINGS)
+    if FAMILIES[family].parameter is None and not images:
+        section.refuse("amiFamily", "add amiSelector: nobody recommends an image of your own")
     return NodeTemplate(
-        subnet_selector=_selector(section, "subnetSelector", "subnet-"),
-        security_group_selector=_selector(section, "securityGroupSelector", "sg-"),
+        subnet_selector=_selector(section, "subnetSelector", "subnet-", _SPELLINGS),
+        security_group_selector=_selector(section, "securityGroupSelector", "sg-", _SPELLINGS),
         instance_profile=section.text("instanceProfile"),
-        ami_family=section.text("amiFamily", AMI_FAMILIES[0], AMI_FAMILIES),
+        ami_family=family,
+        ami_selector=images,
+        user_data=_user_data(section, family),
         launch_template=section.text("launchTemplate"),
         tags=_tags(section),
         metadata_options=_metadata_options(section),
         block_devices=_block_devices(section),
+        detailed_monitoring=section.flag("detailedMonitoring") is True,
+        context=section.text("context"),
     )
 
 
-def _selector(section: Section, key: str, id_prefix: str) -> dict[str, str]:
+def _selector(
+    section: Section, key: str, id_prefix: str, spellings: Mapping[str, str]
+) -> dict[str, str]:
     """Return tag names and values; a value may list several, separated by commas."""
     found: dict[str, str] = {}
     given = section.text_map(key)
@@ -93,14 +115,28 @@ def _selector(section: Section, key: str, id_prefix: str) -> dict[str, str]:
         if not name or not all(values):
             part.refuse(name, "write a tag name and a value, or * for any value")
             continue
-        if name in _ID_ALIASES:
+        meant = spellings.get(name, name)
+        if meant == _IDS:
             if len(given) > 1:
                 part.refuse(name, "ids leave nothing to select: remove the other keys")
             if not all(one.startswith(id_prefix) for one in values):
                 part.refuse(name, f"write ids that begin with {id_prefix}, separated by commas")
-            name = _IDS  # noqa: PLW2901 - both spellings mean the same
-        found[name] = ",".join(values)
+        if meant in spellings and meant == _OWNERS and not all(map(_OWNER.match, values)):
+            part.refuse(name, "write account numbers, self or amazon, separated by commas")
+        found[meant] = ",".join(values)
     return found
+
+
+def _user_data(section: Section, family: str) -> str:
+    """Return the user's own user data; what its family could not read is refused."""
+    custom = section.text("userData")
+    try:
+        FAMILIES[family].refuse_wrong(custom)
+    except InvalidManifestError as error:
+        section.problems.append(
+            FieldProblem(field=section.at(error.field), value=error.value, remedy=error.remedy)
+        )
+    return custom
 
 
 def _tags(section: Section) -> dict[str, str]:

@@ -4,7 +4,7 @@ The CRD's schema catches most mistakes when a manifest is applied; this catches 
 manifests that were stored before.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -17,8 +17,13 @@ from shared.manifests.constraints import (
 )
 from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.kubelet import read_kubelet
+from shared.manifests.node_templates import (
+    NO_TEMPLATES,
+    by_name,
+    read_how_machines_are_made,
+    template_at_fault,
+)
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section
-from shared.manifests.provider import read_provider
 from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
@@ -34,6 +39,7 @@ _SPEC_FIELDS: Final = (
     "labels",
     "limits",
     "provider",
+    "providerRef",
     "requirements",
     "startupTaints",
     "taints",
@@ -41,17 +47,17 @@ _SPEC_FIELDS: Final = (
     "ttlSecondsUntilExpired",
     "weight",
 )
-_SPEC_HINTS: Final = {
-    "providerRef": "AWSNodeTemplate is not supported; put its fields under spec.provider",
-}
 _DOCUMENT_HINTS: Final = {key: f"move it under spec: spec.{key}" for key in _SPEC_FIELDS}
 _NATIVE_RESOURCES: Final = ("cpu", "ephemeral-storage", "memory", "pods")
 # Longest span a timer can be given; beyond it, leaving the field out says the same.
 _MAX_SECONDS: Final = 100 * 365 * 24 * 3600
 
 
-def decode_provisioner(raw: Raw) -> Provisioner:
+def decode_provisioner(raw: Raw, templates: Mapping[str, Raw] = NO_TEMPLATES) -> Provisioner:
     """Return the Provisioner, its labels, requirements and defaults merged.
+
+    Args:
+        templates: The AWSNodeTemplates there are, by name.
 
     Raises:
         InvalidProvisionerError: If anything in it is wrong; it lists everything that is.
@@ -62,9 +68,9 @@ def decode_provisioner(raw: Raw) -> Provisioner:
     document.text("apiVersion", choices=(API_VERSION,))
     document.text("kind", choices=(KIND,))
     spec = document.section("spec") or Section({}, "spec", problems)
-    spec.refuse_unknown(_SPEC_FIELDS, _SPEC_HINTS)
+    spec.refuse_unknown(_SPEC_FIELDS)
     provisioner = _provisioner(
-        document.section("metadata") or Section({}, "metadata", problems), spec
+        document.section("metadata") or Section({}, "metadata", problems), spec, templates
     )
     if problems:
         raise InvalidProvisionerError(problems)
@@ -72,14 +78,19 @@ def decode_provisioner(raw: Raw) -> Provisioner:
 
 
 def decode_provisioners(
-    raws: Iterable[Raw],
+    raws: Iterable[Raw], templates: Iterable[Raw] = ()
 ) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
-    """Return the usable Provisioners and those that cannot be used, each sorted by name."""
+    """Return the usable Provisioners and those that cannot be used, each sorted by name.
+
+    Args:
+        templates: The AWSNodeTemplates there are.
+    """
+    named = by_name(templates)
     usable: list[Provisioner] = []
     unusable: list[InvalidProvisioner] = []
     for raw in raws:
         try:
-            usable.append(decode_provisioner(raw))
+            usable.append(decode_provisioner(raw, named))
         except InvalidProvisionerError as error:
             metadata = mapping(raw.get("metadata"))
             unusable.append(
@@ -88,6 +99,7 @@ def decode_provisioners(
                     uid=text(metadata.get("uid")),
                     resource_version=text(metadata.get("resourceVersion")),
                     reasons=tuple(str(one) for one in error.problems),
+                    template=template_at_fault(raw, error.problems),
                 )
             )
     return (
@@ -102,7 +114,7 @@ def is_paused(annotations: Raw) -> bool:
     return value is not None and str(value).lower() != "false"
 
 
-def _provisioner(described: Section, spec: Section) -> Provisioner:
+def _provisioner(described: Section, spec: Section, templates: Mapping[str, Raw]) -> Provisioner:
     metadata = described.raw
     brakes = read_brakes(described)
     warnings: list[str] = []
@@ -123,7 +135,7 @@ def _provisioner(described: Section, spec: Section) -> Provisioner:
         taints=taints,
         startup_taints=startup_taints,
         kubelet=read_kubelet(spec),
-        template=read_provider(spec),
+        template=read_how_machines_are_made(spec, templates),
         ttl_after_empty=_span(ttl_after_empty),
         ttl_until_expired=_span(spec.integer("ttlSecondsUntilExpired", 0, _MAX_SECONDS)),
         limits=_limits(spec, warnings),

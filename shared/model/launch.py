@@ -133,6 +133,7 @@ class Slot:
         pods: Nominated pods: promised to it and counted as placed.
         allocatable: Estimate for the type that was launched, before the kubelet speaks.
         bound: Whether its nominated pods were all bound: the promise is kept.
+        replaces: Names of the nodes it was bought to replace, separated by commas; usually empty.
         version: Of the row it was read from; 0 when it was not read.
     """
 
@@ -151,6 +152,7 @@ class Slot:
     node_name: str = ""
     pods: tuple[PodRef, ...] = ()
     bound: bool = False
+    replaces: str = ""
     launched_at: datetime
     version: int = field(default=0, compare=False)
 

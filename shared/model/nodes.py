@@ -25,6 +25,7 @@ class Node:
     Attributes:
         provider_id: `aws:///<zone>/<instance id>`, empty when unknown.
         allocatable: As reported; empty before the kubelet speaks.
+        owners: Uids of the objects that own it: they take it along when they are deleted.
         ready: Status of the Ready condition: True, False, or None when unknown or never set.
     """
 
@@ -35,6 +36,7 @@ class Node:
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] = ()
     finalizers: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
     provider_id: str = ""
     unschedulable: bool = False
     capacity: Resources = Resources()
@@ -70,6 +72,11 @@ class Node:
     def is_initialized(self) -> bool:
         """Whether binding is over: Ready and our not-ready taint gone."""
         return self.ready is True and not any(t.key == keys.NOT_READY_TAINT for t in self.taints)
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether it was initialized once, though it may not be ready now."""
+        return self.labels.get(keys.INITIALIZED) == "true"
 
     @property
     def phase(self) -> NodePhase:

@@ -44,22 +44,32 @@ class MetadataOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTemplate:
-    """The AWS half of a Provisioner (its `provider` block): how machines are made.
+    """The AWS half of a Provisioner (`provider`, or an AWSNodeTemplate): how machines are made.
 
     Attributes:
+        name: Of the AWSNodeTemplate; empty when the Provisioner says it all itself.
         subnet_selector: Tag name to value (`*` for any), all must hold.
         instance_profile: Name; empty means the cluster's default.
         launch_template: Name of the user's own template; empty means we make one.
+        ami_selector: What images must have: tags as in the other selectors, `aws-ids`,
+            `aws::name` or `aws::owners`; empty for what the family recommends.
+        user_data: What machines do at boot besides joining, in the form their family reads.
+        context: Passed on to EC2 with each fleet.
     """
 
+    name: str = ""
     subnet_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
     security_group_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
     instance_profile: str = ""
     ami_family: str = "AL2023"
+    ami_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
+    user_data: str = ""
     launch_template: str = ""
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     metadata_options: MetadataOptions = MetadataOptions()
     block_devices: tuple[BlockDevice, ...] = ()
+    detailed_monitoring: bool = False
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,17 @@ from shared.model.provisioner import Provisioner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidProvisioner:
-    """A Provisioner that cannot be used, with what to change; it never stops the others."""
+    """A Provisioner that cannot be used, with what to change; it never stops the others.
+
+    Attributes:
+        template: The AWSNodeTemplate it names, if something is wrong in there.
+    """
 
     name: str
     uid: str
     resource_version: str
     reasons: tuple[str, ...]
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """EC2 and what belongs to it, and what can be bought there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -32,6 +32,21 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineImage:
+    """An AMI that can be launched.
+
+    Attributes:
+        architecture: `amd64` or `arm64`.
+    """
+
+    image_id: str
+    name: str
+    architecture: str
+    created_at: datetime
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEndpoint:
     """What a machine needs to join."""
 
@@ -55,6 +70,14 @@ class CloudProvider(Protocol):
 
     def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
         """Return the AMI id for each SSM parameter name that exists."""
+        ...
+
+    def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
+        """Return the AMIs that an `amiSelector` finds, sorted by id.
+
+        Tags as in the other selectors; `aws-ids` names images, `aws::name` asks for a name (`*`
+        for any letters) and `aws::owners` for accounts, this one and Amazon's when it is left out.
+        """
         ...
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:

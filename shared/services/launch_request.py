@@ -10,14 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from shared.bootstrap import Joining, family_of
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
-from shared.model.instance_types import CapacityType, InstanceType
-from shared.model.launch import LaunchOption, PlannedNode
-from shared.model.provisioner import Provisioner
+from shared.model.instance_types import CapacityType
+from shared.model.launch import PlannedNode
+from shared.model.provisioner import BlockDevice, Provisioner
 from shared.ports import ClusterEndpoint, Site
+from shared.services.addresses import AddressBook
 from shared.services.launch_body import LaunchAttempt, LaunchBody
-from shared.services.machine_image import boot_taints, image_parameter, user_data
+from shared.services.machine_image import ImageTable, boot_taints
 
 _NAME_LENGTH: Final = 20
 
@@ -27,18 +29,18 @@ class LaunchGround:
     """What bodies are made from, the same for all groups of a provisioner.
 
     Attributes:
-        images: SSM parameter name to AMI id.
-        instance_types: By name.
+        images: What each instance type boots.
         profile: Instance profile to use when the provisioner names none.
+        addresses: What launches in flight will take of the subnets.
     """
 
     cluster: str
     provisioner: Provisioner
     endpoint: ClusterEndpoint
     site: Site
-    images: Mapping[str, str] = field(hash=False)
-    instance_types: Mapping[str, InstanceType] = field(hash=False)
+    images: ImageTable
     profile: str
+    addresses: AddressBook = field(default_factory=AddressBook, hash=False, compare=False)
 
 
 def launch_groups(nodes: Sequence[PlannedNode]) -> tuple[tuple[PlannedNode, ...], ...]:
@@ -58,16 +60,6 @@ def launch_groups(nodes: Sequence[PlannedNode]) -> tuple[tuple[PlannedNode, ...]
     return tuple(tuple(group) for group in found.values())
 
 
-def image_parameters(ground_types: Sequence[InstanceType], family: str, version: str) -> list[str]:
-    """Return the SSM parameters of the images these instance types boot, sorted."""
-    return sorted(
-        {
-            image_parameter(family, version, one.labels[keys.ARCH], one.capacity)
-            for one in ground_types
-        }
-    )
-
-
 def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
     """Return the exact requests of an attempt.
 
@@ -81,11 +73,10 @@ def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
     templates: dict[str, dict[str, Any]] = {}
     overrides: dict[str, list[dict[str, Any]]] = {}
     own_template = ground.provisioner.template.launch_template
+    subnets = ground.addresses.roomiest(ground.site.subnets)
     for option in attempt.options:
-        subnet = next(
-            (s.subnet_id for s in ground.site.subnets if s.zone == option.offering.zone), None
-        )
-        image = "" if own_template else _image_of(ground, option)
+        subnet = subnets.get(option.offering.zone)
+        image = "" if own_template else ground.images.of(option.offering.instance_type)
         if subnet is None or image is None:
             continue
         name = own_template
@@ -103,6 +94,8 @@ def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
         )
     tags = launch_tags(ground.provisioner, attempt)
     request = _request(overrides, first.capacity_type, len(attempt.slots), tags)
+    if ground.provisioner.template.context:
+        request["Context"] = ground.provisioner.template.context
     identity = f"{attempt.cluster}/{attempt.plan_id}/{attempt.group}/{attempt.number}"
     request["ClientToken"] = hashlib.sha256(identity.encode()).hexdigest()
     return LaunchBody(attempt=attempt, templates=templates, request=request)
@@ -153,36 +146,30 @@ def _request(
     return request
 
 
-def _image_of(ground: LaunchGround, option: LaunchOption) -> str | None:
-    instance_type = ground.instance_types.get(option.offering.instance_type)
-    if instance_type is None:
-        return None
-    parameter = image_parameter(
-        ground.provisioner.template.ami_family,
-        ground.endpoint.version,
-        instance_type.labels[keys.ARCH],
-        instance_type.capacity,
-    )
-    return ground.images.get(parameter)
-
-
 def _template_data(
     ground: LaunchGround, image: str, labels: Mapping[str, str], capacity_type: CapacityType
 ) -> dict[str, Any]:
     template = ground.provisioner.template
     options = template.metadata_options
-    text = user_data(
-        ground.endpoint,
-        {**labels, keys.CAPACITY_TYPE: capacity_type.value},
-        boot_taints(ground.provisioner),
-        ground.provisioner.kubelet,
+    family = family_of(template.ami_family)
+    text = family.user_data(
+        Joining(
+            cluster=ground.endpoint.name,
+            endpoint=ground.endpoint.endpoint,
+            certificate_authority=ground.endpoint.certificate_authority,
+            service_cidr=ground.endpoint.service_cidr,
+            labels={**labels, keys.CAPACITY_TYPE: capacity_type.value},
+            taints=boot_taints(ground.provisioner),
+            kubelet=ground.provisioner.kubelet,
+        ),
+        template.user_data,
     )
     tags = {
         keys.TAG_CLUSTER: ground.cluster,
         f"kubernetes.io/cluster/{ground.cluster}": "owned",
         keys.PROVISIONER_NAME: ground.provisioner.name,
     }
-    return {
+    data: dict[str, Any] = {
         "ImageId": image,
         "UserData": base64.b64encode(text.encode()).decode(),
         "SecurityGroupIds": list(ground.site.security_groups),
@@ -193,7 +180,6 @@ def _template_data(
             "HttpPutResponseHopLimit": options.http_put_response_hop_limit,
             "HttpTokens": options.http_tokens,
         },
-        "BlockDeviceMappings": _disks(ground.provisioner),
         "TagSpecifications": [
             {
                 "ResourceType": "network-interface",
@@ -201,11 +187,17 @@ def _template_data(
             }
         ],
     }
+    disks = _disks(template.block_devices or family.disks)
+    if disks:
+        data["BlockDeviceMappings"] = disks
+    if template.detailed_monitoring:
+        data["Monitoring"] = {"Enabled": True}
+    return data
 
 
-def _disks(provisioner: Provisioner) -> list[dict[str, Any]]:
+def _disks(wanted: Sequence[BlockDevice]) -> list[dict[str, Any]]:
     disks = []
-    for one in provisioner.template.block_devices:
+    for one in wanted:
         volume: dict[str, Any] = {
             "VolumeSize": one.volume_size_gib,
             "VolumeType": one.volume_type,
@@ -220,13 +212,7 @@ def _disks(provisioner: Provisioner) -> list[dict[str, Any]]:
         }
         volume.update({key: value for key, value in optional.items() if value})
         disks.append({"DeviceName": one.device_name, "Ebs": volume})
-    root = {
-        "VolumeSize": 20,
-        "VolumeType": "gp3",
-        "Encrypted": True,
-        "DeleteOnTermination": True,
-    }
-    return disks or [{"DeviceName": "/dev/xvda", "Ebs": root}]
+    return disks
 
 
 def _template_name(cluster: str, data: Mapping[str, Any]) -> str:

@@ -1,48 +1,98 @@
-"""Which image a machine boots and what it is told at first boot.
+"""Which image each instance type boots, and with which taints a machine of ours starts."""
 
-Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html and
-https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/ (2026-08).
-"""
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
+from shared.bootstrap import ImageWish, family_of
 from shared.model import labels as keys
-from shared.model.errors import PermanentError
-from shared.model.provisioner import KubeletConfiguration, Provisioner
-from shared.model.resources import Resources
+from shared.model.instance_types import InstanceType
+from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.taints import Effect, Taint
-from shared.ports import ClusterEndpoint
+from shared.ports import CloudProvider, MachineImage
 
-_BOUNDARY: Final = "//"
-_ARCHITECTURES: Final = {"amd64": "x86_64", "arm64": "arm64"}
-_KUBELET_LABELS: Final = frozenset(
-    {keys.HOSTNAME, keys.ARCH, keys.OS, keys.INSTANCE_TYPE, keys.ZONE, keys.REGION}
-)
-_KUBELET_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
-_VARIANTS: Final = {"nvidia.com/gpu": "nvidia", "aws.amazon.com/neuron": "neuron"}
+_SELECTED: Final = "selected"
 
 
-def image_parameter(family: str, version: str, architecture: str, capacity: Resources) -> str:
-    """Return the SSM parameter that names the recommended image.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageTable:
+    """The images of one Provisioner, by the kind of machine that boots them.
+
+    Attributes:
+        kinds: Instance type to image kind: the SSM parameter that names the image, or, of images
+            chosen by tags, their architecture and the labels they are for.
+        ids: Image kind to AMI id.
+    """
+
+    kinds: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ids: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def of(self, instance_type: str) -> str | None:
+        """Return the AMI id that machines of a type boot, None when there is no image for them."""
+        return self.ids.get(self.kinds.get(instance_type, ""))
+
+    def with_ids(self, changes: Mapping[str, str]) -> "ImageTable":
+        """Return the table with other images for some of its kinds."""
+        known = {kind: one for kind, one in changes.items() if kind in self.ids}
+        return ImageTable(kinds=self.kinds, ids={**self.ids, **known})
+
+
+def resolve_images(
+    cloud: CloudProvider,
+    template: NodeTemplate,
+    version: str,
+    instance_types: Sequence[InstanceType],
+) -> ImageTable:
+    """Return the newest images a Provisioner's machines boot.
+
+    A launch template of the user's own has its image in it: the table is empty.
 
     Args:
-        family: `amiFamily` of the provisioner; AL2023 is the one built in.
         version: Of the cluster, as `1.33`.
-        architecture: `amd64` or `arm64`.
-        capacity: Of the instance type: accelerators need an image with their driver.
 
     Raises:
-        PermanentError: If the family is not supported; the text says what is.
+        PermanentError: If the family is none that there is.
     """
-    if family != "AL2023":
-        raise PermanentError(f"spec.provider.amiFamily: {family!r}: AL2023 is supported")
-    variant = next((v for name, v in sorted(_VARIANTS.items()) if capacity[name]), "standard")
-    machine = _ARCHITECTURES.get(architecture, architecture)
-    return (
-        f"/aws/service/eks/optimized-ami/{version}/amazon-linux-2023/"
-        f"{machine}/{variant}/recommended/image_id"
+    if template.launch_template:
+        return ImageTable()
+    if template.ami_selector:
+        return selected_images(cloud.find_images(template.ami_selector), instance_types)
+    parameter = family_of(template.ami_family).parameter
+    if parameter is None:
+        return ImageTable()
+    kinds = {
+        one.name: parameter(
+            ImageWish(version=version, architecture=one.labels[keys.ARCH], capacity=one.capacity)
+        )
+        for one in instance_types
+    }
+    return ImageTable(kinds=kinds, ids=cloud.image_ids(sorted(set(kinds.values()))))
+
+
+def selected_images(
+    images: Iterable[MachineImage], instance_types: Iterable[InstanceType]
+) -> ImageTable:
+    """Return for each instance type the newest image that it can boot.
+
+    An image is for the machines of its architecture and, when it has tags that are well-known
+    labels, for those that answer them so. Of two of the same age, the greater id is taken.
+    """
+    newest: dict[str, MachineImage] = {}
+    for one in images:
+        known = newest.setdefault(_kind(one), one)
+        if _age(one) > _age(known):
+            newest[_kind(one)] = one
+    ordered = sorted(newest.values(), key=_age, reverse=True)
+    kinds = {}
+    for instance_type in instance_types:
+        fitting = next((one for one in ordered if _boots(one, instance_type)), None)
+        if fitting is not None:
+            kinds[instance_type.name] = _kind(fitting)
+    used = set(kinds.values())
+    return ImageTable(
+        kinds=kinds,
+        ids={kind: one.image_id for kind, one in sorted(newest.items()) if kind in used},
     )
 
 
@@ -57,88 +107,26 @@ def boot_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
     return tuple(sorted({*provisioner.taints, *provisioner.startup_taints, ours, cloud}))
 
 
-def user_data(
-    endpoint: ClusterEndpoint,
-    labels: Mapping[str, str],
-    taints: Sequence[Taint],
-    kubelet: KubeletConfiguration,
-) -> str:
-    """Return the user data (plain text, not yet base64) with which a machine joins.
-
-    It carries the same labels and taints as the Node object, for a kubelet that comes first, but
-    for labels a kubelet may not give itself: it would refuse to start.
-    """
-    config: dict[str, Any] = {
-        "registerWithTaints": [
-            {"key": one.key, "value": one.value, "effect": one.effect.value} for one in taints
-        ]
+def demanded_labels(image: MachineImage) -> dict[str, str]:
+    """Return the labels an image is for: its architecture, and its tags that are such labels."""
+    tagged = {
+        key: value
+        for key, value in sorted(image.tags.items())
+        if key in keys.WELL_KNOWN and key != keys.PROVISIONER_NAME
     }
-    config |= _kubelet_config(kubelet)
-    flag = ",".join(
-        f"{key}={value}" for key, value in sorted(labels.items()) if _kubelet_may_set(key)
-    )
-    document = {
-        "apiVersion": "node.eks.aws/v1alpha1",
-        "kind": "NodeConfig",
-        "spec": {
-            "cluster": {
-                "name": endpoint.name,
-                "apiServerEndpoint": endpoint.endpoint,
-                "certificateAuthority": endpoint.certificate_authority,
-                "cidr": endpoint.service_cidr,
-            },
-            "kubelet": {"config": config, "flags": [f"--node-labels={flag}"]},
-        },
-    }
-    # YAML is a superset of JSON, and JSON needs no library here.
-    return "\n".join(
-        (
-            "MIME-Version: 1.0",
-            f'Content-Type: multipart/mixed; boundary="{_BOUNDARY}"',
-            "",
-            f"--{_BOUNDARY}",
-            "Content-Type: application/node.eks.aws",
-            "",
-            json.dumps(document, indent=2, sort_keys=True),
-            "",
-            f"--{_BOUNDARY}--",
-            "",
-        )
-    )
+    return {**tagged, keys.ARCH: image.architecture}
 
 
-def _kubelet_config(kubelet: KubeletConfiguration) -> dict[str, Any]:
-    """Return what the user set on the kubelet, in the kubelet's own words."""
-    reserved = kubelet.kube_reserved
-    grace = kubelet.eviction_soft_grace_period
-    written: dict[str, Any] = {
-        "maxPods": kubelet.max_pods,
-        "podsPerCore": kubelet.pods_per_core,
-        "clusterDNS": list(kubelet.cluster_dns) or None,
-        "systemReserved": kubelet.system_reserved.to_quantities() or None,
-        "kubeReserved": None if reserved is None else reserved.to_quantities(),
-        "evictionHard": dict(sorted(kubelet.eviction_hard.items())) or None,
-        "evictionSoft": dict(sorted(kubelet.eviction_soft.items())) or None,
-        "evictionSoftGracePeriod": dict(sorted(grace.items())) or None,
-        "evictionMaxPodGracePeriod": kubelet.eviction_max_pod_grace_period,
-        "imageGCHighThresholdPercent": kubelet.image_gc_high_percent,
-        "imageGCLowThresholdPercent": kubelet.image_gc_low_percent,
-        "cpuCFSQuota": kubelet.cpu_cfs_quota,
-    }
-    return {key: value for key, value in written.items() if value is not None}
+def _kind(image: MachineImage) -> str:
+    demanded = demanded_labels(image)
+    tagged = (f"{key}={demanded[key]}" for key in sorted(demanded) if key != keys.ARCH)
+    return ",".join((f"{_SELECTED}:{image.architecture}", *tagged))
 
 
-def _kubelet_may_set(key: str) -> bool:
-    """Return whether a kubelet may give its own node a label.
-
-    Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/
-    (NodeRestriction) and the kubelet's own check of --node-labels (2026-08).
-    """
-    domain, slash, _ = key.rpartition("/")
-    if not slash or key in _KUBELET_LABELS or _within(domain, _KUBELET_DOMAINS):
-        return True
-    return not _within(domain, ("kubernetes.io", "k8s.io"))
+def _boots(image: MachineImage, instance_type: InstanceType) -> bool:
+    labels = instance_type.labels
+    return all(labels.get(key) == value for key, value in demanded_labels(image).items())
 
 
-def _within(domain: str, parents: tuple[str, ...]) -> bool:
-    return any(domain == parent or domain.endswith(f".{parent}") for parent in parents)
+def _age(image: MachineImage) -> tuple[datetime, str]:
+    return image.created_at, image.image_id

@@ -9,6 +9,7 @@ from shared.aws.catalog import BucketCatalog, write_catalog
 from shared.aws.catalog_source import CatalogSource
 from shared.aws.session import Session
 from shared.catalog.document import CatalogDocument
+from shared.catalog.network import PodNetwork
 from shared.catalog.reading import embedded_catalog, load_catalog
 from shared.model.errors import PermanentError, UnavailableError
 from shared.model.instance_types import CapacityType, Offering
@@ -217,3 +218,27 @@ def test_a_denied_price_list_is_told(aws: Session, source: CatalogSource) -> Non
         pytest.raises(PermanentError),
     ):
         source.on_demand_prices()
+
+
+def test_the_catalogue_counts_pods_as_the_network_of_the_clusters_has_them(
+    aws: Session, bucket: str, clock: FakeClock, source: CatalogSource
+) -> None:
+    network = PodNetwork(prefix_delegation=True, pod_interfaces=True)
+    other = CatalogSource(aws, bucket=bucket, pricing_region=REGION, clock=clock, network=network)
+    told = {}
+    for name, one in (("single", source), ("prefixes", other)):
+        with (
+            canned(aws, "ec2", "DescribeInstanceTypes", {"InstanceTypes": [fact("m5.large")]}),
+            canned(
+                aws,
+                "ec2",
+                "DescribeInstanceTypeOfferings",
+                {"InstanceTypeOfferings": [{"InstanceType": "m5.large", "Location": "us-east-1a"}]},
+            ),
+            canned(aws, "ec2", "DescribeSpotPriceHistory", {"SpotPriceHistory": []}),
+            canned(aws, "pricing", "GetProducts", {"PriceList": [product("m5.large", "0.096")]}),
+        ):
+            (told[name],) = one.document()["types"]
+    assert [told[name]["max_pods"] for name in told] == [29, 110]
+    assert "extended" not in told["single"]
+    assert told["prefixes"]["extended"] == {"vpc.amazonaws.com/pod-eni": 9}

@@ -69,6 +69,14 @@ def test_a_slot_is_read_back_as_it_was_written(ledger: Ledger, lease: Lease) -> 
     assert ledger.cluster_of("i-2") is None
 
 
+def test_an_instance_remembers_its_slot_when_that_is_gone(ledger: Ledger, lease: Lease) -> None:
+    assert ledger.fill_slot(lease, slot())
+    ledger.drop_slot(slot())
+    assert ledger.slot_of("i-1") == slot().name
+    ledger.drop_instance("i-1")
+    assert ledger.slot_of("i-1") is None
+
+
 def test_a_slot_and_an_instance_are_paired_once(ledger: Ledger, lease: Lease) -> None:
     assert ledger.fill_slot(lease, slot())
     assert not ledger.fill_slot(lease, slot(instance_id="i-2"))

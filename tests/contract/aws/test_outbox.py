@@ -33,7 +33,14 @@ def sqs(aws: Session, queue: str, clock: FakeClock) -> SqsOutbox:
         )["stateMachineArn"]
         for kind in TimerKind
     }
-    return SqsOutbox(aws, queue_url=queue, machines=machines, bind_function="bind", clock=clock)
+    return SqsOutbox(
+        aws,
+        queue_url=queue,
+        machines=machines,
+        bind_function="bind",
+        clock=clock,
+        provision_function="provision",
+    )
 
 
 @pytest.fixture(params=["fake", "sqs"])
@@ -139,6 +146,20 @@ def test_bind_gets_node_ready_events_of_at_most_200_nodes(
         nodes[:200],
         nodes[200:],
     ]
+
+
+def test_a_look_is_a_message_and_at_once_a_call_of_provision(
+    aws: Session, sqs: SqsOutbox, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(aws.client("lambda"), "invoke", lambda **call: calls.append(call))
+    sqs.look("test")
+    sqs.look_at_once("test")
+    (record,) = received(aws, queue)
+    (call,) = calls
+    assert (call["FunctionName"], call["InvocationType"]) == ("provision", "Event")
+    both = [decode_text(record["Body"]), decode(json.loads(call["Payload"]))]
+    assert [(one.kind, one.cluster) for one in both] == [(Kind.LOOK, "test")] * 2
 
 
 def test_a_throttled_send_is_told(aws: Session, sqs: SqsOutbox) -> None:

@@ -118,7 +118,7 @@ def test_a_list_is_begun_again_when_its_token_expires_and_given_up_the_third_tim
     with scripted([page, gone, page, last]) as server:
         assert list_all(server.api, "/x", lambda raw: raw["n"]) == [1, 2]
     with scripted([page, gone] * 3) as server:
-        with pytest.raises(ExpiredError):
+        with pytest.raises(UnavailableError):
             list_all(server.api, "/x", lambda raw: raw["n"])
         assert len(server.requests) == 6
 

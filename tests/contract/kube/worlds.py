@@ -13,12 +13,13 @@ from shared.model import labels as keys
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.taints import Effect, Taint
-from shared.ports import Cluster, NodeManifest
+from shared.ports import Cluster, FoundImage, NodeManifest, Subnet, TemplateStatus
 from tests.fakes.cluster import FakeCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FINALIZER = keys.TERMINATION_FINALIZER
-CRD = Path(__file__).parents[3] / "infra" / "cluster" / "provisioners.yaml"
+MANIFESTS = Path(__file__).parents[3] / "infra" / "cluster"
+CRDS = ("provisioners.yaml", "node_templates.yaml")
 
 
 class World(Protocol):
@@ -37,6 +38,8 @@ class World(Protocol):
     def condition(self, provisioner: str) -> tuple[bool, str, str] | None: ...
 
     def replace_pod(self, raw: dict[str, Any]) -> None: ...
+
+    def template_status(self, name: str) -> TemplateStatus | None: ...
 
 
 class InMemory:
@@ -59,6 +62,9 @@ class InMemory:
     def condition(self, provisioner: str) -> tuple[bool, str, str] | None:
         return self.fake.conditions.get(provisioner)
 
+    def template_status(self, name: str) -> TemplateStatus | None:
+        return self.fake.template_statuses.get(name)
+
     def replace_pod(self, raw: dict[str, Any]) -> None:
         raw = {**raw, "metadata": {**raw["metadata"], "uid": "another"}}
         self.fake.apply(raw)
@@ -69,6 +75,7 @@ PLACES = {
     "Node": "/api/v1/nodes",
     "DaemonSet": "/apis/apps/v1/namespaces/shop/daemonsets",
     "Provisioner": "/apis/karpenter.sh/v1alpha5/provisioners",
+    "AWSNodeTemplate": "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates",
     "VolumeAttachment": "/apis/storage.k8s.io/v1/volumeattachments",
     "PersistentVolumeClaim": "/api/v1/namespaces/shop/persistentvolumeclaims",
     "PersistentVolume": "/api/v1/persistentvolumes",
@@ -86,7 +93,8 @@ class OverHttp:
         self.api: KubeApi = connect_endpoint(url, "", lambda: "token")
         self.cluster: Cluster = KubeCluster("c1", self.api, now=lambda: NOW)
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-        self.apply(yaml.safe_load(CRD.read_text()))
+        for name in CRDS:
+            self.apply(yaml.safe_load((MANIFESTS / name).read_text()))
 
     def apply(self, raw: dict[str, Any]) -> None:
         namespace = raw["metadata"].get("namespace", "shop")
@@ -139,6 +147,28 @@ class OverHttp:
         raw = self.api.get(f"{PLACES['Provisioner']}/{provisioner}")
         found = (raw.get("status") or {}).get("conditions") or []
         return next(((c["status"] == "True", c["reason"], c["message"]) for c in found), None)
+
+    def template_status(self, name: str) -> TemplateStatus | None:
+        raw = self.api.get(f"{PLACES['AWSNodeTemplate']}/{name}").get("status")
+        if not raw:
+            return None
+        (ready,) = raw["conditions"]
+        return TemplateStatus(
+            subnets=tuple(
+                Subnet(subnet_id=one["id"], zone=one["zone"], free_addresses=0)
+                for one in raw["subnets"]
+            ),
+            security_groups=tuple(one["id"] for one in raw["securityGroups"]),
+            images=tuple(
+                FoundImage(
+                    image_id=one["id"],
+                    name=one["name"],
+                    labels={need["key"]: need["values"][0] for need in one["requirements"]},
+                )
+                for one in raw["amis"]
+            ),
+            problems=() if ready["status"] == "True" else tuple(ready["message"].split("; ")),
+        )
 
     def replace_pod(self, raw: dict[str, Any]) -> None:
         path = f"{PLACES['Pod']}/{raw['metadata']['name']}"

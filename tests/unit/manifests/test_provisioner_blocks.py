@@ -139,6 +139,28 @@ def test_a_provider_block_is_read_whole() -> None:
     )
 
 
+def test_images_are_chosen_by_tags_names_and_owners() -> None:
+    found = decode_provisioner(
+        provisioner(
+            provider={
+                "amiFamily": "Custom",
+                "amiSelector": {"aws::name": "nodes-*", "aws::owners": "self, 123456789012"},
+                "userData": "anything",
+                "detailedMonitoring": True,
+                "context": "ctx",
+            }
+        )
+    ).template
+    assert found.ami_selector == {"aws::name": "nodes-*", "aws::owners": "self,123456789012"}
+    assert (found.user_data, found.detailed_monitoring, found.context) == ("anything", True, "ctx")
+
+
+def test_elsewhere_owners_and_names_are_tags_like_others() -> None:
+    selector = {"aws::owners": "me", "aws::name": "x"}
+    found = decode_provisioner(provisioner(provider={"subnetSelector": selector})).template
+    assert found.subnet_selector == selector
+
+
 def test_a_launch_template_of_the_users_stands_alone() -> None:
     found = decode_provisioner(
         provisioner(provider={"launchTemplate": "mine", "subnetSelector": {"a": "b"}})
@@ -152,7 +174,16 @@ def test_a_launch_template_of_the_users_stands_alone() -> None:
     ("provider", "field", "words"),
     [
         ({"subnetSelectors": {}}, "subnetSelectors", "write subnetSelector"),
-        ({"userData": "x"}, "userData", "use launchTemplate"),
+        ({"amiFamily": "Custom"}, "amiFamily", "add amiSelector"),
+        ({"amiSelector": {"aws-ids": "sg-1"}}, "amiSelector.aws-ids", "begin with ami-"),
+        ({"amiSelector": {"aws::owners": "me"}}, "amiSelector.aws::owners", "account numbers"),
+        ({"detailedMonitoring": "yes"}, "detailedMonitoring", "true or false"),
+        (
+            {"amiFamily": "Bottlerocket", "userData": "[settings]\nx"},
+            "userData, line 2",
+            "is no TOML",
+        ),
+        ({"userData": "x"}, "userData, line 1", "a script that begins with #!"),
         ({"amiFamily": "Gentoo"}, "amiFamily", "use one of AL2023"),
         ({"instanceProfile": 7}, "instanceProfile", "string"),
         ({"subnetSelector": {"": "b"}}, "subnetSelector.", "tag name"),

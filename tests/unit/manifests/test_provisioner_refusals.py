@@ -11,7 +11,7 @@ from tests.unit.manifests.documents import one_problem, problems, provisioner, w
     ("spec", "field", "words"),
     [
         # --- the spec itself
-        ({"providerRef": {"name": "x"}}, "spec.providerRef", "AWSNodeTemplate is not supported"),
+        ({"providerRef": {"name": "x"}}, "spec.providerRef.name", "there is no AWSNodeTemplate"),
         ({"ttlSecondsAfterEmtpy": 3}, "spec.ttlSecondsAfterEmtpy", "write ttlSecondsAfterEmpty"),
         ({"zzz": 3}, "spec.zzz", "known fields are"),
         ({"ttlSecondsUntilExpired": "3d"}, "spec.ttlSecondsUntilExpired", "whole number"),

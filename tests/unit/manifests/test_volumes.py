@@ -1,17 +1,12 @@
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from shared.manifests.resolving import resolve
-from shared.manifests.storage import decode_claim, decode_storage_class, decode_volume
-from shared.manifests.volumes import Asked, Volumes
+from shared.manifests.volumes import Asked
 from shared.model import labels as keys
 from shared.model.pods import Pod
 from shared.model.requirements import Requirements
-from shared.model.volumes import EBS_DRIVER, RESOLVED, Claim, attachable
-from shared.scheduling.binding import needs_scheduler
+from shared.model.volumes import EBS_DRIVER, Claim, attachable
 from tests import builders as make
 from tests.unit.manifests.storage_documents import (
     OTHER_ZONE,
@@ -21,27 +16,11 @@ from tests.unit.manifests.storage_documents import (
     storage_class,
     volume,
 )
+from tests.unit.manifests.volume_facts import facts, pod
 
 IN_ZONE = make.needs(keys.ZONE, "In", ZONE)
 IN_BOTH = make.needs(keys.ZONE, "In", ZONE, OTHER_ZONE)
 EBS = attachable(EBS_DRIVER)
-
-
-def facts(*raws: dict[str, Any], complete: bool = True) -> Volumes:
-    def of(kind: str) -> Iterable[dict[str, Any]]:
-        return (one for one in raws if one["kind"] == kind)
-
-    return Volumes(
-        map(decode_claim, of("PersistentVolumeClaim")),
-        map(decode_volume, of("PersistentVolume")),
-        map(decode_storage_class, of("StorageClass")),
-        complete=complete,
-    )
-
-
-def pod(name: str = "a", *claims: str, **fields: Any) -> Pod:
-    scheduling = make.scheduling(claims=claims or ("data",))
-    return replace(make.pod(name), namespace="shop", scheduling=scheduling, **fields)
 
 
 def terms_of(
@@ -194,86 +173,3 @@ def test_drivers_are_those_that_attach_something() -> None:
     nfs = claim("nfs", spec={"volumeName": "share"})
     found = facts(BOUND, volume("pv"), nfs, volume("share", csi=None, nfs={"server": "s"}))
     assert found.drivers([pod(), pod("b", "nfs"), make.pod("c")]) == {EBS_DRIVER}
-
-
-# --- resolving
-
-
-def resolved(found: Volumes, *pods: Pod, standing: tuple[Pod, ...] = ()) -> tuple[Pod, ...]:
-    return resolve(found, pods, standing, {EBS_DRIVER})[0]
-
-
-def attached(found: Volumes, *pods: Pod, standing: tuple[Pod, ...] = ()) -> list[int]:
-    return [one.scheduling.requests[EBS] for one in resolved(found, *pods, standing=standing)]
-
-
-SHARED = claim(spec={"storageClassName": "gp3", "accessModes": ["ReadWriteMany"]})
-
-
-def test_a_resolved_pod_carries_what_its_volumes_ask() -> None:
-    plain = make.pod("c")
-    found, same = resolved(facts(BOUND, volume("pv", in_zones(ZONE))), pod(), plain)
-    assert found.scheduling.volume_terms == ((IN_ZONE,),)
-    assert found.scheduling.required_terms == ()
-    assert found.scheduling.requests[EBS] == 1
-    assert found.scheduling.affinity == ()
-    assert same is plain
-
-
-def test_only_kube_scheduler_can_bind_what_a_resolved_pod_claims() -> None:
-    (found,) = resolved(facts(OPEN, storage_class()), pod())
-    assert found.scheduling.claims == RESOLVED
-    assert needs_scheduler(found) == "its volumes are bound by kube-scheduler"
-
-
-def test_a_wrong_volume_refuses_its_own_pod_only() -> None:
-    refused, fine = resolved(facts(OPEN, storage_class()), pod("a", "none"), pod("b"))
-    assert refused.scheduling.refusals == ("volume: claim shop/none does not exist: create it",)
-    assert refused.scheduling.volume_terms == ()
-    assert fine.scheduling.refusals == ()
-
-
-def test_pods_that_ask_the_same_share_what_they_ask() -> None:
-    claims = [claim(f"d{number}", spec={"storageClassName": "gp3"}) for number in range(3)]
-    pods = [pod(f"p{number}", f"d{number}") for number in range(3)]
-    found = resolved(facts(*claims, storage_class("gp3", ZONE)), *pods)
-    assert len({id(one.scheduling) for one in found}) == 1
-
-
-def test_pods_of_a_claim_of_one_node_stay_together_and_attach_it_once() -> None:
-    facts_ = facts(OPEN, storage_class())
-    pods = [pod(name) for name in ("a", "b", "c")]
-    assert attached(facts_, *pods) == [1, 0, 0]
-    for one in resolved(facts_, *pods):
-        (term,) = one.scheduling.affinity
-        assert (term.key, term.namespaces, term.weight) == (keys.HOSTNAME, ("shop",), None)
-        assert term.selector is not None
-        assert term.selector.selects(one.labels)
-        assert not term.selector.selects(pod().labels)
-
-
-def test_a_pod_that_has_a_node_draws_the_others_of_its_claim() -> None:
-    there = pod("z", node_name="n1")
-    found, (marked,) = resolve(facts(OPEN, storage_class()), [pod()], [there], {EBS_DRIVER})
-    (term,) = found[0].scheduling.affinity
-    assert term.selector is not None
-    assert term.selector.selects(marked.labels)
-    assert marked.scheduling is there.scheduling
-    assert found[0].scheduling.requests[EBS] == 0
-
-
-def test_a_claim_of_many_nodes_is_counted_for_each_pod_and_keeps_to_a_zone_at_first() -> None:
-    unbound = resolved(facts(SHARED, storage_class()), pod("a"), pod("b"))
-    assert [one.scheduling.requests[EBS] for one in unbound] == [1, 1]
-    assert [term.key for one in unbound for term in one.scheduling.affinity] == [keys.ZONE] * 2
-    bound = claim(spec={"volumeName": "pv", "accessModes": ["ReadWriteMany"]})
-    free = resolved(facts(bound, volume("pv")), pod("a"), pod("b"))
-    assert [one.scheduling.affinity for one in free] == [(), ()]
-    assert [one.scheduling.requests[EBS] for one in free] == [1, 1]
-
-
-def test_drivers_without_a_limit_are_not_counted_and_keep_nobody_together() -> None:
-    (first, second), _ = resolve(facts(OPEN, storage_class()), [pod("a"), pod("b")], [])
-    assert first.scheduling is second.scheduling
-    assert first.scheduling.requests == make.scheduling().requests
-    assert first.scheduling.affinity == ()

@@ -1,0 +1,82 @@
+"""Provisioners and AWSNodeTemplates over one API server."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from shared.kube.calls import MERGE_PATCH, KubeApi, raise_unless_ok
+from shared.kube.conditions import active_condition, template_status
+from shared.kube.listing import list_all
+from shared.kube.storage import KubeStorage
+from shared.manifests.fields import Raw
+from shared.manifests.node_templates import asks_for_templates
+from shared.manifests.provisioners import decode_provisioners
+from shared.model.errors import NotFoundError
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import InvalidProvisioner
+from shared.ports import TemplateStatus
+
+PROVISIONERS_PATH: Final = "/apis/karpenter.sh/v1alpha5/provisioners"
+NODE_TEMPLATES_PATH: Final = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
+
+
+def utc_now() -> datetime:
+    """Return the current time."""
+    return datetime.now(UTC)
+
+
+class KubeProvisioners(KubeStorage):
+    """Implements what shared.ports.Cluster says of Provisioners and their templates.
+
+    Args:
+        api: The cluster's API server.
+        now: Gives the current time, for timestamps of conditions.
+    """
+
+    def __init__(self, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
+        super().__init__(api)
+        self._now = now
+
+    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
+        """Return the usable Provisioners and those that cannot be used, each sorted by name.
+
+        AWSNodeTemplates are listed, once, when one of them is named.
+        """
+        raws = self._list(PROVISIONERS_PATH)
+        return decode_provisioners(raws, self._templates() if asks_for_templates(raws) else ())
+
+    def set_provisioner_condition(
+        self, name: str, *, active: bool, reason: str, message: str
+    ) -> None:
+        """Set the Active condition in a Provisioner's status; gone is fine."""
+        path = f"{PROVISIONERS_PATH}/{name}"
+        raw = self._find(path)
+        if raw is None:
+            return
+        body = active_condition(raw, active=active, reason=reason, message=message, at=self._now())
+        self._patch_status(path, body, f"condition of provisioner {name}")
+
+    def set_template_status(self, name: str, status: TemplateStatus) -> None:
+        """Write an AWSNodeTemplate's status unless it says so already; gone is fine."""
+        path = f"{NODE_TEMPLATES_PATH}/{name}"
+        raw = self._find(path)
+        if raw is not None:
+            body = template_status(raw, status, at=self._now())
+            self._patch_status(path, body, f"status of AWSNodeTemplate {name}")
+
+    def _patch_status(self, path: str, body: Mapping[str, Any] | None, about: str) -> None:
+        if body is None:
+            return
+        reply = self._api.send("PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH)
+        if reply.status != 404:
+            raise_unless_ok(reply, about)
+
+    def _templates(self) -> list[Raw]:
+        """Return all AWSNodeTemplates; none where the kind is not installed."""
+        try:
+            return self._list(NODE_TEMPLATES_PATH)
+        except NotFoundError:
+            return []
+
+    def _list(self, path: str) -> list[Raw]:
+        return list_all(self._api, path, lambda raw: raw)
