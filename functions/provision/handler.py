@@ -1,15 +1,19 @@
 """Provision: plans for waiting pods and launches; fed by the queue and by the fast lane."""
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.messages.wake import decode
+from shared.messages.wake import Kind, decode
 from shared.model.errors import PermanentError, RetryableError
 from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_provision
 from shared.services.waking import ClusterWake, wakes
+
+# When somebody else plans just now: a plan takes a second or two.
+_TURN: Final = timedelta(seconds=2)
 
 
 @logger.inject_lambda_context
@@ -21,7 +25,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if "Records" not in event:
         message = decode(event)
         service = runtime.service(message.cluster)
-        report = service.run(context.aws_request_id, runtime.deadline(context), settle=True)
+        looks = message.kind == Kind.LOOK
+        report = service.run(
+            context.aws_request_id, runtime.deadline(context), settle=not looks, look=looks
+        )
         report_provision(message.cluster, report, lane="fast")
         return {"batchItemFailures": []}
     bodies = {one["messageId"]: one["body"] for one in event["Records"]}
@@ -39,7 +46,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
                 runtime.dead_letter(bodies[record_id], str(error))
         except RetryableError as error:
             logger.warning("plan again later", cluster=wake.cluster, error=str(error))
-            if not runtime.wake_later(wake.cluster, error.delay):
+            if not runtime.wake_later(wake.cluster, error.delay, look=wake.look):
                 failed.extend(wake.record_ids)
     return {"batchItemFailures": [{"itemIdentifier": one} for one in failed]}
 
@@ -48,11 +55,16 @@ def _serve(
     runtime: ProvisionRuntime, wake: ClusterWake, context: LambdaContext, *, first: bool
 ) -> None:
     service = runtime.service(wake.cluster)
-    if wake.provisioners_changed:
+    if wake.provisioners_changed or wake.look:
         service.report_provisioners()
     if first:
-        report = service.run(context.aws_request_id, runtime.deadline(context), settle=False)
+        report = service.run(
+            context.aws_request_id, runtime.deadline(context), settle=False, look=wake.look
+        )
         report_provision(wake.cluster, report, lane="queue")
+        if wake.look and not report.leading:
+            # Whoever holds the lease plans once more, but may not look over all nodes.
+            runtime.wake_later(wake.cluster, _TURN, look=True)
     else:
         # One message each, so that no cluster waits for another.
-        runtime.wake(wake.cluster)
+        runtime.wake(wake.cluster, look=wake.look)

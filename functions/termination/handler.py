@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from shared.messages.wake import decode
 from shared.runtime.bootstrap import termination_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
-from shared.services.terminating import BLOCKED
+from shared.services.terminating import BLOCKED, RELEASED
 from shared.services.timers import text_of
 
 
@@ -24,6 +24,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             {
                 "DrainsBlocked": int(BLOCKED in state),
                 "NodesReleased": int(state.get("result") == "terminated"),
+                **(
+                    {"DollarsPerHourReleased": state[RELEASED] / 1_000_000}
+                    if state.get(RELEASED)
+                    else {}
+                ),
             },
         )
         return state

@@ -1,6 +1,7 @@
 """The `dovetail` command."""
 
 import argparse
+import functools
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from functions.cli.parser import Parser
 from infra.local.demo.problem import Problem, last_words
 
 _EXIT_CODES = """exit codes:
@@ -49,7 +51,7 @@ def _interrupt(*_: object) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="dovetail",
         description="An event-driven, serverless node autoscaler for Kubernetes on AWS.",
         epilog=_EXIT_CODES,
@@ -214,7 +216,8 @@ def play_scenario(scenario: Any, options: Any, console: Any) -> Any:
         observer.start()
         screen.watch(observer)
         try:
-            mischief = Mischief(world.control, world.client)
+            server = functools.partial(world.children.pid, "kube")
+            mischief = Mischief(world.control, world.client, server)
             player = Player(world.cluster, observer, options.speed, screen.say, mischief)
             results = player.play(scenario)
         finally:

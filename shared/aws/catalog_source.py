@@ -14,6 +14,7 @@ from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.catalog.building import build_catalog, format_catalog
 from shared.catalog.document import CatalogDocument
+from shared.catalog.network import DEFAULT_NETWORK, PodNetwork
 from shared.model.errors import PermanentError
 from shared.ports import Clock
 
@@ -36,7 +37,15 @@ class CatalogSource:
     Calls are tried more than once: a refresh reads some hundred pages, and holds no lease.
     """
 
-    def __init__(self, session: Session, *, bucket: str, pricing_region: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        bucket: str,
+        pricing_region: str,
+        clock: Clock,
+        network: PodNetwork = DEFAULT_NETWORK,
+    ) -> None:
         """Prepare; nothing is called yet.
 
         Args:
@@ -44,11 +53,13 @@ class CatalogSource:
             bucket: Where the catalogue is written.
             pricing_region: Region whose endpoint serves the Pricing API.
             clock: Gives the date of the prices.
+            network: How the pods of the Region's clusters get their addresses.
         """
         self._session = session.patient(_ATTEMPTS)
         self._bucket = bucket
         self._pricing_region = pricing_region
         self._clock = clock
+        self._network = network
 
     def refresh(self) -> str:
         """Write the Region's catalogue of now into the bucket; return its text.
@@ -75,6 +86,7 @@ class CatalogSource:
             region=self._session.region,
             source=_SOURCE,
             date=now.date().isoformat(),
+            network=self._network,
         )
         if not found["types"]:
             raise PermanentError(f"no instance type of {self._session.region} has a price")

@@ -10,6 +10,8 @@ from shared.aws.cloud_parsing import (
     NO_CAPACITY_AT_ALL,
     asked_for,
     fleet_answer,
+    image_of,
+    image_request,
     instance_of,
     paged,
     selector_filters,
@@ -23,7 +25,7 @@ from shared.model import labels as keys
 from shared.model.errors import NotFoundError
 from shared.model.launch import FleetAnswer, Instance
 from shared.model.provisioner import NodeTemplate
-from shared.ports import Clock, ClusterEndpoint, Site, Subnet
+from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
 
 # Free addresses may be a minute old: EC2 says so itself when a subnet is full.
 _SITE_SPAN: Final = timedelta(seconds=60)
@@ -55,6 +57,7 @@ class Ec2Cloud:
         self._ours = {keys.TAG_CLUSTER: cluster, f"kubernetes.io/cluster/{cluster}": "owned"}
         self._endpoints: Recall[str, ClusterEndpoint] = Recall(_SLOW_SPAN, clock)
         self._images: Recall[str, str | None] = Recall(_SLOW_SPAN, clock)
+        self._selected: Recall[Selector, tuple[MachineImage, ...]] = Recall(_SITE_SPAN, clock)
         self._subnets: Recall[Selector, tuple[Subnet, ...]] = Recall(_SITE_SPAN, clock)
         self._groups: Recall[Selector, tuple[str, ...]] = Recall(_SITE_SPAN, clock)
         self._zones: dict[str, str] = {}  # a subnet never moves
@@ -91,6 +94,11 @@ class Ec2Cloud:
                 self._images.put(name, found.get(name))
         kept = {one: self._images.peek(one) for one in sorted(set(parameters))}
         return {name: one[0] for name, one in kept.items() if one is not None and one[0]}
+
+    def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
+        """Return the AMIs that an `amiSelector` finds, sorted by id; at most a minute old."""
+        wanted = tuple(sorted(selector.items()))
+        return self._selected.get(wanted, lambda: self._find_images(dict(wanted)))
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
         """Make the launch template unless one of that name exists."""
@@ -144,6 +152,8 @@ class Ec2Cloud:
                 refused=asked_for(request, zones),
                 errors=((code_of(response), str(error.get("Message", ""))),),
             )
+        # The machines take addresses: whoever looks next shall see it.
+        self._subnets.forget()
         return fleet_answer(response, request, zones)
 
     def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
@@ -220,6 +230,11 @@ class Ec2Cloud:
         filters = selector_filters(dict(selector), "group-id")
         rows = self._pages("describe_security_groups", "SecurityGroups", Filters=filters)
         return tuple(sorted(row["GroupId"] for row in rows))
+
+    def _find_images(self, selector: dict[str, str]) -> tuple[MachineImage, ...]:
+        rows = self._pages("describe_images", "Images", **image_request(selector))
+        found = [one for one in map(image_of, rows) if one is not None]
+        return tuple(sorted(found, key=lambda one: one.image_id))
 
     def _zones_of(self, subnets: Sequence[str]) -> Mapping[str, str]:
         unknown = [one for one in subnets if one not in self._zones]

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import FleetAnswer, FleetInstance, Instance
+from shared.ports import MachineImage
 
 Row = Mapping[str, Any]
+_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
 # What EC2 says when an offering cannot be had now: none in stock, a quota reached, no address.
 NO_CAPACITY: Final = frozenset(
@@ -142,6 +144,40 @@ def selector_filters(selector: Mapping[str, str], id_filter: str) -> list[dict[s
         else:
             filters.append({"Name": f"tag:{key}", "Values": values or [""]})
     return filters
+
+
+def image_request(selector: Mapping[str, str]) -> dict[str, Any]:
+    """Return the DescribeImages request of an `amiSelector`.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeImages.html (2026).
+    """
+    tags = dict(selector)
+    owners, name = tags.pop("aws::owners", ""), tags.pop("aws::name", "")
+    filters = selector_filters(tags, "image-id")
+    if name:
+        filters.append({"Name": "name", "Values": name.split(",")})
+    filters.append({"Name": "state", "Values": ["available"]})
+    request: dict[str, Any] = {"Filters": filters}
+    if owners:
+        request["Owners"] = owners.split(",")
+    elif "aws-ids" not in selector:
+        # Anybody may share an image with everybody and call it as they like.
+        request["Owners"] = ["amazon", "self"]
+    return request
+
+
+def image_of(row: Row) -> MachineImage | None:
+    """Return an AMI that DescribeImages shows, None for one that no node can boot."""
+    architecture = _ARCHITECTURES.get(row.get("Architecture", ""))
+    if architecture is None:
+        return None
+    return MachineImage(
+        image_id=row["ImageId"],
+        name=row.get("Name", ""),
+        architecture=architecture,
+        created_at=datetime.fromisoformat(row["CreationDate"]).astimezone(UTC),
+        tags=tags_of(row),
+    )
 
 
 def paged(values: Sequence[str], size: int) -> Iterable[list[str]]:

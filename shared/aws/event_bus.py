@@ -5,7 +5,7 @@ Source: https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvent
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -29,6 +29,7 @@ class EventBusPublisher:
         region: Name of the Region; None for what the SDK finds by itself.
         timeout: Longest wait for an answer.
         client: The EventBridge client; made on first use when None.
+        trace: Returns the trace that a message begins, as X-Ray writes it; None for no traces.
     """
 
     def __init__(
@@ -38,11 +39,13 @@ class EventBusPublisher:
         region: str | None = None,
         timeout: timedelta = timedelta(seconds=5),
         client: EventsApi | None = None,
+        trace: Callable[[], str] | None = None,
     ) -> None:
         self._bus = bus
         self._region = region
         self._seconds = timeout.total_seconds()
         self._client = client
+        self._trace = trace
         self._lock = threading.Lock()
 
     def publish(self, messages: Sequence[Message]) -> tuple[int, ...]:
@@ -74,6 +77,8 @@ class EventBusPublisher:
             "DetailType": event["detail-type"],
             "Detail": json.dumps(event["detail"], separators=(",", ":")),
             "Time": message.wake.at,
+            # The bus hands it on to whom it tells, and they to whom they call.
+            **({"TraceHeader": self._trace()} if self._trace is not None else {}),
         }
 
 

@@ -1,7 +1,8 @@
 """The ledger in DynamoDB: one table for all clusters of account and Region.
 
 `cluster#<name>` / `lease`, `intent#<plan>#<group>`, `done#<plan>#<group>`,
-`slot#<plan>#<group>#<n>`, `timer#<node uid>#<kind>`, `heartbeat`, `plan#<id>`, `told`;
+`slot#<plan>#<group>#<n>`, `timer#<node uid>#<kind>`, `heartbeat`, `plan#<id>`, `told`,
+`memo#<name>`;
 `instance#<id>` / `instance`;
 `account#<region>` / `bucket#<api>`, `offering#<type>#<zone>#<capacity type>`. Every row has
 `version`, `schema` and `expires_at`.
@@ -13,6 +14,7 @@ from datetime import datetime, timedelta
 from shared.aws import ledger_rows as rows
 from shared.aws.ledger_account import Account
 from shared.aws.ledger_intents import Intents
+from shared.aws.ledger_memos import Memos
 from shared.aws.ledger_slots import Slots
 from shared.aws.ledger_table import ALWAYS, Condition, LedgerTable, say_nothing
 from shared.aws.session import Session
@@ -20,7 +22,7 @@ from shared.model.launch import Trial
 from shared.ports import Clock
 
 
-class DynamoLedger(Intents, Slots, Account):
+class DynamoLedger(Intents, Slots, Account, Memos):
     """Implements shared.ports.Ledger on one DynamoDB table."""
 
     def __init__(  # noqa: PLR0913 - all but two have a default and are named

@@ -30,6 +30,7 @@ OFFERING: Final = "offering#"
 BUCKET: Final = "bucket#"
 TRIAL: Final = "plan#"
 TOLD: Final = "told"
+MEMO: Final = "memo#"
 
 # How long rows are kept that nobody removes. The lease's row carries the fencing token, which
 # must never start anew while an old holder may live; an instance's row lives as long as it does.
@@ -187,6 +188,7 @@ def slot_row(slot: Slot) -> dict[str, Any]:
         "node_name": slot.node_name,
         "pods": [[one.namespace, one.name, one.uid] for one in slot.pods],
         "bound": slot.bound,
+        "replaces": slot.replaces,
         "launched_at": millis(slot.launched_at),
     }
 
@@ -209,6 +211,7 @@ def slot_of(row: Mapping[str, Any]) -> Slot:
         node_name=row["node_name"],
         pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in row["pods"]),
         bound=row["bound"],
+        replaces=row.get("replaces", ""),
         launched_at=moment(row["launched_at"]),
         version=row.get("version", 0),
     )

@@ -99,6 +99,11 @@ class Slots(Leases):
         row = self._table.get(rows.instance_key(instance_id))
         return str(row["cluster"]) if row is not None and "cluster" in row else None
 
+    def slot_of(self, instance_id: str) -> str | None:
+        """Return the name of the slot an instance was paired with, gone or not; None if none."""
+        row = self._table.get(rows.instance_key(instance_id))
+        return str(row["slot"]) if row is not None and "slot" in row else None
+
     def _slot(self, slot: Slot) -> dict[str, Any]:
         kept = self._table.now() + rows.KEEP_SLOT
         return {**rows.slot_row(slot), "expires_at": rows.seconds(kept)}

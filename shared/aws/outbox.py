@@ -29,6 +29,7 @@ class SqsOutbox:
         machines: Mapping[TimerKind, str],
         bind_function: str,
         clock: Clock,
+        provision_function: str = "",
     ) -> None:
         """Prepare; nothing is called yet.
 
@@ -38,16 +39,35 @@ class SqsOutbox:
             machines: ARN of the state machine of each kind of timer.
             bind_function: Name or ARN of the bind function.
             clock: Gives the time that messages carry.
+            provision_function: Name or ARN of the provision function.
         """
         self._session = session
         self._queue_url = queue_url
         self._machines = dict(machines)
         self._bind_function = bind_function
+        self._provision_function = provision_function
         self._clock = clock
 
     def wake(self, cluster: str, delay: timedelta) -> None:
         """Send a `resume` message to the queue, delivered after `delay` (at most 15 min)."""
-        message = wake(Kind.RESUME, cluster, self._clock.now())
+        self._send(Kind.RESUME, cluster, delay)
+
+    def look(self, cluster: str, delay: timedelta = timedelta(0)) -> None:
+        """Send a message to the queue that plans for a cluster and looks over all its nodes."""
+        self._send(Kind.LOOK, cluster, delay)
+
+    def look_at_once(self, cluster: str) -> None:
+        """Call provision for the same, without waiting for its answer; only for speed."""
+        event = encode(wake(Kind.LOOK, cluster, self._clock.now()))
+        with translated("lambda Invoke"):
+            self._session.client("lambda").invoke(
+                FunctionName=self._provision_function,
+                InvocationType="Event",
+                Payload=_text(event).encode(),
+            )
+
+    def _send(self, kind: Kind, cluster: str, delay: timedelta) -> None:
+        message = wake(kind, cluster, self._clock.now())
         cut = max(min(delay, _LONGEST_DELAY), timedelta(0))
         with translated("sqs SendMessage"):
             self._session.client("sqs").send_message(

@@ -38,3 +38,7 @@ class Recall(Generic[K, V]):
     def put(self, key: K, answer: V) -> None:
         """Keep an answer, given now."""
         self._kept[key] = (self._clock.now(), answer)
+
+    def forget(self) -> None:
+        """Keep no answer any longer."""
+        self._kept.clear()

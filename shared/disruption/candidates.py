@@ -1,10 +1,11 @@
 """Candidates: nodes that may be disrupted, with what their pods would suffer."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.disruption.holding import hold_of
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.instance_types import OfferingKey
@@ -70,12 +71,15 @@ def find_candidates(
     settings: DisruptionSettings,
     now: datetime,
     among: Iterable[str] | None = None,
+    resting: Collection[str] = (),
 ) -> tuple[tuple[Candidate, ...], dict[str, str]]:
     """Return the candidates, cheapest to disrupt first, and why each other node of ours is none.
 
     Args:
-        among: Names of provisioners whose nodes may be disrupted; None for those with
-            consolidation on.
+        among: Names of provisioners whose nodes may be disrupted, whatever their age, price and
+            annotation against consolidation; None for those with consolidation on.
+        resting: Uids of nodes that are left alone for now: a change of them is under way, or
+            came to nothing a short while ago.
     """
     wanted = None if among is None else frozenset(among)
     provisioners = {
@@ -100,11 +104,13 @@ def find_candidates(
                 key=lambda one: (one.key, one.uid),
             )
         )
-        reason = _refusal(node, owner, settings, now) or _held_by(pods, budgets)
+        reason = _refusal(node, owner, resting) or _held_by(pods, budgets)
         if not reason and node.instance_id in promised:
             reason = "pods are promised to it"
-        if not reason and node.name not in prices:
-            reason = "its price is not known"
+        if not reason and wanted is None:
+            reason = _not_worth_it(node, settings, now)
+            if not reason and node.name not in prices:
+                reason = "its price is not known"
         if reason:
             refused[node.name] = reason
             continue
@@ -112,7 +118,7 @@ def find_candidates(
             Candidate(
                 node=node,
                 pods=pods,
-                price_micros_per_hour=prices[node.name],
+                price_micros_per_hour=prices.get(node.name, 0),
                 disruption_cost=_disruption_cost(node, owner, pods, now),
             )
         )
@@ -145,15 +151,23 @@ def node_prices(snapshot: ClusterSnapshot) -> Mapping[str, int]:
     return found
 
 
-def _refusal(node: Node, owner: Provisioner, settings: DisruptionSettings, now: datetime) -> str:
-    if owner.paused:
-        return f"provisioner {owner.name} is paused"
+def _refusal(node: Node, owner: Provisioner, resting: Collection[str]) -> str:
+    if owner.paused or owner.shadow:
+        return f"provisioner {owner.name} is {'paused' if owner.paused else 'in shadow mode'}"
     if node.deletion_at is not None:
         return "it is being removed"
     if node.unschedulable:
         return "it is cordoned"
     if not node.is_initialized:
         return "it is not initialized"
+    if keys.REPLACES in node.annotations:
+        return "it was bought for pods that are on their way"
+    if node.uid in resting:
+        return "a change of it is under way, or came to nothing lately"
+    return ""
+
+
+def _not_worth_it(node: Node, settings: DisruptionSettings, now: datetime) -> str:
     if node.annotations.get(keys.DO_NOT_CONSOLIDATE) == "true":
         return f"its annotation {keys.DO_NOT_CONSOLIDATE} forbids it"
     if node.created_at is None or now - node.created_at < settings.minimum_age:
@@ -162,19 +176,8 @@ def _refusal(node: Node, owner: Provisioner, settings: DisruptionSettings, now: 
 
 
 def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> str:
-    for pod in pods:
-        if pod.is_terminating:
-            continue
-        if pod.annotations.get(keys.DO_NOT_EVICT) == "true":
-            return f"pod {pod.key} has the annotation {keys.DO_NOT_EVICT}"
-        protecting = [one for one in budgets if one.protects(pod)]
-        if len(protecting) > 1:
-            # The eviction API refuses such a pod for ever.
-            names = ", ".join(sorted(one.name for one in protecting))
-            return f"pod {pod.key} is under several PodDisruptionBudgets: {names}"
-        if any(one.disruptions_allowed <= 0 for one in protecting):
-            return f"PodDisruptionBudget {protecting[0].name} holds pod {pod.key}"
-    return ""
+    found = (hold_of(one, budgets) for one in pods if not one.is_terminating)
+    return next((one for one in found if one), "")
 
 
 def _disruption_cost(node: Node, owner: Provisioner, pods: Sequence[Pod], now: datetime) -> int:

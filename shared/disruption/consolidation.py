@@ -1,7 +1,7 @@
 """Consolidation: fewer or cheaper nodes for the same pods."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,6 +67,7 @@ def consolidate(
     packing: PackingSettings,
     *,
     most_nodes: int,
+    resting: Collection[str] = (),
 ) -> Outlook:
     """Return the change of nodes that saves most, if any saves enough.
 
@@ -79,8 +80,11 @@ def consolidate(
 
     Args:
         most_nodes: Nodes that may be disrupted now, by the budget.
+        resting: Uids of nodes that are left alone for now.
     """
-    found, refused = find_candidates(snapshot, budgets, settings, snapshot.taken_at)
+    found, refused = find_candidates(
+        snapshot, budgets, settings, snapshot.taken_at, resting=resting
+    )
     told = tuple(sorted(refused.items()))
     if not found:
         return Outlook(reason="no node may be disrupted", refused=told)

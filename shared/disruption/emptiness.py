@@ -28,12 +28,16 @@ class EmptinessDecision:
     wait: timedelta = timedelta(0)
 
 
-def is_empty(pods: Iterable[Pod], slot: Slot | None) -> bool:
-    """Return whether nothing that counts is on the node or promised to it.
+def is_empty(node: Node, pods: Iterable[Pod], slot: Slot | None) -> bool:
+    """Return whether nothing that counts is on the node, promised to it or on its way to it.
 
-    Pods of DaemonSets, static pods and ended pods do not count.
+    Pods of DaemonSets, static pods and ended pods do not count. A promise is over once the node
+    has been initialized: its pods were bound just before. A node that replaces others waits for
+    their pods.
     """
-    if slot is not None and slot.pods:
+    if keys.REPLACES in node.annotations:
+        return False
+    if slot is not None and slot.pods and not node.has_joined:
         return False
     return not any(pod.counts_for_emptiness for pod in pods)
 
@@ -62,7 +66,7 @@ def decide_emptiness(
     """
     if not node.is_ours or node.deletion_at is not None or ttl is None:
         return EmptinessDecision(step=EmptinessStep.FORGET)
-    if not node.is_initialized or not is_empty(pods, slot):
+    if not node.is_initialized or not is_empty(node, pods, slot):
         return EmptinessDecision(step=EmptinessStep.FORGET)
     since = empty_since(node)
     if since is None or since > now:

@@ -1,7 +1,12 @@
 """What a disruption must be worth, and how much of it there may be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Final
+
+# Tries times pods: a few seconds of one processor.
+_PODS_TRIED: Final = 200_000
+_FEWEST_TRIES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +24,15 @@ class DisruptionSettings:
             pools could serve: else the next interruption would undo it. Default 15.
         max_simulations: Plans tried in one look. Default 80; a number of tries instead of a time
             keeps decisions reproducible.
+        budget_percent: Of a cluster's nodes so many percent, but at least one, may be given up to
+            consolidation within `window`. Default 10: workloads heal faster than that.
+        at_a_time: Nodes with pods on them that expiration, drift or rebalance replaces at a time.
+            Default 1: whoever waits for longer loses nothing.
+        window: Default 10 minutes: pods that moved are running again, budgets are counted anew.
+        drift: Whether nodes that differ from what their Provisioner asks for are replaced.
+            Default no: a change of a Provisioner then shapes new nodes only.
+        rebalance_micros_per_hour: What leaving a spot machine that EC2 expects to interrupt may
+            cost more than staying. Default 0: the interruption may never come.
     """
 
     minimum_saving_percent: int = 5
@@ -26,8 +40,25 @@ class DisruptionSettings:
     minimum_age: timedelta = timedelta(minutes=5)
     spot_pools: int = 15
     max_simulations: int = 80
+    budget_percent: int = 10
+    at_a_time: int = 1
+    window: timedelta = timedelta(minutes=10)
+    drift: bool = False
+    rebalance_micros_per_hour: int = 0
 
     def required_saving(self, price_micros_per_hour: int) -> int:
         """Return what replacing nodes of this price must save, in micro-dollars per hour."""
         share = -(-price_micros_per_hour * self.minimum_saving_percent // 100)
         return max(share, self.minimum_saving_micros_per_hour)
+
+    def within_reason(self, pods: int) -> "DisruptionSettings":
+        """Return the settings for a cluster of so many pods: a look takes seconds, not minutes.
+
+        Meanwhile nobody else may plan for the cluster.
+        """
+        tries = max(_FEWEST_TRIES, _PODS_TRIED // max(pods, 1))
+        return replace(self, max_simulations=min(tries, self.max_simulations))
+
+    def most_nodes(self, of: int) -> int:
+        """Return how many of so many nodes consolidation may give up within the window."""
+        return max(1, of * self.budget_percent // 100)

@@ -45,7 +45,7 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
     )
     return dataclasses.replace(
         snapshot,
-        pending=tuple(_as_pending(one) for one in moved),
+        pending=tuple(as_pending(one) for one in moved),
         bound=tuple(staying),
         nodes=(*nodes, *ghosts),
         slots=(),
@@ -57,11 +57,32 @@ def simulate(
     snapshot: ClusterSnapshot, names: Collection[str], settings: PackingSettings
 ) -> Plan | None:
     """Return the plan for the pods of some nodes without these, None when a pod finds no place."""
+    # The pods are not new ones: no node is to be larger than they need.
+    settings = dataclasses.replace(settings, growth_percent=0)
     plan = decide(without(snapshot, names), settings)
     return None if plan.unschedulable else plan
 
 
-def _as_pending(pod: Pod) -> Pod:
+def fits_without(
+    snapshot: ClusterSnapshot, names: Collection[str], settings: PackingSettings
+) -> bool:
+    """Return whether the pods of some nodes find places on the others, with nothing bought.
+
+    Volumes are left out: where they are was asked when the change was planned.
+    """
+    bound = tuple(
+        dataclasses.replace(one, scheduling=dataclasses.replace(one.scheduling, claims=()))
+        if one.node_name in names and one.scheduling.claims
+        else one
+        for one in snapshot.bound
+    )
+    closed = dataclasses.replace(snapshot, bound=bound, provisioners=(), instance_types=())
+    plan = decide(without(closed, names), settings)
+    return not plan.unschedulable
+
+
+def as_pending(pod: Pod) -> Pod:
+    """Return a pod as if it waited for capacity."""
     return dataclasses.replace(
         pod, node_name="", nominated_node="", phase="Pending", unschedulable=True, gated=False
     )

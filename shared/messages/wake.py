@@ -30,6 +30,7 @@ class Kind(StrEnum):
     PROVISIONER_CHANGED = "provisioner-changed"
     HEARTBEAT = "heartbeat"
     RESUME = "resume"  # sent by the functions themselves: plan again, now or after a delay
+    LOOK = "disruption-look"  # likewise: look over all nodes, too
 
 
 class ObjectRef(BaseModel):

@@ -8,11 +8,19 @@ from dataclasses import dataclass, field
 
 from shared.model.brakes import NO_BRAKES, Brakes
 from shared.ports.clock import Clock
-from shared.ports.cloud import Catalog, CloudProvider, ClusterEndpoint, Site, Subnet
+from shared.ports.cloud import (
+    Catalog,
+    CloudProvider,
+    ClusterEndpoint,
+    MachineImage,
+    Site,
+    Subnet,
+)
 from shared.ports.cluster import Cluster, Happening, NodeChange, NodeManifest, Severity
 from shared.ports.records import Decisions, Ledger, Outbox, TimerKind
 from shared.ports.rivals import NoRivals, Rival, RivalKind, Rivals
 from shared.ports.storage import Storage
+from shared.ports.templates import FoundImage, Templates, TemplateStatus
 
 __all__ = [
     "Catalog",
@@ -22,8 +30,10 @@ __all__ = [
     "ClusterEndpoint",
     "ClusterPorts",
     "Decisions",
+    "FoundImage",
     "Happening",
     "Ledger",
+    "MachineImage",
     "NoRivals",
     "NodeChange",
     "NodeManifest",
@@ -35,6 +45,8 @@ __all__ = [
     "Site",
     "Storage",
     "Subnet",
+    "TemplateStatus",
+    "Templates",
     "TimerKind",
 ]
 

@@ -7,11 +7,13 @@ from typing import Protocol
 
 from shared.model.daemonset import DaemonSet
 from shared.model.nodes import Node
+from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Taint
 from shared.ports.storage import Storage
+from shared.ports.templates import Templates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class NodeChange:
         remove_taint_keys: Taints with these keys go, whatever their effect.
         add_taints: Added unless a taint of the same key and effect is there.
         finalizers: The whole new list.
+        owner: Is made owner, beside those it has.
     """
 
     unschedulable: bool | None = None
@@ -47,6 +50,7 @@ class NodeChange:
     add_taints: tuple[Taint, ...] = ()
     finalizers: tuple[str, ...] | None = None
     provider_id: str | None = None
+    owner: Provisioner | None = None
 
 
 class Severity(StrEnum):
@@ -69,7 +73,7 @@ class Happening:
     message: str
 
 
-class Cluster(Storage, Protocol):
+class Cluster(Storage, Templates, Protocol):
     """One cluster's Kubernetes API."""
 
     @property
@@ -112,6 +116,10 @@ class Cluster(Storage, Protocol):
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""
+        ...
+
+    def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        """Return all PodDisruptionBudgets, sorted by namespace and name."""
         ...
 
     def volume_attachments(self, node: str) -> tuple[str, ...]:

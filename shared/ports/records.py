@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import LaunchIntent, Lease, Slot, Trial
+from shared.model.memo import Memo
 
 
 class Ledger(Protocol):
@@ -110,6 +111,10 @@ class Ledger(Protocol):
         """Return the cluster an instance was launched for, None when it is not ours."""
         ...
 
+    def slot_of(self, instance_id: str) -> str | None:
+        """Return the name of the slot an instance was paired with, gone or not; None if none."""
+        ...
+
     def unavailable_offerings(self, now: datetime) -> frozenset[OfferingKey]:
         """Return the offerings EC2 was out of and that are not yet to be tried again."""
         ...
@@ -172,6 +177,30 @@ class Ledger(Protocol):
         """Forget what the cluster was told: all of it may be told again."""
         ...
 
+    def memo(self, cluster: str, name: str) -> Memo:
+        """Return what stands under a name; of version 0, and empty, when nothing does."""
+        ...
+
+    def memos(self, cluster: str, prefix: str) -> tuple[Memo, ...]:
+        """Return the memos whose name has the prefix, sorted by name."""
+        ...
+
+    def change_memo(self, cluster: str, memo: Memo, until: datetime) -> bool:
+        """Write a memo if it is still as it was read, and keep it until then.
+
+        Returns:
+            False when somebody else wrote it meanwhile.
+        """
+        ...
+
+    def put_memo(self, cluster: str, memo: Memo, until: datetime) -> None:
+        """Write a memo, whatever stands there, and keep it until then."""
+        ...
+
+    def drop_memo(self, cluster: str, name: str) -> None:
+        """Remove a memo; gone already is fine."""
+        ...
+
 
 class Decisions(Protocol):
     """Documents that outlive an invocation: bodies of requests, snapshots and plans."""
@@ -195,6 +224,7 @@ class TimerKind(StrEnum):
     EMPTINESS = "emptiness"
     EXPIRATION = "expiration"
     REGISTRATION = "registration"
+    REPLACEMENT = "replacement"
     TERMINATION = "termination"
 
 
@@ -203,6 +233,17 @@ class Outbox(Protocol):
 
     def wake(self, cluster: str, delay: timedelta) -> None:
         """Send a `resume` message to the queue, delivered after `delay` (at most 15 min)."""
+        ...
+
+    def look(self, cluster: str, delay: timedelta = timedelta(0)) -> None:
+        """Send a message to the queue that plans for a cluster and looks over all its nodes."""
+        ...
+
+    def look_at_once(self, cluster: str) -> None:
+        """Call provision for the same, without waiting for its answer.
+
+        Only for speed: nobody repeats a call that fails.
+        """
         ...
 
     def start_timer(self, kind: TimerKind, name: str, payload: Mapping[str, Any]) -> bool:

@@ -1,19 +1,25 @@
 """What people are told: Kubernetes Events and conditions, each thing once in a while."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from shared.model.launch import PlannedNode, PodRef
+from shared.model.launch import PlannedNode, PodRef, Slot
+from shared.model.nodes import Node
 from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.model.snapshot import InvalidProvisioner
 from shared.ports import ClusterPorts, Happening, Rival, Severity
 from shared.services.ceilings import OverCeiling
 from shared.services.runaway import MOST_TRIALS, digest
 
 _REFUSED: Final = "AnotherAutoscaler"
 _DOLLAR: Final = 1_000_000
+# How many pods are told of their node at once, and how many nodes are named in one Event.
+_MOST_NOMINATED: Final = 25
+_MOST_NAMED: Final = 3
 
 
 class Announcer:
@@ -76,8 +82,12 @@ class Announcer:
         """Tell a Provisioner that nothing can be bought for it."""
         self.tell([provisioner_event(provisioner, "CannotLaunch", text)])
 
-    def provisioners(self) -> None:
-        """Write into each Provisioner's status whether it can be used, and if not, why."""
+    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
+        """Write into each Provisioner's status whether it can be used, and if not, why.
+
+        Returns:
+            Those that can, and those that cannot.
+        """
         valid, invalid = self._ports.cluster.provisioners()
         for one in invalid:
             text = "; ".join(one.reasons)
@@ -85,7 +95,7 @@ class Announcer:
                 one.name, active=False, reason="Invalid", message=text
             )
             named = Provisioner(name=one.name, uid=one.uid)
-            self._ports.cluster.happened([provisioner_event(named, "Invalid", text)])
+            self.tell([provisioner_event(named, "Invalid", text)])
         for provisioner in valid:
             self._ports.cluster.set_provisioner_condition(
                 provisioner.name,
@@ -93,6 +103,7 @@ class Announcer:
                 reason="Valid",
                 message="; ".join(provisioner.warnings) or "ready to launch nodes",
             )
+        return valid, invalid
 
     def rivals(self, rivals: Sequence[Rival]) -> None:
         """Refuse every Provisioner beside another autoscaler; accept them again when it is gone."""
@@ -140,6 +151,60 @@ def provisioner_event(
         reason=reason,
         message=text,
     )
+
+
+def node_event(
+    node: Node, reason: str, text: str, *, severity: Severity = Severity.WARNING
+) -> Happening:
+    """Return an Event about a Node."""
+    return Happening(
+        kind="Node",
+        namespace="",
+        name=node.name,
+        uid=node.uid,
+        severity=severity,
+        reason=reason,
+        message=text,
+    )
+
+
+def made_events(
+    made: Sequence[tuple[Slot, Node]], provisioners: Mapping[str, Provisioner]
+) -> list[Happening]:
+    """Return Events that tell what was launched: Provisioners all of it, pods their node.
+
+    Of very many pods only the first are told: each Event is a call to the API server.
+    """
+    of_owner: dict[str, list[tuple[Slot, Node]]] = {}
+    for slot, node in made:
+        of_owner.setdefault(slot.provisioner, []).append((slot, node))
+    told = []
+    for name, ones in sorted(of_owner.items()):
+        types = Counter(slot.offering.instance_type for slot, _ in ones)
+        named = ", ".join(f"{count} {kind}" for kind, count in sorted(types.items()))
+        price = sum(slot.price_micros_per_hour for slot, _ in ones) / _DOLLAR
+        pods = sum(len(slot.pods) for slot, _ in ones)
+        owner = provisioners.get(name, Provisioner(name=name))
+        text = f"{named} for {pods} pods at ${price:.4f}/h: {_first(n.name for _, n in ones)}"
+        told.append(provisioner_event(owner, "Launched", text, severity=Severity.NORMAL))
+    nominated = [(ref, node.name) for slot, node in made for ref in slot.pods]
+    return told + [
+        Happening(
+            kind="Pod",
+            namespace=ref.namespace,
+            name=ref.name,
+            uid=ref.uid,
+            severity=Severity.NORMAL,
+            reason="Nominated",
+            message=f"its place is on node {name}",
+        )
+        for ref, name in nominated[:_MOST_NOMINATED]
+    ]
+
+
+def _first(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:_MOST_NAMED]) + (" …" if len(listed) > _MOST_NAMED else "")
 
 
 def _pod_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> Happening:

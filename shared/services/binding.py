@@ -9,11 +9,16 @@ from shared.model.launch import PodRef, Slot
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
-from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_amount
+from shared.model.taints import Effect
 from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.scheduling.binding import needs_scheduler
+from shared.services.announcing import Announcer, node_event
+from shared.services.image_rollout import ImageRollout
+from shared.services.learning import learn
 from shared.services.timers import start_expiration
 
+_CLOUD_TAINTS = frozenset({keys.CLOUD_UNINITIALIZED_TAINT, keys.NODE_NOT_READY_TAINT})
 _PLAIN = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 
 
@@ -46,18 +51,19 @@ class Binding:
         if node is None or not node.is_ours or node.deletion_at is not None:
             return BindReport(node=node_name, waiting_for="no node of ours that stays")
         slot = self._slot_of(node)
-        if node.is_initialized:
+        waiting_for = self._not_ready(node, slot)
+        if node.is_initialized and (node.has_joined or waiting_for):
             if slot is not None:
                 # Whoever took the taint away could not finish, or it never had one.
                 self._complete(node, slot)
             return BindReport(node=node_name, initialized=True)
-        waiting_for = self._not_ready(node, slot)
         if waiting_for:
             return BindReport(node=node_name, waiting_for=waiting_for)
         bound, left = self._bind(node, slot)
+        self._remember(node, slot)
         change = NodeChange(
             remove_taint_keys=frozenset({keys.NOT_READY_TAINT}),
-            set_labels={keys.INITIALIZED: "true"},
+            set_labels={keys.REGISTERED: "true", keys.INITIALIZED: "true"},
         )
         try:
             node = self._ports.cluster.change_node(node, change)
@@ -71,6 +77,18 @@ class Binding:
         return BindReport(
             node=node_name, initialized=True, pods_bound=bound, pods_left_to_scheduler=left
         )
+
+    def _remember(self, node: Node, slot: Slot | None) -> None:
+        """Keep what the node has shown: that its image works, and what it has less than thought."""
+        ImageRollout(self._ports).registered(node)
+        missing = learn(self._ports, node, slot) if slot is not None else {}
+        if missing:
+            named = ", ".join(
+                f"{name} {format_amount(name, amount)}" for name, amount in sorted(missing.items())
+            )
+            text = f"has less than planned with: {named}; machines of its type count less from now"
+            event = node_event(node, "LessThanPlanned", text)
+            Announcer(self._ports).tell([event])
 
     def _complete(self, node: Node, slot: Slot | None) -> None:
         """Keep the promise of the slot, and pass from registration to expiration."""
@@ -87,20 +105,20 @@ class Binding:
     def _not_ready(self, node: Node, slot: Slot | None) -> str:
         if node.ready is not True:
             return "the kubelet to be Ready"
-        starting = [t for t in self._startup_taints(node) if t in {one.key for one in node.taints}]
-        if starting:
-            return f"startup taint {starting[0]} to go"
+        starting = self._startup_taints(node)
+        for taint in node.taints:
+            if taint.key in _CLOUD_TAINTS or (taint.key, taint.effect) in starting:
+                return f"startup taint {taint.key} to go"
         expected = slot.capacity if slot is not None else ()
         for name in expected:
             if name not in _PLAIN and not node.allocatable[name]:
                 return f"resource {name} to be shown"
         return ""
 
-    def _startup_taints(self, node: Node) -> tuple[str, ...]:
+    def _startup_taints(self, node: Node) -> frozenset[tuple[str, Effect]]:
         provisioners, _ = self._ports.cluster.provisioners()
-        cloud = (keys.CLOUD_UNINITIALIZED_TAINT, keys.NODE_NOT_READY_TAINT)
-        return cloud + tuple(
-            taint.key
+        return frozenset(
+            (taint.key, taint.effect)
             for one in provisioners
             if one.name == node.provisioner
             for taint in one.startup_taints

@@ -92,7 +92,7 @@ class Emptying:
             # The reason says that the cordon is ours to take back.
             change = NodeChange(unschedulable=True, set_annotations={keys.REMOVAL_REASON: _REASON})
             node = self._ports.cluster.change_node(node, change)
-        if not is_empty(self._ports.cluster.pods_on(node.name), self._slot_of(node)):
+        if not is_empty(node, self._ports.cluster.pods_on(node.name), self._slot_of(node)):
             self._forget(node)
             return self._end(state, "not empty")
         if not remove(self._ports, node, _REASON):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.model.errors import PermanentError
+from shared.model.instance_types import InstanceType
 from shared.model.launch import LaunchIntent, PlannedNode, Slot
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
@@ -14,6 +15,7 @@ from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner, Provision
 from shared.ports import ClusterPorts, Site
 from shared.services.gathering_volumes import with_volumes
 from shared.services.launch_body import LaunchBody
+from shared.services.learning import LEARNED, with_learned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,20 +26,25 @@ class Gathered:
         found_sites: By provisioner name.
         invalid: Provisioners that cannot be used.
         notes: What was left out of the snapshot, one line each.
+        bodies: Of the unfinished launches.
     """
 
     snapshot: ClusterSnapshot
     found_sites: Mapping[str, Site] = field(hash=False)
     invalid: tuple[InvalidProvisioner, ...]
     notes: tuple[str, ...] = ()
+    bodies: tuple[LaunchBody, ...] = ()
 
 
-def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
+def gather(ports: ClusterPorts, plan_id: str, *, whole: bool = False) -> Gathered:
     """Read everything one decision needs, the cheapest things first.
 
     Pods on nodes and DaemonSets are only read when some pod waits at all; volumes when such a pod
     has a claim, and labels of namespaces when a rule of some pod names namespaces by them. Pods
     on nodes are read once and whole: the same list tells what room is left and what rules count.
+
+    Args:
+        whole: Read all that, whether some pod waits or not.
     """
     cluster = ports.cluster
     taken_at = ports.clock.now()
@@ -46,7 +53,7 @@ def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
     intents = ports.ledger.open_intents(cluster.name)
     pending = cluster.pending_pods()
     provisioners, invalid = cluster.provisioners()
-    anything = any(pod.is_provisionable for pod in pending)
+    anything = whole or any(pod.is_provisionable for pod in pending)
     sites = {one.name: site_of(ports, one) for one in provisioners} if anything else {}
     bound = cluster.bound_pods() if anything else ()
     daemonsets = cluster.daemonsets() if anything else ()
@@ -69,7 +76,7 @@ def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
             node for body in bodies for node in _launching(body, slots, (*pending, *bound))
         ),
         namespaces=cluster.namespaces() if _asks_for_namespaces((*pending, *bound)) else {},
-        instance_types=ports.catalog.instance_types() if anything else (),
+        instance_types=_instance_types(ports) if anything else (),
         unavailable=ports.ledger.unavailable_offerings(taken_at),
         seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
     )
@@ -82,7 +89,14 @@ def gather(ports: ClusterPorts, plan_id: str) -> Gathered:
             for one in daemonsets
             if one.problem
         ),
+        bodies=tuple(bodies),
     )
+
+
+def _instance_types(ports: ClusterPorts) -> tuple[InstanceType, ...]:
+    """Return what can be bought, with what nodes of this cluster have shown to lack."""
+    learned = ports.ledger.memos(ports.cluster.name, LEARNED)
+    return with_learned(ports.catalog.instance_types(), learned)
 
 
 def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:

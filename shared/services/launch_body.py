@@ -36,6 +36,7 @@ class LaunchAttempt:
         slots: Still without an instance.
         options: What this attempt asks for, of one capacity type.
         later: What is asked for when none of `options` is to be had.
+        replaces: Names of the nodes they are bought to replace, separated by commas.
     """
 
     cluster: str
@@ -47,6 +48,7 @@ class LaunchAttempt:
     slots: tuple[PromisedSlot, ...]
     options: tuple[LaunchOption, ...]
     later: tuple[LaunchOption, ...] = ()
+    replaces: str = ""
 
     @property
     def key(self) -> str:
@@ -88,6 +90,7 @@ class LaunchBody:
             ],
             "options": [_option_out(one) for one in attempt.options],
             "later": [_option_out(one) for one in attempt.later],
+            "replaces": attempt.replaces,
             "templates": self.templates,
             "request": self.request,
         }
@@ -128,6 +131,7 @@ class LaunchBody:
             ),
             options=tuple(_option_in(one) for one in document["options"]),
             later=tuple(_option_in(one) for one in document["later"]),
+            replaces=document.get("replaces", ""),
         )
         return cls(attempt=attempt, templates=document["templates"], request=document["request"])
 

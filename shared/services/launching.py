@@ -46,11 +46,20 @@ class Launcher:
         self.book = IntentBook(ports, lease, policy)
 
     def launch(
-        self, ground: LaunchGround, plan_id: str, group: int, nodes: Sequence[PlannedNode]
+        self,
+        ground: LaunchGround,
+        plan_id: str,
+        group: int,
+        nodes: Sequence[PlannedNode],
+        *,
+        replaces: str = "",
     ) -> LaunchOutcome:
         """Write the intent of a group down and carry it out.
 
         What EC2 refused to an earlier group of this invocation is not asked for again.
+
+        Args:
+            replaces: Names of the nodes these are to replace, separated by commas.
 
         Raises:
             PermanentError: If nothing of the group can be asked for.
@@ -72,8 +81,10 @@ class Launcher:
             ),
             options=options,
             later=later,
+            replaces=replaces,
         )
         body = launch_body(ground, attempt)
+        ground.addresses.note(body)
         intent = LaunchIntent(
             cluster=ground.cluster,
             plan_id=plan_id,
@@ -229,6 +240,7 @@ class Launcher:
         if next_body is None:
             # Its pods are free: they are planned again, under a plan whose numbers are all free.
             return self.book.finish(intent, LaunchOutcome.SHORT)
+        ground.addresses.note(next_body)
         again = next_body.attempt
         next_intent = dataclasses.replace(
             intent,

@@ -41,7 +41,7 @@ def start_missing_timers(
             continue
         if node.deletion_at is not None:
             missing += _termination(ports, node, running)
-        elif not node.is_initialized:
+        elif not (node.is_initialized or node.has_joined):
             missing += _registration(ports, node, running, registration)
         elif (owner := owners.get(node.provisioner)) is not None:
             missing += _expiration(ports, node, running, owner)
@@ -163,5 +163,5 @@ def _empty_nodes(
         for node in nodes
         if node.is_ours
         and node.is_initialized
-        and is_empty(pods.get(node.name, ()), promised.get(node.instance_id))
+        and is_empty(node, pods.get(node.name, ()), promised.get(node.instance_id))
     )

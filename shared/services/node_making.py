@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.instance_types import InstanceType
@@ -15,6 +16,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.taints import first_untolerated
 from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import binds_early
+from shared.services.announcing import Announcer, made_events
 from shared.services.held_lease import HeldLease
 from shared.services.machine_image import boot_taints
 from shared.services.timers import start_expiration, start_registration
@@ -72,6 +74,10 @@ class NodeMaker:
                 manifest = node_manifest(slot, instance, owner, instance_types)
                 self._lease.keep()
                 node = self._ports.cluster.create_node(manifest)
+                if node.deletion_at is not None and not node.is_ours:
+                    # It takes no finalizer any more: once it is gone it is made anew.
+                    look_again += 1
+                    continue
                 try:
                     made.append((slot, self._repair(node, manifest, owner)))
                 except ConflictError:
@@ -83,6 +89,7 @@ class NodeMaker:
             self._start_timers(node, provisioners.get(slot.provisioner))
         self._write_down(made, left)
         self._wake_bind([node for _, node in made])
+        Announcer(self._ports).tell(made_events(made, provisioners))
         return look_again
 
     def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
@@ -109,6 +116,7 @@ class NodeMaker:
             add_taints=() if node.is_ours or node.is_initialized else (*lasting, *ours),
             finalizers=finalizers,
             provider_id=None if node.provider_id else manifest.provider_id,
+            owner=None if owner is None or owner.uid in node.owners else owner,
         )
         return self._ports.cluster.change_node(node, change)
 
@@ -180,12 +188,25 @@ def node_manifest(
             keys.REGION: region_of(slot.offering.zone),
             keys.HOSTNAME: instance.private_dns_name,
         },
-        annotations={**(owner.annotations if owner is not None else {}), keys.SLOT: slot.name},
+        annotations=_annotations(slot, instance, owner),
         taints=boot_taints(owner if owner is not None else Provisioner(name=slot.provisioner)),
         finalizers=(keys.TERMINATION_FINALIZER,),
         provider_id=instance.provider_id,
         owner=owner,
     )
+
+
+def _annotations(slot: Slot, instance: Instance, owner: Provisioner | None) -> dict[str, str]:
+    ours = {
+        keys.SLOT: slot.name,
+        keys.IMAGE_ID: instance.image_id,
+        keys.PRICE: str(slot.price_micros_per_hour or ""),
+        keys.REPLACES: slot.replaces,
+    }
+    written = {key: text for key, text in ours.items() if text}
+    if owner is None:
+        return written
+    return {**owner.annotations, **written, keys.PROVISIONER_HASH: shape_hash(owner)}
 
 
 def region_of(zone: str) -> str:

@@ -61,11 +61,16 @@ class Pairing:
             if not waiting:
                 break
             option = options.get(instance.offering)
-            if option is not None and self._ports.ledger.fill_slot(
-                self._lease.renew(),
-                _slot(attempt, waiting[0], instance, option, self._ports.clock.now()),
-            ):
+            if option is None:
+                continue
+            slot = _slot(attempt, waiting[0], instance, option, self._ports.clock.now())
+            if self._ports.ledger.fill_slot(self._lease.renew(), slot):
                 waiting.pop(0)
+            else:
+                # It is paired. With a slot of ours that is gone its node is complete already,
+                # and nobody told the intent: that one is not to be filled again.
+                kept = self._ports.ledger.slot_of(instance.instance_id)
+                waiting = [one for one in waiting if _name_of(attempt, one) != kept]
         return tuple(waiting)
 
 
@@ -92,5 +97,10 @@ def _slot(
         daemon_requests=promised.daemon_requests,
         labels={**attempt.labels, **place, keys.INSTANCE_TYPE: offering.instance_type},
         pods=promised.pods,
+        replaces=attempt.replaces,
         launched_at=now,
     )
+
+
+def _name_of(attempt: LaunchAttempt, promised: PromisedSlot) -> str:
+    return f"{attempt.plan_id}/{attempt.group}/{promised.number}"

@@ -2,10 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.disruption.interrupted import with_interrupted
+from shared.disruption.settings import DisruptionSettings
 from shared.model.errors import AutoscalerError
 from shared.model.launch import PlannedNode
 from shared.model.plan import Plan
@@ -17,12 +18,15 @@ from shared.planning.decide import decide
 from shared.ports import ClusterPorts
 from shared.services.announcing import Announcer
 from shared.services.ceilings import affordable, as_machines, under_ceilings
+from shared.services.disrupting import Disrupting
 from shared.services.gathering import Gathered, gather
 from shared.services.held_back import SHADOW, held_back, rivals_of
 from shared.services.held_lease import HeldLease
 from shared.services.intent_book import LaunchOutcome
+from shared.services.provision_report import ProvisionReport
 from shared.services.recording import record
 from shared.services.runaway import note_failure, runaways, unusable
+from shared.services.template_status import write_template_statuses
 from shared.services.turn import Turn
 
 # Rounds of one invocation: each after the first because somebody woke us meanwhile or EC2 was
@@ -34,51 +38,6 @@ _MAX_FAILED_ATTEMPTS: Final = 3
 _ANY_PRICE: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionReport:
-    """What one invocation did, for logs and metrics.
-
-    Attributes:
-        leading: False when somebody else holds the lease and was told to plan once more.
-        held_back: Why nothing was launched on principle, empty when nothing held us back.
-        nodes_over_ceiling: Planned and not launched, for a ceiling on nodes or dollars an hour.
-        pods_runaway: For which nothing is bought, since what was bought was never usable.
-        throttled: Launches that wait, because EC2 or the token bucket asked for it.
-        failed_attempts: CreateFleet calls that launched nothing.
-        offerings_refused: EC2 had none of so many offerings.
-    """
-
-    leading: bool = True
-    held_back: str = ""
-    rounds: int = 0
-    plans: tuple[str, ...] = ()
-    pods_planned: int = 0
-    pods_placed: int = 0
-    pods_unschedulable: int = 0
-    pods_runaway: int = 0
-    nodes_launched: int = 0
-    nodes_over_ceiling: int = 0
-    launches: int = 0
-    throttled: int = 0
-    failed_attempts: int = 0
-    offerings_refused: int = 0
-    cost_micros_per_hour: int = 0
-    lower_bound_micros_per_hour: int = 0
-
-    def plus(self, plan: Plan, plan_id: str) -> "ProvisionReport":
-        """Return the report with one more plan counted."""
-        return dataclasses.replace(
-            self,
-            plans=(*self.plans, plan_id),
-            pods_planned=self.pods_planned + sum(len(node.pods) for node in plan.nodes),
-            pods_placed=self.pods_placed + sum(len(one.pods) for one in plan.placements),
-            pods_unschedulable=len(plan.unschedulable),
-            cost_micros_per_hour=self.cost_micros_per_hour + plan.cost_micros_per_hour,
-            lower_bound_micros_per_hour=self.lower_bound_micros_per_hour
-            + plan.lower_bound_micros_per_hour,
-        )
-
-
 class Provisioning:
     """Plans and launches for one cluster, one invocation at a time."""
 
@@ -88,19 +47,24 @@ class Provisioning:
         policy: LaunchPolicy,
         settings: PackingSettings,
         new_id: Callable[[], str],
+        disruption: DisruptionSettings | None = None,
     ) -> None:
         """Prepare for one cluster.
 
         Args:
             new_id: Gives plan ids; sortable by time is welcome.
+            disruption: How nodes are changed by choice.
         """
         self._ports = ports
         self._policy = policy
         self._settings = settings
         self._new_id = new_id
         self._announcer = Announcer(ports)
+        self._disrupting = Disrupting(ports, disruption or DisruptionSettings(), settings)
 
-    def run(self, holder: str, deadline: datetime, *, settle: bool) -> ProvisionReport:
+    def run(
+        self, holder: str, deadline: datetime, *, settle: bool, look: bool = False
+    ) -> ProvisionReport:
         """Plan until nothing is left to do, or hand over.
 
         Args:
@@ -108,6 +72,7 @@ class Provisioning:
             deadline: When this invocation must be over; work that would not fit is handed over
                 by a message.
             settle: Whether to wait for the burst to end first (the fast lane).
+            look: Whether to look over all nodes once no pod waits for us any more.
         """
         if settle:
             self._settle()
@@ -117,17 +82,22 @@ class Provisioning:
             return ProvisionReport(leading=False)
         held = HeldLease(ledger, clock, lease)
         try:
-            return self._rounds(held, deadline)
+            return self._rounds(held, deadline, look=look)
         except AutoscalerError:
             # Whoever is woken next may go on at once, without waiting for the lease to expire.
             self._let_go(held)
             raise
 
     def report_provisioners(self) -> None:
-        """Write into each Provisioner's status whether it can be used, and if not, why."""
-        self._announcer.provisioners()
+        """Write into the status of Provisioners and AWSNodeTemplates what they are good for.
 
-    def _rounds(self, held: HeldLease, deadline: datetime) -> ProvisionReport:
+        Beside another autoscaler they are good for nothing, and already say so.
+        """
+        if rivals_of(self._ports):
+            return
+        write_template_statuses(self._ports, *self._announcer.provisioners())
+
+    def _rounds(self, held: HeldLease, deadline: datetime, *, look: bool) -> ProvisionReport:
         ports, clock, name = self._ports, self._ports.clock, self._ports.cluster.name
         rivals = rivals_of(ports)
         self._announcer.rivals(rivals)
@@ -137,7 +107,8 @@ class Provisioning:
             if clock.now() + self._policy.lease > deadline:
                 ports.outbox.wake(name, timedelta(0))
                 break
-            report, again = self._round(turn, report)
+            report, again = self._round(turn, report, look=look)
+            look = look and again
             if not again and ports.ledger.release(held.value):
                 turn.launches.wake_when_due()
                 return _counted(turn, report)
@@ -165,11 +136,13 @@ class Provisioning:
                 return
             clock.sleep(self._policy.poll)
 
-    def _round(self, turn: Turn, report: ProvisionReport) -> tuple[ProvisionReport, bool]:
+    def _round(
+        self, turn: Turn, report: ProvisionReport, *, look: bool
+    ) -> tuple[ProvisionReport, bool]:
         """Gather, decide, record, apply; return whether to do so again at once."""
         plan_id = self._new_id()
-        gathered = gather(self._ports, plan_id)
-        report = dataclasses.replace(report, rounds=report.rounds + 1)
+        gathered = gather(self._ports, plan_id, whole=look)
+        report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
         if turn.held_back not in ("", SHADOW):
             turn.make_nodes(gathered.snapshot)
             return report, False
@@ -177,16 +150,33 @@ class Provisioning:
             # What was resumed is capacity now: look at the world anew.
             turn.make_nodes(gathered.snapshot)
             return report, True
-        snapshot, report = self._restrained(gathered.snapshot, report)
+        snapshot, report = self._restrained(with_interrupted(gathered.snapshot), report)
         settings = self._settings
         if turn.failed_attempts:
             settings = dataclasses.replace(settings, option_price_ceiling_percent=_ANY_PRICE)
         plan = decide(snapshot, settings)
+        again = False
         if plan == Plan():
             turn.make_nodes(gathered.snapshot)
-            return report, False
-        record(self._ports.decisions, plan_id, snapshot, plan, settings)
-        report = report.plus(plan, plan_id)
+        else:
+            record(self._ports.decisions, plan_id, snapshot, plan, settings)
+            report, again = self._carry_out(
+                turn, gathered, plan_id, plan, report.plus(plan, plan_id)
+            )
+        if look and not again and not (plan.nodes or plan.placements):
+            disrupted = self._disrupting.run(turn, gathered, self._new_id())
+            counted = report.nodes_disrupted + disrupted.nodes
+            report = dataclasses.replace(report, nodes_disrupted=counted)
+        return report, again
+
+    def _carry_out(
+        self,
+        turn: Turn,
+        gathered: Gathered,
+        plan_id: str,
+        plan: Plan,
+        report: ProvisionReport,
+    ) -> tuple[ProvisionReport, bool]:
         if turn.held_back:
             self._only_tell(gathered.snapshot, plan)
             turn.make_nodes(gathered.snapshot)
@@ -232,7 +222,7 @@ class Provisioning:
             nodes_over_ceiling=report.nodes_over_ceiling + len(over),
         )
         turn.make_nodes(snapshot)
-        self._announcer.unschedulable(plan, over, pending)
+        self._announcer.unschedulable(_of_waiting(plan, pending), over, pending)
         # Something new was learned, and not too often that there is nothing.
         learned = turn.launches.launcher.calls > calls
         short = LaunchOutcome.SHORT in outcomes and learned
@@ -250,7 +240,7 @@ class Provisioning:
         provisioners = {one.name: one for one in snapshot.provisioners}
         pending: Mapping[str, Pod] = {pod.uid: pod for pod in snapshot.pending}
         self._announcer.shadow(plan.nodes, provisioners)
-        self._announcer.unschedulable(plan, (), pending)
+        self._announcer.unschedulable(_of_waiting(plan, pending), (), pending)
 
 
 def _counted(turn: Turn, report: ProvisionReport) -> ProvisionReport:
@@ -262,3 +252,9 @@ def _counted(turn: Turn, report: ProvisionReport) -> ProvisionReport:
         failed_attempts=launcher.shortage.failed_attempts,
         offerings_refused=len(launcher.shortage.refused),
     )
+
+
+def _of_waiting(plan: Plan, pending: Mapping[str, Pod]) -> Plan:
+    """Return the plan without what it says of pods that still run, on a machine AWS takes."""
+    told = tuple(one for one in plan.unschedulable if one.pod.uid in pending)
+    return dataclasses.replace(plan, unschedulable=told)

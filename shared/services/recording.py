@@ -19,16 +19,25 @@ def record(
     snapshot: ClusterSnapshot,
     plan: Plan,
     settings: PackingSettings | None = None,
+    why: Mapping[str, Any] | None = None,
 ) -> str:
-    """Write snapshot, settings and plan as one compressed JSON document; return its key."""
+    """Write snapshot, settings and plan as one compressed JSON document; return its key.
+
+    Args:
+        why: What the decision is for when it is about nodes instead of waiting pods.
+    """
     key = f"decisions/{snapshot.cluster}/{snapshot.taken_at:%Y-%m-%d}/{plan_id}.json.gz"
-    text = decision_document(plan_id, snapshot, plan, settings or PackingSettings())
+    text = decision_document(plan_id, snapshot, plan, settings or PackingSettings(), why)
     decisions.put(key, compressed(text))
     return key
 
 
 def decision_document(
-    plan_id: str, snapshot: ClusterSnapshot, plan: Plan, settings: PackingSettings
+    plan_id: str,
+    snapshot: ClusterSnapshot,
+    plan: Plan,
+    settings: PackingSettings,
+    why: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return a decision as canonical JSON: the same decision is the same bytes.
 
@@ -40,6 +49,7 @@ def decision_document(
         "snapshot": to_plain(snapshot),
         "settings": to_plain(settings),
         "plan": to_plain(plan),
+        **({"change": dict(why)} if why else {}),
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 

@@ -10,6 +10,7 @@ from shared.model.launch import Trial
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, Happening, Severity, TimerKind
 from shared.scheduling.binding import binds_early
+from shared.services.image_rollout import ImageRollout
 from shared.services.removing import remove
 from shared.services.runaway import note_failure, plan_of, subject_of
 from shared.services.timers import again, done, text_of
@@ -35,7 +36,8 @@ class Registering:
         node = self._ports.cluster.node(text_of(state, "node"))
         if node is None or node.uid != text_of(state, "uid") or node.deletion_at is not None:
             return self._end(state, "gone")
-        if not node.is_ours or node.is_initialized:
+        if not node.is_ours or node.is_initialized or node.has_joined:
+            # One that has joined and is not ready now is not ours to give up.
             return self._end(state, "joined")
         if node.ready is True:
             # Joined, and being completed: the bind function is woken once more to be sure.
@@ -50,6 +52,7 @@ class Registering:
     def _give_up(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         """Free the pods that come back by themselves, remove the node, remember the offering."""
         self._remember_whom(node)
+        ImageRollout(self._ports).failed(node)
         standing = self._ports.cluster.pods_on(node.name)
         if any(pod.phase == "Running" for pod in standing):
             # Somebody runs them: the kubelet has joined since the node was read.

@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
+from shared.disruption.looking import wants_look
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.launch import Instance, Slot
@@ -12,7 +14,12 @@ from shared.model.nodes import Node
 from shared.ports import ClusterPorts
 from shared.scheduling.existing import nominated
 from shared.services.held_back import held_back, rivals_of
+from shared.services.leftovers import take_back
 from shared.services.missing_timers import end_orphan, start_missing_timers
+from shared.services.replacing import REPLACED
+
+# The ledger keeps that a node was replaced for so long: the budget of replacements counts them.
+_REPLACED_AGE: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +32,7 @@ class SweepPolicy:
         registration: Patience with machines that do not join.
         template_age: Launch templates older than this and unused are collected.
         timer_age: Rows of timers not heard of for so long, and whose node is gone, are removed.
+        drift: Whether nodes that have drifted are replaced.
     """
 
     pending_grace: timedelta = timedelta(seconds=60)
@@ -32,6 +40,7 @@ class SweepPolicy:
     registration: timedelta = timedelta(minutes=5)
     template_age: timedelta = timedelta(hours=1)
     timer_age: timedelta = timedelta(minutes=5)
+    drift: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +100,8 @@ class Sweeping:
         unfinished = self._unfinished(slots, now)
         if overdue or unfinished or rivals:
             ports.outbox.wake(ports.cluster.name, timedelta(0))
+        if wants_look(nodes, owners, now, drift=self._policy.drift):
+            ports.outbox.look(ports.cluster.name)
         return SweepReport(
             overdue_pods=overdue,
             unfinished_launches=unfinished,
@@ -101,7 +112,7 @@ class Sweeping:
             ),
             unbound_nodes=self._unbound(nodes, slots),
             unused_templates=0 if held else self._templates(now),
-            stale_timers=self._stale_timers(nodes, instances, now),
+            stale_timers=self._stale_timers(nodes, instances, now) + take_back(ports, nodes, now),
             held_back=int(held),
             pods_waiting=len(waits),
             longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
@@ -114,7 +125,8 @@ class Sweeping:
         known = {node.uid for node in nodes} | {one.instance_id for one in instances}
         found = 0
         for (uid, kind), last in sorted(self._ports.ledger.timers(self._name).items()):
-            if uid not in known and now - last > self._policy.timer_age:
+            age = _REPLACED_AGE if kind == REPLACED else self._policy.timer_age
+            if uid not in known and now - last > age:
                 found += 1
                 self._ports.ledger.drop_timer(self._name, uid, kind)
         return found
@@ -159,16 +171,24 @@ class Sweeping:
     def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
         """Delete Nodes of ours whose machine EC2 no longer has; the finalizer path ends them."""
         alive = {one.instance_id for one in instances if one.is_alive}
+        missing = [
+            node
+            for node in nodes
+            if node.is_ours
+            and node.deletion_at is None
+            and node.instance_id
+            and node.instance_id not in alive
+            and node.created_at is not None
+            and now - node.created_at > self._policy.orphan_grace
+        ]
+        if not missing:
+            return 0
+        # Asked by id once more: lists lag behind.
+        shown = self._ports.cloud.instances([node.instance_id for node in missing])
+        alive = {one.instance_id for one in shown if one.is_alive}
         found = 0
-        for node in nodes:
-            old = node.created_at is not None and now - node.created_at > self._policy.orphan_grace
-            if not node.is_ours or node.deletion_at is not None or node.instance_id in alive:
-                continue
-            if not old or not node.instance_id:
-                continue
-            # Asked by id once more: lists lag behind.
-            shown = self._ports.cloud.instances([node.instance_id])
-            if any(one.is_alive for one in shown):
+        for node in missing:
+            if node.instance_id in alive:
                 continue
             found += 1
             try:

@@ -1,6 +1,6 @@
 """Termination: cordon, drain, release volumes, end the machine, let the Node go."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -10,13 +10,14 @@ from shared.model.errors import (
     EvictionRefusedError,
     InvalidMessageError,
     NotFoundError,
-    ThrottledError,
+    RetryableError,
 )
-from shared.model.launch import Instance
 from shared.model.nodes import Node
 from shared.model.pods import Pod
-from shared.ports import ClusterPorts, Happening, NodeChange, Severity, TimerKind
-from shared.services.removing import is_voluntary
+from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.services.announcing import Announcer, node_event
+from shared.services.ending import Ending, Seen
+from shared.services.removing import deadline_of, is_voluntary
 from shared.services.timers import (
     again,
     done,
@@ -27,11 +28,25 @@ from shared.services.timers import (
 )
 
 # In a timer's state: how many pods held the drain back at its last step; absent for none.
+# What the machine that has ended cost, in micro-dollars per hour.
+RELEASED: Final = "released_micros_per_hour"
 BLOCKED: Final = "blocked"
 _POLL: Final = timedelta(seconds=2)
-_ENDING: Final = "ending"
-_BLOCKED_POLL: Final = timedelta(seconds=10)
-_ENDED: Final = frozenset({"shutting-down", "terminated"})
+# A refused drain is tried again after 2, 4, 8, then every 10 seconds.
+_TRIED: Final = "tried"
+_MOST_TRIED: Final = 3
+_LONGEST_POLL: Final = timedelta(seconds=10)
+# When waiting for volumes to be detached began, and for how long that is told and gone on with.
+# Source: Kubernetes itself detaches by force after 6 minutes (maxWaitForUnmountDuration of the
+# attach-detach controller),
+# https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-08).
+_VOLUMES: Final = "volumes_since"
+_VOLUMES_TOLD: Final = timedelta(seconds=30)
+_VOLUMES_WAIT: Final = timedelta(minutes=6)
+# While the API server is away and a deadline has passed, its return is looked for this often.
+_UNSEEN_POLL: Final = timedelta(seconds=30)
+# How many are named in a notice.
+_NAMED: Final = 3
 # An execution may have 25,000 events and a step makes about ten: go on in a new one before.
 _MAX_STEPS: Final = 1500
 # EC2 may not yet show a machine that is younger than this.
@@ -49,6 +64,8 @@ class Terminating:
         """
         self._ports = ports
         self._drain_deadline = drain_deadline
+        self._machines = Ending(ports)
+        self._announcer = Announcer(ports)
 
     def begin(self, node_name: str) -> str:
         """Start the termination of a node that is being deleted; return what was done."""
@@ -73,7 +90,14 @@ class Terminating:
             self._ports.cluster.name, uid, TimerKind.TERMINATION, self._ports.clock.now()
         )
         name = text_of(state, "node")
-        node = self._ports.cluster.node(name) if name else None
+        try:
+            node = self._ports.cluster.node(name) if name else None
+        except RetryableError:
+            if not self._is_past_deadline(state):
+                raise
+            # Nobody can say who is on it; its owner wanted it gone by now whoever is.
+            _, wait = self._machines.look(text_of(state, "instance_id"), end=True)
+            return again(state, max(wait, _UNSEEN_POLL))
         if node is None or node.uid != uid:
             return self._without_node(state)
         if not node.is_ours:
@@ -89,62 +113,73 @@ class Terminating:
             return again(state, _POLL)
 
     def _with_node(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        if state.get(_ENDING):
-            return self._terminate(node.instance_id, state)
-        now = self._ports.clock.now()
-        instances = self._ports.cloud.instances([node.instance_id]) if node.instance_id else ()
-        if _is_gone(node, instances, now):
-            # Nothing on it can be drained any more.
+        if not node.instance_id:
             return self._let_go(node, state)
+        now = self._ports.clock.now()
         node = self._cordon(node)
         pods = self._ports.cluster.pods_on(node.name)
-        step = drain_step(pods, now, voluntary=is_voluntary(node), deadline=self._deadline(state))
-        if not step.drained:
-            refused = self._ask_to_leave(step)
-            blocked = (*step.blocked_by, *refused)
-            self._say_blocked(node, blocked, now)
-            state = {**state, BLOCKED: len(blocked)} if blocked else _unblocked(state)
-            return again(state, _BLOCKED_POLL if blocked and not step.waiting else _POLL)
-        state = _unblocked(state)
-        # Only a kubelet that lives can unmount; otherwise ending the machine releases them.
-        if node.ready is True and self._ports.cluster.volume_attachments(node.name):
-            return again(state, _POLL)
-        if not self._are_ours(instances):
+        deadline = self._deadline(node)
+        step = drain_step(pods, now, voluntary=is_voluntary(node), deadline=deadline)
+        if step.drained and not self._waits_for_volumes(node, state):
+            return self._end_machine(node, state)
+        seen, _ = self._machines.look(node.instance_id, end=False)
+        if _is_gone(node, seen, now):
+            # Nothing on it can be drained any more.
+            return self._let_go(node, state)
+        if step.drained:
+            since = state.get(_VOLUMES) or now.isoformat()
+            return again({**_unblocked(state), _VOLUMES: since}, _POLL)
+        held = dict.fromkeys(step.blocked_by, "do-not-evict")
+        held |= dict.fromkeys(self._ask_to_leave(step), "a PodDisruptionBudget")
+        self._say_blocked(node, held, now)
+        if not held or step.waiting:
+            return again(_unblocked(state), _POLL)
+        tried = int(state.get(_TRIED, 0))
+        wait = min(_POLL * 2**tried, _LONGEST_POLL)
+        return again({**state, BLOCKED: len(held), _TRIED: min(tried + 1, _MOST_TRIED)}, wait)
+
+    def _waits_for_volumes(self, node: Node, state: Mapping[str, Any]) -> bool:
+        """Return whether volumes of drained pods are still to be let go of.
+
+        Only a kubelet that lives can unmount; otherwise ending the machine releases them.
+        """
+        if node.ready is not True:
+            return False
+        attached = self._ports.cluster.volume_attachments(node.name)
+        if not attached:
+            return False
+        since = _time_of(state, _VOLUMES)
+        waited = self._ports.clock.now() - since if since is not None else timedelta(0)
+        if waited > _VOLUMES_TOLD:
+            who = ", ".join(attached[:_NAMED]) + (" …" if len(attached) > _NAMED else "")
+            self._say(node, "VolumesAttached", f"{who}: still attached to a drained node")
+        return waited < _VOLUMES_WAIT
+
+    def _end_machine(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        seen, wait = self._machines.look(node.instance_id, end=True)
+        if _is_gone(node, seen, self._ports.clock.now()):
+            return self._let_go(node, state)
+        if seen is not None and not seen.ours:
             self._say(node, "NotOurMachine", f"{node.instance_id} has not our tags: it is left")
             return self._let_go(node, state)
-        return self._terminate(node.instance_id, state)
-
-    def _terminate(self, instance_id: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        """End a machine of ours; without a lease, for ending it twice is harmless."""
-        state = {key: value for key, value in state.items() if key != _ENDING}
-        try:
-            self._ports.cloud.terminate([instance_id])
-        except ThrottledError as error:
-            # The next step goes on right here, without asking for all the rest again.
-            return again({**state, _ENDING: True}, error.delay or _POLL)
-        return again(state, _POLL)
-
-    def _are_ours(self, instances: Sequence[Instance]) -> bool:
-        """Return whether the tags prove that the machines were bought for this cluster."""
-        name = self._ports.cluster.name
-        return all(one.tags.get(keys.TAG_CLUSTER) == name for one in instances)
+        return again(_unblocked(state), wait)
 
     def _without_node(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The Node is gone: make sure that its machine is, too."""
         instance_id = text_of(state, "instance_id")
-        if state.get(_ENDING):
-            return self._terminate(instance_id, state)
-        shown = self._ports.cloud.instances([instance_id]) if instance_id else ()
-        if all(one.state in _ENDED for one in shown):
+        if not instance_id:
             return self._end(state, "gone")
-        if not self._are_ours(shown):
-            return self._end(state, "not ours")
-        return self._terminate(instance_id, state)
+        seen, wait = self._machines.look(instance_id, end=True)
+        if seen is None or (seen.state and not seen.has_ended and seen.ours):
+            return again(state, wait)
+        return self._end(state, "gone" if seen.ours else "not ours")
 
     def _let_go(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         finalizers = tuple(one for one in node.finalizers if one != keys.TERMINATION_FINALIZER)
         self._ports.cluster.change_node(node, NodeChange(finalizers=finalizers))
-        return self._end(state, "terminated")
+        price = node.annotations.get(keys.PRICE, "")
+        micros = int(price) if price.isdecimal() else 0
+        return self._end({**state, RELEASED: micros}, "terminated")
 
     def _cordon(self, node: Node) -> Node:
         if node.unschedulable and keys.EXCLUDE_FROM_LOAD_BALANCERS in node.labels:
@@ -168,50 +203,38 @@ class Terminating:
             self._ports.cluster.delete_pod(pod)
         return tuple(refused)
 
-    def _say_blocked(self, node: Node, blocked: Sequence[Pod], now: datetime) -> None:
+    def _say_blocked(self, node: Node, held: Mapping[Pod, str], now: datetime) -> None:
         """Write on the node what holds its drain and since when; take it back when nothing does."""
         written = node.annotations.get(keys.DRAIN_BLOCKED)
-        if not blocked:
+        if not held:
             if written is not None:
-                self._ports.cluster.change_node(
-                    node, NodeChange(set_annotations={keys.DRAIN_BLOCKED: None})
-                )
+                change = NodeChange(set_annotations={keys.DRAIN_BLOCKED: None})
+                self._ports.cluster.change_node(node, change)
             return
-        who = ", ".join(pod.key for pod in blocked[:3]) + (" …" if len(blocked) > 3 else "")
+        named = [f"{pod.key} ({why})" for pod, why in held.items()]
+        who = ", ".join(named[:_NAMED]) + (" …" if len(named) > _NAMED else "")
         if written is None:
-            text = f"since {now.isoformat(timespec='seconds')} by {who}"
-            self._ports.cluster.change_node(
-                node, NodeChange(set_annotations={keys.DRAIN_BLOCKED: text})
-            )
-        self._say(
-            node,
-            "DrainBlocked",
-            f"drain waits for {who}: a PodDisruptionBudget or do-not-evict holds",
-        )
+            written = f"since {now.isoformat(timespec='seconds')} by {who}"
+            change = NodeChange(set_annotations={keys.DRAIN_BLOCKED: written})
+            self._ports.cluster.change_node(node, change)
+        self._say(node, "DrainBlocked", f"drain waits for {who}; held {written.split(' by ')[0]}")
 
     def _say(self, node: Node, reason: str, text: str) -> None:
-        self._ports.cluster.happened(
-            [
-                Happening(
-                    kind="Node",
-                    namespace="",
-                    name=node.name,
-                    uid=node.uid,
-                    severity=Severity.WARNING,
-                    reason=reason,
-                    message=text,
-                )
-            ]
-        )
+        self._announcer.tell([node_event(node, reason, text)])
 
-    def _deadline(self, state: Mapping[str, Any]) -> datetime | None:
-        if self._drain_deadline is None:
-            return None
-        try:
-            since = datetime.fromisoformat(text_of(state, "since"))
-        except ValueError as error:
-            raise InvalidMessageError(f"since: {state.get('since')!r}: expected a time") from error
-        return since + self._drain_deadline
+    def _is_past_deadline(self, state: Mapping[str, Any]) -> bool:
+        """Return whether the deadline that users set has passed for a drain that began then."""
+        since = _time_of(state, "since") if self._drain_deadline is not None else None
+        if since is None or self._drain_deadline is None or not state.get("instance_id"):
+            return False
+        return self._ports.clock.now() >= since + self._drain_deadline
+
+    def _deadline(self, node: Node) -> datetime | None:
+        """Return from when pods are deleted: by the user's setting or the machine's own end."""
+        ends = [deadline_of(node)]
+        if self._drain_deadline is not None and node.deletion_at is not None:
+            ends.append(node.deletion_at + self._drain_deadline)
+        return min((one for one in ends if one is not None), default=None)
 
     def _continue(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         now = self._ports.clock.now()
@@ -225,7 +248,10 @@ class Terminating:
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
         instance_id = state.get("instance_id")
-        if result in ("terminated", "gone") and isinstance(instance_id, str) and instance_id:
+        instance_id = instance_id if isinstance(instance_id, str) else ""
+        if instance_id:
+            self._machines.forget(instance_id)
+        if result in ("terminated", "gone") and instance_id:
             for slot in self._ports.ledger.slots(self._ports.cluster.name):
                 if slot.instance_id == instance_id:
                     self._ports.ledger.drop_slot(slot)
@@ -237,11 +263,25 @@ class Terminating:
 
 
 def _unblocked(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in state.items() if key != BLOCKED}
+    return {key: value for key, value in state.items() if key not in (BLOCKED, _TRIED)}
 
 
-def _is_gone(node: Node, instances: Sequence[Instance], now: datetime) -> bool:
+def _time_of(state: Mapping[str, Any], name: str) -> datetime | None:
+    """Return a time of the state, None when it has none.
+
+    Raises:
+        InvalidMessageError: If it is no time.
+    """
+    if name not in state:
+        return None
+    try:
+        return datetime.fromisoformat(text_of(state, name))
+    except ValueError as error:
+        raise InvalidMessageError(f"{name}: {state[name]!r}: expected a time") from error
+
+
+def _is_gone(node: Node, seen: Seen | None, now: datetime) -> bool:
     """Return whether a node's machine has ended; one that EC2 does not show may be too young."""
-    if instances or not node.instance_id:
-        return all(one.state in _ENDED for one in instances)
+    if seen is None or seen.state:
+        return seen is not None and seen.has_ended
     return node.created_at is None or now - node.created_at >= _SHOWN_AFTER

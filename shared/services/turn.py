@@ -35,6 +35,14 @@ class Turn:
         """How many calls launched nothing so far."""
         return self.launches.launcher.shortage.failed_attempts
 
+    def keep_lease(self) -> None:
+        """Renew the lease, before something that only its holder may begin.
+
+        Raises:
+            ConflictError: If it was lost.
+        """
+        self._held.renew()
+
     def make_nodes(self, snapshot: ClusterSnapshot) -> None:
         """Make the Nodes of launched machines, as far as EC2 shows them."""
         slots = self._ports.ledger.slots(self._ports.cluster.name)

@@ -14,11 +14,13 @@ class ClusterWake:
     Attributes:
         record_ids: Of the records that asked for it.
         provisioners_changed: Whether one of them says that a Provisioner changed.
+        look: Whether one of them asks for a look over all nodes.
     """
 
     cluster: str
     record_ids: tuple[str, ...]
     provisioners_changed: bool = False
+    look: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ def wakes(
     """
     found: dict[str, list[str]] = {}
     changed: set[str] = set()
+    looks: set[str] = set()
     invalid = []
     for record_id, text in records:
         try:
@@ -51,8 +54,15 @@ def wakes(
         found.setdefault(message.cluster, []).append(record_id)
         if message.kind == Kind.PROVISIONER_CHANGED:
             changed.add(message.cluster)
+        if message.kind == Kind.LOOK:
+            looks.add(message.cluster)
     listed = tuple(
-        ClusterWake(cluster=one, record_ids=tuple(ids), provisioners_changed=one in changed)
+        ClusterWake(
+            cluster=one,
+            record_ids=tuple(ids),
+            provisioners_changed=one in changed,
+            look=one in looks,
+        )
         for one, ids in found.items()
     )
     return listed, tuple(invalid)

@@ -1,7 +1,8 @@
 """Checklists: named cases, each kept by one test, or by a written reason why it is not.
 
-A folder with a `checklist.toml` is one checklist, named like the folder. The file has a table for
-each group, with the number of its cases in its name, so that a line that is lost is noticed:
+A folder with one or several files `checklist*.toml` is one checklist, named like the folder. A file
+has a table for each group, with the number of its cases in its name, so that a line that is lost
+is noticed; a group stands in one file only:
 
     ["Scheduling › Taints (2)"]
     "name of a case" = "test_taints.py::test_some_sentence"
@@ -21,6 +22,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = Path(__file__).parent
 DECISIONS: Final = ROOT / "docs" / "decisions"
+PATTERN: Final = "checklist*.toml"
 # At most one in so many cases may differ.
 SHARE_THAT_MAY_DIFFER: Final = 10
 _DIFFERS: Final = "differs: "
@@ -59,18 +61,18 @@ class Checklist:
 
 
 def checklists() -> tuple[Checklist, ...]:
-    return tuple(read(path.parent) for path in sorted(FOLDER.glob("*/checklist.toml")))
+    return tuple(read(one) for one in sorted({path.parent for path in FOLDER.glob(f"*/{PATTERN}")}))
 
 
 def read(folder: Path) -> Checklist:
-    document = tomllib.loads((folder / "checklist.toml").read_text(encoding="utf-8"))
     cases: list[Case] = []
     promised: dict[str, int] = {}
-    for group, entries in document.items():
-        counted = _COUNTED.match(group)
-        promised[group] = int(counted[1]) if counted else -1
-        for name, entry in entries.items():
-            cases.extend(_cases(folder, group, name, entry))
+    for path in sorted(folder.glob(PATTERN)):
+        for group, entries in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            counted = _COUNTED.match(group)
+            promised[group] = int(counted[1]) if counted and group not in promised else -1
+            for name, entry in entries.items():
+                cases.extend(_cases(folder, group, name, entry))
     return Checklist(folder=folder, cases=tuple(cases), promised=promised)
 
 

@@ -10,8 +10,9 @@ from shared.model.errors import NotFoundError, ThrottledError, UnavailableError
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import FleetAnswer, FleetInstance, Instance
 from shared.model.provisioner import NodeTemplate
-from shared.ports import Clock, ClusterEndpoint, Site, Subnet
+from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
 from tests.fakes.clock import FakeClock
+from tests.fakes.images import found_by, image_launched, image_named
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 _NOTHING = timedelta(0)
@@ -64,10 +65,12 @@ class FakeCloud:
     clock: Clock = field(default_factory=FakeClock)
     zones: tuple[str, ...] = ZONES
     version: str = "1.33"
+    service_cidr: str = "172.20.0.0/16"
     delays: Delays = field(default_factory=Delays)
     capacity: dict[OfferingKey, int] = field(default_factory=dict)
     prices: dict[OfferingKey, int] = field(default_factory=dict)
     missing_images: set[str] = field(default_factory=set)
+    images: tuple[MachineImage, ...] = ()
     subnets: tuple[Subnet, ...] | None = None
     security_groups: tuple[str, ...] = ("sg-1",)
     forgets_tokens: bool = False
@@ -126,7 +129,7 @@ class FakeCloud:
             endpoint=f"https://{self.cluster}.example",
             certificate_authority="Y2VydGlmaWNhdGU=",
             version=self.version,
-            service_cidr="172.20.0.0/16",
+            service_cidr=self.service_cidr,
         )
 
     def site(self, template: NodeTemplate) -> Site:
@@ -138,11 +141,11 @@ class FakeCloud:
 
     def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
         self._call("image_ids", tuple(parameters))
-        return {
-            name: _image(name)
-            for name in sorted(set(parameters))
-            if name not in self.missing_images
-        }
+        return {one: image_named(one) for one in sorted({*parameters} - self.missing_images)}
+
+    def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
+        self._call("find_images", dict(selector))
+        return tuple(sorted(found_by(selector, self.images), key=lambda one: one.image_id))
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
         self._call("ensure_launch_template", name)
@@ -232,7 +235,7 @@ class FakeCloud:
             count = min(left, missing)
             if offering in self.capacity:
                 self.capacity[offering] = left - count
-            launched.extend(self._start(offering, _tags(request)) for _ in range(count))
+            launched.extend(self._start(offering, request) for _ in range(count))
             missing -= count
             if not missing:
                 break
@@ -247,7 +250,7 @@ class FakeCloud:
             ),
         )
 
-    def _start(self, offering: OfferingKey, tags: Mapping[str, str]) -> FleetInstance:
+    def _start(self, offering: OfferingKey, request: Mapping[str, Any]) -> FleetInstance:
         number = len(self._machines) + 1
         instance_id = f"i-{number:017x}"
         now = self.clock.now()
@@ -257,9 +260,9 @@ class FakeCloud:
                 state="running",
                 offering=offering,
                 private_dns_name=f"ip-10-0-{number // 256}-{number % 256}.ec2.internal",
-                image_id="ami-1",
+                image_id=image_launched(request, self.templates, offering.instance_type),
                 launched_at=now,
-                tags=tags,
+                tags=_tags(request),
             ),
             now,
         )
@@ -292,8 +295,3 @@ def _tags(request: Mapping[str, Any]) -> dict[str, str]:
         if one["ResourceType"] == "instance"
         for tag in one["Tags"]
     }
-
-
-def _image(parameter: str) -> str:
-    """Return an id that is the same for the same parameter in every run."""
-    return f"ami-{sum(parameter.encode()) % 16**8:08x}"

@@ -6,27 +6,30 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from shared.manifests.budgets import decode_budget
 from shared.manifests.daemonsets import decode_daemonsets
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
-from shared.manifests.provisioners import decode_provisioners
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundError
 from shared.model.nodes import Node
+from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Effect, Taint
 from shared.ports import Happening, NodeChange, NodeManifest
 from tests.fakes.calls import Call
-from tests.fakes.storage import FakeStorage, merged
+from tests.fakes.provisioners import FakeProvisioners
+from tests.fakes.storage import merged
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+_Value = Pod | Node | Provisioner | InvalidProvisioner | DaemonSet | PodDisruptionBudget
 _Versioned = TypeVar("_Versioned", Pod, Node, Provisioner)
 
 
-class FakeCluster(FakeStorage):
+class FakeCluster(FakeProvisioners):
     """Implements shared.ports.Cluster.
 
     Seed it with `add` (values) or `apply` (raw manifests). Every write is in `calls`, every read's
@@ -48,6 +51,7 @@ class FakeCluster(FakeStorage):
         self.runtimes: list[Mapping[str, Any]] = []
         self.attachments: dict[str, tuple[str, ...]] = {}
         self.budgeted: set[str] = set()
+        self.budgets: dict[str, PodDisruptionBudget] = {}
         self.happenings: Counter[Happening] = Counter()
         self.conditions: dict[str, tuple[bool, str, str]] = {}
         self._version = 100
@@ -55,23 +59,23 @@ class FakeCluster(FakeStorage):
 
     # --- seeding
 
-    def add(self, *values: Pod | Node | Provisioner | InvalidProvisioner | DaemonSet) -> None:
-        """Store values as they are, replacing those of the same name; fill in uid and version.
-
-        Claims of pods come along, of a class that waits for a node.
-        """
+    def add(self, *values: _Value) -> None:
+        """Store values, those of the same name replaced, uid and version filled in, claims too."""
         for value in values:
             if isinstance(value, DaemonSet):
                 self.daemonset_values[f"{value.namespace}/{value.name}"] = value
-                continue
-            if isinstance(value, Pod):
+            elif isinstance(value, PodDisruptionBudget):
+                self.budgets[f"{value.namespace}/{value.name}"] = value
+            elif isinstance(value, Pod):
                 self.pods[value.key] = self._known(value)
                 self.bring_claims(value)
             elif isinstance(value, Node):
                 self.node_values[value.name] = self._known(value)
             elif isinstance(value, Provisioner):
+                self.invalid_provisioners.pop(value.name, None)
                 self.provisioner_values[value.name] = self._known(value)
             else:
+                self.provisioner_values.pop(value.name, None)
                 self.invalid_provisioners[value.name] = value
 
     def apply(self, *raws: Mapping[str, Any]) -> None:
@@ -85,9 +89,10 @@ class FakeCluster(FakeStorage):
                     self.add(decode_node(raw))
                 case "DaemonSet":
                     self.add(*decode_daemonsets([raw], self.runtimes))
-                case "Provisioner":
-                    usable, unusable = decode_provisioners([raw])
-                    self.add(*usable, *unusable)
+                case "Provisioner" | "AWSNodeTemplate":
+                    self.add(*self.apply_provisioner(raw))
+                case "PodDisruptionBudget":
+                    self.add(decode_budget(raw))
                 case "RuntimeClass":
                     self.runtimes.append(raw)
                 case kind:
@@ -134,15 +139,16 @@ class FakeCluster(FakeStorage):
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
         self._read("provisioners")
         usable, unusable = self.provisioner_values, self.invalid_provisioners
-        return (
-            tuple(usable[name] for name in sorted(usable)),
-            tuple(unusable[name] for name in sorted(unusable)),
-        )
+        valid = tuple(one for _, one in sorted(usable.items()))
+        return valid, tuple(one for _, one in sorted(unusable.items()))
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         self._read("daemonsets")
-        found = self.daemonset_values.values()
-        return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+        return tuple(one for _, one in sorted(self.daemonset_values.items()))
+
+    def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        self._read("disruption_budgets")
+        return tuple(one for _, one in sorted(self.budgets.items()))
 
     def volume_attachments(self, node: str) -> tuple[str, ...]:
         self._read("volume_attachments")
@@ -165,6 +171,7 @@ class FakeCluster(FakeStorage):
             taints=tuple(dict.fromkeys((*manifest.taints, admitted))),
             finalizers=manifest.finalizers,
             provider_id=manifest.provider_id,
+            owners=(manifest.owner.uid,) if manifest.owner is not None else (),
             created_at=self.now,
         )
         self.node_values[node.name] = node
@@ -185,6 +192,7 @@ class FakeCluster(FakeStorage):
             unschedulable=known.unschedulable if flag is None else flag,
             finalizers=known.finalizers if finalizers is None else finalizers,
             provider_id=change.provider_id or known.provider_id,
+            owners=(*known.owners, *([change.owner.uid] if change.owner else [])),
         )
         if changed != known:
             changed = replace(changed, resource_version=self._next_version())

@@ -2,24 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from datetime import datetime, timedelta
 
 from shared.aws.decay import Refusal, TokenBucket, refused
 from shared.model.errors import ConflictError
 from shared.model.instance_types import OfferingKey
-from shared.model.launch import IntentState, LaunchIntent, Lease, Slot, Trial
-
-TRIAL_KEPT = timedelta(hours=1)
-TOLD_KEPT = timedelta(minutes=10)
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Call(NamedTuple):
-    """One call that changes something, and what it was about."""
-
-    method: str
-    subject: object
+from shared.model.launch import IntentState, LaunchIntent, Lease, Slot
+from shared.model.memo import Memo
+from tests.fakes.told import Call, FakeTold
 
 
 @dataclass
@@ -31,7 +21,10 @@ class _LeaseRow:
     free: bool = False
 
 
-class FakeLedger:
+__all__ = ["Call", "FakeLedger"]
+
+
+class FakeLedger(FakeTold):
     """Implements shared.ports.Ledger.
 
     Every write is in `calls`. `fail_next("fill_slot", error)` makes the next call of a method
@@ -45,25 +38,20 @@ class FakeLedger:
         burst: int = 5,
         per_second: float = 2.0,
     ) -> None:
-        self.calls: list[Call] = []
+        super().__init__()
         self.intents: dict[tuple[str, str, int], LaunchIntent] = {}
         self.slot_values: dict[tuple[str, str], Slot] = {}
         self.instances: dict[str, str] = {}
+        self.paired: dict[str, str] = {}
         self.refusals: dict[OfferingKey, Refusal] = {}
         self.timer_values: dict[str, dict[tuple[str, str], datetime]] = {}
         self.heartbeats: dict[str, datetime] = {}
-        self.trial_values: dict[tuple[str, str], Trial] = {}
-        self.marks: dict[str, tuple[datetime, frozenset[str]]] = {}
+        self.memo_values: dict[tuple[str, str], Memo] = {}
         self._leases: dict[str, _LeaseRow] = {}
         self._buckets: dict[str, TokenBucket] = {}
-        self._errors: dict[str, list[Exception]] = {}
         self._span = lease_span
         self._burst = burst
         self._per_second = per_second
-
-    def fail_next(self, method: str, *errors: Exception) -> None:
-        """Make the next calls of a method raise these, one each, and change nothing."""
-        self._errors.setdefault(method, []).extend(errors)
 
     def steal(self, cluster: str, now: datetime) -> None:
         """Take the lease as another invocation would once it had expired."""
@@ -77,10 +65,6 @@ class FakeLedger:
     def is_held(self, cluster: str) -> bool:
         """Return whether the lease is not released, expired or not."""
         return cluster in self._leases and not self._leases[cluster].free
-
-    def written(self, method: str) -> list[object]:
-        """Return what the calls of a method were about, in order."""
-        return [call.subject for call in self.calls if call.method == method]
 
     # --- the lease
 
@@ -152,6 +136,7 @@ class FakeLedger:
             return False
         self.slot_values[slot.cluster, slot.name] = replace(slot, version=1)
         self.instances[slot.instance_id] = slot.cluster
+        self.paired[slot.instance_id] = slot.name
         return True
 
     def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
@@ -177,6 +162,7 @@ class FakeLedger:
     def drop_instance(self, instance_id: str) -> None:
         self._called("drop_instance", instance_id)
         self.instances.pop(instance_id, None)
+        self.paired.pop(instance_id, None)
 
     def slots(self, cluster: str) -> tuple[Slot, ...]:
         found = [slot for (owner, _), slot in self.slot_values.items() if owner == cluster]
@@ -184,6 +170,9 @@ class FakeLedger:
 
     def cluster_of(self, instance_id: str) -> str | None:
         return self.instances.get(instance_id)
+
+    def slot_of(self, instance_id: str) -> str | None:
+        return self.paired.get(instance_id)
 
     # --- what clusters share
 
@@ -230,39 +219,32 @@ class FakeLedger:
     def heartbeat(self, cluster: str) -> datetime | None:
         return self.heartbeats.get(cluster)
 
-    # --- what was tried and told
+    # --- memos
 
-    def note_trial(self, cluster: str, trial: Trial) -> None:
-        self._called("note_trial", trial)
-        self.trial_values[cluster, trial.plan_id] = trial
+    def memo(self, cluster: str, name: str) -> Memo:
+        return self.memo_values.get((cluster, name), Memo(name=name))
 
-    def trials(self, cluster: str, now: datetime) -> tuple[Trial, ...]:
-        found = [
-            trial
-            for (owner, _), trial in self.trial_values.items()
-            if owner == cluster and now < trial.launched_at + TRIAL_KEPT
-        ]
-        return tuple(sorted(found, key=lambda one: one.plan_id))
+    def memos(self, cluster: str, prefix: str) -> tuple[Memo, ...]:
+        found = sorted(self.memo_values.items())
+        return tuple(
+            one for (owner, name), one in found if owner == cluster and name.startswith(prefix)
+        )
 
-    def told(self, cluster: str, now: datetime) -> frozenset[str]:
-        since, marks = self.marks.get(cluster, (_LONG_AGO, frozenset()))
-        return marks if now < since + TOLD_KEPT else frozenset()
+    def change_memo(self, cluster: str, memo: Memo, until: datetime) -> bool:
+        self._called("change_memo", memo)
+        known = self.memo(cluster, memo.name).version
+        if known == memo.version:
+            self.memo_values[cluster, memo.name] = replace(memo, version=known + 1)
+        return known == memo.version
 
-    def note_told(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
-        self._called("note_told", cluster)
-        known = self.told(cluster, now)
-        since = self.marks[cluster][0] if known else now
-        self.marks[cluster] = (since, known | marks)
+    def put_memo(self, cluster: str, memo: Memo, until: datetime) -> None:
+        self._called("put_memo", memo)
+        version = self.memo(cluster, memo.name).version + 1
+        self.memo_values[cluster, memo.name] = replace(memo, version=version)
 
-    def forget_told(self, cluster: str) -> None:
-        self._called("forget_told", cluster)
-        self.marks.pop(cluster, None)
-
-    def _called(self, method: str, subject: object) -> None:
-        waiting = self._errors.get(method)
-        if waiting:
-            raise waiting.pop(0)
-        self.calls.append(Call(method, subject))
+    def drop_memo(self, cluster: str, name: str) -> None:
+        self._called("drop_memo", name)
+        self.memo_values.pop((cluster, name), None)
 
     def _fence(self, lease: Lease) -> None:
         row = self._leases.get(lease.cluster)

@@ -28,6 +28,9 @@ class FakeOutbox:
         self.timers: list[StartedTimer] = []
         self.refused: list[StartedTimer] = []
         self.binds: list[tuple[str, tuple[str, ...]]] = []
+        self.looks: list[str] = []
+        self.look_delays: list[timedelta] = []
+        self.looks_at_once: list[str] = []
         self._taken: set[tuple[TimerKind, str]] = set()
         self._errors: list[Exception] = []
 
@@ -38,6 +41,15 @@ class FakeOutbox:
     def wake(self, cluster: str, delay: timedelta) -> None:
         self._maybe_fail()
         self.wakes.append((cluster, min(max(delay, timedelta(0)), LONGEST_DELAY)))
+
+    def look(self, cluster: str, delay: timedelta = timedelta(0)) -> None:
+        self._maybe_fail()
+        self.looks.append(cluster)
+        self.look_delays.append(delay)
+
+    def look_at_once(self, cluster: str) -> None:
+        self._maybe_fail()
+        self.looks_at_once.append(cluster)
 
     def start_timer(self, kind: TimerKind, name: str, payload: Mapping[str, Any]) -> bool:
         self._maybe_fail()

@@ -60,11 +60,11 @@ class Runtime:
         (world, *_) = self.worlds.values()
         return world.clock.now() + context.left
 
-    def wake(self, cluster: str) -> None:
-        self.woken.append(cluster)
+    def wake(self, cluster: str, *, look: bool = False) -> None:
+        self.woken.append(f"{cluster}, look" if look else cluster)
 
-    def wake_later(self, cluster: str, delay: timedelta | None) -> bool:
-        self.woken_later.append((cluster, delay))
+    def wake_later(self, cluster: str, delay: timedelta | None, *, look: bool = False) -> bool:
+        self.woken_later.append((f"{cluster}, look" if look else cluster, delay))
         return self.sends
 
     def dead_letter(self, text: str, reason: str) -> None:

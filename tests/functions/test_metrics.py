@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from functions.registration.handler import handler as registration
+from functions.replacement.handler import handler as replacement
 from functions.termination.handler import handler as termination
 from shared.runtime.observability import tell
 from shared.runtime.reports import report_provision
-from shared.services.provisioning import ProvisionReport
+from shared.services.provision_report import ProvisionReport
 from tests.functions.conftest import Context
 
 Use = Callable[[str, Any], None]
@@ -73,6 +74,14 @@ def test_a_drain_that_is_held_and_a_node_that_is_gone_are_counted(
     assert [line[expected] for line in told(capsys.readouterr().out)] == [[1]]
 
 
+def test_what_a_released_node_cost_is_told(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+    use("termination", Steps(result="terminated", released_micros_per_hour=96_000))
+    termination({"cluster": "test"}, Context())
+
+    (line,) = told(capsys.readouterr().out)
+    assert line["DollarsPerHourReleased"] == [0.096]
+
+
 def test_a_machine_that_never_joined_is_counted(
     use: Use, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,3 +89,22 @@ def test_a_machine_that_never_joined_is_counted(
     registration({"cluster": "test"}, Context())
 
     assert [line["NodesNeverJoined"] for line in told(capsys.readouterr().out)] == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("replaced", {"NodesReplaced": [2]}),
+        ("pods hold it", {"ReplacementsGivenUp": [1]}),
+        ("continued in another execution", {}),
+    ],
+)
+def test_nodes_that_were_replaced_and_replacements_given_up_are_counted(
+    use: Use, capsys: pytest.CaptureFixture[str], result: str, expected: dict[str, Any]
+) -> None:
+    use("replacement", Steps(result=result, next="done", remove=[["a", "1"], ["b", "2"]]))
+    replacement({"cluster": "test"}, Context())
+
+    names = ("NodesReplaced", "ReplacementsGivenUp")
+    found = {k: v for one in told(capsys.readouterr().out) for k, v in one.items() if k in names}
+    assert found == expected

@@ -13,6 +13,7 @@ from functions.expiration.handler import handler as expiration
 from functions.interrupt.handler import handler as interrupt
 from functions.refresh_catalog.handler import handler as refresh_catalog
 from functions.registration.handler import handler as registration
+from functions.replacement.handler import handler as replacement
 from functions.sweep.handler import handler as sweep
 from functions.termination.handler import handler as termination
 from shared.catalog.summary import CatalogSummary
@@ -27,6 +28,7 @@ from shared.services.emptying import Emptying
 from shared.services.expiring import Expiring
 from shared.services.interrupting import Interrupting
 from shared.services.registering import Registering
+from shared.services.replacing import Replacing, start_replacement
 from shared.services.sweeping import Sweeping, SweepPolicy
 from shared.services.terminating import Terminating
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
@@ -80,6 +82,17 @@ def test_expiration_takes_steps(use: Use) -> None:
     use("expiration", Runtime(Expiring, test=world))
     state = {"cluster": "test", "node": "n1", "uid": "uid-n1"}
     assert expiration(state, CONTEXT)["wait_seconds"] == 60
+
+
+def test_replacement_takes_steps(use: Use) -> None:
+    world = World(provisioner(), node())
+    start_replacement(world.ports, "plan-1", [world.node], 0, "consolidation")
+    use("replacement", Runtime(Replacing, test=world))
+    (timer,) = world.outbox.timers_of(TimerKind.REPLACEMENT)
+    state = replacement(dict(timer.payload), CONTEXT)
+    assert world.node.deletion_at is not None
+    world.cluster.node_values.clear()
+    assert replacement(state, CONTEXT)["result"] == "replaced"
 
 
 def test_registration_takes_steps(use: Use) -> None:
@@ -171,6 +184,7 @@ def test_events_that_cannot_be_understood_are_set_aside_at_once(
         ("emptiness", emptiness),
         ("termination", termination),
         ("expiration", expiration),
+        ("replacement", replacement),
         ("registration", registration),
     ],
 )

@@ -10,7 +10,8 @@ import pytest
 from functions.provision.handler import handler
 from shared.messages.wake import Kind, encode, wake
 from shared.model.errors import ThrottledError
-from tests.builders import NOW, pod, provisioner
+from shared.ports import TimerKind
+from tests.builders import NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime, failing
 from tests.unit.services.world import SECOND, World, instead
 
@@ -142,3 +143,38 @@ def test_an_event_of_the_fast_lane_that_cannot_be_understood_is_set_aside(
     ((text, reason),) = dead
     assert json.loads(text) == event
     assert reason.startswith("detail-type: 'pod-gone'")
+
+
+def half_empty() -> World:
+    world = World(provisioner(consolidation=True), node(), pod("a", node_name="n1"), node("n2"))
+    world.advance(timedelta(hours=1))
+    return world
+
+
+def test_a_look_gives_up_what_is_not_needed(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+    for event in (batch(body(kind=Kind.LOOK)), json.loads(body(kind=Kind.LOOK))):
+        world = half_empty()
+        use("provision", ProvisionRuntime(test=world))
+        handler(event, Context())
+        assert emf(capsys.readouterr().out)["NodesDisrupted"] == [1]
+        assert world.clock.slept == []
+        assert len(world.outbox.timers_of(TimerKind.REPLACEMENT)) == 1
+
+
+def test_a_look_of_a_further_cluster_stays_one(use: Use) -> None:
+    runtime = ProvisionRuntime(one=waiting(), two=waiting())
+    use("provision", runtime)
+    handler(batch(body("one"), body("two", Kind.LOOK)), Context())
+    assert runtime.woken == ["two, look"]
+
+
+def test_a_look_that_finds_the_lease_held_or_fails_comes_again(use: Use) -> None:
+    world = half_empty()
+    world.ledger.acquire("test", "other", world.clock.now())
+    runtime = ProvisionRuntime(test=world)
+    use("provision", runtime)
+    handler(batch(body(kind=Kind.LOOK)), Context())
+    assert runtime.woken_later == [("test, look", 2 * SECOND)]
+    instead(world.ledger, "acquire", failing(UNREACHABLE))
+    handler(batch(body(kind=Kind.LOOK)), Context())
+    assert runtime.woken_later[1:] == [("test, look", None)]

@@ -28,6 +28,9 @@ _PATHS = {
     ("batch/v1", "Job"): "apis/batch/v1/jobs",
     ("policy/v1", "PodDisruptionBudget"): "apis/policy/v1/poddisruptionbudgets",
     ("karpenter.sh/v1alpha5", "Provisioner"): "apis/karpenter.sh/v1alpha5/provisioners!",
+    ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"): (
+        "apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates!"
+    ),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): (
         "apis/apiextensions.k8s.io/v1/customresourcedefinitions!"
     ),

@@ -5,8 +5,11 @@ An expectation returns why it does not hold yet, or an empty text when it does.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
+from infra.local.demo.drains import why_not_blocked
+from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import PROVISIONER, NodeTrack, Timeline
 
 _ALIVE: Final = frozenset({"pending", "running"})
@@ -19,11 +22,15 @@ class Situation:
     Attributes:
         known_nodes: Names of the nodes that stood when the scenario began.
         speed: What ttls were divided by.
+        events: (reason, name of the object) of each Kubernetes Event, when a step asks for them.
+        bound_micros_per_hour: What the pods must cost at least, once a step asked for that.
     """
 
     timeline: Timeline
     known_nodes: frozenset[str]
     speed: float
+    bound_micros_per_hour: int = 0
+    events: frozenset[tuple[str, str]] = frozenset()
 
 
 Check = Callable[[Situation, Any], str]
@@ -152,6 +159,69 @@ def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> s
     return ""
 
 
+def _cost_near_bound(situation: Situation, argument: Mapping[str, Any]) -> str:
+    """The nodes cost hardly more than their pods must, on any nodes."""
+    nodes = [one for one in situation.timeline.living_nodes() if one.ours]
+    cost, bound = sum(price_of(one.labels) for one in nodes), situation.bound_micros_per_hour
+    if not bound:
+        return "no step has asked for the bound"
+    over = 100 * (cost - bound) / bound
+    if nodes and over <= argument["percent"]:
+        return ""
+    return f"{len(nodes)} nodes cost ${cost / 1e6:.4f}/h, {over:.1f} % above ${bound / 1e6:.4f}/h"
+
+
+def _replaced_first(situation: Situation, _: Any) -> str:
+    """Each node that was given up with pods on it went after another was ready for them."""
+    ended = [one for one in situation.timeline.our_nodes() if one.gone is not None]
+    used = [one for one in ended if one.most_pods]
+    if not used:
+        return "no node of ours that had pods has gone yet"
+    for node in used:
+        others = [one for one in situation.timeline.our_nodes() if one is not node]
+        if not any(
+            one.initialized is not None
+            and node.deleting is not None
+            and one.initialized <= node.deleting
+            and (one.gone is None or one.gone > node.deleting)
+            for one in others
+        ):
+            return f"{node.name} went before another node was ready"
+    return ""
+
+
+def _one_at_a_time(situation: Situation, argument: Mapping[str, Any]) -> str:
+    """So many nodes went, and none with pods on it began to while another was on its way."""
+    used = [
+        one for one in situation.timeline.our_nodes() if one.deleting is not None and one.most_pods
+    ]
+    used.sort(key=lambda one: one.deleting or 0.0)
+    for before, after in pairwise(used):
+        if before.gone is None or (after.deleting or 0.0) < before.gone:
+            return f"{after.name} was drained while {before.name} still was"
+    gone = sum(1 for one in used if one.gone is not None)
+    if gone >= argument["at_least"]:
+        return ""
+    return f"{gone} nodes that had pods are gone, expected {argument['at_least']}"
+
+
+def _launched_before_gone(situation: Situation, _: Any) -> str:
+    """For a node that went, another was made before it was gone."""
+    ended = [one for one in situation.timeline.our_nodes() if one.gone is not None]
+    if not ended:
+        return "no node of ours has gone yet"
+    for node in ended:
+        begun = node.deleting if node.deleting is not None else node.gone
+        later = [
+            one.created
+            for one in situation.timeline.our_nodes()
+            if one.created is not None and begun is not None and one.created >= begun
+        ]
+        if not later or node.gone is None or min(later) > node.gone:
+            return f"{node.name} was gone before another node was made"
+    return ""
+
+
 def _untouched(situation: Situation, _: Any) -> str:
     standing = {one.name: one for one in situation.timeline.living_nodes()}
     for name in sorted(situation.known_nodes):
@@ -210,10 +280,14 @@ def _text(seconds: float | None) -> str:
 CHECKS: Final[Mapping[str, Check]] = {
     "bound_after_resource": _bound_after_resource,
     "cordoned_before_gone": _cordoned_before_gone,
+    "cost_near_bound": _cost_near_bound,
     "deleted_node_drained": _deleted_node_drained,
+    "drain_blocked": lambda at, how: why_not_blocked(at.timeline.our_nodes(), at.events, how),
     "everything_gone": _everything_gone,
     "instances_in_all": _instances_in_all,
     "instances_match_nodes": _instances_match_nodes,
+    "launched_before_gone": _launched_before_gone,
+    "one_at_a_time": _one_at_a_time,
     "our_nodes": _our_nodes,
     "pods_on_known_nodes": _pods_on_known_nodes,
     "pods_on_new_nodes": _pods_on_new_nodes,
@@ -221,5 +295,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     "pods_per_node": _pods_per_node,
     "pods_running": _pods_running,
     "removed_after_empty": _removed_after_empty,
+    "replaced_first": _replaced_first,
     "untouched": _untouched,
 }

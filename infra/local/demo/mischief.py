@@ -1,5 +1,7 @@
 """What a scenario may do to the embedded AWS API: lose, double, refuse, kill."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -14,13 +16,20 @@ _ALIVE = ("pending", "running")
 class Mischief:
     """Makes things go wrong on purpose, and lets the minute's sweep come early."""
 
-    def __init__(self, control: Callable[..., Any], client: Callable[[str], Any]) -> None:
+    def __init__(
+        self,
+        control: Callable[..., Any],
+        client: Callable[[str], Any],
+        api_server: Callable[[], int] | None = None,
+    ) -> None:
         """Prepare.
 
         Args:
             control: Calls a control verb of the embedded AWS API.
             client: Gives a boto3 client of a service.
+            api_server: Gives the process id of the Kubernetes API server.
         """
+        self._api_server = api_server
         self._control = control
         self._client = client
 
@@ -29,6 +38,36 @@ class Mischief:
         for one in verbs:
             arguments = dict(one)
             self._control(str(arguments.pop("verb")), **arguments)
+
+    def interrupt(self, instance_id: str, warning_seconds: float) -> None:
+        """Let EC2 warn of an interruption, and take the machine when the time is over."""
+        self._control("interrupt", instance_id=instance_id, seconds=warning_seconds)
+
+    def api_server_away(self, seconds: float) -> None:
+        """Freeze the API server: calls to it get no answer, as of one that is cut off.
+
+        Raises:
+            Problem: If a machine started or ended meanwhile: what nobody can see is left alone.
+        """
+        if self._api_server is None:
+            raise Problem("this API server is not ours to freeze")
+        process, before = self._api_server(), self._machines()
+        os.kill(process, signal.SIGSTOP)
+        try:
+            time.sleep(seconds)
+            after = self._machines()
+        finally:
+            os.kill(process, signal.SIGCONT)
+        if after != before:
+            changed = ", ".join(sorted(before ^ after))
+            raise Problem(f"machines were touched while the API server was away: {changed}")
+
+    def _machines(self) -> frozenset[str]:
+        state = {"Name": "instance-state-name", "Values": list(_ALIVE)}
+        found = self._client("ec2").describe_instances(Filters=[state])
+        return frozenset(
+            one["InstanceId"] for row in found["Reservations"] for one in row["Instances"]
+        )
 
     def kill_when_launched(self, function: str) -> None:
         """Kill a function at work, as soon as EC2 has a machine.
@@ -52,9 +91,7 @@ class Mischief:
         raise Problem("there is no rule that fires every minute")
 
     def _is_machine(self) -> bool:
-        state = {"Name": "instance-state-name", "Values": list(_ALIVE)}
-        found = self._client("ec2").describe_instances(Filters=[state])
-        return bool(found["Reservations"])
+        return bool(self._machines())
 
     def _name_of(self, function: str) -> str:
         pages = self._client("lambda").get_paginator("list_functions").paginate()

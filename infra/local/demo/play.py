@@ -9,8 +9,10 @@ from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.expectations import Situation, check
 from infra.local.demo.mischief import Mischief
 from infra.local.demo.observer import Observer
+from infra.local.demo.prices import bound_of
 from infra.local.demo.problem import Problem
 from infra.local.demo.scenario import Scenario, Step, manifests
+from infra.local.demo.timeline import NodeTrack
 
 _LOOK_SECONDS = 0.2
 
@@ -46,6 +48,7 @@ class Player:
         self._speed = speed
         self._say = say
         self._known = frozenset(one.name for one in observer.timeline.living_nodes())
+        self._bound = 0
 
     def play(self, scenario: Scenario) -> tuple[StepResult, ...]:
         """Play all steps; after a step that failed the rest is not played."""
@@ -82,10 +85,18 @@ class Player:
                 case "wait_seconds":
                     # For what must not happen, or to see what stays; scaled like a ttl.
                     time.sleep(argument / self._speed)
-                case "stand":
-                    self._stand(scenario, argument)
                 case _:
-                    self._go_wrong(step, verb, argument)
+                    self._do_else(scenario, step, verb, argument)
+
+    def _do_else(self, scenario: Scenario, step: Step, verb: str, argument: Any) -> None:
+        match verb:
+            case "bound":
+                documents = manifests(scenario, argument["files"], self._speed)
+                self._bound = bound_of(documents, argument.get("replicas") or {})
+            case "stand":
+                self._stand(scenario, argument)
+            case _:
+                self._go_wrong(step, verb, argument)
 
     def _go_wrong(self, step: Step, verb: str, argument: Any) -> None:
         if self._mischief is None:
@@ -93,6 +104,12 @@ class Player:
         match verb:
             case "disturb":
                 self._mischief.disturb(argument)
+            case "interrupt_busiest_node":
+                warning = float(argument["warning_seconds"])
+                self._mischief.interrupt(self._busiest().instance_id, warning)
+            case "api_server_away_seconds":
+                # Time-outs of calls run in their own time, whatever the speed.
+                self._mischief.api_server_away(float(argument))
             case "kill_when_launched":
                 self._mischief.kill_when_launched(argument)
             case "sweep_after_seconds":
@@ -117,6 +134,11 @@ class Player:
         raise Problem("the nodes that stand before the scenario did not become ready")
 
     def _delete_busiest(self) -> None:
+        self._cluster.delete(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self._busiest().name}}
+        )
+
+    def _busiest(self) -> NodeTrack:
         timeline = self._observer.timeline
         counts: dict[str, int] = {}
         with self._observer.lock:
@@ -124,11 +146,8 @@ class Player:
                 counts[pod.node] = counts.get(pod.node, 0) + 1
             nodes = [one for one in timeline.living_nodes() if one.ours]
         if not nodes:
-            raise Problem("there is no node of ours to delete")
-        busiest = max(nodes, key=lambda one: (counts.get(one.name, 0), one.name))
-        self._cluster.delete(
-            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": busiest.name}}
-        )
+            raise Problem("there is no node of ours")
+        return max(nodes, key=lambda one: (counts.get(one.name, 0), one.name))
 
     def _await(self, step: Step) -> tuple[tuple[str, str], ...]:
         """Wait until every expectation of the step holds in one and the same reading."""
@@ -139,9 +158,17 @@ class Player:
                 return failures
             time.sleep(_LOOK_SECONDS)
 
+    def _events(self) -> frozenset[tuple[str, str]]:
+        listed = self._cluster.items("api/v1/events")
+        return frozenset((one["reason"], one["involvedObject"]["name"]) for one in listed)
+
     def _failures(self, expects: Any) -> tuple[tuple[str, str], ...]:
         situation = Situation(
-            timeline=self._observer.timeline, known_nodes=self._known, speed=self._speed
+            timeline=self._observer.timeline,
+            known_nodes=self._known,
+            speed=self._speed,
+            bound_micros_per_hour=self._bound,
+            events=self._events() if "drain_blocked" in expects else frozenset(),
         )
         with self._observer.lock:
             found = [(name, check(situation, name, one)) for name, one in expects.items()]

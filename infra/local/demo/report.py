@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from infra.local.demo.play import StepResult
+from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import Timeline
 from infra.local.demo.world import CLUSTER, World
 from shared.catalog.reading import embedded_catalog, load_catalog
@@ -39,8 +40,7 @@ def build_report(
 ) -> dict[str, Any]:
     """Return the report as plain JSON."""
     plans = _plans(world)
-    prices = _prices()
-    nodes = [_node(one, timeline, prices) for one in timeline.our_nodes()]
+    nodes = [_node(one, timeline) for one in timeline.our_nodes()]
     bought = [one for one in nodes if one["price_micros_per_hour"]]
     cost = sum(plan["plan"]["cost_micros_per_hour"] for plan in plans)
     bound = sum(plan["plan"]["lower_bound_micros_per_hour"] for plan in plans)
@@ -91,16 +91,7 @@ def _plans(world: World) -> list[dict[str, Any]]:
     return found
 
 
-def _prices() -> dict[tuple[str, str, str], int]:
-    catalog = load_catalog(embedded_catalog())
-    return {
-        (one.name, offering.zone, offering.capacity_type.value): offering.price_micros_per_hour
-        for one in catalog.instance_types
-        for offering in one.offerings
-    }
-
-
-def _node(track: Any, timeline: Timeline, prices: dict[tuple[str, str, str], int]) -> Any:
+def _node(track: Any, timeline: Timeline) -> Any:
     instance_type = track.labels.get("node.kubernetes.io/instance-type", "")
     zone = track.labels.get("topology.kubernetes.io/zone", "")
     capacity_type = track.labels.get("karpenter.sh/capacity-type", "")
@@ -110,7 +101,7 @@ def _node(track: Any, timeline: Timeline, prices: dict[tuple[str, str, str], int
         "instance_type": timeline.instance_types.get(track.instance_id, instance_type),
         "zone": zone,
         "capacity_type": capacity_type,
-        "price_micros_per_hour": prices.get((instance_type, zone, capacity_type), 0),
+        "price_micros_per_hour": price_of(track.labels),
         "most_pods": track.most_pods,
         "gone": track.gone is not None,
     }

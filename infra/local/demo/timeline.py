@@ -31,6 +31,7 @@ class NodeTrack:
     labels: Mapping[str, str]
     provider_id: str
     ours: bool
+    annotations: Mapping[str, str] = field(default_factory=dict)
     capacity_at_untaint: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
     created: float | None = None
@@ -147,6 +148,7 @@ class Timeline:
         status = node.get("status") or {}
         track.provider_id = node["spec"].get("providerID", track.provider_id)
         track.labels = node["metadata"].get("labels") or {}
+        track.annotations = node["metadata"].get("annotations") or {}
         track.allocatable = status.get("allocatable") or {}
         ready = any(
             one["type"] == "Ready" and one["status"] == "True"

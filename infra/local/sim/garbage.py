@@ -30,6 +30,10 @@ _FOREGROUND: Final = "foregroundDeletion"
 Item = tuple[Kind, Key]
 
 
+def _owners_of(thing: Json) -> Any:
+    return thing.get("metadata", {}).get("ownerReferences") or []
+
+
 class Garbage:
     """Deletes in the background what nobody owns any more, and finishes foreground deletions."""
 
@@ -51,8 +55,10 @@ class Garbage:
             thing = new or old or {}
             if new is None:
                 self._owner_gone(thing["metadata"]["uid"])
-            elif old is None and kind in _OWNED and thing["metadata"].get("ownerReferences"):
-                # Its owner may have gone before it was seen; asked again once caches are full.
+            elif (
+                kind in _OWNED and _owners_of(thing) and _owners_of(old or {}) != _owners_of(thing)
+            ):
+                # Its owner may have gone before that was seen; asked again once caches are full.
                 self._items.add((kind, key_of(thing)), 1.0)
             if new is not None and _FOREGROUND in (new["metadata"].get("finalizers") or ()):
                 self._owners.add((kind, key_of(new)))

@@ -2,11 +2,13 @@
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from infra.local.demo.expectations import CHECKS, Situation, check
+from infra.local.demo.prices import price_of
 from infra.local.demo.scenario import load_scenario, scenario_names
 from infra.local.demo.timeline import NodeTrack, PodTrack, Timeline
 
@@ -56,6 +58,27 @@ def running() -> Situation:
     )
 
 
+def replaced() -> Situation:
+    """Two nodes that had pods went one after the other, each for one that stands."""
+    nodes = [
+        node("a", cordoned=10.0, deleting=10.0, gone=14.0, most_pods=2),
+        node("b", cordoned=20.0, deleting=20.0, gone=24.0, most_pods=2),
+        node("c", created=4.0, initialized=9.0),
+        node("d", created=12.0, initialized=19.0),
+        node("e", created=22.0, initialized=29.0),
+    ]
+    for one in nodes:
+        one.labels = {**one.labels, "topology.kubernetes.io/zone": "us-east-1a"}
+    return replace(situation(nodes, []), bound_micros_per_hour=3 * price_of(nodes[0].labels))
+
+
+def held() -> Situation:
+    """A node is drained, and somebody holds the drain."""
+    said = {"dovetail.dev/drain-blocked": "since 2026-01-01T00:00:00+00:00 by web (a budget)"}
+    at = situation([node("a", deleting=10.0, annotations=said)], [pod("p1", "a")], a="running")
+    return replace(at, events=frozenset({("DrainBlocked", "a")}))
+
+
 def ended() -> Situation:
     gone = node("a", emptied=10.0, cordoned=40.0, deleting=40.2, gone=44.0)
     return situation([gone, node("static", ours=False)], [], a="terminated")
@@ -98,6 +121,10 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
     ),
     ("everything_gone", ended, {}, lambda s: s.timeline.instances.update({"i-a": "running"})),
     ("instances_in_all", ended, {"count": 1}, lambda s: s.timeline.instances.update({"i-b": "x"})),
+    ("cost_near_bound", replaced, {"percent": 5}, lambda s: _node(s, "a", gone=None)),
+    ("replaced_first", replaced, {}, lambda s: _node(s, "a", deleting=3.0)),
+    ("one_at_a_time", replaced, {"at_least": 2}, lambda s: _node(s, "a", gone=21.0)),
+    ("launched_before_gone", replaced, {}, lambda s: _node(s, "e", created=25.0)),
     ("cordoned_before_gone", ended, {}, lambda s: _node(s, "a", cordoned=None)),
     ("removed_after_empty", ended, {"ttl_seconds": 30}, lambda s: _node(s, "a", deleting=20.0)),
     ("untouched", ended, {}, lambda s: _node(s, "static", changed_by_others=True)),
@@ -107,6 +134,7 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
         {**WEB, "resource": "nvidia.com/gpu"},
         lambda s: _pod(s, "p1", bound=4.0),
     ),
+    ("drain_blocked", held, {"by": "a budget"}, lambda s: _node(s, "a", annotations={})),
     ("deleted_node_drained", ended, {}, lambda s: s.timeline.pods.update({"p": pod("p", "a")})),
 ]
 
@@ -138,6 +166,14 @@ def test_every_expectation_is_tested_here() -> None:
     assert {name for name, *_ in HOLDS} == set(CHECKS)
 
 
+def test_a_held_drain_needs_a_drain_and_an_event_about_it() -> None:
+    argument = {"by": "a budget"}
+    assert "being drained" in check(running(), "drain_blocked", argument)
+    at = replace(held(), events=frozenset({("DrainBlocked", "b")}))
+    assert "there is no Event" in check(at, "drain_blocked", argument)
+    assert "says since" in check(held(), "drain_blocked", {"by": "somebody else"})
+
+
 def test_a_node_that_was_removed_too_late_is_noticed() -> None:
     at = ended()
     _node(at, "a", deleting=90.0)
@@ -150,6 +186,13 @@ def test_a_node_opened_before_it_shows_its_gpu_is_noticed() -> None:
     assert "opened before" in check(
         at, "bound_after_resource", {**WEB, "resource": "nvidia.com/gpu"}
     )
+
+
+def test_what_has_not_happened_yet_does_not_hold() -> None:
+    for name in ("replaced_first", "launched_before_gone"):
+        assert check(running(), name, {}) != ""
+    assert "expected 1" in check(running(), "one_at_a_time", {"at_least": 1})
+    assert "no step has asked" in check(running(), "cost_near_bound", {"percent": 5})
 
 
 def test_an_unknown_expectation_never_holds() -> None:

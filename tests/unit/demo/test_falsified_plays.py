@@ -24,14 +24,27 @@ class Seen:
         self.lock = threading.RLock()
 
 
+class Telling(ClusterClient):
+    """A cluster that knows of certain Events."""
+
+    def __init__(self, events: frozenset[tuple[str, str]]) -> None:
+        super().__init__("http://127.0.0.1:1")
+        self._events = sorted(events)
+
+    def items(self, path: str, **query: str) -> list[dict[str, Any]]:
+        assert (path, query) == ("api/v1/events", {})
+        return [{"reason": why, "involvedObject": {"name": name}} for why, name in self._events]
+
+
 def failures(at: Situation, name: str, argument: Any) -> list[str]:
     """Play one step that expects one thing of a world seen like this; return what failed."""
     step = Step(title="look", does={}, expects={name: argument}, within_seconds=0)
     scenario = Scenario(name="one", title="One", folder=Path(), steps=(step,))
     observer = cast("Observer", Seen(at.timeline))
-    player = Player(ClusterClient("http://127.0.0.1:1"), observer, at.speed, lambda _: None)
+    player = Player(Telling(at.events), observer, at.speed, lambda _: None)
     # What stood before the play is what the situation says stood before.
     player._known = at.known_nodes
+    player._bound = at.bound_micros_per_hour
     (result,) = player.play(scenario)
     return [failed for failed, _ in result.failures]
 

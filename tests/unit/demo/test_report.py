@@ -6,7 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
-from infra.local.demo.report import STAGES, Moment, _in_order, _node, _prices
+from infra.local.demo.prices import prices
+from infra.local.demo.report import STAGES, Moment, _in_order, _node
 from infra.local.demo.screen import print_summary, state_of
 from infra.local.demo.timeline import NodeTrack, Timeline
 
@@ -70,15 +71,15 @@ def test_no_stage_comes_before_the_one_it_follows() -> None:
 
 def test_a_node_has_the_price_of_its_offering() -> None:
     timeline = Timeline(instance_types={"i-1": "m5.large"})
-    prices = _prices()
-    row = _node(track(gone=9.0, most_pods=3), timeline, prices)
-    assert row["price_micros_per_hour"] == prices["m5.large", "us-east-1a", "on-demand"] > 0
+    known = prices()
+    row = _node(track(gone=9.0, most_pods=3), timeline)
+    assert row["price_micros_per_hour"] == known["m5.large", "us-east-1a", "on-demand"] > 0
     assert (row["instance_id"], row["instance_type"], row["most_pods"]) == ("i-1", "m5.large", 3)
     assert row["gone"]
 
 
 def test_a_node_of_an_unknown_offering_has_no_price() -> None:
-    row = _node(track(labels={}), Timeline(), {})
+    row = _node(track(labels={}), Timeline())
     assert (row["price_micros_per_hour"], row["gone"]) == (0, False)
 
 

@@ -75,6 +75,10 @@ def test_nodes_of_others_are_not_even_spoken_of() -> None:
         ({"unschedulable": True}, "it is cordoned"),
         ({"ready": False}, "it is not initialized"),
         (
+            {"annotations": {keys.REPLACES: "n0"}},
+            "it was bought for pods that are on their way",
+        ),
+        (
             {"annotations": {keys.DO_NOT_CONSOLIDATE: "true"}},
             "its annotation karpenter.sh/do-not-consolidate forbids it",
         ),
@@ -94,6 +98,8 @@ def test_a_paused_provisioner_keeps_its_nodes() -> None:
     owner = provisioner(consolidation=True, paused=True)
 
     assert _look(node(), owner=owner) == ((), {"n1": "provisioner default is paused"})
+    owner = provisioner(consolidation=True, shadow=True)
+    assert _look(node(), owner=owner) == ((), {"n1": "provisioner default is in shadow mode"})
 
 
 def test_a_node_that_pods_are_promised_to_is_left_alone() -> None:

@@ -45,7 +45,18 @@ def decide(
 def test_only_pods_that_count_or_are_promised_keep_a_node(
     pods: tuple[Pod, ...], promised: Slot | None, *, empty: bool
 ) -> None:
-    assert is_empty(pods, promised) is empty
+    assert is_empty(node(), pods, promised) is empty
+
+
+def test_a_promise_is_over_when_the_node_is_initialized() -> None:
+    labels = {**node().labels, keys.INITIALIZED: "true"}
+    assert is_empty(node(labels=labels), (), slot(pods=(ref(pod()),)))
+
+
+def test_a_node_that_replaces_others_waits_for_their_pods() -> None:
+    one = node(annotations={keys.REPLACES: "old"})
+    assert not is_empty(one, (), None)
+    assert decide(one).step == EmptinessStep.FORGET
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from shared.services.expiring import Expiring
 from shared.services.registering import Registering
 from shared.services.timers import start_expiration, timer_name, whole_seconds
 from tests.builders import NOT_READY, NOW, node, offering, pod, pods, provisioner, ref, slot
-from tests.unit.services.world import NAME, SECOND, World
+from tests.unit.services.world import NAME, SECOND, World, instead
 
 HOUR = timedelta(hours=1)
 STATE = {"cluster": NAME, "node": "n1", "uid": "uid-n1", "since": NOW.isoformat()}
@@ -26,7 +26,7 @@ def expire(world: World) -> dict[str, Any]:
 
 
 def test_a_node_is_removed_when_it_is_old_enough() -> None:
-    world = World(provisioner(ttl_until_expired=HOUR), node(), pod(node_name="n1"))
+    world = World(provisioner(ttl_until_expired=HOUR), node())
     world.advance(HOUR - 10 * SECOND)
     assert expire(world)["wait_seconds"] == 10
     world.advance(10 * SECOND)
@@ -35,6 +35,43 @@ def test_a_node_is_removed_when_it_is_old_enough() -> None:
     assert world.node.deletion_at is not None
     assert world.node.annotations[keys.REMOVAL_REASON] == "expiration"
     assert world.ledger.timers(NAME).keys() == {("uid-n1", "termination")}
+
+
+def test_a_node_with_pods_waits_for_its_replacement_which_is_asked_for_once() -> None:
+    world = World(provisioner(ttl_until_expired=HOUR), node(), pod(node_name="n1"))
+    world.advance(HOUR)
+    state = expire(world)
+    assert (state["next"], state["wait_seconds"], state["steps"]) == ("wait", 60, 1)
+    assert world.outbox.looks == [NAME]
+    again = Expiring(world.ports).step(state)
+    assert again["steps"] == 2
+    assert world.outbox.looks == [NAME]
+    assert world.node.deletion_at is None
+    assert not world.node.unschedulable
+    assert (NAME, "uid-n1", TimerKind.EXPIRATION) in world.ledger.written("note_timer")
+
+
+def test_a_timer_that_waits_for_very_long_leaves_the_rest_to_another() -> None:
+    world = World(provisioner(ttl_until_expired=HOUR), node(), pod(node_name="n1"))
+    world.advance(HOUR)
+    ended = Expiring(world.ports).step({**STATE, "steps": 1499})
+    assert (ended["next"], ended["result"]) == ("done", "due for long")
+    assert world.ledger.timers(NAME).keys() == {("uid-n1", "expiration")}
+
+
+def test_whoever_moves_in_at_the_last_moment_keeps_the_node_until_it_is_replaced() -> None:
+    world = World(provisioner(ttl_until_expired=HOUR), node())
+    world.advance(HOUR)
+    change = world.cluster.change_node
+
+    def cordoned_too_late(one: Any, wanted: Any) -> Any:
+        world.cluster.add(pod(node_name="n1"))
+        return change(one, wanted)
+
+    instead(world.cluster, "change_node", cordoned_too_late)
+    assert expire(world)["wait_seconds"] == 1
+    assert not world.node.unschedulable
+    assert expire(world)["wait_seconds"] == 60
 
 
 def test_the_ttl_counts_as_it_stands_now() -> None:

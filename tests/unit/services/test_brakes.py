@@ -111,7 +111,7 @@ def test_a_ceiling_on_nodes_is_never_passed_and_the_pods_are_told() -> None:
     report = world.provision()
     assert len(world.alive) == 2
     assert report.pods_unschedulable == 1
-    assert any("nodes 2 left of 2" in one for one in events(world, "FailedProvisioning"))
+    assert any("nodes 0 left of 2" in one for one in events(world, "FailedProvisioning"))
     world.provision_until_quiet()
     assert len(world.alive) == 2
 

@@ -116,7 +116,7 @@ def test_pods_of_one_claim_are_drawn_to_the_one_that_has_a_node() -> None:
     raws = (claim(spec={"volumeName": "pv"}), volume("pv", in_zones(ZONE)))
     there = world(claiming("a", "data"), claiming("z", "data", node_name="n1"), raws=raws)
     found = seen(there)
-    (term,) = found.pending[0].scheduling.affinity
+    (term,) = found.pending[0].scheduling.ties
     assert term.selector is not None
     assert term.selector.selects(found.bound[0].labels)
     assert found.nodes[0].allocatable[EBS] == 24

@@ -1,15 +1,16 @@
 """Interruptions: AWS takes a machine."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, UnavailableError
 from shared.model.instance_types import CapacityType
 from shared.ports import TimerKind
-from shared.services.interrupting import Interrupting
+from shared.services.interrupting import Interrupting, NodeIndex
 from shared.services.removing import is_voluntary
 from tests.builders import NOW, node, offering, pod, provisioner, ref, slot
 from tests.unit.services.world import NAME, SECOND, World, instead
@@ -18,6 +19,22 @@ from tests.unit.services.world import NAME, SECOND, World, instead
 def interrupt(world: World, kind: NoticeKind, state: str = "", instance: str = "i-n1") -> str:
     notice = Notice(kind=kind, instance_ids=(instance,), state=state)
     return Interrupting(world.ports).run(notice, instance).action
+
+
+def failing(error: Exception) -> Any:
+    def fail(*_: Any) -> None:
+        raise error
+
+    return fail
+
+
+def in_turn(*answers: Callable[[str], Any]) -> Callable[[str], Any]:
+    waiting = list(answers)
+
+    def answer(name: str) -> Any:
+        return waiting.pop(0)(name)
+
+    return answer
 
 
 def running(**changes: Any) -> World:
@@ -32,7 +49,7 @@ def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
     assert not is_voluntary(world.node)
     spot = offering(capacity_type=CapacityType.SPOT)
     assert world.ledger.unavailable_offerings(world.clock.now()) == {spot}
-    assert world.outbox.wakes == [(NAME, 2 * SECOND)]
+    assert world.outbox.looks == world.outbox.looks_at_once == [NAME]
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     assert [one.reason for one in world.cluster.happenings] == ["Interrupted"]
 
@@ -44,7 +61,6 @@ def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
         (NoticeKind.STATE_CHANGE, "terminated", "drained"),
         (NoticeKind.STATE_CHANGE, "running", "ignored"),
         (NoticeKind.SCHEDULED_CHANGE, "", "drained"),
-        (NoticeKind.REBALANCE_RECOMMENDATION, "", "recorded"),
     ],
 )
 def test_each_notice_has_its_answer(kind: NoticeKind, state: str, action: str) -> None:
@@ -56,8 +72,11 @@ def test_each_notice_has_its_answer(kind: NoticeKind, state: str, action: str) -
 
 def test_a_node_that_is_going_already_goes_on() -> None:
     world = running(deletion_at=NOW, labels={keys.PROVISIONER_NAME: "default"})
-    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "draining"
+    assert interrupt(world, NoticeKind.STATE_CHANGE, "stopping") == "draining"
     assert world.cluster.calls == []
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "draining"
+    assert world.cluster.called("delete_node") == []
+    assert world.node.annotations[keys.DRAIN_DEADLINE] == (NOW + 90 * SECOND).isoformat()
     assert world.ledger.refusals == {}
 
 
@@ -75,11 +94,9 @@ def test_a_node_that_changes_is_removed_at_the_second_try_or_the_notice_comes_ag
 def test_a_node_that_is_gone_at_the_second_look_is_fine() -> None:
     world = running()
 
-    def gone(name: str) -> None:
-        return None
-
+    read = world.cluster.node
     world.cluster.fail_next("delete_node", ConflictError("written"))
-    instead(world.cluster, "node", gone)
+    instead(world.cluster, "node", in_turn(read, read, lambda _: None))
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
 
 
@@ -109,3 +126,58 @@ def test_machines_that_are_not_ours_are_left_alone() -> None:
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "ignored"
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION, instance="i-foreign") == "ignored"
     assert world.cluster.calls == []
+
+
+def test_a_recommendation_marks_the_node_and_asks_for_a_look() -> None:
+    world = running()
+    assert interrupt(world, NoticeKind.REBALANCE_RECOMMENDATION) == "recorded"
+    assert world.node.annotations[keys.REBALANCE_RECOMMENDED] == NOW.isoformat()
+    assert world.node.deletion_at is None
+    assert world.outbox.looks == [NAME]
+    assert world.outbox.looks_at_once == []
+    assert world.ledger.unavailable_offerings(NOW) == {offering(capacity_type=CapacityType.SPOT)}
+    assert interrupt(world, NoticeKind.REBALANCE_RECOMMENDATION) == "recorded"
+    assert world.outbox.looks == [NAME]
+
+
+def test_a_recommendation_is_written_at_the_second_try() -> None:
+    world = running()
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    interrupt(world, NoticeKind.REBALANCE_RECOMMENDATION)
+    assert keys.REBALANCE_RECOMMENDED in world.node.annotations
+    world = running()
+    read = world.cluster.node
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    instead(world.cluster, "node", in_turn(read, lambda _: None))
+    assert interrupt(world, NoticeKind.REBALANCE_RECOMMENDATION) == "recorded"
+    assert keys.REBALANCE_RECOMMENDED not in world.node.annotations
+
+
+def test_of_many_notices_the_nodes_are_listed_once_and_provision_is_called_once() -> None:
+    world = World(provisioner(), *(node(f"n{n}") for n in range(9)))
+    index = NodeIndex()
+    for number in range(9):
+        notice = Notice(kind=NoticeKind.SPOT_INTERRUPTION, instance_ids=(f"i-n{number}",))
+        Interrupting(world.ports, index).run(notice, f"i-n{number}")
+    assert world.cluster.reads.count("nodes") == 1
+    assert len(world.outbox.looks) == 9
+    assert world.outbox.looks_at_once == [NAME]
+    world.advance(2 * SECOND)
+    index.look(world.ports)
+    assert world.outbox.looks_at_once == [NAME, NAME]
+
+
+def test_what_an_index_knows_of_a_node_that_is_another_now_is_forgotten() -> None:
+    world = running()
+    index = NodeIndex()
+    assert index.find(world.ports, "i-n1") is not None
+    world.cluster.add(node(provider_id="aws:///us-east-1a/i-other"))
+    assert index.find(world.ports, "i-n1") is None
+    assert index.find(world.ports, "i-other") is not None
+
+
+def test_that_provision_cannot_be_called_at_once_is_no_failure() -> None:
+    world = running()
+    instead(world.outbox, "look_at_once", failing(UnavailableError("not now")))
+    assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
+    assert world.outbox.looks == [NAME]

@@ -25,6 +25,7 @@ from shared.services.launch_request import (
     launch_body,
     launch_groups,
 )
+from shared.services.machine_image import ImageTable
 from tests.builders import CATALOG, ZONES, option, planned, pod, provisioner, ref
 
 AMD = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id"
@@ -49,8 +50,10 @@ def ground(owner: Provisioner | None = None, **changes: Any) -> LaunchGround:
         "provisioner": owner or provisioner(),
         "endpoint": ENDPOINT,
         "site": Site(subnets=subnets, security_groups=("sg-1",)),
-        "images": {AMD: "ami-amd", ARM: "ami-arm"},
-        "instance_types": {one.name: one for one in CATALOG},
+        "images": ImageTable(
+            kinds={one.name: AMD if one.labels[keys.ARCH] == "amd64" else ARM for one in CATALOG},
+            ids={AMD: "ami-amd", ARM: "ami-arm"},
+        ),
         "profile": "nodes",
         **changes,
     }
@@ -195,7 +198,7 @@ def test_templates_are_named_by_what_is_in_them() -> None:
 
 def test_a_launch_template_of_the_users_own_is_taken_as_it_is() -> None:
     owner = provisioner(template=NodeTemplate(launch_template="mine"))
-    body = launch_body(ground(owner, images={}), attempt())
+    body = launch_body(ground(owner, images=ImageTable()), attempt())
     assert body.templates == {}
     (config,) = body.request["LaunchTemplateConfigs"]
     assert config["LaunchTemplateSpecification"] == {
@@ -206,11 +209,74 @@ def test_a_launch_template_of_the_users_own_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"images": {}}, {"site": Site(subnets=(), security_groups=())}]
+    "changes", [{"images": ImageTable()}, {"site": Site(subnets=(), security_groups=())}]
 )
 def test_a_launch_without_subnet_or_image_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(PermanentError, match="provisioner default: no subnet and image for m5"):
         launch_body(ground(**changes), attempt())
+
+
+def test_monitoring_and_context_are_asked_for_when_they_are_wanted() -> None:
+    template = replace(provisioner().template, detailed_monitoring=True, context="ctx-1")
+    body = launch_body(ground(provisioner(template=template)), attempt())
+    (data,) = body.templates.values()
+    assert data["Monitoring"] == {"Enabled": True}
+    assert body.request["Context"] == "ctx-1"
+    plain = launch_body(ground(), attempt())
+    assert "Context" not in plain.request
+    assert all("Monitoring" not in one for one in plain.templates.values())
+
+
+@pytest.mark.parametrize(
+    ("family", "devices"),
+    [
+        ("AL2023", [("/dev/xvda", 20)]),
+        ("AL2", [("/dev/xvda", 20)]),
+        ("Bottlerocket", [("/dev/xvda", 4), ("/dev/xvdb", 20)]),
+        ("Ubuntu", [("/dev/sda1", 20)]),
+        ("Custom", None),
+    ],
+)
+def test_each_family_has_its_own_disks(family: str, devices: list[tuple[str, int]] | None) -> None:
+    template = replace(provisioner().template, ami_family=family)
+    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    found = data.get("BlockDeviceMappings")
+    if devices is None:
+        assert found is None
+    else:
+        assert [(one["DeviceName"], one["Ebs"]["VolumeSize"]) for one in found] == devices
+        assert all(one["Ebs"]["Encrypted"] for one in found)
+
+
+def test_what_the_user_wants_at_boot_is_in_the_template() -> None:
+    template = replace(provisioner().template, ami_family="Custom", user_data="mine")
+    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    assert base64.b64decode(data["UserData"]) == b"mine"
+
+
+def test_the_subnet_with_most_addresses_left_is_taken() -> None:
+    subnets = (
+        Subnet(subnet_id="subnet-a", zone=ZONES[0], free_addresses=90),
+        Subnet(subnet_id="subnet-b", zone=ZONES[0], free_addresses=100),
+    )
+    where = ground(site=Site(subnets=subnets, security_groups=("sg-1",)))
+    first = launch_body(where, attempt())
+    assert subnets_of(first) == {"subnet-b"}
+    # Two machines of 29 addresses each leave less there than in the other.
+    where.addresses.note(first)
+    where.addresses.note(first)
+    second = launch_body(where, attempt(group=2))
+    assert subnets_of(second) == {"subnet-a"}
+    where.addresses.note(second)
+    assert subnets_of(launch_body(where, attempt(group=3))) == {"subnet-b"}
+
+
+def subnets_of(body: LaunchBody) -> set[str]:
+    return {
+        one["SubnetId"]
+        for config in body.request["LaunchTemplateConfigs"]
+        for one in config["Overrides"]
+    }
 
 
 def test_a_body_is_read_back_as_it_was_written() -> None:

@@ -13,6 +13,7 @@ from shared.services.held_lease import HeldLease
 from shared.services.intent_book import LaunchOutcome
 from shared.services.launch_request import LaunchGround
 from shared.services.launching import Launcher
+from shared.services.machine_image import ImageTable
 from tests.builders import CATALOG, option, planned, pod, provisioner
 from tests.unit.services.test_launch_request import AMD, ground
 from tests.unit.services.world import NAME, World, instead
@@ -28,7 +29,9 @@ def launcher(world: World) -> Launcher:
 
 def launch_ground(world: World, **changes: Any) -> LaunchGround:
     site = world.cloud.site(provisioner().template)
-    return ground(site=site, images={AMD: "ami-1"}, **changes)
+    return ground(
+        site=site, images=ImageTable(kinds={"m5.large": AMD}, ids={AMD: "ami-1"}), **changes
+    )
 
 
 def test_a_fallback_that_cannot_be_asked_for_ends_the_launch() -> None:

@@ -1,44 +1,91 @@
-"""Which image boots and what it is told."""
+"""Which image boots."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
-from shared.model.provisioner import KubeletConfiguration
-from shared.model.resources import Resources
+from shared.model.provisioner import NodeTemplate
 from shared.model.taints import Effect, Taint
-from shared.services.launch_request import image_parameters
-from shared.services.machine_image import boot_taints, image_parameter, user_data
+from shared.ports import MachineImage
+from shared.services.machine_image import (
+    ImageTable,
+    boot_taints,
+    resolve_images,
+    selected_images,
+)
 from tests.builders import CATALOG, provisioner
-from tests.unit.services.test_launch_request import AMD, ARM, ENDPOINT, node_config
+from tests.fakes.cloud import FakeCloud
+from tests.unit.services.test_launch_request import AMD, ARM
 
 BATCH = Taint(key="batch", value="yes", effect=Effect.NO_SCHEDULE)
 WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
-
-
-@pytest.mark.parametrize(
-    ("architecture", "capacity", "tail"),
-    [
-        ("amd64", {}, "x86_64/standard"),
-        ("arm64", {}, "arm64/standard"),
-        ("amd64", {"nvidia.com/gpu": 1}, "x86_64/nvidia"),
-        ("amd64", {"aws.amazon.com/neuron": 1}, "x86_64/neuron"),
-    ],
+BORN = datetime(2026, 8, 1, tzinfo=UTC)
+IMAGE = MachineImage(
+    image_id="ami-1", name="nodes-1", architecture="amd64", created_at=BORN, tags={"team": "red"}
 )
-def test_accelerators_need_an_image_with_their_driver(
-    architecture: str, capacity: dict[str, int], tail: str
-) -> None:
-    name = image_parameter("AL2023", "1.33", architecture, Resources.from_mapping(capacity))
-    assert name.endswith(f"amazon-linux-2023/{tail}/recommended/image_id")
+ARM_IMAGE = replace(IMAGE, image_id="ami-2", name="nodes-arm", architecture="arm64")
+NEWER = replace(IMAGE, image_id="ami-0", created_at=BORN + timedelta(days=1))
+SELECTED = NodeTemplate(ami_family="Custom", ami_selector={"team": "red"})
 
 
 def test_images_are_asked_for_once_each() -> None:
-    assert image_parameters(CATALOG, "AL2023", "1.33") == [ARM, AMD]
+    cloud = FakeCloud()
+    table = resolve_images(cloud, NodeTemplate(), "1.33", CATALOG)
+    assert cloud.called("image_ids") == [(ARM, AMD)]
+    assert table.of("c6g.large") == table.ids[ARM]
+    assert table.of("m5.large") == table.ids[AMD]
+    assert table.of("x9.unknown") is None
+
+
+def test_an_image_that_is_not_published_is_no_image() -> None:
+    cloud = FakeCloud(missing_images={ARM})
+    assert resolve_images(cloud, NodeTemplate(), "1.33", CATALOG).of("c6g.large") is None
 
 
 def test_an_unknown_image_family_is_refused_with_what_there_is() -> None:
-    with pytest.raises(PermanentError, match="amiFamily: 'Windows2022': AL2023 is supported"):
-        image_parameter("Windows2022", "1.33", "amd64", Resources())
+    with pytest.raises(PermanentError, match="amiFamily: 'Windows2022': use one of AL2023, Bottle"):
+        resolve_images(FakeCloud(), NodeTemplate(ami_family="Windows2022"), "1.33", CATALOG)
+
+
+@pytest.mark.parametrize(
+    "template", [NodeTemplate(launch_template="mine"), NodeTemplate(ami_family="Custom")]
+)
+def test_where_nobody_recommends_an_image_none_is_asked_for(template: NodeTemplate) -> None:
+    cloud = FakeCloud()
+    assert resolve_images(cloud, template, "1.33", CATALOG) == ImageTable()
+    assert cloud.calls == []
+
+
+def test_of_selected_images_the_newest_of_each_architecture_boots() -> None:
+    cloud = FakeCloud(images=(IMAGE, NEWER, ARM_IMAGE, replace(IMAGE, image_id="ami-9", tags={})))
+    table = resolve_images(cloud, SELECTED, "1.33", CATALOG)
+    assert table.of("m5.large") == "ami-0"
+    assert table.of("c6g.large") == "ami-2"
+    assert table.ids == {"selected:amd64": "ami-0", "selected:arm64": "ami-2"}
+
+
+def test_an_image_with_labels_in_its_tags_is_for_machines_that_answer_them() -> None:
+    large = replace(IMAGE, tags={keys.INSTANCE_TYPE: "m5.large", keys.PROVISIONER_NAME: "x"})
+    table = selected_images((large,), CATALOG)
+    assert table.of("m5.large") == "ami-1"
+    assert table.of("m5.2xlarge") is None
+    assert list(table.ids) == [f"selected:amd64,{keys.INSTANCE_TYPE}=m5.large"]
+
+
+def test_an_image_no_machine_can_boot_is_not_in_the_table() -> None:
+    assert selected_images((replace(ARM_IMAGE, tags={keys.OS: "windows"}),), CATALOG).ids == {}
+
+
+def test_an_older_image_can_be_taken_for_some_machines() -> None:
+    table = selected_images((IMAGE, NEWER, ARM_IMAGE), CATALOG)
+    assert table.of("m5.large") == "ami-0"
+    held = table.with_ids({"selected:amd64": "ami-old", "selected:other": "ami-x"})
+    assert held.of("m5.large") == "ami-old"
+    assert held.of("c6g.large") == "ami-2"
+    assert "selected:other" not in held.ids
 
 
 def test_a_node_boots_with_the_taints_of_its_provisioner_and_ours() -> None:
@@ -49,60 +96,3 @@ def test_a_node_boots_with_the_taints_of_its_provisioner_and_ours() -> None:
         "karpenter.sh/not-ready:NoSchedule",
         "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
     ]
-
-
-def test_user_data_tells_the_machine_how_to_join() -> None:
-    kubelet = KubeletConfiguration(
-        cluster_dns=("10.0.0.10",),
-        max_pods=30,
-        pods_per_core=4,
-        system_reserved=Resources.of(cpu=100),
-        kube_reserved=Resources(),
-        eviction_hard={"memory.available": "5%"},
-        eviction_soft={"memory.available": "500Mi"},
-        eviction_soft_grace_period={"memory.available": "1m30s"},
-        eviction_max_pod_grace_period=60,
-        image_gc_high_percent=80,
-        image_gc_low_percent=0,
-        cpu_cfs_quota=False,
-    )
-    spec = node_config(user_data(ENDPOINT, {}, (BATCH,), kubelet))["spec"]
-    assert spec["cluster"] == {
-        "name": "test",
-        "apiServerEndpoint": "https://test.example",
-        "certificateAuthority": "Q0E=",
-        "cidr": "172.20.0.0/16",
-    }
-    assert spec["kubelet"]["config"] == {
-        "registerWithTaints": [{"key": "batch", "value": "yes", "effect": "NoSchedule"}],
-        "clusterDNS": ["10.0.0.10"],
-        "maxPods": 30,
-        "podsPerCore": 4,
-        "systemReserved": {"cpu": "100m"},
-        "kubeReserved": {},
-        "evictionHard": {"memory.available": "5%"},
-        "evictionSoft": {"memory.available": "500Mi"},
-        "evictionSoftGracePeriod": {"memory.available": "1m30s"},
-        "evictionMaxPodGracePeriod": 60,
-        "imageGCHighThresholdPercent": 80,
-        "imageGCLowThresholdPercent": 0,
-        "cpuCFSQuota": False,
-    }
-
-
-def test_a_kubelet_is_not_told_labels_it_may_not_give_itself() -> None:
-    labels = {
-        "team": "red",
-        "example.com/x": "1",
-        "node.kubernetes.io/role": "web",
-        "a.kubelet.kubernetes.io/x": "1",
-        keys.ZONE: "z",
-        "node-restriction.kubernetes.io/x": "1",
-        "kops.k8s.io/instancegroup": "g",
-    }
-    text = user_data(ENDPOINT, labels, (), KubeletConfiguration())
-    (flag,) = node_config(text)["spec"]["kubelet"]["flags"]
-    assert flag == (
-        "--node-labels=a.kubelet.kubernetes.io/x=1,example.com/x=1,"
-        "node.kubernetes.io/role=web,team=red,topology.kubernetes.io/zone=z"
-    )

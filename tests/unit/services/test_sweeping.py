@@ -265,3 +265,12 @@ def test_an_emptiness_timer_without_a_stamp_is_overdue_by_when_it_was_last_seen(
     assert world.sweep().missing_timers == 0
     world.advance(MINUTE + 121 * SECOND)
     assert world.sweep().missing_timers == 1
+
+
+def test_a_look_over_the_nodes_is_asked_for_when_one_may_be_due() -> None:
+    world = settled()
+    world.sweep()
+    assert world.outbox.looks == []
+    world.cluster.add(provisioner(consolidation=True))
+    world.sweep()
+    assert world.outbox.looks == [NAME]

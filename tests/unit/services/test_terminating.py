@@ -13,7 +13,7 @@ from shared.ports import TimerKind
 from shared.services.removing import is_voluntary, remove
 from shared.services.terminating import Terminating
 from tests.builders import NOW, node, offering, pod, provisioner, slot
-from tests.unit.services.world import NAME, SECOND, World
+from tests.unit.services.world import NAME, SECOND, World, instead
 
 DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
 HELD = {keys.DO_NOT_EVICT: "true"}
@@ -43,6 +43,14 @@ def step(
     return Terminating(world.ports, deadline).step({**payload, **more})
 
 
+@pytest.mark.parametrize(("written", "released"), [("96000", 96_000), ("", 0), ("much", 0)])
+def test_what_a_node_cost_is_told_when_its_machine_has_ended(written: str, released: int) -> None:
+    world = going(annotations={keys.PRICE: written})
+    world.cloud.end("i-n1")
+    state = step(world)
+    assert (state["result"], state["released_micros_per_hour"]) == ("terminated", released)
+
+
 def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
     world = going(pod(node_name="n1"), pod("agent", node_name="n1", owner=DAEMON))
     state = step(world)
@@ -54,17 +62,16 @@ def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
     step(world, state)
     assert world.cluster.called("evict") == ["default/a"]
     world.cluster.kubelets_stop_pods()
-    state = step(world, state)
-    assert state["next"] == "wait"
-    assert world.alive == []
     promised = slot(instance_id="i-n1")
     other = slot(1)
     world.ledger.slot_values.update({(NAME, one.name): one for one in (promised, other)})
     world.ledger.instances["i-n1"] = NAME
     state = step(world, state)
     assert (state["next"], state["result"]) == ("done", "terminated")
+    assert world.alive == []
     assert world.cluster.nodes() == ()
     assert world.ledger.slots(NAME) == (other,)
+    assert world.ledger.memos(NAME, "going#") == ()
     assert world.ledger.cluster_of("i-n1") is None
     assert world.ledger.timers(NAME) == {}
 
@@ -89,16 +96,27 @@ def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
     world = going(*members)
     world.cluster.budgeted.update(one.key for one in members)
     state = step(world)
-    assert (state["wait_seconds"], state["blocked"]) == (10, 4)
+    assert (state["wait_seconds"], state["blocked"]) == (2, 4)
     text = world.node.annotations[keys.DRAIN_BLOCKED]
-    assert text == "since 2026-01-01T00:00:00+00:00 by default/a, default/b, default/c …"
+    assert text == (
+        "since 2026-01-01T00:00:00+00:00 by default/a (a PodDisruptionBudget), "
+        "default/b (a PodDisruptionBudget), default/c (a PodDisruptionBudget) …"
+    )
     ((said, _),) = world.cluster.happenings.items()
     assert said.reason == "DrainBlocked"
-    world.advance(10 * SECOND)
-    step(world)
+    assert said.message.endswith("held since 2026-01-01T00:00:00+00:00")
+    waits = []
+    for _ in range(4):
+        world.advance(10 * SECOND)
+        state = step(world, state)
+        waits.append(state["wait_seconds"])
+    assert waits == [4, 8, 10, 10]
     assert world.node.annotations[keys.DRAIN_BLOCKED] == text
+    assert sum(world.cluster.happenings.values()) == 1
     world.cluster.budgeted.clear()
-    assert step(world)["wait_seconds"] == 2
+    state = step(world, state)
+    assert state["wait_seconds"] == 2
+    assert "blocked" not in state
     assert keys.DRAIN_BLOCKED not in world.node.annotations
 
 
@@ -111,7 +129,7 @@ def test_while_somebody_is_leaving_the_drain_looks_again_soon() -> None:
 def test_do_not_evict_holds_only_what_we_chose() -> None:
     world = going(pod(node_name="n1", annotations=HELD), reason="emptiness")
     assert is_voluntary(world.node)
-    assert step(world)["wait_seconds"] == 10
+    assert step(world)["blocked"] == 1
     assert world.cluster.called("evict") == []
     for reason in ("", "spot-interruption", "registration"):
         world = going(pod(node_name="n1", annotations=HELD), reason=reason)
@@ -156,9 +174,8 @@ def test_a_node_without_a_machine_is_let_go() -> None:
 def test_when_the_node_is_gone_its_machine_goes_too() -> None:
     world = going()
     del world.cluster.node_values["n1"]
-    assert step(world)["next"] == "wait"
-    assert world.alive == []
     assert step(world)["result"] == "gone"
+    assert world.alive == []
 
 
 def test_an_orphan_has_no_node_and_is_ended() -> None:
@@ -200,9 +217,72 @@ def test_a_long_drain_goes_on_in_another_execution() -> None:
 
 
 def test_a_time_that_cannot_be_read_is_refused() -> None:
-    world = going(pod(node_name="n1"))
-    with pytest.raises(InvalidMessageError, match="since: 'soon': expected a time"):
-        step(world, since="soon", deadline=SECOND)
+    world = going()
+    world.cluster.attachments["n1"] = ("csi-1",)
+    with pytest.raises(InvalidMessageError, match="volumes_since: 'soon': expected a time"):
+        step(world, volumes_since="soon")
+
+
+def test_volumes_that_nobody_detaches_are_told_and_then_left() -> None:
+    world = going()
+    world.cluster.attachments["n1"] = ("csi-1", "csi-2", "csi-3", "csi-4")
+    state = step(world)
+    assert not world.cluster.happenings
+    world.advance(40 * SECOND)
+    state = step(world, state)
+    (said,) = world.cluster.happenings
+    assert said.reason == "VolumesAttached"
+    assert said.message == "csi-1, csi-2, csi-3 …: still attached to a drained node"
+    world.advance(timedelta(minutes=6))
+    assert step(world, state)["result"] == "terminated"
+    assert world.alive == []
+
+
+def test_a_deadline_on_the_node_holds_when_it_is_the_earlier_one() -> None:
+    due = (NOW + 60 * SECOND).replace(tzinfo=None).isoformat()
+    for deadline in (None, 120 * SECOND, SECOND):
+        world = going(pod(node_name="n1"), annotations={keys.DRAIN_DEADLINE: due})
+        world.cluster.budgeted.add("default/a")
+        world.advance(30 * SECOND)
+        step(world, deadline=deadline)
+        assert bool(world.cluster.called("delete_pod")) == (deadline == SECOND)
+        world.advance(30 * SECOND)
+        step(world, deadline=deadline)
+        assert "default/a" in world.cluster.called("delete_pod")
+
+
+def test_a_deadline_that_cannot_be_read_is_none() -> None:
+    world = going(pod(node_name="n1"), annotations={keys.DRAIN_DEADLINE: "soon"})
+    world.advance(timedelta(days=1))
+    step(world)
+    assert world.cluster.called("evict") == ["default/a"]
+
+
+def test_of_two_reasons_there_is_one_termination_with_the_earliest_deadline() -> None:
+    world = going(pod(node_name="n1", annotations=HELD), reason="expiration")
+    state = step(world)
+    assert state["blocked"] == 1
+    for seconds in (90, 120):
+        assert remove(
+            world.ports, world.node, "spot-interruption", world.clock.now() + seconds * SECOND
+        )
+    assert len(world.outbox.timers) == 1
+    assert world.node.annotations[keys.REMOVAL_REASON] == "spot-interruption"
+    due = world.node.annotations[keys.DRAIN_DEADLINE]
+    assert due == (NOW + 90 * SECOND).isoformat(timespec="seconds")
+    assert remove(world.ports, world.node, "expiration")
+    assert world.node.annotations[keys.REMOVAL_REASON] == "spot-interruption"
+    step(world, state)
+    assert world.cluster.called("evict") == ["default/a"]
+
+
+def test_a_young_machine_that_ec2_does_not_show_yet_is_waited_for() -> None:
+    world = going()
+    instead(world.cloud, "instances", lambda ids: ())
+    state = step(world)
+    assert state["next"] == "wait"
+    world.advance(timedelta(minutes=6))
+    assert step(world, state)["result"] == "terminated"
 
 
 def test_removing_deletes_with_a_reason_and_starts_the_drain() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from shared.disruption.settings import DisruptionSettings
 from shared.model.instance_types import InstanceType, OfferingKey
 from shared.model.launch import Instance
 from shared.model.nodes import Node
@@ -14,7 +15,8 @@ from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts
 from shared.services.binding import Binding, BindReport
-from shared.services.provisioning import Provisioning, ProvisionReport
+from shared.services.provision_report import ProvisionReport
+from shared.services.provisioning import Provisioning
 from shared.services.sweeping import Sweeping, SweepPolicy, SweepReport
 from tests.builders import CATALOG
 from tests.fakes.catalog import FakeCatalog
@@ -59,6 +61,7 @@ class World:
             instance_profile="nodes",
         )
         self.policy = LaunchPolicy()
+        self.disruption = DisruptionSettings()
         self._ids = itertools.count(1)
         self.cluster.add(*values)
 
@@ -71,18 +74,20 @@ class World:
             self.policy,
             PackingSettings(improve_iterations=2),
             lambda: f"plan-{next(self._ids)}",
+            self.disruption,
         )
 
     def provision(
         self,
         *,
         settle: bool = False,
+        look: bool = False,
         span: timedelta = 10 * MINUTE,
         ports: ClusterPorts | None = None,
     ) -> ProvisionReport:
         """Run provision once, as one invocation that may take so long."""
         deadline = self.clock.now() + span
-        return self.provisioning(ports).run("holder", deadline, settle=settle)
+        return self.provisioning(ports).run("holder", deadline, settle=settle, look=look)
 
     def provision_until_quiet(self, most: int = 12) -> None:
         """Deliver wakes until none is sent any more, each a little later."""

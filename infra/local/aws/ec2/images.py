@@ -28,18 +28,29 @@ _AL2: Final = (
     ("amazon-linux-2-arm64", "arm64"),
     ("amazon-linux-2-gpu", "x86_64"),
 )
+# From which minor version on Canonical publishes which Ubuntu, the newest first.
+_UBUNTU: Final = ((31, "24.04", "ebs-gp3"), (29, "22.04", "ebs-gp2"), (0, "20.04", "ebs-gp2"))
 _BOTTLEROCKET: Final = (("", "x86_64"), ("", "arm64"), ("-nvidia", "x86_64"), ("-nvidia", "arm64"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """One image: the parameter folder that names it, and what DescribeImages shows."""
+    """One image: the parameter folder that names it, and what DescribeImages shows.
+
+    Attributes:
+        leaf: The parameter in that folder.
+        release_leaf: The parameter there that names its release, empty when there is none.
+    """
 
     folder: str
     name: str
     architecture: str
     release: str
     release_leaf: str
+    leaf: str = "image_id"
+    root_device: str = "/dev/xvda"
+    owner: str = "602401143452"
+    alias: str | None = "amazon"
 
     def ami_id(self, region: str) -> str:
         """An id that is the same each time, and differs by Region."""
@@ -77,6 +88,26 @@ def images() -> Iterator[Image]:
                 release_leaf="image_version",
             )
 
+        yield from _ubuntu(version)
+
+
+def _ubuntu(version: str) -> Iterator[Image]:
+    minor = int(version.partition(".")[2])
+    release, volume = next((name, kind) for since, name, kind in _UBUNTU if minor >= since)
+    for architecture, machine in (("amd64", "x86_64"), ("arm64", "arm64")):
+        yield Image(
+            folder=f"/aws/service/canonical/ubuntu/eks/{release}/{version}/stable/current/"
+            f"{architecture}/hvm/{volume}",
+            name=f"ubuntu-eks/k8s_{version}/images/{release}-{architecture}-{_RELEASE}",
+            architecture=machine,
+            release="",
+            release_leaf="",
+            leaf="ami-id",
+            root_device="/dev/sda1",
+            owner="099720109477",
+            alias=None,
+        )
+
 
 def seed_images(backend: Any) -> dict[str, str]:
     """Register the images and their parameters, once; return AMI ids by parameter name."""
@@ -85,7 +116,7 @@ def seed_images(backend: Any) -> dict[str, str]:
     named: dict[str, str] = {}
     for image in images():
         ami_id = image.ami_id(region)
-        leaf = f"{image.folder}/image_id"
+        leaf = f"{image.folder}/{image.leaf}"
         named[leaf] = ami_id
         if ami_id in backend.amis:
             continue
@@ -94,8 +125,8 @@ def seed_images(backend: Any) -> dict[str, str]:
             ami_id,
             name=image.name,
             description=f"{image.name} (emulated, boots nothing)",
-            owner_id=_OWNER,
-            owner_alias="amazon",
+            owner_id=image.owner,
+            owner_alias=image.alias,
             public=True,
             virtualization_type="hvm",
             architecture=image.architecture,
@@ -103,10 +134,12 @@ def seed_images(backend: Any) -> dict[str, str]:
             image_location=f"amazon/{image.name}",
             hypervisor="xen",
             root_device_type="ebs",
-            root_device_name="/dev/xvda",
+            root_device_name=image.root_device,
             region_name=region,
         )
-        values = {leaf: ami_id, f"{image.folder}/{image.release_leaf}": image.release}
+        values = {leaf: ami_id}
+        if image.release_leaf:
+            values[f"{image.folder}/{image.release_leaf}"] = image.release
         for name, value in values.items():
             parameters[name].append(_parameter(name, value))
     return named

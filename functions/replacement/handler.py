@@ -1,0 +1,34 @@
+"""Replacement: takes the steps by which nodes are given up once others stand for them."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from shared.runtime.bootstrap import replacement_runtime
+from shared.runtime.observability import logger, metrics, tell
+from shared.services.replacing import CONTINUED, GIVEN_AWAY
+from shared.services.timers import DONE, text_of
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Take one step: the timer's state in, its next state out."""
+    state = replacement_runtime().service(text_of(event, "cluster")).step(event)
+    logger.info(
+        "replacement step",
+        cluster=state["cluster"],
+        node=state["node"],
+        state=state,
+        request=context.aws_request_id,
+    )
+    over = state["next"] == DONE
+    result = state.get("result")
+    tell(
+        state["cluster"],
+        {
+            "NodesReplaced": len(state["remove"]) if over and result == GIVEN_AWAY else 0,
+            "ReplacementsGivenUp": int(over and result not in (GIVEN_AWAY, CONTINUED)),
+        },
+    )
+    return state

@@ -1,0 +1,30 @@
+"""What a scenario expects of a drain that somebody holds back."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from infra.local.demo.timeline import NodeTrack
+
+_BLOCKED: Final = "dovetail.dev/drain-blocked"
+_EVENT: Final = "DrainBlocked"
+
+
+def why_not_blocked(
+    nodes: Iterable[NodeTrack], events: frozenset[tuple[str, str]], argument: Mapping[str, Any]
+) -> str:
+    """Return why no drain is told to be held by `argument["by"]`, empty when one is.
+
+    Args:
+        nodes: Of ours.
+        events: (reason, name of the object) of each Kubernetes Event.
+    """
+    draining = [one for one in nodes if one.deleting is not None and one.gone is None]
+    if not draining:
+        return "no node of ours is being drained"
+    for node in draining:
+        said = node.annotations.get(_BLOCKED, "")
+        if "since 2" not in said or argument["by"] not in said:
+            return f"{node.name} says {said or 'nothing'} of what holds its drain"
+        if (_EVENT, node.name) not in events:
+            return f"there is no Event {_EVENT} about {node.name}"
+    return ""

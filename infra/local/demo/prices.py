@@ -1,0 +1,78 @@
+"""What the nodes of a scenario cost, and what its pods must cost at least."""
+
+import functools
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import yaml
+
+from infra.local.demo.cluster_client import Object
+from infra.local.demo.problem import Problem, last_words
+from shared.catalog.reading import embedded_catalog, load_catalog
+
+_TYPE = "node.kubernetes.io/instance-type"
+_ZONE = "topology.kubernetes.io/zone"
+_CAPACITY_TYPE = "karpenter.sh/capacity-type"
+
+
+@functools.cache
+def prices() -> Mapping[tuple[str, str, str], int]:
+    """Return micro-dollars per hour by instance type, zone and capacity type."""
+    return {
+        (one.name, offering.zone, offering.capacity_type.value): offering.price_micros_per_hour
+        for one in load_catalog(embedded_catalog()).instance_types
+        for offering in one.offerings
+    }
+
+
+def price_of(labels: Mapping[str, str]) -> int:
+    """Return what a node with these labels costs, in micro-dollars per hour; 0 if not known."""
+    place = (labels.get(_TYPE, ""), labels.get(_ZONE, ""), labels.get(_CAPACITY_TYPE, ""))
+    return prices().get(place, 0)
+
+
+def bound_of(documents: Iterable[Object], replicas: Mapping[str, int]) -> int:
+    """Return the proven bound of what pods cost at least, in micro-dollars per hour.
+
+    Another process of `dovetail plan` says it, for an empty cluster.
+
+    Args:
+        replicas: Of Deployments, by name, in place of what stands in their manifests.
+
+    Raises:
+        Problem: If it cannot plan these.
+    """
+    changed = []
+    for one in documents:
+        count = replicas.get(one["metadata"]["name"]) if one["kind"] == "Deployment" else None
+        changed.append(
+            one if count is None else {**one, "spec": {**one["spec"], "replicas": count}}
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "all.yaml"
+        path.write_text(yaml.safe_dump_all(changed), encoding="utf-8")
+        log = Path(folder) / "log"
+        with log.open("w", encoding="utf-8") as errors:
+            ended = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "infra.local.console",
+                    "plan",
+                    "-f",
+                    str(path),
+                    "--output",
+                    "json",
+                ],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                check=False,
+            )
+        if ended.returncode != 0:
+            raise Problem(f"no bound: {last_words(log)}")
+    plan = json.loads(ended.stdout)
+    return int(plan["lower_bound_micros_per_hour"])

@@ -1,0 +1,137 @@
+"""Account: reads what must be so before machines can be bought, under whoever asks."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from shared.aws.errors import translated
+from shared.aws.session import Session
+from shared.model.errors import NotFoundError
+from shared.ports import Subnet
+from shared.ports.account import AccessEntry, Attachment, VcpuQuota
+from shared.settings import ClusterAttachment
+
+# Running On-Demand Standard instances, and all Standard Spot Instance Requests.
+# Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html (2026-08).
+_QUOTAS: Final = {"on-demand": "L-1216C47A", "spot": "L-34B43A08"}
+_STANDARD: Final = frozenset("acdhimrtz")
+# Families whose first letter is standard and whose quota is another.
+_OTHERS: Final = ("dl", "hpc", "inf", "mac", "trn")
+
+
+class AwsAccount:
+    """Implements shared.ports.account.Account."""
+
+    def __init__(
+        self, session: Session, *, cluster: str, attached: Callable[[str], ClusterAttachment]
+    ) -> None:
+        """Prepare; nothing is called yet.
+
+        Args:
+            attached: Returns a cluster's attachment, or raises NotFoundError.
+        """
+        self._session = session
+        self._cluster = cluster
+        self._attached = attached
+
+    def attachment(self) -> Attachment | None:
+        """Return what the cluster's stack made, None when it is not deployed."""
+        try:
+            found = self._attached(self._cluster)
+        except NotFoundError:
+            return None
+        name = found.instance_profile
+        with translated(f"iam GetInstanceProfile {name}"):
+            answer = self._session.client("iam").get_instance_profile(InstanceProfileName=name)
+        roles = answer["InstanceProfile"]["Roles"]
+        return Attachment(
+            launch_role=found.launch_role,
+            terminate_role=found.terminate_role,
+            node_role=roles[0]["Arn"] if roles else "",
+        )
+
+    def authentication_mode(self) -> str:
+        """Return the cluster's authentication mode; clusters from before the choice have none."""
+        with translated(f"eks DescribeCluster {self._cluster}"):
+            answer = self._session.client("eks").describe_cluster(name=self._cluster)
+        found = answer["cluster"].get("accessConfig") or {}
+        return str(found.get("authenticationMode") or "CONFIG_MAP")
+
+    def access_entries(self) -> tuple[AccessEntry, ...]:
+        """Return the cluster's access entries, sorted."""
+        eks = self._session.client("eks")
+        found = []
+        with translated(f"eks ListAccessEntries {self._cluster}"):
+            pages = eks.get_paginator("list_access_entries").paginate(clusterName=self._cluster)
+            for arn in [arn for page in pages for arn in page["accessEntries"]]:
+                one = eks.describe_access_entry(clusterName=self._cluster, principalArn=arn)
+                found.append(_entry(one["accessEntry"]))
+        return tuple(sorted(found))
+
+    def has_role(self, name: str) -> bool:
+        """Say whether the account has a role of this name."""
+        try:
+            with translated(f"iam GetRole {name}"):
+                self._session.client("iam").get_role(RoleName=name)
+        except NotFoundError:
+            return False
+        return True
+
+    def vcpu_quotas(self) -> tuple[VcpuQuota, ...]:
+        """Return the quotas of standard instances, sorted."""
+        used = self._vcpus()
+        return tuple(
+            sorted(
+                VcpuQuota(code=code, name=name, limit=self._limit(code), used=used[name])
+                for name, code in _QUOTAS.items()
+            )
+        )
+
+    def cluster_subnets(self) -> tuple[Subnet, ...]:
+        """Return the subnets that carry the cluster's tag, sorted."""
+        wanted = [{"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{self._cluster}"]}]
+        found = self._pages("describe_subnets", "Subnets", Filters=wanted)
+        return tuple(
+            sorted(
+                Subnet(
+                    subnet_id=one["SubnetId"],
+                    zone=one["AvailabilityZone"],
+                    free_addresses=one["AvailableIpAddressCount"],
+                )
+                for one in found
+            )
+        )
+
+    def _limit(self, code: str) -> int:
+        with translated(f"service-quotas GetServiceQuota {code}"):
+            answer = self._session.client("service-quotas").get_service_quota(
+                ServiceCode="ec2", QuotaCode=code
+            )
+        return int(answer["Quota"]["Value"])
+
+    def _vcpus(self) -> dict[str, int]:
+        running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+        used = dict.fromkeys(_QUOTAS, 0)
+        for group in self._pages("describe_instances", "Reservations", Filters=running):
+            for one in group["Instances"]:
+                if _is_standard(one["InstanceType"]):
+                    way = "spot" if one.get("InstanceLifecycle") == "spot" else "on-demand"
+                    cpu = one.get("CpuOptions") or {}
+                    used[way] += cpu.get("CoreCount", 1) * cpu.get("ThreadsPerCore", 1)
+        return used
+
+    def _pages(self, operation: str, key: str, **arguments: Any) -> Iterator[Mapping[str, Any]]:
+        with translated(f"ec2 {operation}"):
+            for page in self._session.client("ec2").get_paginator(operation).paginate(**arguments):
+                yield from page[key]
+
+
+def _entry(raw: Mapping[str, Any]) -> AccessEntry:
+    return AccessEntry(
+        principal=raw["principalArn"],
+        kind=str(raw.get("type") or "STANDARD"),
+        groups=tuple(sorted(raw.get("kubernetesGroups") or ())),
+    )
+
+
+def _is_standard(instance_type: str) -> bool:
+    return instance_type[0] in _STANDARD and not instance_type.startswith(_OTHERS)

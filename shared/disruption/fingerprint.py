@@ -1,0 +1,44 @@
+"""What consolidation would see, as a hash: the same hash, the same answer."""
+
+import hashlib
+from collections.abc import Iterator
+
+from shared.disruption.choice import Scene
+from shared.model import labels as keys
+
+_SEEN: tuple[str, ...] = (keys.REPLACES, keys.DO_NOT_CONSOLIDATE)
+
+
+def fingerprint(scene: Scene) -> str:
+    """Return a hash of all that may change what consolidation finds, but prices and time.
+
+    Time counts where it makes a node old enough; prices change twice a day, and a look that was
+    skipped is made up for within minutes.
+    """
+    digest = hashlib.sha256()
+    for line in _lines(scene):
+        digest.update(line.encode())
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def _lines(scene: Scene) -> Iterator[str]:
+    snapshot, settings = scene.snapshot, scene.settings
+    for node in snapshot.nodes:
+        old = node.created_at is not None and (
+            snapshot.taken_at - node.created_at >= settings.minimum_age
+        )
+        marks = tuple(node.annotations.get(key) for key in _SEEN)
+        state = (node.unschedulable, node.deletion_at is not None, node.is_initialized)
+        yield repr((node.uid, old, marks, state, node.allocatable.items))
+    for pod in snapshot.bound:
+        held = pod.annotations.get(keys.DO_NOT_EVICT)
+        yield repr((pod.uid, pod.node_name, pod.is_terminating, held))
+    for waiting in snapshot.pending:
+        yield repr((waiting.uid, waiting.resource_version))
+    for owner in snapshot.provisioners:
+        yield repr((owner.uid, owner.resource_version, owner.paused, owner.shadow))
+    for budget in scene.budgets:
+        yield repr((budget.namespace, budget.name, budget.disruptions_allowed))
+    yield repr(sorted(scene.snapshot.unavailable))
+    yield repr((sorted(scene.pace.running), sorted(scene.pace.rested), repr(settings)))

@@ -1,0 +1,55 @@
+"""What one provisioning invocation did."""
+
+import dataclasses
+from dataclasses import dataclass
+
+from shared.model.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionReport:
+    """What one invocation did, for logs and metrics.
+
+    Attributes:
+        leading: False when somebody else holds the lease and was told to plan once more.
+        held_back: Why nothing was launched on principle, empty when nothing held us back.
+        nodes_over_ceiling: Planned and not launched, for a ceiling on nodes or dollars an hour.
+        pods_runaway: For which nothing is bought, since what was bought was never usable.
+        throttled: Launches that wait, because EC2 or the token bucket asked for it.
+        failed_attempts: CreateFleet calls that launched nothing.
+        nodes_disrupted: Nodes of ours that are given up by choice.
+        notes: What was left out of what the cluster said, one line each.
+        offerings_refused: EC2 had none of so many offerings.
+    """
+
+    leading: bool = True
+    held_back: str = ""
+    rounds: int = 0
+    plans: tuple[str, ...] = ()
+    pods_planned: int = 0
+    pods_placed: int = 0
+    pods_unschedulable: int = 0
+    pods_runaway: int = 0
+    nodes_launched: int = 0
+    nodes_over_ceiling: int = 0
+    launches: int = 0
+    throttled: int = 0
+    failed_attempts: int = 0
+    nodes_disrupted: int = 0
+    offerings_refused: int = 0
+    cost_micros_per_hour: int = 0
+    lower_bound_micros_per_hour: int = 0
+    notes: tuple[str, ...] = ()
+
+    def plus(self, plan: Plan, plan_id: str) -> "ProvisionReport":
+        """Return the report with one more plan counted."""
+        return dataclasses.replace(
+            self,
+            plans=(*self.plans, plan_id),
+            pods_planned=self.pods_planned + sum(len(node.pods) for node in plan.nodes),
+            pods_placed=self.pods_placed + sum(len(one.pods) for one in plan.placements),
+            pods_unschedulable=len(plan.unschedulable),
+            cost_micros_per_hour=self.cost_micros_per_hour + plan.cost_micros_per_hour,
+            lower_bound_micros_per_hour=self.lower_bound_micros_per_hour
+            + plan.lower_bound_micros_per_hour,
+        )

@@ -1,0 +1,78 @@
+"""A change by choice moves every pod it uproots, and takes no node that somebody holds."""
+
+import dataclasses
+import random
+
+import pytest
+
+from shared.disruption.choice import Cause, Pace, Scene, look
+from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from tests.benchmarks.disruption.consolidating import random_cluster
+from tests.builders import NOW, provisioner
+
+PACKING = PackingSettings(improve_iterations=2)
+
+
+def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], Pace]:
+    """Return a random cluster, the nodes that somebody holds, and what is under way."""
+    rng = random.Random(seed)
+    seen = random_cluster(seed)
+    held = frozenset(one.uid for one in seen.bound if rng.random() < 0.05)
+    bound = tuple(
+        dataclasses.replace(one, annotations={keys.DO_NOT_EVICT: "true"})
+        if one.uid in held
+        else one
+        for one in seen.bound
+    )
+    ages = [NOW.replace(hour=rng.randint(0, 23)) for _ in seen.nodes]
+    nodes = tuple(
+        dataclasses.replace(
+            one,
+            created_at=age,
+            unschedulable=rng.random() < 0.05,
+            deletion_at=NOW if rng.random() < 0.05 else None,
+            annotations={keys.REPLACES: "x"} if rng.random() < 0.1 else {},
+        )
+        for one, age in zip(seen.nodes, ages, strict=True)
+    )
+    ttl = rng.choice((None, seen.taken_at - NOW.replace(year=2025, month=12, day=31)))
+    owner = provisioner(consolidation=rng.random() < 0.7, ttl_until_expired=ttl)
+    rested = frozenset(one.uid for one in nodes if rng.random() < 0.1)
+    changed = dataclasses.replace(
+        seen, bound=bound, nodes=nodes, provisioners=(owner,), taken_at=NOW.replace(day=2)
+    )
+    taken = frozenset(one.node_name for one in bound if one.uid in held) | frozenset(
+        one.name
+        for one in nodes
+        if one.unschedulable or one.deletion_at or one.annotations or one.uid in rested
+    )
+    return changed, taken, Pace(rested=rested)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_a_change_uproots_nobody_and_takes_no_held_node(first: int) -> None:
+    for seed in range(first, first + 10):
+        seen, held, pace = troubled(seed)
+        scene = Scene(
+            snapshot=seen,
+            budgets=(),
+            settings=DisruptionSettings(budget_percent=100),
+            packing=PACKING,
+            pace=pace,
+        )
+        change = look(scene).change
+        assert look(scene).change == change
+        if change is None:
+            continue
+        assert not held & set(change.remove)
+        moved = {one.uid for one in seen.bound if one.node_name in change.remove}
+        placed = {ref.uid for one in change.plan.placements for ref in one.pods}
+        bought = {ref.uid for one in change.plan.nodes for ref in one.pods}
+        assert placed | bought == moved
+        closed = {o.name for o in seen.nodes if o.unschedulable or o.deletion_at or o.annotations}
+        assert not {one.node for one in change.plan.placements} & (closed | set(change.remove))
+        if change.cause != Cause.CONSOLIDATION and moved:
+            assert len(change.remove) == 1

@@ -1,0 +1,46 @@
+"""What goes wrong on purpose, and what must not come of it."""
+
+import os
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from infra.local.demo.mischief import Mischief
+from infra.local.demo.problem import Problem
+
+
+class Ec2:
+    """Shows other machines at each look."""
+
+    def __init__(self, *looks: tuple[str, ...]) -> None:
+        self._looks = list(looks)
+
+    def describe_instances(self, **_: Any) -> dict[str, Any]:
+        found = [{"InstanceId": one} for one in self._looks.pop(0)]
+        return {"Reservations": [{"Instances": found}]}
+
+
+def away(ec2: Ec2, sent: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    Mischief(lambda *_: None, lambda _: ec2, lambda: 7).api_server_away(25)
+
+
+def test_an_api_server_goes_away_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[int, int]] = []
+    away(Ec2(("i-1",), ("i-1",)), sent, monkeypatch)
+    assert sent == [(7, signal.SIGSTOP), (7, signal.SIGCONT)]
+
+
+def test_a_machine_that_ends_meanwhile_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[int, int]] = []
+    with pytest.raises(Problem, match="touched while the API server was away: i-2"):
+        away(Ec2(("i-1", "i-2"), ("i-1",)), sent, monkeypatch)
+    assert sent[-1] == (7, signal.SIGCONT)
+
+
+def test_an_api_server_that_is_not_ours_is_not_frozen() -> None:
+    with pytest.raises(Problem, match="not ours to freeze"):
+        Mischief(lambda *_: None, lambda _: None).api_server_away(1)

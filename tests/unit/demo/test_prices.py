@@ -1,0 +1,25 @@
+"""The bound of a scenario's pods is that of another process, for an empty cluster."""
+
+from typing import Any
+
+import pytest
+
+from infra.local.demo.prices import bound_of, price_of
+from infra.local.demo.problem import Problem
+from infra.local.demo.scenario import load_scenario, manifests
+
+
+def test_more_pods_have_a_higher_bound() -> None:
+    scenario = load_scenario("consolidate")
+    documents = manifests(scenario, ["provisioner.yaml", "deployment.yaml"], 1)
+    assert 0 < bound_of(documents, {"consolidate": 20}) < bound_of(documents, {"consolidate": 40})
+
+
+def test_manifests_that_cannot_be_planned_are_a_problem() -> None:
+    broken: dict[str, Any] = {"kind": "Provisioner", "metadata": {"name": "x"}, "spec": 7}
+    with pytest.raises(Problem, match="no bound: "):
+        bound_of([broken], {})
+
+
+def test_a_node_of_an_unknown_type_has_no_price() -> None:
+    assert price_of({}) == 0

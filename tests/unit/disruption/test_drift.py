@@ -1,0 +1,89 @@
+"""Whether a node is still what its Provisioner asks for."""
+
+from typing import Any
+
+import pytest
+
+from shared.disruption.drift import drift_of, shape_hash
+from shared.model import labels as keys
+from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
+from shared.model.requirements import Requirements
+from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint
+from tests.builders import needs, node, provisioner
+
+TAINT = Taint(key="team", value="a", effect=Effect.NO_SCHEDULE)
+OWNER = provisioner()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": {"team": "a"}},
+        {"annotations": {"team": "a"}},
+        {"taints": (TAINT,)},
+        {"startup_taints": (TAINT,)},
+        {"kubelet": KubeletConfiguration(max_pods=20)},
+        {"kubelet": KubeletConfiguration(kube_reserved=Resources.of(cpu=100))},
+        {"kubelet": KubeletConfiguration(eviction_hard={"memory.available": "5%"})},
+        {"template": NodeTemplate(ami_family="Bottlerocket")},
+        {"template": NodeTemplate(tags={"team": "a"})},
+        {"template": NodeTemplate(block_devices=(BlockDevice(device_name="/dev/xvda"),))},
+        {"template": NodeTemplate(instance_profile="other")},
+    ],
+)
+def test_a_change_of_what_shapes_a_node_changes_the_hash(changes: dict[str, Any]) -> None:
+    assert shape_hash(Provisioner(name="a", **changes)) != shape_hash(Provisioner(name="a"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weight": 7},
+        {"requirements": needs(keys.ARCH, "In", "arm64")},
+        {"limits": Resources.of(cpu=1000)},
+        {"consolidation": True},
+        {"paused": True},
+        {"template": NodeTemplate(subnet_selector={"a": "b"}, security_group_selector={"a": "b"})},
+        {"name": "b"},
+    ],
+)
+def test_other_changes_do_not(changes: dict[str, Any]) -> None:
+    fields = {"name": "a", **changes}
+    assert shape_hash(Provisioner(**fields)) == shape_hash(Provisioner(name="a"))
+
+
+def test_the_hash_knows_no_order_of_maps_and_stays_the_same_from_release_to_release() -> None:
+    one = Provisioner(name="a", labels={"a": "1", "b": "2"}, taints=(TAINT,))
+    other = Provisioner(name="a", labels={"b": "2", "a": "1"}, taints=(TAINT,))
+    assert shape_hash(one) == shape_hash(other) == "ff0f0e797620882f"
+
+
+def test_a_node_without_a_hash_has_not_drifted() -> None:
+    assert drift_of(node(), OWNER) == ""
+    assert drift_of(node(annotations={keys.PROVISIONER_HASH: shape_hash(OWNER)}), OWNER) == ""
+
+
+def test_a_node_of_another_hash_has_drifted() -> None:
+    found = drift_of(node(annotations={keys.PROVISIONER_HASH: "other"}), OWNER)
+    assert found == "provisioner default has changed"
+
+
+def test_a_node_whose_labels_no_longer_meet_the_requirements_has_drifted() -> None:
+    owner = provisioner(requirements=needs(keys.INSTANCE_TYPE, "In", "m5.xlarge"))
+    assert drift_of(node(), owner) == (
+        "requirement node.kubernetes.io/instance-type in [m5.xlarge] no longer allows m5.large"
+    )
+    owner = provisioner(requirements=needs("team", "Exists"))
+    assert drift_of(node(), owner).endswith("no longer allows its absence")
+    assert drift_of(node(), provisioner(requirements=Requirements())) == ""
+
+
+def test_a_machine_of_an_image_that_is_no_longer_current_has_drifted() -> None:
+    assert drift_of(node(), OWNER, "ami-1", ("ami-1", "ami-2")) == ""
+    assert drift_of(node(), OWNER, "ami-0", ("ami-1",)) == "image ami-0 is no longer current"
+
+
+def test_images_that_are_not_known_are_no_drift() -> None:
+    assert drift_of(node(), OWNER, "", ("ami-1",)) == ""
+    assert drift_of(node(), OWNER, "ami-0", ()) == ""

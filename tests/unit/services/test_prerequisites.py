@@ -1,0 +1,175 @@
+import dataclasses
+
+import pytest
+
+from shared.model.errors import UnauthorizedError
+from shared.ports import NoRivals, Rival, RivalKind, Rivals, Subnet
+from shared.ports.account import AccessEntry, VcpuQuota
+from shared.services.doctoring import Finding
+from shared.services.prerequisites import Prerequisites
+from tests.fakes.account import ATTACHMENT, ENTRIES, FakeAccount
+
+
+@dataclasses.dataclass
+class Running:
+    rivals: tuple[Rival, ...]
+
+    def running(self) -> tuple[Rival, ...]:
+        return self.rivals
+
+
+def look(account: FakeAccount, rivals: Rivals | None = None) -> tuple[Finding, ...]:
+    return Prerequisites("demo", account, lambda: rivals or NoRivals()).look()
+
+
+def only(account: FakeAccount, rivals: Rivals | None = None) -> Finding:
+    (found,) = look(account, rivals)
+    return found
+
+
+def test_nothing_is_found_where_nothing_is_missing() -> None:
+    assert look(FakeAccount()) == ()
+
+
+def test_a_cluster_that_reads_no_access_entries_is_told_how_to() -> None:
+    found = only(FakeAccount(mode="CONFIG_MAP"))
+
+    assert found.kind == "authentication-mode"
+    assert found.command == (
+        "aws eks update-cluster-config --name demo "
+        "--access-config authenticationMode=API_AND_CONFIG_MAP"
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "ending"),
+    [
+        (ENTRIES[0], "role/Dovetail-demo-us-east-1-launch --kubernetes-groups dovetail:launch"),
+        (
+            ENTRIES[1],
+            "role/Dovetail-demo-us-east-1-terminate --kubernetes-groups dovetail:terminate",
+        ),
+        (ENTRIES[2], "role/DovetailNode-demo-us-east-1 --type EC2_LINUX"),
+    ],
+)
+def test_a_missing_access_entry_is_told_with_the_command_that_makes_it(
+    missing: AccessEntry, ending: str
+) -> None:
+    found = only(FakeAccount(entries=tuple(one for one in ENTRIES if one != missing)))
+
+    assert found.kind == "access-entry"
+    assert found.command.startswith("aws eks create-access-entry --cluster-name demo ")
+    assert found.command.endswith(ending)
+
+
+def test_an_entry_with_other_groups_is_told_to_be_given_ours_besides() -> None:
+    other = dataclasses.replace(ENTRIES[0], groups=("theirs",))
+    found = only(FakeAccount(entries=(other, *ENTRIES[1:])))
+
+    assert "groups theirs: group dovetail:launch is needed" in found.text
+    assert found.command.endswith("--kubernetes-groups dovetail:launch theirs")
+    assert "update-access-entry" in found.command
+
+
+def test_a_node_entry_of_another_type_has_to_be_made_anew() -> None:
+    other = dataclasses.replace(ENTRIES[2], kind="STANDARD", groups=())
+    found = only(FakeAccount(entries=(*ENTRIES[:2], other)))
+
+    assert "of type STANDARD with groups none: EC2_LINUX is needed" in found.text
+    first, second = found.command.split(" && ")
+    assert first.startswith("aws eks delete-access-entry")
+    assert second.endswith("--type EC2_LINUX")
+
+
+def test_before_anything_is_deployed_the_command_that_deploys_is_told() -> None:
+    found = only(FakeAccount(attached=None, entries=()))
+
+    assert found.kind == "not-attached"
+    assert found.command == "npx cdk deploy --all -c clusters=demo"
+
+
+def test_entries_that_would_stop_the_deployment_are_told_before_it() -> None:
+    foreign = AccessEntry(principal="arn:aws:iam::123456789012:role/admin", kind="STANDARD")
+    found = look(FakeAccount(attached=None, entries=(*ENTRIES, foreign)))
+    left = [one for one in found if one.kind == "access-entry-left"]
+
+    assert {one.subject for one in left} == {
+        arn.rsplit("/", 1)[1]
+        for arn in (ATTACHMENT.launch_role, ATTACHMENT.terminate_role, ATTACHMENT.node_role)
+    }
+    assert all(one.command.startswith("aws eks delete-access-entry ") for one in left)
+
+
+@pytest.mark.parametrize(
+    ("role", "service"),
+    [
+        ("AWSServiceRoleForEC2Spot", "spot.amazonaws.com"),
+        ("AWSServiceRoleForEC2Fleet", "ec2fleet.amazonaws.com"),
+    ],
+)
+def test_a_missing_service_linked_role_is_told(role: str, service: str) -> None:
+    account = FakeAccount()
+    account.roles.remove(role)
+    found = only(account)
+
+    assert (found.kind, found.subject) == ("service-linked-role", role)
+    assert found.command == f"aws iam create-service-linked-role --aws-service-name {service}"
+
+
+@pytest.mark.parametrize(("limit", "used", "asked"), [(5, 2, 256), (640, 600, 1280)])
+def test_a_quota_with_no_room_for_a_large_machine_is_told(
+    limit: int, used: int, asked: int
+) -> None:
+    spot = VcpuQuota(code="L-34B43A08", name="spot", limit=limit, used=used)
+    found = only(FakeAccount(quotas=(spot,)))
+
+    assert (found.kind, found.subject) == ("quota", "spot vCPUs")
+    assert f"{used} of {limit} are in use" in found.text
+    assert found.command.endswith(f"--quota-code L-34B43A08 --desired-value {asked}")
+
+
+def test_subnets_without_addresses_and_clusters_without_subnets_are_told() -> None:
+    small = Subnet(subnet_id="subnet-2", zone="us-east-1b", free_addresses=11)
+    few = only(FakeAccount(subnets=(small,)))
+    none = only(FakeAccount(subnets=()))
+
+    assert (few.kind, few.subject) == ("subnet-addresses", "subnet-2")
+    assert "11 free addresses in us-east-1b" in few.text
+    assert "Key=kubernetes.io/cluster/demo,Value=shared" in none.command
+
+
+def test_a_second_autoscaler_is_told_with_what_stops_it() -> None:
+    running = Running(
+        (
+            Rival(kind=RivalKind.KARPENTER, where="karpenter/lease", holder="karpenter-7"),
+            Rival(kind=RivalKind.CLUSTER_AUTOSCALER, where="kube-system/lease"),
+        )
+    )
+    ours, theirs = look(FakeAccount(), running)
+
+    assert ours.command == (
+        "kubectl -n kube-system scale deployment cluster-autoscaler --replicas 0"
+    )
+    assert theirs.command == "kubectl -n karpenter scale deployment karpenter --replicas 0"
+    assert "held by karpenter-7" in theirs.text
+    assert "held by" not in ours.text
+
+
+def test_what_cannot_be_asked_is_a_finding_and_stops_no_other_question() -> None:
+    def unreachable() -> Rivals:
+        raise UnauthorizedError("no access\nto the cluster")
+
+    refused = look(FakeAccount(refused=UnauthorizedError("no right")))
+    (alone,) = Prerequisites("demo", FakeAccount(), unreachable).look()
+
+    assert {one.kind for one in refused} == {"not-checked"}
+    assert [one.subject for one in refused] == [
+        "access-entries",
+        "authentication-mode",
+        "quotas",
+        "service-linked-roles",
+        "subnets",
+    ]
+    assert alone.subject == "autoscalers"
+    assert alone.text == "no access to the cluster"
+    assert alone.command.startswith("aws eks update-kubeconfig --name demo")
