@@ -77,8 +77,10 @@ class TimerSettings(FunctionSettings):
     emptiness_machine: str = Field(pattern=r"^arn:[^:]+:states:")
     expiration_machine: str = Field(pattern=r"^arn:[^:]+:states:")
     registration_machine: str = Field(pattern=r"^arn:[^:]+:states:")
+    replacement_machine: str = Field(pattern=r"^arn:[^:]+:states:")
     termination_machine: str = Field(pattern=r"^arn:[^:]+:states:")
     bind_function: str = Field(min_length=1)
+    provision_function: str = Field(min_length=1)
 
 
 class ProvisionSettings(TimerSettings):
@@ -94,6 +96,14 @@ class ProvisionSettings(TimerSettings):
             node is Ready, `scheduler` leaves binding to kube-scheduler.
         max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.
         max_launch_groups: Most CreateFleet calls of one plan; 0 for no limit.
+        minimum_saving_percent: Consolidation must save so much of what the nodes it gives up
+            cost: moving pods is never free.
+        minimum_saving_per_hour: ... and at least so many dollars an hour.
+        minimum_age_seconds: Consolidation leaves younger nodes alone: pods have just moved there.
+        disruption_budget_percent: Of a cluster's nodes consolidation gives up at most so many
+            percent, but at least one, within the window.
+        disruption_window_seconds: Of the budget, and of the rest after a change that failed.
+        drift: Whether nodes that differ from what their Provisioner asks for now are replaced.
     """
 
     batch_idle_seconds: float = Field(default=1.0, ge=0, le=30)
@@ -103,6 +113,12 @@ class ProvisionSettings(TimerSettings):
     binding_policy: Literal["early", "ready", "scheduler"] = "early"
     max_node_vcpus: int = Field(default=64, ge=0)
     max_launch_groups: int = Field(default=20, ge=0)
+    minimum_saving_percent: int = Field(default=5, ge=0, le=100)
+    minimum_saving_per_hour: float = Field(default=0.01, ge=0, le=1000)
+    minimum_age_seconds: float = Field(default=300.0, ge=0)
+    disruption_budget_percent: int = Field(default=10, ge=1, le=100)
+    disruption_window_seconds: float = Field(default=600.0, ge=1)
+    drift: bool = False
 
     @model_validator(mode="after")
     def _lease_outlives_calls(self) -> Self:
@@ -137,10 +153,12 @@ class SweepSettings(TimerSettings):
     Attributes:
         orphan_grace_seconds: An instance younger than this may still get its Node.
         pending_grace_seconds: A pod pending for less than this is not yet overdue.
+        drift: Whether provision is asked each minute to look for nodes that have drifted.
     """
 
     orphan_grace_seconds: float = Field(default=90.0, ge=0)
     pending_grace_seconds: float = Field(default=60.0, ge=0)
+    drift: bool = False
 
 
 class RefreshCatalogSettings(FunctionSettings):
@@ -148,9 +166,18 @@ class RefreshCatalogSettings(FunctionSettings):
 
     Attributes:
         pricing_region: Region whose endpoint serves the Pricing API.
+        prefix_delegation: Whether the VPC CNI of the Region's clusters gives interfaces prefixes
+            of addresses (ENABLE_PREFIX_DELEGATION): nodes then hold more pods.
+        reserved_interfaces: Interfaces of each node that pods do not get (custom networking: 1).
+        density_limited: Whether addresses limit pods at all; false for 110 pods on every node.
+        pod_interfaces: Whether pods may ask for an interface of their own (ENABLE_POD_ENI).
     """
 
     pricing_region: str = "us-east-1"
+    prefix_delegation: bool = False
+    reserved_interfaces: int = Field(default=0, ge=0, le=15)
+    density_limited: bool = True
+    pod_interfaces: bool = False
 
 
 class ClusterBrakes(BaseModel):
@@ -202,6 +229,7 @@ class ForwarderSettings(BaseModel):
         kubeconfig: Path of a kubeconfig file; empty means the pod's service account.
         health_port: Port of /healthz and /readyz on all addresses; 0 for none.
         api_timeout_seconds: Time-out of one call to the bus or the API server (watches aside).
+        tracing: Whether each message begins a trace; the control plane has a choice of that name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -211,6 +239,7 @@ class ForwarderSettings(BaseModel):
     kubeconfig: str = ""
     health_port: int = Field(default=0, ge=0, le=65535)
     api_timeout_seconds: float = Field(default=10.0, gt=0, le=50)
+    tracing: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:

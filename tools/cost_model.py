@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.cost_inputs import ASSUMED, PRICES
+from tools.made_part import replaced
 
 HOURS: Final = 730
 MINUTES: Final = HOURS * 60
@@ -86,6 +87,16 @@ class Bill:
     def million_pod_events(self, burst: int) -> tuple[Line, ...]:
         """Return what a million pods that ask for room cost, `burst` of them at a time."""
         plans = math.ceil(1_000_000 / burst)
+        nodes = 1_000_000 / assumed("pods_a_node")
+        buys = min(plans, nodes)
+        looks = plans - buys
+        leading = plans if HOURS * 3600 / plans >= assumed("quiet_seconds") else 0
+        twice = assumed("settle_seconds") + assumed("again_seconds")
+
+        def each(what: str) -> float:
+            return buys * assumed(f"buy_{what}") + looks * assumed(f"look_{what}")
+
+        writes = each("writes") + (nodes - buys) * assumed("node_more_writes")
         return (
             Line(name="bus", dollars=plans * PRICES["event"], how="coalesced by the forwarder"),
             Line(
@@ -95,21 +106,24 @@ class Bill:
             ),
             Line(
                 name="compute: provision",
-                dollars=self._compute("provision", plans, assumed("plan_seconds")),
-                how=f"{plans:,} plans",
+                dollars=self._compute("provision", plans, each("seconds") / plans),
+                how=f"{plans:,} plans, {buys:,.0f} of them buy",
+            ),
+            Line(
+                name="fast lane",
+                dollars=self._compute("provision", leading, twice)
+                + leading * assumed("again_reads") * PRICES["ledger_read"]
+                + leading * assumed("again_writes") * PRICES["ledger_write"],
+                how=f"{leading:,} bursts after quiet: the wait for their end, and the queue's copy",
             ),
             Line(
                 name="ledger",
-                dollars=plans
-                * (
-                    assumed("plan_reads") * PRICES["ledger_read"]
-                    + assumed("plan_writes") * PRICES["ledger_write"]
-                ),
-                how="leases and intents",
+                dollars=each("reads") * PRICES["ledger_read"] + writes * PRICES["ledger_write"],
+                how="leases, intents, slots",
             ),
             Line(
                 name="decisions",
-                dollars=plans * assumed("plan_objects") * PRICES["s3_put"],
+                dollars=each("objects") * PRICES["s3_put"],
                 how="kept for 30 days",
             ),
         )
@@ -238,7 +252,7 @@ def tables(bill: Bill) -> str:
     ]
     bursts = "\n".join(
         f"| {burst} | {total(bill.million_pod_events(burst)):.2f} |"
-        for burst in (1, 5, 10, 50, 200)
+        for burst in (1, 2, 3, 5, 8, 10, 50, 200)
     )
     parts.append(f"| pods at a time | dollars a million |\n|---:|---:|\n{bursts}")
     rows = "\n".join(f"| `{name}` | {n:g} | {why} |" for name, (n, why) in ASSUMED.items())
@@ -250,12 +264,6 @@ def _table(title: str, lines: Sequence[Line]) -> str:
     rows = "\n".join(f"| {one.name} | {one.dollars:.3f} | {one.how} |" for one in lines)
     head = f"### {title}\n\n| | dollars | |\n|---|---:|---|"
     return f"{head}\n{rows}\n| **sum** | **{total(lines):.2f}** | |"
-
-
-def replaced(page: str, text: str) -> str:
-    """Return a page with what stands between the marks replaced."""
-    before, rest = page.split(MARKS[0])
-    return f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -272,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     text = tables(Bill(*read))
     if given.write:
-        _PAGE.write_text(replaced(_PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+        _PAGE.write_text(replaced(_PAGE.read_text(encoding="utf-8"), text, MARKS), encoding="utf-8")
     else:
         sys.stdout.write(f"{text}\n")
     return 0

@@ -23,8 +23,8 @@ CLUSTER_VALUE: Final = '{{ required "give --set cluster=<name as attached>" .Val
 IMAGE_VALUE: Final = (
     '{{ required "give --set image=<registry>/dovetail/forwarder:<tag>" .Values.image }}'
 )
-# The CRD stands apart: Helm applies it first, and leaves all Provisioners when the chart goes.
-CRD: Final = "provisioners.yaml"
+# CRDs stand apart: Helm applies them first, and leaves all Provisioners when the chart goes.
+CRDS: Final = ("node_templates.yaml", "provisioners.yaml")
 PLAIN: Final = ("access.yaml",)
 FORWARDER: Final = "forwarder.yaml"
 
@@ -71,7 +71,7 @@ def chart_files() -> dict[str, str]:
         ValueError: If a manifest holds what Helm would take for a template, or no image.
     """
     release = version()
-    texts = {name: _read(name) for name in (CRD, *PLAIN, FORWARDER)}
+    texts = {name: _read(name) for name in (*CRDS, *PLAIN, FORWARDER)}
     image = f"image: {IMAGE}:{release}\n"
     if texts[FORWARDER].count(image) != 1:
         raise ValueError(f"{FORWARDER}: expected exactly one line {image.strip()!r}")
@@ -89,7 +89,7 @@ def chart_files() -> dict[str, str]:
         "Chart.yaml": chart,
         "values.yaml": _VALUES,
         "values.schema.json": json.dumps(_SCHEMA, indent=2) + "\n",
-        f"crds/{CRD}": texts[CRD],
+        **{f"crds/{name}": texts[name] for name in CRDS},
         **{f"templates/{name}": texts[name] for name in PLAIN},
         f"templates/{FORWARDER}": filled,
         "templates/configmap.yaml": _CONFIG_MAP,

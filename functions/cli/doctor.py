@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from functions.cli.prerequisites import run as look_around
+
 if TYPE_CHECKING:
     from shared.runtime.doctor import DoctorRuntime
     from shared.services.doctoring import Finding
@@ -39,22 +41,33 @@ def mount(subparsers: Any, runtime: "Callable[[], DoctorRuntime] | None" = None)
         "--cluster", action="append", default=[], metavar="NAME", help="only this one; repeatable"
     )
     parser.add_argument("--repair", action="store_true", help="set right what can be")
+    parser.add_argument(
+        "--prerequisites",
+        action="store_true",
+        help="only what must be so before nodes can join, with your own rights; needs no variables",
+    )
     parser.add_argument("--output", choices=("table", "json"), default="table")
-    parser.set_defaults(run=lambda arguments: _run(arguments, runtime))
+    parser.set_defaults(run=lambda arguments: _chosen(arguments, runtime))
+
+
+def _chosen(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
+    return look_around(arguments) if arguments.prerequisites else _run(arguments, runtime)
 
 
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
     # Imported when it runs: `dovetail --help` needs none of it.
     from shared.model.errors import AutoscalerError  # noqa: PLC0415
     from shared.runtime.doctor import doctor_runtime  # noqa: PLC0415
+    from shared.runtime.observability import logged_to_stderr  # noqa: PLC0415
     from shared.settings import SettingsError  # noqa: PLC0415
 
     try:
-        doctor = (runtime or doctor_runtime)()
-        found = [
-            (cluster, *_of_cluster(doctor, cluster, repair=arguments.repair))
-            for cluster in arguments.cluster or doctor.clusters()
-        ]
+        with logged_to_stderr():
+            doctor = (runtime or doctor_runtime)()
+            found = [
+                (cluster, *_of_cluster(doctor, cluster, repair=arguments.repair))
+                for cluster in arguments.cluster or doctor.clusters()
+            ]
     except (AutoscalerError, SettingsError) as error:
         sys.stderr.write(f"dovetail doctor: {' '.join(str(error).split())}\n")
         return BAD_INPUT

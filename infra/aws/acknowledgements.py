@@ -22,12 +22,17 @@ WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "LaunchInto": "selectors of Provisioners find them at run time; the machine must be tagged",
     "LaunchTaggedMachines": "machines are made by the call; its tags must name the cluster",
     "Look": "these actions know no resource; bound to the Region",
+    "LookAtInterfaces": "these actions know no resource; bound to the Region, refused to the code",
     "MakeTemplates": "templates are made by the call; its tags must name the cluster",
+    "NotByItsCode": "it refuses: the more, the better",
     "ReadCatalogue": "one object per Region, all under one prefix",
     "ReadOffers": "these actions know no resource; bound to the Region",
     "ReadPrices": "this action knows no resource; it reads a public price list",
+    "ReleaseInterfaces": "Lambda makes them at run time; refused to the function's code",
+    "StandInSubnets": "an interface has no name before it is made; its subnet is named",
     "TagTemplates": "only while they are made, and only with tags that name the cluster",
     "TagWhatIsLaunched": "only while they are made, and only with tags that name the cluster",
+    "Trace": "these actions know no resource; bound to the Region",
     "WriteCatalogue": "one object per Region, all under one prefix",
 }
 

@@ -14,7 +14,7 @@ from infra.aws.components.dashboard import ClusterDashboard
 from infra.aws.components.forwarder_identity import ForwarderIdentity
 from infra.aws.components.node_profile import NodeProfile
 from infra.aws.config import Config
-from infra.aws.names import PARAMETERS, Right
+from infra.aws.names import PARAMETERS, Right, role_arn
 
 
 class Cluster(Stack):
@@ -33,13 +33,24 @@ class Cluster(Stack):
             scope, construct_id, description=f"Dovetail: attaches cluster {cluster}", **options
         )
         nodes = NodeProfile(self, "Nodes", cluster=cluster)
-        eks.CfnAccessEntry(
-            self,
-            "NodesAccessEntry",
-            cluster_name=cluster,
-            principal_arn=nodes.role.role_arn,
-            type="EC2_LINUX",
-        )
+        standing = {kind for name, kind in config.existing_access_entries if name == cluster}
+        if "nodes" not in standing:
+            eks.CfnAccessEntry(
+                self,
+                "NodesAccessEntry",
+                cluster_name=cluster,
+                principal_arn=nodes.role.role_arn,
+                type="EC2_LINUX",
+            )
+        own = [role_arn(self, role) for name, role in config.node_roles if name == cluster]
+        for number, arn in enumerate(() if "own-nodes" in standing else own):
+            eks.CfnAccessEntry(
+                self,
+                f"OwnNodesAccessEntry{number}",
+                cluster_name=cluster,
+                principal_arn=arn,
+                type="EC2_LINUX",
+            )
         launch = ClusterRole(
             self,
             cluster=cluster,
@@ -47,15 +58,17 @@ class Cluster(Stack):
             statements=launch_statements(
                 self,
                 cluster,
-                node_role_arn=nodes.role.role_arn,
+                node_role_arns=[nodes.role.role_arn, *own],
                 image_owners=config.image_owners,
             ),
+            entry_stands=Right.LAUNCH.value in standing,
         )
         terminate = ClusterRole(
             self,
             cluster=cluster,
             right=Right.TERMINATE,
             statements=terminate_statements(self, cluster),
+            entry_stands=Right.TERMINATE.value in standing,
         )
         forwarder = ForwarderIdentity(self, "Forwarder", cluster=cluster)
         # The fields of shared.settings.ClusterAttachment.

@@ -33,7 +33,7 @@ USED = (
 
 
 def launch_statements(
-    stack: Stack, cluster: str, *, node_role_arn: str, image_owners: Sequence[str]
+    stack: Stack, cluster: str, *, node_role_arns: Sequence[str], image_owners: Sequence[str]
 ) -> list[iam.PolicyStatement]:
     """Return what the launch role may do; ending machines is not among it."""
     of_cluster = _request_tags(cluster)
@@ -101,7 +101,7 @@ def launch_statements(
         iam.PolicyStatement(
             sid="GiveMachinesTheirRole",
             actions=["iam:PassRole"],
-            resources=[node_role_arn],
+            resources=list(node_role_arns),
             conditions={
                 "StringEquals": {
                     "iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
@@ -118,6 +118,7 @@ def launch_statements(
             ],
         ),
         _read(
+            "ec2:DescribeImages",
             "ec2:DescribeInstances",
             "ec2:DescribeLaunchTemplates",
             "ec2:DescribeSecurityGroups",

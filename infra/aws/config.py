@@ -18,6 +18,13 @@ from shared.settings import (
 _CLUSTER: Final = re.compile(r"^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$")
 _TOPIC: Final = re.compile(r"^arn:[^:]+:sns:[^:]+:\d{12}:[^:]+$")
 _ACCOUNT: Final = re.compile(r"^\d{12}$")
+_SUBNET: Final = re.compile(r"^subnet-[0-9a-f]{8,17}$")
+_SECURITY_GROUP: Final = re.compile(r"^sg-[0-9a-f]{8,17}$")
+
+_ROLE: Final = re.compile(r"^[\w+=,.@-]{1,64}$", re.ASCII)
+
+# The access entries of a cluster's stack: of its nodes, of its two roles, and of `node_roles`.
+ACCESS_ENTRIES: Final = ("launch", "nodes", "own-nodes", "terminate")
 
 # Retentions CloudWatch Logs knows, by days.
 # Source: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
@@ -67,6 +74,11 @@ class Config:
         log_retention_days: Of the functions' log groups.
         alarm_topic: ARN of the SNS topic alarms are sent to; empty for none.
         image_owners: Accounts, besides Amazon and this one, whose AMIs may be launched.
+        subnets: Private subnets the functions that call a cluster stand in; empty for none.
+        security_groups: ... and what their network interfaces carry; given with `subnets` only.
+        existing_access_entries: (cluster, one of `ACCESS_ENTRIES`) that stand already, sorted.
+        node_roles: (cluster, name of a role of the user's) that machines may carry besides, sorted.
+        tracing: Whether X-Ray follows an event from function to function.
         settings: Overrides of defaults in `shared.settings`, by field name.
     """
 
@@ -77,6 +89,11 @@ class Config:
     log_retention_days: int = 30
     alarm_topic: str = ""
     image_owners: tuple[str, ...] = ()
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
+    existing_access_entries: tuple[tuple[str, str], ...] = ()
+    node_roles: tuple[tuple[str, str], ...] = ()
+    tracing: bool = False
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -89,14 +106,21 @@ def read_config(get: Callable[[str], Any]) -> Config:
     Raises:
         ConfigError: If a value is wrong.
     """
+    clusters = _clusters(get("clusters"))
+    subnets, security_groups = _network(get)
     return Config(
-        clusters=_clusters(get("clusters")),
+        clusters=clusters,
         bundle=_choice(get, "bundle", "full", "code"),
         batch_window_seconds=_number(get, "batch_window", default=1, lowest=1, highest=300),
         removal=_choice(get, "removal", "retain", "destroy"),
         log_retention_days=_retention(get),
         alarm_topic=_matching(get("alarm_topic"), _TOPIC, "alarm_topic", "the ARN of an SNS topic"),
         image_owners=_owners(get("image_owners")),
+        subnets=subnets,
+        security_groups=security_groups,
+        existing_access_entries=_existing_entries(get("existing_access_entries"), clusters),
+        node_roles=_node_roles(get("node_roles"), clusters),
+        tracing=_choice(get, "tracing", "off", "on") == "on",
         settings=_settings(get("settings")),
     )
 
@@ -131,6 +155,48 @@ def _owners(value: Any) -> tuple[str, ...]:
         _matching(word, _ACCOUNT, "image_owners", "12-digit account numbers")
         for word in _words(value)
     )
+
+
+def _network(get: Callable[[str], Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return subnets and security groups: both, or none of both."""
+    subnets = tuple(
+        _matching(word, _SUBNET, "subnets", "ids of subnets, separated by commas")
+        for word in _words(get("subnets"))
+    )
+    groups = tuple(
+        _matching(word, _SECURITY_GROUP, "security_groups", "ids of security groups")
+        for word in _words(get("security_groups"))
+    )
+    if bool(subnets) != bool(groups):
+        missing = "security_groups" if subnets else "subnets"
+        raise ConfigError(f"{missing}: nothing: give subnets and security_groups, or none of both")
+    return subnets, groups
+
+
+def _existing_entries(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for word in _words(value):
+        cluster, _, kind = word.partition(":")
+        if cluster not in clusters or kind not in ACCESS_ENTRIES:
+            raise ConfigError(
+                f"existing_access_entries: {word!r}: give <cluster>:<entry>, a cluster of "
+                f"`clusters` and one of {', '.join(ACCESS_ENTRIES)}"
+            )
+        found.append((cluster, kind))
+    return tuple(found)
+
+
+def _node_roles(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for word in _words(value):
+        cluster, _, role = word.partition(":")
+        if cluster not in clusters or not _ROLE.match(role):
+            raise ConfigError(
+                f"node_roles: {word!r}: give <cluster>:<role>, a cluster of `clusters` and the "
+                "name of a role, without its path"
+            )
+        found.append((cluster, role))
+    return tuple(found)
 
 
 def _matching(value: Any, pattern: re.Pattern[str], key: str, wanted: str) -> str:

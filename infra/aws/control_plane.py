@@ -52,7 +52,9 @@ class ControlPlane(Stack):
         functions = self._make_functions()
         self._feed_provision(functions["provision"])
         machines = {
-            timer: TimerMachine(self, timer=timer, function=functions[timer.value]).machine
+            timer: TimerMachine(
+                self, timer=timer, function=functions[timer.value], tracing=config.tracing
+            ).machine
             for timer in Timer
         }
         delivery = Delivery(self, "Delivery", functions=functions, queues=self._queues)
@@ -80,6 +82,9 @@ class ControlPlane(Stack):
             code=function_code(self._config.bundle),
             retention=RETENTIONS[self._config.log_retention_days],
             failures=self._queues.dead_letters,
+            subnets=self._config.subnets,
+            security_groups=self._config.security_groups,
+            tracing=self._config.tracing,
         )
         resources = self._resources()
         return {
@@ -101,6 +106,7 @@ class ControlPlane(Stack):
             "dead_letter_url": self._queues.dead_letters.queue_url,
             "cluster_parameters": PARAMETERS,
             "bind_function": function_name("bind"),
+            "provision_function": function_name("provision"),
             **{f"{timer.value}_machine": machine_arn(self, timer) for timer in Timer},
         }
 

@@ -15,8 +15,10 @@ _SAMPLES: Final[Mapping[str, str]] = {
     "emptiness_machine": "arn:aws:states:sample",
     "expiration_machine": "arn:aws:states:sample",
     "registration_machine": "arn:aws:states:sample",
+    "replacement_machine": "arn:aws:states:sample",
     "termination_machine": "arn:aws:states:sample",
     "bind_function": "sample",
+    "provision_function": "sample",
 }
 
 

@@ -30,6 +30,7 @@ class FunctionPlan:
         wakes: Whether it sends to the wake queue.
         woken: Whether the wake queue calls it.
         invokes_bind: Whether it invokes bind.
+        invokes_provision: Whether it invokes provision.
         uses_ledger: Whether it reads and writes the ledger.
         keeps_decisions: Whether it reads and writes decisions and reads the catalogue.
         writes_catalogue: Whether it writes the catalogue from EC2 and the price list.
@@ -48,6 +49,7 @@ class FunctionPlan:
     wakes: bool = False
     woken: bool = False
     invokes_bind: bool = False
+    invokes_provision: bool = False
     uses_ledger: bool = True
     keeps_decisions: bool = False
     writes_catalogue: bool = False
@@ -64,7 +66,7 @@ FUNCTIONS: Final = (
         async_retries=0,
         async_max_age_seconds=60,
         right=Right.LAUNCH,
-        starts=(Timer.EXPIRATION, Timer.REGISTRATION),
+        starts=(Timer.EXPIRATION, Timer.REGISTRATION, Timer.REPLACEMENT),
         wakes=True,
         woken=True,
         invokes_bind=True,
@@ -89,6 +91,8 @@ FUNCTIONS: Final = (
         right=Right.TERMINATE,
         # A wait longer than an execution may last goes on in a next one.
         starts=(Timer.EXPIRATION, Timer.TERMINATION),
+        # A node with pods on it is replaced, not removed.
+        wakes=True,
     ),
     FunctionPlan(
         name="registration",
@@ -97,6 +101,17 @@ FUNCTIONS: Final = (
         right=Right.TERMINATE,
         starts=(Timer.TERMINATION,),
         invokes_bind=True,
+    ),
+    FunctionPlan(
+        name="replacement",
+        purpose="Takes the steps of Replacement: gives nodes up once others stand for them",
+        # It looks once more whether all pods fit elsewhere.
+        memory_mib=1024,
+        asynchronous=False,
+        right=Right.TERMINATE,
+        # A new node whose pods never came is watched from then on.
+        starts=(Timer.EMPTINESS, Timer.REPLACEMENT, Timer.TERMINATION),
+        wakes=True,
     ),
     FunctionPlan(
         name="termination",
@@ -112,6 +127,7 @@ FUNCTIONS: Final = (
         starts=(Timer.TERMINATION,),
         # Pods of a machine that will be lost are planned for at once.
         wakes=True,
+        invokes_provision=True,
     ),
     FunctionPlan(
         name="sweep",

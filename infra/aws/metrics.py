@@ -36,7 +36,7 @@ class MetricPlan:
         name: As it is written.
         service: The function that writes it.
         action: What to do when it is not as usual.
-        topic: Where a dashboard shows it; None for one that belongs to no cluster.
+        topic: Where a dashboard shows it; None for one of no cluster, shown with the errors.
         statistic: How the values of a period become one.
     """
 
@@ -89,6 +89,12 @@ METRICS: Final = (
         action="more than usual: read that hour's decisions; set a ceiling if it was a mistake",
     ),
     MetricPlan(
+        name="DollarsPerHourReleased",
+        service="termination",
+        topic=Topic.BUYING,
+        action="less than bought for days: nodes stay; look at drains blocked and nodes' Events",
+    ),
+    MetricPlan(
         name="NodesLaunched",
         service="provision",
         topic=Topic.BUYING,
@@ -99,6 +105,24 @@ METRICS: Final = (
         service="termination",
         topic=Topic.BUYING,
         action="none for days although load falls: look at drains blocked and do-not-evict pods",
+    ),
+    MetricPlan(
+        name="NodesReplaced",
+        service="replacement",
+        topic=Topic.BUYING,
+        action="many a day: lengthen ttlSecondsUntilExpired, raise minimum_saving_percent",
+    ),
+    MetricPlan(
+        name="ReplacementsGivenUp",
+        service="replacement",
+        topic=Topic.HELD,
+        action="new nodes did not come, or pods hold the old ones: the node's Events say which",
+    ),
+    MetricPlan(
+        name="NodesDisrupted",
+        service="provision",
+        topic=Topic.PLANNING,
+        action="more than you want: read the Events Disrupted of the nodes, then the budgets",
     ),
     MetricPlan(
         name="PlanGap",
@@ -216,12 +240,12 @@ METRICS: Final = (
 )
 
 
-def metric(plan: MetricPlan, *, cluster: str) -> cloudwatch.Metric:
-    """Return a metric of one cluster as graphs and alarms take it."""
+def metric(plan: MetricPlan, *, cluster: str = "") -> cloudwatch.Metric:
+    """Return a metric of one cluster, or of none, as graphs and alarms take it."""
     return cloudwatch.Metric(
         namespace=METRICS_NAMESPACE,
         metric_name=plan.name,
-        dimensions_map={"Cluster": cluster, "service": plan.service},
+        dimensions_map={**({"Cluster": cluster} if cluster else {}), "service": plan.service},
         statistic=plan.statistic,
         period=FIVE_MINUTES,
     )

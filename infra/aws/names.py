@@ -29,6 +29,7 @@ class Timer(StrEnum):
     EMPTINESS = "emptiness"
     EXPIRATION = "expiration"
     REGISTRATION = "registration"
+    REPLACEMENT = "replacement"
     TERMINATION = "termination"
 
     @property
@@ -36,6 +37,8 @@ class Timer(StrEnum):
         """Name of the state machine."""
         if self is Timer.TERMINATION:
             return "DovetailNodeTermination"
+        if self is Timer.REPLACEMENT:
+            return "DovetailReplacement"
         return f"Dovetail{self.value.capitalize()}Timer"
 
 

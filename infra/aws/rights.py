@@ -1,5 +1,7 @@
 """The statements of the functions' roles, smallest that work."""
 
+from collections.abc import Sequence
+
 from aws_cdk import Aws, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
@@ -119,7 +121,7 @@ def cluster_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyState
 
 
 def start_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStatement]:
-    """Allow timers to be started and bind to be invoked."""
+    """Allow timers to be started, and bind or provision to be invoked."""
     statements = []
     if plan.starts:
         statements.append(
@@ -135,6 +137,14 @@ def start_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStateme
                 sid="InvokeBind",
                 actions=["lambda:InvokeFunction"],
                 resources=[function_arn(stack, "bind")],
+            )
+        )
+    if plan.invokes_provision:
+        statements.append(
+            iam.PolicyStatement(
+                sid="InvokeProvision",
+                actions=["lambda:InvokeFunction"],
+                resources=[function_arn(stack, "provision")],
             )
         )
     return statements
@@ -169,3 +179,71 @@ def log_statements(log_group_arn: str) -> list[iam.PolicyStatement]:
             resources=[log_group_arn],
         )
     ]
+
+
+def interface_statements(
+    plan: FunctionPlan, stack: Stack, subnets: Sequence[str], security_groups: Sequence[str]
+) -> list[iam.PolicyStatement]:
+    """Allow Lambda to give a function its network interfaces, and the function's code not.
+
+    Lambda makes them under the function's role; only calls of the code itself carry the function's
+    ARN, so those are refused.
+
+    Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html (2026-08), which
+    also says that interfaces are described on all resources.
+    """
+    if not subnets:
+        return []
+    interfaces = _ec2(stack, "network-interface", "*")
+    named = [
+        *(_ec2(stack, "subnet", one) for one in subnets),
+        *(_ec2(stack, "security-group", one) for one in security_groups),
+    ]
+    release = [
+        "ec2:AssignPrivateIpAddresses",
+        "ec2:DeleteNetworkInterface",
+        "ec2:UnassignPrivateIpAddresses",
+    ]
+    look = ["ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"]
+    return [
+        iam.PolicyStatement(
+            sid="StandInSubnets",
+            actions=["ec2:CreateNetworkInterface"],
+            resources=[interfaces, *named],
+        ),
+        iam.PolicyStatement(sid="ReleaseInterfaces", actions=release, resources=[interfaces]),
+        iam.PolicyStatement(
+            sid="LookAtInterfaces",
+            actions=look,
+            resources=["*"],
+            conditions={"StringEquals": {"aws:RequestedRegion": Aws.REGION}},
+        ),
+        iam.PolicyStatement(
+            sid="NotByItsCode",
+            effect=iam.Effect.DENY,
+            actions=["ec2:CreateNetworkInterface", *release, *look],
+            resources=["*"],
+            conditions={"ArnEquals": {"lambda:SourceFunctionArn": function_arn(stack, plan.name)}},
+        ),
+    ]
+
+
+def trace_statements(*, samples: bool = False) -> list[iam.PolicyStatement]:
+    """Allow traces to be sent, and with `samples` to be asked which; X-Ray knows no resource.
+
+    Source: https://docs.aws.amazon.com/step-functions/latest/dg/concepts-xray-tracing.html
+    (2026-08); a function is told by Lambda what is sampled.
+    """
+    asked = ["xray:GetSamplingRules", "xray:GetSamplingTargets"] if samples else []
+    return [
+        iam.PolicyStatement(
+            sid="Trace",
+            actions=[*asked, "xray:PutTelemetryRecords", "xray:PutTraceSegments"],
+            resources=["*"],
+            conditions={"StringEquals": {"aws:RequestedRegion": Aws.REGION}},
+        )
+    ]
+
+
+def _ec2(stack: Stack, kind: str, name: str) -> str:
+    return stack.format_arn(service="ec2", resource=kind, resource_name=name)

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.aws.catalog_source import CatalogSource
+from shared.catalog.network import PodNetwork
 from shared.catalog.reading import load_catalog
 from shared.catalog.summary import CatalogSummary, summarize
+from shared.disruption.settings import DisruptionSettings
 from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.packing.problem import PackingSettings
@@ -18,9 +20,10 @@ from shared.runtime.wiring import Right, Wiring
 from shared.services.binding import Binding
 from shared.services.emptying import Emptying
 from shared.services.expiring import Expiring
-from shared.services.interrupting import Interrupting
+from shared.services.interrupting import Interrupting, NodeIndex
 from shared.services.provisioning import Provisioning
 from shared.services.registering import Registering
+from shared.services.replacing import Replacing
 from shared.services.sweeping import Sweeping, SweepPolicy
 from shared.services.terminating import Terminating
 from shared.settings import (
@@ -52,32 +55,49 @@ class ProvisionRuntime:
             max_node_vcpus=settings.max_node_vcpus,
             max_launch_groups=settings.max_launch_groups,
         )
+        self._disruption = DisruptionSettings(
+            minimum_saving_percent=settings.minimum_saving_percent,
+            minimum_saving_micros_per_hour=round(settings.minimum_saving_per_hour * 1_000_000),
+            minimum_age=timedelta(seconds=settings.minimum_age_seconds),
+            budget_percent=settings.disruption_budget_percent,
+            window=timedelta(seconds=settings.disruption_window_seconds),
+            drift=settings.drift,
+        )
 
     def service(self, cluster: str) -> Provisioning:
         """Return the service of one cluster."""
-        return Provisioning(self._wiring.ports(cluster), self._policy, self._packing, new_plan_id)
+        return Provisioning(
+            self._wiring.ports(cluster),
+            self._policy,
+            self._packing,
+            new_plan_id,
+            self._disruption,
+        )
 
     def deadline(self, context: LambdaContext) -> datetime:
         """Return when this invocation is ended from outside."""
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         return self._wiring.clock.now() + left
 
-    def wake(self, cluster: str) -> None:
-        """Send a message that plans for a cluster."""
-        self._wiring.outbox.wake(cluster, timedelta(0))
+    def wake(self, cluster: str, *, look: bool = False) -> None:
+        """Send a message that plans for a cluster, and looks over its nodes."""
+        self._send(cluster, timedelta(0), look=look)
 
-    def wake_later(self, cluster: str, delay: timedelta | None) -> bool:
+    def wake_later(self, cluster: str, delay: timedelta | None, *, look: bool = False) -> bool:
         """Send a message that plans for a cluster after a pause; return whether that worked.
 
         A message of our own comes back in seconds; a failed record only when its visibility
         time-out is over.
         """
         try:
-            self._wiring.outbox.wake(cluster, delay or _PAUSE)
+            self._send(cluster, delay or _PAUSE, look=look)
         except AutoscalerError as error:
             logger.warning("cannot send a message", cluster=cluster, error=str(error))
             return False
         return True
+
+    def _send(self, cluster: str, delay: timedelta, *, look: bool) -> None:
+        (self._wiring.outbox.look if look else self._wiring.outbox.wake)(cluster, delay)
 
     def dead_letter(self, text: str, reason: str) -> None:
         """Put a record aside that cannot be understood, with the reason."""
@@ -99,40 +119,44 @@ class BindRuntime:
         return Binding(self._wiring.ports(cluster), self._policy)
 
 
-class EmptinessRuntime:
-    """What the emptiness function works with."""
+class _TimerRuntime:
+    """What a function works with that may end machines."""
 
     def __init__(self, settings: TimerSettings) -> None:
         """Prepare; nothing is connected yet."""
         self._wiring = Wiring(settings, Right.TERMINATE)
+
+
+class EmptinessRuntime(_TimerRuntime):
+    """What the emptiness function works with."""
 
     def service(self, cluster: str) -> Emptying:
         """Return the service of one cluster."""
         return Emptying(self._wiring.ports(cluster))
 
 
-class ExpirationRuntime:
+class ExpirationRuntime(_TimerRuntime):
     """What the expiration function works with."""
-
-    def __init__(self, settings: TimerSettings) -> None:
-        """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.TERMINATE)
 
     def service(self, cluster: str) -> Expiring:
         """Return the service of one cluster."""
         return Expiring(self._wiring.ports(cluster))
 
 
-class RegistrationRuntime:
+class RegistrationRuntime(_TimerRuntime):
     """What the registration function works with."""
-
-    def __init__(self, settings: TimerSettings) -> None:
-        """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.TERMINATE)
 
     def service(self, cluster: str) -> Registering:
         """Return the service of one cluster."""
         return Registering(self._wiring.ports(cluster))
+
+
+class ReplacementRuntime(_TimerRuntime):
+    """What the replacement function works with."""
+
+    def service(self, cluster: str) -> Replacing:
+        """Return the service of one cluster."""
+        return Replacing(self._wiring.ports(cluster))
 
 
 class TerminationRuntime:
@@ -149,12 +173,8 @@ class TerminationRuntime:
         return Terminating(self._wiring.ports(cluster), self._deadline)
 
 
-class InterruptRuntime:
+class InterruptRuntime(_TimerRuntime):
     """What the interrupt function works with."""
-
-    def __init__(self, settings: TimerSettings) -> None:
-        """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.TERMINATE)
 
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster of a machine, None when it is not ours."""
@@ -162,7 +182,11 @@ class InterruptRuntime:
 
     def service(self, cluster: str) -> Interrupting:
         """Return the service of one cluster."""
-        return Interrupting(self._wiring.ports(cluster))
+        return Interrupting(self._wiring.ports(cluster), self._index(cluster))
+
+    @functools.cache  # noqa: B019 - a process has one runtime, for its whole life
+    def _index(self, _cluster: str) -> NodeIndex:
+        return NodeIndex()
 
 
 class SweepRuntime:
@@ -174,6 +198,7 @@ class SweepRuntime:
         self._policy = SweepPolicy(
             pending_grace=timedelta(seconds=settings.pending_grace_seconds),
             orphan_grace=timedelta(seconds=settings.orphan_grace_seconds),
+            drift=settings.drift,
         )
 
     def clusters(self) -> tuple[str, ...]:
@@ -196,6 +221,12 @@ class RefreshRuntime:
         """Prepare; nothing is connected yet."""
         self._wiring = Wiring(settings, Right.LAUNCH)
         self._pricing_region = settings.pricing_region
+        self._network = PodNetwork(
+            prefix_delegation=settings.prefix_delegation,
+            reserved_interfaces=settings.reserved_interfaces,
+            density_limited=settings.density_limited,
+            pod_interfaces=settings.pod_interfaces,
+        )
 
     def refresh(self) -> CatalogSummary:
         """Write the catalogue of the Region to the bucket; return what it holds."""
@@ -204,6 +235,7 @@ class RefreshRuntime:
             bucket=self._wiring.settings.bucket,
             pricing_region=self._pricing_region,
             clock=self._wiring.clock,
+            network=self._network,
         )
         return summarize(load_catalog(source.refresh()))
 
@@ -236,6 +268,12 @@ def expiration_runtime() -> ExpirationRuntime:
 def registration_runtime() -> RegistrationRuntime:
     """Return the runtime of registration."""
     return RegistrationRuntime(TimerSettings.from_environment(environment()))
+
+
+@functools.cache
+def replacement_runtime() -> ReplacementRuntime:
+    """Return the runtime of replacement."""
+    return ReplacementRuntime(TimerSettings.from_environment(environment()))
 
 
 @functools.cache

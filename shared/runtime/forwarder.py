@@ -8,9 +8,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 from shared.aws.event_bus import EventBusPublisher
 from shared.kube.calls import KubeApi
-from shared.kube.cluster import NODES_PATH, PODS_PATH, PROVISIONERS_PATH
+from shared.kube.cluster import NODES_PATH, PODS_PATH
 from shared.kube.connection import connect_in_cluster, connect_kubeconfig
+from shared.kube.provisioners import PROVISIONERS_PATH
 from shared.kube.reflector import Reflector
+from shared.runtime.system import new_trace
 from shared.settings import ForwarderSettings
 
 T = TypeVar("T")
@@ -74,5 +76,6 @@ def forwarder_parts(environment: Mapping[str, str] | None = None) -> ForwarderPa
         api = connect_in_cluster(timeout=timeout)
     # The SDK itself reads only AWS_DEFAULT_REGION.
     region = found.get("AWS_REGION") or found.get("AWS_DEFAULT_REGION")
-    bus = EventBusPublisher(settings.bus, region=region, timeout=timeout)
+    trace = new_trace if settings.tracing else None
+    bus = EventBusPublisher(settings.bus, region=region, timeout=timeout, trace=trace)
     return ForwarderParts(settings=settings, bus=bus, api=api)

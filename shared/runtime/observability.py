@@ -4,10 +4,13 @@ Log keys: cluster, plan_id, node, provisioner, and the request's correlation id.
 EMF lines in namespace `Dovetail`.
 """
 
+import contextlib
 import functools
 import json
+import logging
+import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
@@ -22,6 +25,7 @@ CLUSTER_DIMENSION: Final = "Cluster"
 # What is measured and not counted: nought is a value like any other.
 UNITS: Final[Mapping[str, str]] = {
     "DollarsPerHourBought": "None",
+    "DollarsPerHourReleased": "None",
     "LongestWait": "Seconds",
     "PlanGap": "Percent",
 }
@@ -32,6 +36,21 @@ metrics = Metrics(namespace=NAMESPACE)
 warnings.filterwarnings("ignore", message="No application metrics to publish")
 
 Handler = Callable[[dict[str, Any], LambdaContext], Any]
+
+
+@contextlib.contextmanager
+def logged_to_stderr() -> Iterator[None]:
+    """Keep the log apart from what a command prints."""
+    handler = logger.registered_handler
+    if not isinstance(handler, logging.StreamHandler):
+        yield
+        return
+    # Not `setStream`: it flushes the old one, which may be closed by now.
+    kept, handler.stream = handler.stream, sys.stderr
+    try:
+        yield
+    finally:
+        handler.stream = kept
 
 
 def count(name: str, value: float) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 
 from shared.runtime.observability import logger, tell
-from shared.services.provisioning import ProvisionReport
+from shared.services.provision_report import ProvisionReport
 from shared.services.sweeping import SweepReport
 
 
@@ -24,6 +24,7 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         "BrakesApplied": held + report.nodes_over_ceiling + report.pods_runaway,
         "FailedLaunches": report.failed_attempts,
         "Launches": report.launches,
+        "NodesDisrupted": report.nodes_disrupted,
         "NodesLaunched": report.nodes_launched,
         "OfferingsRefused": report.offerings_refused,
         "PodsPlaced": report.pods_placed,

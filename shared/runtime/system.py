@@ -24,6 +24,16 @@ def new_plan_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(3)}"
 
 
+def new_trace() -> str:
+    """Return the header of a trace that begins now and is kept.
+
+    Source: https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader
+    (2026-08).
+    """
+    begun = int(datetime.now(UTC).timestamp())
+    return f"Root=1-{begun:08x}-{secrets.token_hex(12)};Sampled=1"
+
+
 def environment() -> Mapping[str, str]:
     """Return the process's environment."""
     return os.environ

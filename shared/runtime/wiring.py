@@ -82,20 +82,23 @@ class Wiring:
         """Messages and timers."""
         settings = self.settings
         machines = {}
-        bind_function = ""
+        bind_function = provision_function = ""
         if isinstance(settings, TimerSettings):
             machines = {
                 TimerKind.EMPTINESS: settings.emptiness_machine,
                 TimerKind.EXPIRATION: settings.expiration_machine,
                 TimerKind.REGISTRATION: settings.registration_machine,
+                TimerKind.REPLACEMENT: settings.replacement_machine,
                 TimerKind.TERMINATION: settings.termination_machine,
             }
             bind_function = settings.bind_function
+            provision_function = settings.provision_function
         return SqsOutbox(
             self.session,
             queue_url=settings.queue_url,
             machines=machines,
             bind_function=bind_function,
+            provision_function=provision_function,
             clock=self.clock,
         )
 

@@ -6,12 +6,13 @@ import sys
 import time
 from pathlib import Path
 
-from tests.faults import crash_points, mutations, storms
+from tests.faults import crash_points, lifetimes, mutations, storms
 from tests.faults.campaign import Tally, explain, pool, run_all
-from tests.faults.report import Figures, write
+from tests.faults.report import Figures, Lives, write
 
 _MUTATION_SCHEDULES = 1500
 _PARTS = 40
+_LIVES = 500
 
 
 def main() -> int:
@@ -47,6 +48,10 @@ def main() -> int:
         ]
         burst = workers.apply_async(storms.burst, (arguments.nodes,))
         runaway = workers.apply_async(storms.runaway)
+        emptied = workers.apply_async(lifetimes.emptied, (_LIVES,))
+        warned = workers.apply_async(lifetimes.notices, (200, 200, 120.0))
+        noticed = workers.apply_async(lifetimes.notices)
+        blocked = workers.apply_async(lifetimes.blocked)
         catches = [
             workers.apply_async(mutations.hunt, (one.name, _MUTATION_SCHEDULES))
             for one in mutations.MUTATIONS
@@ -64,6 +69,12 @@ def main() -> int:
             throttling=[one.get() for one in throttling],
             burst=burst.get(),
             runaway=runaway.get(),
+            lives=Lives(
+                emptied=emptied.get(),
+                warned=warned.get(),
+                storm=noticed.get(),
+                blocked=blocked.get(),
+            ),
         )
     for line in figures.lines():
         sys.stdout.write(f"{line}\n")

@@ -62,11 +62,11 @@ class ApiServer(FakeCluster):
         )
         self.touch()
 
-    def put(self, pod: Pod) -> None:
+    def put(self, pod: Pod, **changes: Any) -> None:
         """Store a changed pod, if it is still the same one."""
         known = self.pods.get(pod.key)
         if known is not None and known.uid == pod.uid:
-            self.pods[pod.key] = replace(pod, resource_version=self._next_version())
+            self.pods[pod.key] = replace(pod, resource_version=self._next_version(), **changes)
             self.touch()
 
     def put_node(self, node: Node) -> None:
@@ -84,10 +84,10 @@ class ApiServer(FakeCluster):
         self.touch()
 
     def place(self, pod: Pod, node: str) -> None:
-        self.put(replace(pod, node_name=node, unschedulable=False))
+        self.put(pod, node_name=node, unschedulable=False)
 
     def mark_unschedulable(self, pod: Pod) -> None:
-        self.put(replace(pod, unschedulable=True))
+        self.put(pod, unschedulable=True)
 
     def scale(self, name: str, replicas: int) -> None:
         self.workloads[name].replicas = replicas
@@ -132,8 +132,11 @@ class ApiServer(FakeCluster):
             self._due = True
             self.kernel.at(self.away_until + 1, self._look)
             return
-        for name in sorted(self.workloads):
-            workloads.keep(self, self.workloads[name])
+        by_app: dict[str, list[Pod]] = {name: [] for name in sorted(self.workloads)}
+        for pod in self.pods.values():
+            by_app[pod.labels["app"]].append(pod)
+        for name, mine in by_app.items():
+            workloads.keep(self, self.workloads[name], mine)
         workloads.schedule(self)
         for watcher in self.watched:
             watcher()

@@ -27,6 +27,7 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "emptiness": Limits(60, 2),
     "expiration": Limits(60, 2),
     "registration": Limits(60, 2),
+    "replacement": Limits(60, 2),
     "termination": Limits(60, 2),
     "interrupt": Limits(60, 2),
     "sweep": Limits(60, 2),

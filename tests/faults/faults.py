@@ -96,6 +96,8 @@ class CallFaults:
         counts: Calls so far by site.
         until: Microsecond from which no call is hit any more.
         also: One more than the seed would choose.
+        elsewhere: What the world may do wrong by itself, by the first word of its sites; None
+            for everything.
     """
 
     seed: int
@@ -103,6 +105,7 @@ class CallFaults:
     exact: frozenset[CallFault] | None = None
     until: int = 0
     also: CallFault | None = None
+    elsewhere: frozenset[str] | None = None
     fired: list[CallFault] = field(default_factory=list)
     counts: dict[Site, int] = field(default_factory=dict)
     _plans: dict[Site, dict[int, Action]] = field(default_factory=dict)
@@ -150,6 +153,8 @@ class CallFaults:
             if plan is None:
                 plan = self._plans[site] = self._plan(site)
             return plan.get(number)
+        if self.elsewhere is not None and site.function not in self.elsewhere:
+            return None
         left = draw(self.seed, "event", site, number)
         for action, chance in chances:
             left -= chance

@@ -1,10 +1,12 @@
 """What must always hold, checked at each call, and what must hold once all is quiet."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from shared.disruption.drain import is_drainable
 from shared.model import labels as keys
+from shared.model.brakes import Ceiling
+from shared.model.errors import RetryableError, UnavailableError
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.resources import CPU, MEMORY, Resources
@@ -18,22 +20,42 @@ if TYPE_CHECKING:
     from tests.faults.world import World
 
 
+# Calls that brakes forbid, and the functions that make them by choice.
+_BY_CHOICE: Final = {
+    "create_fleet": frozenset({"provision"}),
+    "delete_node": frozenset({"emptiness", "expiration", "replacement"}),
+}
+
+
 class Invariants:
-    """Implements recorder.Witness for a world."""
+    """Implements recorder.Witness for a world.
+
+    Attributes:
+        also: Who else is told of each call before it is carried out.
+    """
 
     def __init__(self, world: "World") -> None:
         self._world = world
         self.launches = LaunchLaws(world)
         self.checks = 0
+        self.also: Callable[[Process, Site, tuple[Any, ...], str], None] | None = None
 
-    def unreachable(self, cluster: str, port: str) -> bool:
-        if port != "cluster":
-            return False
-        api = self._world.apis[cluster]
-        return self._world.kernel.time < api.away_until
+    def trouble(self, cluster: str, port: str, method: str) -> RetryableError | None:
+        world = self._world
+        if port == "cluster":
+            if world.kernel.time < world.apis[cluster].away_until:
+                return UnavailableError(f"{port}.{method}: no answer")
+            return None
+        if world.kernel.time < world.weather.bad_until:
+            return world.weather.strikes(port, method)
+        return None
 
     def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
         self.checks += 1
+        if self.also is not None:
+            self.also(process, site, args, cluster)
+        if site.method in _BY_CHOICE and cluster in self._world.brakes:
+            self._held_back(process, site, cluster)
         match site.method:
             case "terminate":
                 for one in args[0]:
@@ -66,12 +88,19 @@ class Invariants:
         world = self._world
         name = machine.instance.tags.get(keys.PROVISIONER_NAME, "")
         owner = world.apis[machine.cluster].provisioner_values.get(name)
-        if owner is None or owner.limits is None:
+        if owner is None or not (owner.limits or owner.ceiling):
             return
-        bought = Resources.total(
-            world.types[one.instance.offering.instance_type].capacity
+        mine = [
+            one
             for one in world.region.alive(machine.cluster)
             if one.instance.tags.get(keys.PROVISIONER_NAME) == name
+        ]
+        if owner.ceiling:
+            self._under(owner.ceiling, machine, mine)
+        if owner.limits is None:
+            return
+        bought = Resources.total(
+            world.types[one.instance.offering.instance_type].capacity for one in mine
         )
         for resource, most in owner.limits.items:
             if bought[resource] > most:
@@ -81,7 +110,23 @@ class Invariants:
                     f"{machine.instance.instance_id}",
                 )
 
+    def _under(self, ceiling: Ceiling, machine: Machine, mine: Sequence[Machine]) -> None:
+        """Check that a Provisioner has no more machines, and dearer ones, than it may."""
+        nodes, dollars = ceiling.max_nodes, ceiling.max_price_micros_per_hour
+        price = sum(self._world.clouds[one.cluster].prices[one.instance.offering] for one in mine)
+        if nodes is not None and len(mine) > nodes:
+            fail("ceiling", f"{machine.cluster}: {len(mine)} machines of {nodes}")
+        if dollars is not None and price > dollars:
+            fail("ceiling", f"{machine.cluster}: {price} micro-dollars an hour of {dollars}")
+
     # --- safety
+
+    def _held_back(self, process: Process, site: Site, cluster: str) -> None:
+        """Check that nobody who could know acts by choice while the cluster is held back."""
+        since, brakes = self._world.brakes[cluster]
+        if process.began > since and process.function in _BY_CHOICE[site.method]:
+            what = "paused" if brakes.paused else "in shadow mode"
+            fail("brake", f"{site}: {cluster} is {what}")
 
     def _may_end(self, instance_id: str) -> None:
         machine = self._world.region.machines.get(instance_id)

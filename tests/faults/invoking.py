@@ -5,15 +5,18 @@ runs in Lambda: handler, runtime, service.
 """
 
 import contextlib
+import functools
 import importlib
 import inspect
 import itertools
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
+from shared.bootstrap import al2023
 from shared.model.errors import AutoscalerError
 from shared.runtime import bootstrap, observability
 from shared.services import recording
@@ -36,6 +39,7 @@ _RUNTIMES: Final[Mapping[str, tuple[type[Any], type[FunctionSettings]]]] = {
     "emptiness": (bootstrap.EmptinessRuntime, TimerSettings),
     "expiration": (bootstrap.ExpirationRuntime, TimerSettings),
     "registration": (bootstrap.RegistrationRuntime, TimerSettings),
+    "replacement": (bootstrap.ReplacementRuntime, TimerSettings),
     "termination": (bootstrap.TerminationRuntime, TerminationSettings),
     "interrupt": (bootstrap.InterruptRuntime, TimerSettings),
     "sweep": (bootstrap.SweepRuntime, SweepSettings),
@@ -44,17 +48,27 @@ MODULES: Final = {name: importlib.import_module(f"functions.{name}.handler") for
 HANDLERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     name: inspect.unwrap(module.handler) for name, module in MODULES.items()
 }
+_DECIDING: Final = importlib.import_module("shared.planning.decide")
 _ENVIRONMENT: Final = {
     "table": "table",
     "bucket": "bucket",
     "queue_url": "https://queue",
     "dead_letter_url": "https://dead-letters",
     "bind_function": "bind",
+    "provision_function": "provision",
     **{
         f"{one}_machine": f"arn:aws:states:us-east-1:1:stateMachine:{one}"
-        for one in ("emptiness", "expiration", "registration", "termination")
+        for one in ("emptiness", "expiration", "registration", "replacement", "termination")
     },
 }
+
+
+class _Compact:
+    """Stands for json where what is written is only read by machines."""
+
+    @staticmethod
+    def dumps(document: object, **_: object) -> str:
+        return json.dumps(document, sort_keys=True)
 
 
 class UnexpectedError(AssertionError):
@@ -88,6 +102,7 @@ class Functions:
         self._recorder = recorder
         self._skew = skew
         self._numbers = itertools.count(1)
+        self.plan_ids = itertools.count(1)
         self._of_kind: dict[str, int] = {}
         self.invocations = 0
         self.errors: dict[str, int] = {}
@@ -126,20 +141,26 @@ class Functions:
 
 
 def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
-    kind, model = _RUNTIMES[name]
-    known = {k: v for k, v in {**_ENVIRONMENT, **settings}.items() if k in model.model_fields}
+    kind, _ = _RUNTIMES[name]
     with swapped(bootstrap, Wiring=lambda *_, **__: wiring):
-        runtime = kind(model.model_validate(known))
+        runtime = kind(_settings(name, tuple(sorted(settings.items()))))
     if name == "provision":
         # Tries to make a good plan better cost most of the time and none of the correctness.
         runtime._packing = replace(runtime._packing, improve_iterations=1)
     return runtime
 
 
+@functools.cache
+def _settings(name: str, own: tuple[tuple[str, Any], ...]) -> FunctionSettings:
+    """Return the settings of a function; to read them takes longer than most invocations."""
+    _, model = _RUNTIMES[name]
+    known = {k: v for k, v in {**_ENVIRONMENT, **dict(own)}.items() if k in model.model_fields}
+    return model.model_validate(known)
+
+
 @contextlib.contextmanager
 def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterator[None]:
     """Let the handlers find these runtimes, and nothing of them reach the outside."""
-    ids = itertools.count(1)
     level = logging.getLogger(observability.logger.name).level
     with contextlib.ExitStack() as stack:
         for name, runtime in functions.runtimes.items():
@@ -148,7 +169,7 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
         stack.enter_context(
             swapped(
                 bootstrap,
-                new_plan_id=lambda: f"plan-{next(ids):05}",
+                new_plan_id=lambda: f"plan-{next(functions.plan_ids):05}",
                 dead_letter=dead_letter,
             )
         )
@@ -156,10 +177,20 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
         stack.enter_context(
             swapped(recording, decision_document=lambda plan_id, *_: plan_id.encode())
         )
+        # Indented, user data takes the slow way through the encoder.
+        stack.enter_context(swapped(al2023, json=_Compact))
+        # What the plan might cost at least is only told.
+        stack.enter_context(swapped(_DECIDING, bound=lambda *_: 0))
+        for name in ("provision", "sweep"):
+            report = {f"report_{name}": lambda *_, **__: None}
+            stack.enter_context(swapped(MODULES[name], **report))
         stack.enter_context(swapped(observability, print_metrics=lambda *_: None))
         stack.enter_context(swapped(observability.metrics, add_metric=lambda **_: None))
-        observability.logger.setLevel("CRITICAL")
+        # Each change of a level empties the caches of all loggers.
+        if level != logging.CRITICAL:
+            observability.logger.setLevel("CRITICAL")
         try:
             yield
         finally:
-            observability.logger.setLevel(level or "INFO")
+            if level != logging.CRITICAL:
+                observability.logger.setLevel(level or "INFO")

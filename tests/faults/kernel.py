@@ -1,7 +1,8 @@
 """Virtual time: one thing happens at a time, in an order that the seed alone decides.
 
 Services are straight-line code. Each invocation therefore runs in a thread of its own, but only
-one thread runs at a time: whoever pauses hands the baton back to the loop.
+one thread runs at a time: who has the baton. Whoever pauses keeps it for as long as the world is
+at work, and hands it to the next process that is due; to itself, if that is the one.
 """
 
 import heapq
@@ -28,33 +29,24 @@ class _Worker:
 
     def __init__(self) -> None:
         self.go = threading.Lock()
-        self.back = threading.Lock()
         self.go.acquire()
-        self.back.acquire()
         self.job: Callable[[], None] | None = None
         threading.Thread(target=self._loop, daemon=True).start()
 
     def _loop(self) -> None:
         while True:
             self.go.acquire()
-            job = self.job
+            job, self.job = self.job, None
             assert job is not None
             job()
-            self.job = None
-            self.back.release()
-
-    def resume(self) -> None:
-        """Let the thread run until it pauses or its job is over."""
-        self.go.release()
-        self.back.acquire()
-
-    def pause(self) -> None:
-        """Hand the baton back; called by the thread itself."""
-        self.back.release()
-        self.go.acquire()
+            del job
 
 
 _idle: list[_Worker] = []
+
+
+def _nothing() -> None:
+    """Stands for the job of a process that has none yet."""
 
 
 class Process:
@@ -66,6 +58,7 @@ class Process:
         deadline: Microsecond at which it is killed from outside.
         skew: How far its clock is ahead.
         napped: Whether it slept longer than a lease lasts: a zombie since.
+        began: Microsecond at which it was started.
     """
 
     def __init__(
@@ -79,7 +72,9 @@ class Process:
         self.calls = 0
         self.killed = False
         self.napped = False
+        self.began = 0
         self.worker: _Worker | None = None
+        self.job: Callable[[], None] = _nothing
 
 
 class Kernel:
@@ -93,12 +88,13 @@ class Kernel:
     def __init__(self) -> None:
         self.time = 0
         self.current: Process | None = None
-        self.events = 0
-        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._heap: list[tuple[int, int, Callable[[], None] | Process]] = []
         self._order = 0
         self._limit = 0
         self._living: dict[int, Process] = {}
         self._failure: BaseException | None = None
+        self._home = threading.Lock()
+        self._home.acquire()
 
     def now(self) -> datetime:
         """Return the true time."""
@@ -106,33 +102,27 @@ class Kernel:
 
     def at(self, time: int, action: Callable[[], None]) -> None:
         """Let something happen at a time."""
-        self._order += 1
-        heapq.heappush(self._heap, (max(time, self.time), self._order, action))
+        self._push(max(time, self.time), action)
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Let something happen so many seconds from now."""
         self.at(self.time + int(seconds * 1_000_000), action)
 
     def run_until(self, time: int) -> None:
-        """Let everything happen that is due up to a time."""
+        """Let everything happen that is due up to a time; raise what nobody expected of it."""
         self._limit = time
-        heap = self._heap
-        while heap and heap[0][0] <= time:
-            due, _, action = heapq.heappop(heap)
-            self.time = due
-            self.events += 1
-            action()
-            if self._failure is not None:
-                raise self._failure
+        if not self._turn(None):
+            self._home.acquire()
+        if self._failure is not None:
+            raise self._failure
         self.time = time
 
     def start(self, process: Process, body: Callable[[], Any], over: Callable[[Any], None]) -> None:
-        """Run a body as a process, from now on.
+        """Run a body as a process, as soon as what happens now is over.
 
         Args:
             over: Called with what the body returned or with what it raised.
         """
-        worker = _idle.pop() if _idle else _Worker()
 
         def job() -> None:
             outcome: Any
@@ -148,11 +138,14 @@ class Kernel:
                 over(outcome)
             except BaseException as error:  # noqa: BLE001 - handed to the thread of the test
                 self._failure = error
+            assert process.worker is not None
+            _idle.append(process.worker)
+            process.worker, process.job = None, _nothing
+            self._turn(process)
 
-        worker.job = job
-        process.worker = worker
+        process.job, process.began = job, self.time
         self._living[process.number] = process
-        self._resume(process)
+        self._push(self.time, process)
 
     def pause(self, span: int) -> None:
         """Let time pass for the process that runs now; others may run meanwhile.
@@ -168,25 +161,60 @@ class Kernel:
         if wake <= self._limit and not (self._heap and self._heap[0][0] <= wake):
             self.time = wake
         else:
-            self.at(wake, lambda: self._resume(process))
             assert process.worker is not None
-            process.worker.pause()
+            self._push(wake, process)
+            self.current = None
+            if self._turn(process):
+                self.current = process
+            else:
+                process.worker.go.acquire()
         if process.killed:
             raise Killed
 
     def end(self) -> None:
         """End every process that still lives."""
+        self._limit = -1
         for process in list(self._living.values()):
             process.killed = True
-            self._resume(process)
+            if process.worker is not None:
+                self._hand(process)
+                self._home.acquire()
+        self._living.clear()
 
-    def _resume(self, process: Process) -> None:
+    def _push(self, time: int, what: "Callable[[], None] | Process") -> None:
+        self._order += 1
+        heapq.heappush(self._heap, (time, self._order, what))
+
+    def _turn(self, mine: Process | None) -> bool:
+        """Let what is due happen on this thread, as far as the baton is not somebody else's.
+
+        Args:
+            mine: The process that waits on this thread, None on the thread of the test.
+
+        Returns:
+            Whether this thread goes on; if not, nothing of the schedule may be touched by it.
+        """
+        heap = self._heap
+        while self._failure is None and heap and heap[0][0] <= self._limit:
+            self.time, _, what = heapq.heappop(heap)
+            if isinstance(what, Process):
+                if what is mine:
+                    return True
+                self._hand(what)
+                return False
+            try:
+                what()
+            except BaseException as error:  # noqa: BLE001 - handed to the thread of the test
+                self._failure = error
+        if mine is not None:
+            self._home.release()
+        return mine is None
+
+    def _hand(self, process: Process) -> None:
+        """Give the baton to a process that is due."""
         worker = process.worker
-        assert worker is not None
-        if worker.job is None:
-            return
+        if worker is None:
+            worker = process.worker = _idle.pop() if _idle else _Worker()
+            worker.job = process.job
         self.current = process
-        worker.resume()
-        self.current = None
-        if worker.job is None:
-            _idle.append(worker)
+        worker.go.release()

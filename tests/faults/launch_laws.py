@@ -89,6 +89,14 @@ class LaunchLaws:
         if alive > planned:
             fail("double", f"{'/'.join(key)}: {alive} machines for {planned} planned nodes")
 
+    def forsaken(self) -> bool:
+        """Return whether a leader died on whom somebody relied whose message is settled.
+
+        It was told to look again and cannot. Nobody repeats that but sweep.
+        """
+        ledger, now = self._world.ledger, self._world.kernel.now()
+        return any(count and ledger.abandoned(one, now) for one, count in self._unheard.items())
+
     # --- inside
 
     def _is_stale(self, lease: Lease) -> bool:
@@ -127,11 +135,19 @@ class LaunchLaws:
             fail("holder", f"{plan}/{group}: EC2 is asked by one whose lease is over")
 
     def _promised_once(self, intent: LaunchIntent) -> None:
-        """Check that no pod of a new launch is promised to another node already."""
+        """Check that no pod of a new launch is promised to another node already.
+
+        One that has found a place is free for what replaces that node, if nothing does already.
+        """
         ledger, decisions = self._world.ledger, self._world.decisions
         mine = _pods_of(decisions.documents[intent.body_key])
+        pods = self._world.apis[intent.cluster].pods.values()
+        placed = {one.uid for one in pods if one.node_name}
         others: dict[str, str] = {
-            ref.uid: slot.name for slot in ledger.slots(intent.cluster) for ref in slot.pods
+            ref.uid: slot.name
+            for slot in ledger.slots(intent.cluster)
+            for ref in slot.pods
+            if ref.uid not in placed or (slot.replaces and not slot.bound)
         }
         for one in ledger.open_intents(intent.cluster):
             if (one.plan_id, one.group) != (intent.plan_id, intent.group):

@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.model.launch import FleetInstance, IntentState, Lease
-from shared.services import launching, pairing
+from shared.services import launching, pairing, provisioning
 from shared.services.launch_body import LaunchAttempt
 from tests.fakes.ledger import FakeLedger
 from tests.faults import recorder, running
+from tests.faults.faults import Site
+from tests.faults.kernel import Process
 from tests.faults.swapping import swapped
 
 Patch = Callable[[], contextlib.AbstractContextManager[object, bool | None]]
@@ -43,19 +45,17 @@ def _intent_after_call() -> contextlib.AbstractContextManager[object, bool | Non
 
     def call(
         self: Any,
-        label: str,
-        method: str,
+        process: Process,
+        site: Site,
         cluster: str,
         found: Callable[..., Any],
         args: tuple[Any, ...],
         more: dict[str, Any],
     ) -> Any:
         def go_on() -> Any:
-            return original(self, label, method, cluster, found, args, more)
+            return original(self, process, site, cluster, found, args, more)
 
-        process = self.kernel.current
-        if process is None:
-            return go_on()
+        method = site.method
         if method in ("open_intent", "change_intent") and args[1].state is IntentState.OPEN:
             kept.setdefault(id(process), []).append(go_on)
             return None
@@ -123,15 +123,15 @@ def _loose_release() -> contextlib.AbstractContextManager[object, bool | None]:
 
     def call(
         self: Any,
-        label: str,
-        method: str,
+        process: Process,
+        site: Site,
         cluster: str,
         found: Callable[..., Any],
         args: tuple[Any, ...],
         more: dict[str, Any],
     ) -> Any:
-        if method != "release" or self.kernel.current is None:
-            return original(self, label, method, cluster, found, args, more)
+        if site.method != "release":
+            return original(self, process, site, cluster, found, args, more)
         ledger: FakeLedger = found.__self__  # type: ignore[attr-defined]
         (lease,) = args
 
@@ -148,9 +148,9 @@ def _loose_release() -> contextlib.AbstractContextManager[object, bool | None]:
                 row.free = True
             return True
 
-        if not original(self, label, method, cluster, look, args, more):
+        if not original(self, process, site, cluster, look, args, more):
             return False
-        return original(self, label, method, cluster, free, args, more)
+        return original(self, process, site, cluster, free, args, more)
 
     return swapped(recorder.Recorder, call=call)
 
@@ -165,6 +165,18 @@ def _short_lease() -> contextlib.AbstractContextManager[object, bool | None]:
     return swapped(FakeLedger, __init__=init)
 
 
+def _no_ceiling() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(
+        provisioning,
+        under_ceilings=lambda snapshot, of_cluster: snapshot,
+        affordable=lambda snapshot, nodes, of_cluster: (tuple(nodes), ()),
+    )
+
+
+def _no_brakes() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(provisioning, held_back=lambda ports, rivals: "")
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -173,6 +185,8 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("no dirty mark", _no_dirty_mark),
     Mutation("release is not atomic", _loose_release),
     Mutation("lease shorter than the call", _short_lease),
+    Mutation("no ceiling on nodes and dollars", _no_ceiling),
+    Mutation("pause and shadow not looked at", _no_brakes),
 )
 
 

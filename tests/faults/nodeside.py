@@ -13,12 +13,20 @@ from shared.model.pods import Pod
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from tests.faults.apiserver import ApiServer
-from tests.faults.chances import between
+from tests.faults.chances import between, draw
 from tests.faults.faults import Action, CallFaults, Site
 from tests.faults.kernel import Kernel
 from tests.faults.machines import Machine
 from tests.faults.region import Region
-from tests.faults.workloads import JOB, ended, finishes, fits, used_on
+from tests.faults.workloads import (
+    JOB,
+    ended,
+    finishes,
+    fits,
+    room_on,
+    used_on,
+    wanted_by,
+)
 
 _UNREACHABLE: Final = Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE)
 _TOLERATED: Final = 300
@@ -31,6 +39,7 @@ class NodeSide:
     Attributes:
         kubelets: Node name to machine, for the kubelets that live.
         always_smaller: Whether every machine has less room than was said of its type.
+        never_joins: Whether no kubelet ever comes.
         notices: Called with each state a machine takes and each warning.
     """
 
@@ -44,6 +53,7 @@ class NodeSide:
         self.kubelets: dict[str, Machine] = {}
         self.smaller: set[str] = set()
         self.always_smaller = False
+        self.never_joins = False
         self.startup_taints: frozenset[str] = frozenset()
         self.region: Region | None = None
         self.notices: Callable[[Machine, str], None] = lambda machine, what: None
@@ -77,12 +87,14 @@ class NodeSide:
         elif fate is Action.SMALLER or self.always_smaller:
             self.smaller.add(name)
         elif fate is Action.INTERRUPTED:
+            warned = between(5, 200, seed, "warned", name)
+            self.kernel.after(warned, lambda: self._interrupt(machine))
             self.kernel.after(
-                between(5, 200, seed, "warned", name), lambda: self._interrupt(machine)
+                warned * draw(seed, "recommended", name), lambda: self._recommend(machine)
             )
         elif fate is Action.DELETED:
             self.kernel.after(between(4, 40, seed, "deleted", name), lambda: self._forget(machine))
-        if fate is not Action.NEVER:
+        if fate is not Action.NEVER and not self.never_joins:
             self.kernel.at(machine.running + int(boot * 1e6), lambda: self._join(machine))
 
     def ending(self, machine: Machine) -> None:
@@ -98,6 +110,10 @@ class NodeSide:
         assert self.region is not None
         machine.taken = machine.taken or machine.ended is None
         self.region.end(machine)
+
+    def _recommend(self, machine: Machine) -> None:
+        if machine.ended is None:
+            self.notices(machine, "recommended")
 
     def _interrupt(self, machine: Machine) -> None:
         if machine.ended is None:
@@ -237,7 +253,7 @@ class NodeSide:
         rejected = self.faults.event(
             Site("kubelet", "admit", self.api.name), self.kernel.time, (Action.REJECTS, 0.015)
         )
-        if rejected is not None or not fits(pod, node, used_on(others)):
+        if rejected is not None or not fits(wanted_by(pod), used_on(others), room_on(node)):
             self.kernel.after(0.3, lambda: self._change(pod, phase="Failed"))
             return
         self.kernel.after(1, lambda: self._change(pod, phase="Running"))
@@ -247,7 +263,7 @@ class NodeSide:
         if known is None or known.uid != pod.uid or known.node_name not in self.kubelets:
             self._starting.discard(pod.uid)
             return
-        self.api.put(replace(known, phase=phase, ready=phase == "Running"))
+        self.api.put(known, phase=phase, ready=phase == "Running")
         if phase == "Running":
             self.kubelets[known.node_name].useful = True
         workload = self.api.workloads.get(pod.labels.get("app", ""))

@@ -1,15 +1,19 @@
 """What must hold once faults and users are quiet."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.brakes import NO_CEILING
 from shared.model.nodes import Node
 from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.planning.decide import decide
 from shared.ports import ClusterPorts
+from shared.services.ceilings import affordable, as_machines, under_ceilings
 from shared.services.gathering import gather
+from shared.services.replacing import REPLACED
 from tests.faults.apiserver import ApiServer
 from tests.faults.world import World
 
@@ -63,7 +67,8 @@ def _rows(world: World, name: str) -> Iterator[str]:
         yield f"lease: {name}: still held"
     uids = {one.uid for one in api.node_values.values()}
     for uid, kind in ledger.timers(name):
-        if uid not in uids and world.scene.sweeps:
+        # That a node was replaced is remembered for some minutes, on purpose.
+        if uid not in uids and world.scene.sweeps and kind != REPLACED:
             yield f"timer row: {name}: {kind} of {uid}, which is gone"
 
 
@@ -120,7 +125,11 @@ def _plan(world: World, name: str) -> Plan:
         clock=world.clouds[name].clock,
     )
     snapshot = gather(ports, "oracle").snapshot
-    return decide(snapshot, world.functions.runtimes["provision"]._packing)
+    plan = decide(
+        under_ceilings(snapshot, NO_CEILING), world.functions.runtimes["provision"]._packing
+    )
+    kept, _ = affordable(snapshot, as_machines(plan.nodes), NO_CEILING)
+    return replace(plan, nodes=kept)
 
 
 def _runs(pod: Pod) -> bool:

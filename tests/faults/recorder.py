@@ -5,14 +5,20 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
-from shared.model.errors import AutoscalerError, ConflictError, ThrottledError, UnavailableError
+from shared.model.errors import (
+    ConflictError,
+    RetryableError,
+    ThrottledError,
+    UnavailableError,
+)
 from tests.faults.chances import between, draw
 from tests.faults.faults import Action, CallFaults, Site
 from tests.faults.kernel import Kernel, Killed, Process, micros
 
-# How long calls take, in microseconds: mostly a few milliseconds, now and then a second.
+# How long calls take until they are carried out, in microseconds: mostly a few milliseconds, now
+# and then a second. Their answers are there at once: that time would pass before the next call.
 _LATENCIES: Final = tuple(
-    int(1000 * (3 + 40 * draw(7, "latency", n) ** 3 + (900 if n % 97 == 0 else 0)))
+    int(1500 * (3 + 40 * draw(7, "latency", n) ** 3 + (900 if n % 97 == 0 else 0)))
     for n in range(1009)
 )
 _TIMEOUT: Final = 20_000_000
@@ -41,7 +47,7 @@ class Witness(Protocol):
         self, process: Process, site: Site, args: tuple[Any, ...], answer: object, cluster: str
     ) -> None: ...
 
-    def unreachable(self, cluster: str, port: str) -> bool: ...
+    def trouble(self, cluster: str, port: str, method: str) -> RetryableError | None: ...
 
 
 class Port:
@@ -60,10 +66,21 @@ class Port:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._target, name)
         if not callable(found):
+            if name == "name":
+                self.__dict__[name] = found
             return found
 
+        sites: dict[str, Site] = {}
+        recorder, label, cluster = self._recorder, self._label, self._cluster
+
         def call(*args: Any, **more: Any) -> Any:
-            return self._recorder.call(self._label, name, self._cluster, found, args, more)
+            process = recorder.kernel.current
+            if process is None:
+                return found(*args, **more)
+            site = sites.get(process.function)
+            if site is None:
+                site = sites[process.function] = Site(process.function, label, name)
+            return recorder.call(process, site, cluster, found, args, more)
 
         self.__dict__[name] = call
         return call
@@ -90,19 +107,17 @@ class Recorder:
 
     def call(
         self,
-        label: str,
-        method: str,
+        process: Process,
+        site: Site,
         cluster: str,
         found: Callable[..., Any],
         args: tuple[Any, ...],
         more: dict[str, Any],
     ) -> Any:
-        process = self.kernel.current
-        if process is None:
-            return found(*args, **more)
+        """Carry out one call of a process, if it gets so far."""
         if process.killed:
             raise Killed
-        site = Site(process.function, label, method)
+        method = site.method
         action = self.faults.of(site, self.kernel.time)
         if method == "happened" and action in _RAISED:
             # Its failures are counted, never raised.
@@ -113,21 +128,20 @@ class Recorder:
         latency = _LATENCIES[(process.salt + 7919 * process.calls) % 1009]
         self.made[method] += 1
         if method in self.every_second and self.made[method] % 2 == 0:
-            raise ThrottledError(f"{label}.{method}: slow down")
+            raise ThrottledError(f"{site.port}.{method}: slow down")
         if action is not None:
             self._before(process, site, action)
         self.kernel.pause(latency)
-        if self.witness.unreachable(cluster, label):
-            self.kernel.pause(_TIMEOUT // 4)
-            raise UnavailableError(f"{label}.{method}: no answer")
+        trouble = self.witness.trouble(cluster, site.port, method)
+        if trouble is not None:
+            if method == "happened":
+                return None
+            if isinstance(trouble, UnavailableError):
+                self.kernel.pause(_TIMEOUT // 4)
+            raise trouble
         self.witness.before(process, site, args, cluster)
-        try:
-            answer = found(*args, **more)
-        except AutoscalerError:
-            self.kernel.pause(latency // 2)
-            raise
+        answer = found(*args, **more)
         self.witness.after(process, site, args, answer, cluster)
-        self.kernel.pause(latency // 2)
         if action is not None:
             self._after(process, site, action)
         return answer

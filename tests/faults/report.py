@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.faults.campaign import Tally
 from tests.faults.crash_points import Result
+from tests.faults.lifetimes import Blocked, Emptied, Notices
 from tests.faults.mutations import Catch
 from tests.faults.storms import Burst, Runaway, Storm, Throttling
 
@@ -19,6 +20,59 @@ MOST_FAILED = 70
 MOST_TRIES = 3
 MOST_FACTOR = 2.0
 MOST_RUNAWAYS = 2
+# Seconds: after its ttl until an empty node is gone; until what replaces a warned machine is asked
+# for, in 99 of 100; until all notices of a storm are dealt with.
+MOST_LATE = 30.0
+MOST_ASKED = 5.0
+MOST_ABSORBED = 60.0
+
+
+@dataclass(frozen=True)
+class Lives:
+    """What was measured of the ends of nodes."""
+
+    emptied: Emptied
+    warned: Notices
+    storm: Notices
+    blocked: Blocked
+
+    def missed(self) -> list[str]:
+        """Return every bar that was missed."""
+        emptied, warned, storm, blocked = self.emptied, self.warned, self.storm, self.blocked
+        bars = {
+            f"empty nodes: {emptied.gone_seconds[-1]} s": emptied.gone_seconds[-1] > MOST_LATE,
+            f"spot warnings: {warned.p99_seconds} s": warned.p99_seconds > MOST_ASKED,
+            f"notices: {storm.absorbed_seconds} s": storm.absorbed_seconds > MOST_ABSORBED,
+            f"left after notices: {warned.left} {storm.left}": bool(warned.left or storm.left),
+            f"blocked drains: {blocked}": blocked.is_breeding,
+        }
+        return [text for text, is_missed in bars.items() if is_missed]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the figures as a Markdown table."""
+        emptied, warned, storm, blocked = self.emptied, self.warned, self.storm, self.blocked
+        gone = emptied.gone_seconds
+        yield "| end of nodes | figure | bar |"
+        yield "|---|---|---|"
+        yield (
+            f"| empty nodes gone after their ttl, {len(gone):,} in {emptied.schedules:,} schedules "
+            f"| median {gone[len(gone) // 2]:.1f} s, latest {gone[-1]:.1f} s | {MOST_LATE:.0f} s |"
+        )
+        yield (
+            f"| replacement asked for after a spot warning, {warned.ours:,} machines in two "
+            f"minutes | median {warned.asked_seconds[len(warned.asked_seconds) // 2]:.1f} s, "
+            f"99 of 100 in {warned.p99_seconds:.1f} s | {MOST_ASKED:.0f} s |"
+        )
+        yield (
+            f"| {storm.notices:,} notices within a second, {storm.ours:,} about machines of ours, "
+            f"100 invocations at once | absorbed in {storm.absorbed_seconds:.1f} s, all replaced | "
+            f"{MOST_ABSORBED:.0f} s |"
+        )
+        yield (
+            f"| expired nodes whose pods a budget holds, {blocked.minutes} min | "
+            f"{blocked.machines} machines for {blocked.first}, {blocked.moved} pods moved | "
+            f"{2 * blocked.first}; 0 |"
+        )
 
 
 @dataclass(frozen=True)
@@ -34,6 +88,7 @@ class Figures:
     throttling: Sequence[Throttling]
     burst: Burst
     runaway: Runaway
+    lives: Lives
 
     def missed(self) -> list[str]:
         """Return every bar that was missed."""
@@ -42,16 +97,19 @@ class Figures:
         found += [f"no schedule crashed {when} {site}" for site, when in self.tally.not_crashed]
         found += [f"crash point {p.point.fault}: {p.broken}" for p in self.points if p.broken]
         found += [f"mutation not caught: {one.mutation}" for one in self.catches if one.seed < 0]
-        storm, throttling, burst = self.storm, self.throttling[0], self.burst
+        storm, burst = self.storm, self.burst
         if storm.failed > MOST_FAILED or storm.first_success > MOST_TRIES or storm.left:
             found.append(f"storm: {storm}")
-        if throttling.factor > MOST_FACTOR or throttling.redelivered or throttling.left:
-            found.append(f"throttling: {throttling}")
-        if burst.calls["create_fleet"] > burst.allowed or burst.left:
+        found += [
+            f"throttling: {one}"
+            for one in self.throttling
+            if one.factor > MOST_FACTOR or one.redelivered or one.left
+        ]
+        if burst.missed:
             found.append(f"burst: {burst}")
         if self.runaway.machines > MOST_RUNAWAYS or not self.runaway.events:
             found.append(f"runaway: {self.runaway}")
-        return found
+        return found + self.lives.missed()
 
     def lines(self) -> Iterator[str]:
         """Yield the figures as a Markdown fragment."""
@@ -88,6 +146,8 @@ class Figures:
             yield f"| {one.mutation} | {one.invariant or 'nobody'} | {one.schedules:,} |"
         yield ""
         yield from self._days()
+        yield ""
+        yield from self.lives.lines()
 
     def _days(self) -> Iterator[str]:
         storm, burst, runaway = self.storm, self.burst, self.runaway
@@ -107,7 +167,7 @@ class Figures:
         calls = ", ".join(f"{name} {count:,}" for name, count in burst.calls.items())
         yield (
             f"| {burst.machines:,} machines of mixed shapes at once, and gone again | {calls} | "
-            f"create_fleet {burst.allowed} |"
+            f"{burst.bars} |"
         )
         yield (
             f"| a node never usable for its pod, {runaway.minutes} min | {runaway.machines} "

@@ -1,11 +1,13 @@
 """What happens in a schedule, drawn from its seed: clusters, workloads and when they change."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from shared.model import labels as keys
+from shared.model.brakes import NO_CEILING, Brakes, Ceiling
 from shared.model.instance_types import InstanceType
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
@@ -16,6 +18,9 @@ from tests.faults.chances import between, chosen, draw, whole
 from tests.faults.machines import Replay
 from tests.faults.workloads import FLOATING, JOB, STATEFUL, Workload
 
+# Part of the schedules that sweep runs in.
+SWEEPING: Final = 0.75
+
 
 class Scaling(NamedTuple):
     """A user changes how many pods a workload has."""
@@ -23,6 +28,14 @@ class Scaling(NamedTuple):
     seconds: float
     workload: str
     replicas: int
+
+
+class Hold(NamedTuple):
+    """A user holds a whole cluster back, for a while."""
+
+    begin: float
+    end: float
+    brakes: Brakes
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,7 @@ class ClusterScene:
     provisioners: tuple[Provisioner, ...]
     workloads: tuple[Workload, ...]
     scalings: tuple[Scaling, ...]
+    holds: tuple[Hold, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,9 @@ class Scene:
 
     Attributes:
         busy_seconds: Until when users act and faults happen.
+        again_seconds: From when users repeat themselves, should the schedule last longer than
+            that.
+        whole: Whether enough must have happened before all comes to rest.
         skew: Most seconds a function's clock is wrong.
         slow: Whether EC2 may take longer than the consistency wait to show a machine.
     """
@@ -53,6 +70,8 @@ class Scene:
     skew: float = 0
     binding: str = "early"
     busy_seconds: float = 480
+    again_seconds: float = math.inf
+    whole: bool = False
     share: float = 1 / 12
     types: tuple[InstanceType, ...] = CATALOG
 
@@ -61,16 +80,18 @@ def draw_scene(seed: int) -> Scene:
     """Return the scene of a seed."""
     replay = chosen(tuple(Replay), seed, "replay")
     patient = replay in (Replay.SAME, Replay.PART)
+    busy = between(180, 330, seed, "busy")
     count = 3 if draw(seed, "clusters") < 0.1 else 2
     return Scene(
         seed=seed,
         clusters=tuple(_cluster(seed, f"cluster-{one}") for one in "abc"[:count]),
-        sweeps=draw(seed, "sweeps") < 0.75,
+        sweeps=draw(seed, "sweeps") < SWEEPING,
         replay=replay,
         slow=patient and draw(seed, "slow") < 0.3,
         skew=between(0, 3, seed, "skew"),
         binding=chosen(("early", "early", "early", "ready", "scheduler"), seed, "binding"),
-        busy_seconds=between(300, 600, seed, "busy"),
+        busy_seconds=busy,
+        again_seconds=busy,
     )
 
 
@@ -87,14 +108,24 @@ def _cluster(seed: int, name: str) -> ClusterScene:
     for number in range(whole(2, 5, seed, name, "scalings")):
         one = chosen(workloads, seed, name, "scaled", number)
         if one.kind != JOB:
-            moment = between(20, 420, seed, name, "moment", number)
+            moment = between(20, 240, seed, name, "moment", number)
             scalings.append(Scaling(moment, one.name, whole(0, 7, seed, name, "size", number)))
     return ClusterScene(
         name=name,
         provisioners=tuple(_provisioners(seed, name)),
         workloads=workloads,
         scalings=tuple(sorted(scalings)),
+        holds=tuple(_holds(seed, name)),
     )
+
+
+def _holds(seed: int, name: str) -> Iterable[Hold]:
+    """Yield at most one pause or time in shadow mode; what ends with it is woken by sweep."""
+    if draw(seed, "sweeps") < SWEEPING and draw(seed, name, "held") < 0.12:
+        begin = between(5, 150, seed, name, "held from")
+        shadow = draw(seed, name, "shadow") < 0.3
+        span = between(10, 90, seed, name, "held for")
+        yield Hold(begin, begin + span, Brakes(paused=not shadow, shadow=shadow))
 
 
 def _workloads(seed: int, name: str) -> Iterable[Workload]:
@@ -123,19 +154,30 @@ def _provisioners(seed: int, name: str) -> Iterable[Provisioner]:
     limits = None
     if draw(seed, name, "limited") < 0.4:
         limits = Resources.of(cpu=2000 * whole(3, 10, seed, name, "limit"), memory=400 * GIB)
+    ceiling = NO_CEILING
+    if limits is None and draw(seed, name, "ceiling") < 0.2:
+        ceiling = Ceiling(
+            max_nodes=whole(2, 6, seed, name, "most nodes"),
+            max_price_micros_per_hour=100_000 * whole(3, 12, seed, name, "most dollars"),
+        )
+    consolidates = draw(seed, name, "consolidates") < 0.2
     starting = Taint(key="example.com/starting", effect=Effect.NO_SCHEDULE)
     first = provisioner(
         uid=f"uid-{name}-default",
         requirements=requirements,
         limits=limits,
-        ttl_after_empty=timedelta(seconds=30) if draw(seed, name, "ttl") < 0.85 else None,
+        consolidation=consolidates,
+        ttl_after_empty=(
+            timedelta(seconds=30) if not consolidates and draw(seed, name, "ttl") < 0.85 else None
+        ),
         ttl_until_expired=(
             timedelta(seconds=whole(300, 900, seed, name, "age"))
             # At a limit a drain that a budget holds could never end: nothing may replace its pods.
-            if limits is None and draw(seed, name, "expires") < 0.4
+            if limits is None and not ceiling and draw(seed, name, "expires") < 0.4
             else None
         ),
         startup_taints=(starting,) if draw(seed, name, "starting") < 0.2 else (),
+        ceiling=ceiling,
     )
     yield first
     if draw(seed, name, "second") < 0.3:

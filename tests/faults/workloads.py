@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FLOATING: Final = "ReplicaSet"
 STATEFUL: Final = "StatefulSet"
 JOB: Final = "Job"
+_ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass
@@ -43,6 +44,7 @@ class Workload:
     made: int = 0
     finished: int = 0
     scheduling: Scheduling = field(init=False)
+    kept: tuple[list[Pod], int, int] = field(default_factory=lambda: ([], 0, 0))
 
     def __post_init__(self) -> None:
         self.scheduling = scheduling(
@@ -67,9 +69,16 @@ class Workload:
         )
 
 
-def keep(api: "ApiServer", workload: Workload) -> None:
-    """Make and delete pods until there are as many as wanted."""
-    mine = api.pods_of(workload.name)
+def keep(api: "ApiServer", workload: Workload, mine: list[Pod]) -> None:
+    """Make and delete pods until there are as many as wanted.
+
+    Args:
+        mine: Those there are.
+    """
+    seen = (mine, workload.replicas, workload.finished)
+    if seen == workload.kept:
+        return
+    workload.kept = seen
     for pod in mine:
         # Others leave what has failed where it is.
         if pod.phase == "Failed" and workload.kind == STATEFUL:
@@ -98,29 +107,41 @@ def _keep_numbered(api: "ApiServer", workload: Workload, present: list[Pod]) -> 
             api.stop(pod)
 
 
-def fits(pod: Pod, node: Node, used: tuple[int, int, int]) -> bool:
-    """Return whether a node has room for one more pod, whatever its taints."""
-    room, wanted = node.allocatable, pod.scheduling.requests
+def room_on(node: Node) -> tuple[int, int, int]:
+    """Return millicores, bytes and number of pods that a node has room for."""
+    room = dict(node.allocatable.items)
+    return room.get(CPU, 0), room.get(MEMORY, 0), room.get(PODS, 0)
+
+
+def fits(wanted: tuple[int, int], used: tuple[int, int, int], room: tuple[int, int, int]) -> bool:
+    """Return whether there is room for one more pod."""
     return (
-        used[0] + wanted[CPU] <= room[CPU]
-        and used[1] + wanted[MEMORY] <= room[MEMORY]
-        and used[2] + 1 <= room[PODS]
+        used[0] + wanted[0] <= room[0] and used[1] + wanted[1] <= room[1] and used[2] + 1 <= room[2]
     )
 
 
+def wanted_by(pod: Pod) -> tuple[int, int]:
+    """Return millicores and bytes that a pod asks for."""
+    asked = dict(pod.scheduling.requests.items)
+    return asked.get(CPU, 0), asked.get(MEMORY, 0)
+
+
 def used_on(pods: Iterable[Pod]) -> tuple[int, int, int]:
+    """Return millicores, bytes and number of the pods that have not ended."""
     cpu = memory = count = 0
     for pod in pods:
-        if not pod.is_terminal:
-            cpu += pod.scheduling.requests[CPU]
-            memory += pod.scheduling.requests[MEMORY]
+        if pod.phase not in _ENDED:
+            one = wanted_by(pod)
+            cpu += one[0]
+            memory += one[1]
             count += 1
     return cpu, memory, count
 
 
 def schedule(api: "ApiServer") -> None:
     """Bind what fits somewhere, and mark the rest unschedulable, as kube-scheduler does."""
-    waiting = [one for one in api.pods.values() if not one.node_name and not one.is_terminating]
+    pods = api.pods.values()
+    waiting = [one for one in pods if not one.node_name and one.deletion_at is None]
     if not waiting:
         return
     open_nodes = [
@@ -128,25 +149,27 @@ def schedule(api: "ApiServer") -> None:
         for one in api.node_values.values()
         if one.ready is True and not one.unschedulable and one.deletion_at is None
     ]
-    standing: dict[str, list[Pod]] = {}
-    for pod in api.pods.values():
-        if pod.node_name:
-            standing.setdefault(pod.node_name, []).append(pod)
-    used = {one.name: used_on(standing.get(one.name, ())) for one in open_nodes}
+    standing: dict[str, list[Pod]] = {one.name: [] for one in open_nodes}
+    for pod in pods if open_nodes else ():
+        if pod.node_name in standing:
+            standing[pod.node_name].append(pod)
+    used = {name: used_on(there) for name, there in standing.items()}
+    rooms = {one.name: room_on(one) for one in open_nodes}
     open_nodes.sort(key=lambda one: one.name)
     hopeless: set[str] = set()
     for pod in sorted(waiting, key=lambda one: one.key):
         # Its pods are all alike: where one finds no room, none does.
+        wanted = wanted_by(pod)
         for node in () if pod.labels["app"] in hopeless else open_nodes:
+            name = node.name
             if (
-                first_untolerated(node.taints, pod.scheduling.tolerations) is None
+                fits(wanted, used[name], rooms[name])
+                and first_untolerated(node.taints, pod.scheduling.tolerations) is None
                 and pod.scheduling.node_selector.allow_labels(node.labels)
-                and fits(pod, node, used[node.name])
             ):
-                api.place(pod, node.name)
-                taken = used_on([pod])
-                old = used[node.name]
-                used[node.name] = (old[0] + taken[0], old[1] + taken[1], old[2] + 1)
+                api.place(pod, name)
+                old = used[name]
+                used[name] = (old[0] + wanted[0], old[1] + wanted[1], old[2] + 1)
                 # The fullest first, as far as that is cheap to keep.
                 open_nodes.remove(node)
                 open_nodes.insert(0, node)

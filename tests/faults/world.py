@@ -1,22 +1,21 @@
 """One schedule: clusters, EC2, functions and timers, in virtual time."""
 
 import itertools
-import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, Final
 
-from shared.messages.wake import MAX_OBJECTS, Kind, ObjectRef, encode, wake
+from shared.model.brakes import Brakes
 from shared.model.errors import NotFoundError
 from shared.model.instance_types import InstanceType, OfferingKey
-from shared.ports import ClusterPorts, TimerKind
+from shared.ports import ClusterPorts
 from tests.builders import ZONES
 from tests.fakes.catalog import FakeCatalog
 from tests.fakes.decisions import FakeDecisions
 from tests.fakes.ledger import FakeLedger
 from tests.faults.apiserver import ApiServer
-from tests.faults.chances import between, chosen, draw
+from tests.faults.chances import between, chosen, draw, whole
 from tests.faults.delivery import Delivery
 from tests.faults.faults import Action, CallFaults, Site
 from tests.faults.forwarding import Forwarder
@@ -25,35 +24,20 @@ from tests.faults.invoking import Functions
 from tests.faults.kernel import Kernel
 from tests.faults.machines import Machine
 from tests.faults.nodeside import NodeSide
+from tests.faults.outbox import Outbox
 from tests.faults.recorder import ProcessClock, Recorder
 from tests.faults.region import Region, RegionCloud
-from tests.faults.scenario import ClusterScene, Scene
+from tests.faults.scenario import ClusterScene, Hold, Scene
 from tests.faults.timers import Timers
+from tests.faults.weather import Weather
+from tests.faults.workloads import JOB
 
 _MINUTE: Final = 60.0
-
-
-class Outbox:
-    """Implements shared.ports.Outbox."""
-
-    def __init__(self, kernel: Kernel, delivery: Delivery, timers: Timers) -> None:
-        self._kernel = kernel
-        self._delivery = delivery
-        self._timers = timers
-
-    def wake(self, cluster: str, delay: timedelta) -> None:
-        text = json.dumps(encode(wake(Kind.RESUME, cluster, self._kernel.now())))
-        seconds = min(max(delay.total_seconds(), 0.0), 900.0)
-        self._delivery.send(text, float(-(-seconds // 1)))
-
-    def start_timer(self, kind: TimerKind, name: str, payload: Mapping[str, Any]) -> bool:
-        return self._timers.start(kind.value, name, payload)
-
-    def invoke_bind(self, cluster: str, nodes: Sequence[str]) -> None:
-        objects = [ObjectRef(name=one) for one in nodes[:MAX_OBJECTS]]
-        event = encode(wake(Kind.NODE_READY, cluster, self._kernel.now(), objects=objects))
-        self._delivery.messages += 1
-        self._kernel.after(0.1, lambda: self._delivery.invoke("bind", event))
+_AGAIN: Final = 30.0
+_NOTICES: Final = {
+    "interrupted": "EC2 Spot Instance Interruption Warning",
+    "recommended": "EC2 Instance Rebalance Recommendation",
+}
 
 
 class _Attached:
@@ -77,6 +61,7 @@ class Wiring:
     """Stands for shared.runtime.wiring.Wiring: hands out ports of the model."""
 
     def __init__(self, world: "World") -> None:
+        self._brakes = world.brakes
         self.clock = ProcessClock(world.kernel)
         self.registry = Registry([one.name for one in world.scene.clusters])
         self.ledger = world.recorder.port("ledger", world.ledger)
@@ -98,11 +83,18 @@ class Wiring:
     def ports(self, cluster: str) -> ClusterPorts:
         if cluster not in self._ports:
             raise NotFoundError(f"cluster {cluster!r} is not attached")
-        return self._ports[cluster]
+        ports = self._ports[cluster]
+        brakes = self._brakes.get(cluster)
+        return ports if brakes is None else replace(ports, brakes=brakes[1])
 
 
 class World:
-    """Everything of one schedule."""
+    """Everything of one schedule.
+
+    Attributes:
+        brakes: Of the clusters that are held back now: since when, and how.
+        endings: Told of every machine that begins to end.
+    """
 
     def __init__(self, scene: Scene, faults: CallFaults) -> None:
         self.scene = scene
@@ -123,9 +115,12 @@ class World:
             replay=scene.replay,
             slow=scene.slow,
         )
+        self.brakes: dict[str, tuple[int, Brakes]] = {}
+        self.endings: list[Callable[[Machine], None]] = []
         self.apis: dict[str, ApiServer] = {}
         self.sides: dict[str, NodeSide] = {}
         self.clouds: dict[str, RegionCloud] = {}
+        self.weather = Weather(self.kernel, faults)
         self.delivery = Delivery(self.kernel, faults, self._call)
         self.timers = Timers(self.kernel, faults, self._call)
         self.outbox = Outbox(self.kernel, self.delivery, self.timers)
@@ -140,8 +135,29 @@ class World:
         )
         for one in scene.clusters:
             Forwarder(self.kernel, faults, self.apis[one.name], self.delivery.publish)
+        if scene.again_seconds < math.inf:
+            self.kernel.after(scene.again_seconds, lambda: self._again(1))
         self._minutes = itertools.count(1)
         self.kernel.after(between(1, 59, scene.seed, "minute"), self._minute)
+
+    def close(self) -> None:
+        """Let go of everything: what holds each other is found by the collector at great cost."""
+        parts = (
+            self.kernel,
+            self.recorder,
+            self.functions,
+            self.delivery,
+            self.timers,
+            self.region,
+            self.invariants.launches,
+            self.invariants,
+            *self.apis.values(),
+            *self.sides.values(),
+            *self.clouds.values(),
+            self,
+        )
+        for part in parts:
+            vars(part).clear()
 
     def _call(self, function: str, event: Mapping[str, Any], over: Any) -> None:
         self.functions(function, event, over)
@@ -171,6 +187,11 @@ class World:
                 for way in kind.offerings
             },
         )
+        for hold in one.holds:
+            self.kernel.after(
+                hold.begin,
+                lambda hold=hold: self._hold(one.name, hold),  # type: ignore[misc]
+            )
         for scaling in one.scalings:
             self.kernel.after(
                 scaling.seconds,
@@ -178,6 +199,23 @@ class World:
                     scaling.workload, scaling.replicas
                 ),
             )
+
+    def _hold(self, cluster: str, hold: Hold) -> None:
+        self.brakes[cluster] = (self.kernel.time, hold.brakes)
+        self.kernel.after(hold.end - hold.begin, lambda: self._let_go(cluster))
+
+    def _let_go(self, cluster: str) -> None:
+        del self.brakes[cluster]
+
+    def _again(self, number: int) -> None:
+        """Let users scale everything up and down while the schedule goes on."""
+        if self.kernel.time >= self.faults.until:
+            return
+        for name, api in self.apis.items():
+            for one in list(api.workloads.values()):
+                if one.kind != JOB:
+                    api.scale(one.name, whole(0, 7, self.scene.seed, name, one.name, number))
+        self.kernel.after(_AGAIN, lambda: self._again(number + 1))
 
     # --- EC2's surroundings
 
@@ -187,13 +225,14 @@ class World:
 
     def ending(self, machine: Machine) -> None:
         self.sides[machine.cluster].ending(machine)
+        for told in self.endings:
+            told(machine)
 
     def _notice(self, machine: Machine, what: str) -> None:
         instance_id = machine.instance.instance_id
         detail: dict[str, Any] = {"instance-id": instance_id}
-        kind = "EC2 Spot Instance Interruption Warning"
-        if what != "interrupted":
-            kind = "EC2 Instance State-change Notification"
+        kind = _NOTICES.get(what, "EC2 Instance State-change Notification")
+        if what not in _NOTICES:
             detail["state"] = what
         self.delivery.notice({"source": "aws.ec2", "detail-type": kind, "detail": detail})
 
@@ -210,6 +249,7 @@ class World:
             if self.faults.event(site, self.kernel.time, (Action.OUTAGE, 0.02)) is not None:
                 span = 5 + 170 * draw(seed, "outage", name, number) ** 2
                 api.away_until = self.kernel.time + int(span * 1e6)
+        self.weather.change(number)
         short = self.faults.event(
             Site("ec2", "capacity", "region"), self.kernel.time, (Action.SHORT, 0.08)
         )

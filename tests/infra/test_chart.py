@@ -46,7 +46,7 @@ def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only() -> None:
     for source in SOURCE.glob("*.yaml"):
         if source.name == "kustomization.yaml":
             continue
-        folder = "crds" if source.name == make_chart.CRD else "templates"
+        folder = "crds" if source.name in make_chart.CRDS else "templates"
         found = list(_differences(_documents(CHART / folder / source.name), _documents(source)))
         if source.name == make_chart.FORWARDER:
             image = "[0].spec.template.spec.containers[0].image"

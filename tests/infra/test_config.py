@@ -14,8 +14,10 @@ RESOURCES = {
     "emptiness_machine": "${Token[5]}",
     "expiration_machine": "${Token[6]}",
     "registration_machine": "${Token[7]}",
+    "replacement_machine": "${Token[9]}",
     "termination_machine": "${Token[8]}",
     "bind_function": "dovetail-bind",
+    "provision_function": "dovetail-provision",
 }
 
 
@@ -41,6 +43,11 @@ def test_every_choice_is_read() -> None:
         log_retention_days="7",
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
         image_owners="210987654321",
+        subnets=["subnet-0bbbbbbb", "subnet-0aaaaaaa"],
+        security_groups="sg-0aaaaaaa",
+        existing_access_entries="prod:nodes,prod:launch",
+        node_roles="prod:Mine",
+        tracing="on",
         settings={"binding_policy": "ready", "drain_deadline_seconds": 3600},
     )
 
@@ -52,6 +59,11 @@ def test_every_choice_is_read() -> None:
         log_retention_days=7,
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
         image_owners=("210987654321",),
+        subnets=("subnet-0aaaaaaa", "subnet-0bbbbbbb"),
+        security_groups=("sg-0aaaaaaa",),
+        existing_access_entries=(("prod", "launch"), ("prod", "nodes")),
+        node_roles=(("prod", "Mine"),),
+        tracing=True,
         settings={"binding_policy": "ready", "drain_deadline_seconds": "3600"},
     )
 
@@ -68,6 +80,20 @@ def test_every_choice_is_read() -> None:
         ({"log_retention_days": 31}, "log_retention_days: 31: give one of 1, 3, 5"),
         ({"alarm_topic": "ring"}, "alarm_topic: 'ring': give the ARN of an SNS topic"),
         ({"image_owners": "me"}, "image_owners: 'me': give 12-digit account numbers"),
+        ({"subnets": "vpc-1", "security_groups": "sg-0aaaaaaa"}, "subnets: 'vpc-1': give ids of"),
+        ({"subnets": "subnet-0aaaaaaa"}, "security_groups: nothing: give subnets and"),
+        ({"security_groups": "sg-0aaaaaaa"}, "subnets: nothing: give subnets and"),
+        ({"existing_access_entries": "prod:nodes"}, "existing_access_entries: 'prod:nodes': give"),
+        (
+            {"clusters": "prod", "existing_access_entries": "prod:node"},
+            "existing_access_entries: 'prod:node': give <cluster>:<entry>",
+        ),
+        ({"node_roles": "prod:Mine"}, "node_roles: 'prod:Mine': give <cluster>:<role>"),
+        (
+            {"clusters": "prod", "node_roles": "prod:path/Mine"},
+            "node_roles: 'prod:path/Mine': give <cluster>:<role>",
+        ),
+        ({"tracing": "yes"}, "tracing: 'yes': give off or on"),
         ({"settings": "x"}, "settings: 'x': give an object"),
         ({"settings": {"tabel": 1}}, "settings: 'tabel' is unknown: give one of "),
         ({"settings": {"table": "mine"}}, "settings: 'table' is unknown"),

@@ -95,13 +95,15 @@ def test_timers_named_in_the_environment_are_the_machines_of_the_template(
     variables = _functions(control_plane)["sweep"].properties["Environment"]["Variables"]
     named = {
         variables[f"DOVETAIL_{kind}_MACHINE"].rsplit(":", 1)[1]
-        for kind in ("EMPTINESS", "EXPIRATION", "REGISTRATION", "TERMINATION")
+        for kind in ("EMPTINESS", "EXPIRATION", "REGISTRATION", "REPLACEMENT", "TERMINATION")
     }
 
     assert named == names
-    assert variables["DOVETAIL_BIND_FUNCTION"] in {
+    functions = {
         one.properties["FunctionName"] for one in control_plane.of("AWS::Lambda::Function")
     }
+    assert variables["DOVETAIL_BIND_FUNCTION"] in functions
+    assert variables["DOVETAIL_PROVISION_FUNCTION"] in functions
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))
@@ -120,7 +122,9 @@ def test_a_function_runs_on_arm_with_its_own_role_and_kept_logs(
 
     assert function.properties["Runtime"] == "python3.13"
     assert function.properties["Architectures"] == ["arm64"]
-    assert function.properties["MemorySize"] == (1024 if name == "provision" else 512)
+    assert function.properties["MemorySize"] == (
+        1024 if name in {"provision", "replacement"} else 512
+    )
     assert function.properties["Timeout"] == (120 if name == "provision" else 60)
     assert roles.count(function.raw["Properties"]["Role"]["Fn::GetAtt"][0]) == 1
     assert log.properties["RetentionInDays"] == 30
@@ -229,6 +233,7 @@ def test_there_is_an_alarm_for_each_way_to_fail(control_plane: Template) -> None
         "EmptinessTimerFailed",
         "ExpirationTimerFailed",
         "RegistrationTimerFailed",
+        "ReplacementTimerFailed",
         "TerminationTimerFailed",
     }
 

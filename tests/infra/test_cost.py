@@ -11,6 +11,7 @@ from tests.infra.templates import Template
 from tools import cost_model
 from tools.cost_inputs import PRICES
 from tools.cost_model import HOURS, Bill, minutes_of, total
+from tools.made_part import replaced
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cost.md"
 CONTROLLERS = 2 * HOURS * PRICES["m5_large_hour"]
@@ -26,15 +27,16 @@ def test_idle_is_under_a_dollar_a_month(bill: Bill) -> None:
 
 
 def test_a_million_pod_events_in_small_bursts_are_under_ten_dollars(bill: Bill) -> None:
-    assert total(bill.million_pod_events(10)) <= 10
-    assert total(bill.million_pod_events(5)) <= 10
-    assert total(bill.million_pod_events(1)) > 10
+    for burst in (3, 5, 7, 8, 10, 50, 200):
+        assert total(bill.million_pod_events(burst)) <= 10, burst
+    # One by one is beyond the bar, and the page says so.
+    assert 10 < total(bill.million_pod_events(1)) < 25
 
 
 def test_all_of_it_is_a_fraction_of_two_controller_nodes(bill: Bill) -> None:
     assert pytest.approx(140, abs=1) == CONTROLLERS
     month = total(bill.idle()) + total(bill.observability()) + total(bill.million_pod_events(10))
-    assert month < CONTROLLERS / 10
+    assert month < CONTROLLERS / 8
 
 
 def test_a_node_s_life_costs_less_than_two_minutes_of_a_machine(bill: Bill) -> None:
@@ -68,4 +70,4 @@ def test_only_rates_are_understood() -> None:
 def test_the_page_shows_what_is_computed(bill: Bill) -> None:
     page = PAGE.read_text()
 
-    assert cost_model.replaced(page, cost_model.tables(bill)) == page
+    assert replaced(page, cost_model.tables(bill), cost_model.MARKS) == page

@@ -44,7 +44,7 @@ def test_every_message_goes_where_the_design_says(control_plane: Template) -> No
         ("node-deleted", "Termination"),
         ("heartbeat", "Sweep"),
     }
-    sent_by_functions = {Kind.RESUME}
+    sent_by_functions = {Kind.LOOK, Kind.RESUME}
     assert {kind for kind, _ in _routes(control_plane)} == set(Kind) - sent_by_functions
 
 

@@ -84,7 +84,8 @@ def test_a_bare_wildcard_resource_is_for_reading_only(
 @pytest.mark.parametrize(
     ("name", "timers"),
     [
-        ("provision", {Timer.EXPIRATION, Timer.REGISTRATION}),
+        ("provision", {Timer.EXPIRATION, Timer.REGISTRATION, Timer.REPLACEMENT}),
+        ("replacement", {Timer.EMPTINESS, Timer.REPLACEMENT, Timer.TERMINATION}),
         ("bind", {Timer.EMPTINESS, Timer.EXPIRATION}),
         ("emptiness", {Timer.EMPTINESS, Timer.TERMINATION}),
         ("expiration", {Timer.EXPIRATION, Timer.TERMINATION}),
@@ -109,8 +110,10 @@ def test_only_these_functions_wake_or_invoke_others(control_plane: Template) -> 
     rights = {name: _of_function(control_plane, name) for name in PLANS}
 
     assert {name for name, one in rights.items() if "Wake" in one} == {
+        "expiration",
         "interrupt",
         "provision",
+        "replacement",
         "sweep",
     }
     assert {name for name, one in rights.items() if "InvokeBind" in one} == {
@@ -118,6 +121,7 @@ def test_only_these_functions_wake_or_invoke_others(control_plane: Template) -> 
         "registration",
         "sweep",
     }
+    assert {n for n, one in rights.items() if "InvokeProvision" in one} == {"interrupt"}
     assert {name for name, one in rights.items() if "TakeWakeUps" in one} == {"provision"}
     assert rights["sweep"]["InvokeBind"]["Resource"].endswith(":function:dovetail-bind")
 
@@ -157,7 +161,7 @@ def test_each_cluster_role_is_assumed_by_exactly_the_functions_that_need_it(
                 allowed.setdefault(role_name, set()).add(principal)
 
     assert trusted == allowed
-    assert {len(one) for one in trusted.values()} == {2, 6}
+    assert {len(one) for one in trusted.values()} == {2, 7}
 
 
 def test_launch_and_terminate_never_share_a_role_or_a_function(

@@ -21,7 +21,7 @@ SERVICE_ERRORS = {
     "Runtime.ExitError",
     "States.Timeout",
 }
-TIMERS = ("Emptiness", "Expiration", "Registration", "Termination")
+TIMERS = ("Emptiness", "Expiration", "Registration", "Replacement", "Termination")
 
 
 @pytest.fixture(scope="module")

@@ -68,6 +68,27 @@ class AlarmBell:
         if self._action is not None:
             alarm.add_alarm_action(self._action)
 
+    def ring_when_silent(
+        self,
+        construct_id: str,
+        description: str,
+        *,
+        page: str,
+        metric: cloudwatch.IMetric,
+        periods: int,
+    ) -> None:
+        """Make an alarm that rings when a metric has no value above nought for some periods."""
+        self.ring(
+            construct_id,
+            description,
+            page=page,
+            metric=metric,
+            threshold=1,
+            evaluation_periods=periods,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        )
+
 
 class Alarms(Construct):
     """What concerns all clusters."""
@@ -103,7 +124,7 @@ class Alarms(Construct):
 
     def watch_heartbeat(self, rule: events.IRule) -> None:
         """Ring when no forwarder has spoken for three of its five-minute beats."""
-        self._bell.ring(
+        self._bell.ring_when_silent(
             "HeartbeatMissing",
             "No forwarder has sent a heartbeat for a quarter of an hour",
             page="forwarder-silent",
@@ -114,10 +135,7 @@ class Alarms(Construct):
                 statistic="Sum",
                 period=FIVE_MINUTES,
             ),
-            threshold=1,
-            evaluation_periods=3,
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            periods=3,
         )
 
     def watch_functions(self, functions: Mapping[str, lambda_.Function]) -> None:
@@ -157,20 +175,17 @@ class Alarms(Construct):
 
     def watch_sweep(self, sweep: lambda_.IFunction) -> None:
         """Ring when the minute's look is not taken: whatever events miss stays undone."""
-        self._bell.ring(
+        self._bell.ring_when_silent(
             "SweepMissing",
             "Sweep has not run for ten minutes",
             page="lambda-outage",
             metric=sweep.metric_invocations(period=FIVE_MINUTES, statistic="Sum"),
-            threshold=1,
-            evaluation_periods=2,
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            periods=2,
         )
 
     def watch_catalogue(self) -> None:
         """Ring when no catalogue was written for a day: prices and offers grow old."""
-        self._bell.ring(
+        self._bell.ring_when_silent(
             "CatalogueOld",
             "No catalogue of instance types was written for a day",
             page="catalogue-old",
@@ -181,10 +196,7 @@ class Alarms(Construct):
                 statistic="Minimum",
                 period=DAY,
             ),
-            threshold=1,
-            evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+            periods=1,
         )
 
     def watch_ledger(self, table: dynamodb.ITable) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.aws.components.alarms import AlarmBell
@@ -23,14 +22,12 @@ class ClusterAlarms(Construct):
         self._watch_pods()
         self._watch_launches()
         self._watch_brakes()
-        self._watch(
+        self._bell.ring_when_silent(
             "ForwarderSilent",
             f"The forwarder of {cluster} has sent no heartbeat for a quarter of an hour",
-            name="Heartbeats",
             page="forwarder-silent",
+            metric=metric(named("Heartbeats"), cluster=cluster),
             periods=3,
-            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )
         self._watch(
             "ClusterUnreadable",

@@ -26,7 +26,14 @@ class ClusterRole(Construct):
         cluster: str,
         right: Right,
         statements: Sequence[iam.PolicyStatement],
+        entry_stands: bool = False,
     ) -> None:
+        """Make it.
+
+        Args:
+            entry_stands: Whether the role's access entry was made by somebody else already:
+                CloudFormation would end with "already exists".
+        """
         super().__init__(scope, f"{right.value.capitalize()}Role")
         stack = Stack.of(self)
         principals: list[iam.IPrincipal] = [
@@ -40,11 +47,12 @@ class ClusterRole(Construct):
             description=f"Dovetail: {right.value} nodes of {cluster}",
         )
         allow(self.role, statements)
-        eks.CfnAccessEntry(
-            self,
-            "AccessEntry",
-            cluster_name=cluster,
-            principal_arn=self.role.role_arn,
-            kubernetes_groups=[right.kubernetes_group],
-            type="STANDARD",
-        )
+        if not entry_stands:
+            eks.CfnAccessEntry(
+                self,
+                "AccessEntry",
+                cluster_name=cluster,
+                principal_arn=self.role.role_arn,
+                kubernetes_groups=[right.kubernetes_group],
+                type="STANDARD",
+            )

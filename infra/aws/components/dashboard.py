@@ -32,7 +32,9 @@ class ClusterDashboard(Construct):
             for topic, plans in shown
         ]
         graphs.append(_health())
-        actions = "\n".join(f"| {one.name} | {one.action} |" for _, plans in shown for one in plans)
+        told = [*(one for _, plans in shown for one in plans)]
+        told += [one for one in METRICS if one.topic is None]
+        actions = "\n".join(f"| {one.name} | {one.action} |" for one in told)
         explanation = cloudwatch.TextWidget(
             markdown=f"| metric | what to do |\n|---|---|\n{actions}", width=24, height=16
         )
@@ -50,7 +52,7 @@ class ClusterDashboard(Construct):
 
 
 def _health() -> cloudwatch.GraphWidget:
-    """Return the graph of what all clusters share: errors of functions, failures of timers."""
+    """Return the graph of what all clusters share: errors, and metrics of no cluster."""
     errors = [
         cloudwatch.Metric(
             namespace="AWS/Lambda",
@@ -66,5 +68,5 @@ def _health() -> cloudwatch.GraphWidget:
         title="Errors of the functions (all clusters)",
         width=_WIDTH,
         height=_GRAPH_HEIGHT,
-        left=errors,
+        left=[*errors, *(metric(one) for one in METRICS if one.topic is None)],
     )

@@ -25,6 +25,7 @@ QUERIES: Final[Mapping[str, tuple[Sequence[str], str]]] = {
             "emptiness",
             "expiration",
             "registration",
+            "replacement",
             "termination",
             "interrupt",
             "sweep",
@@ -47,10 +48,26 @@ QUERIES: Final[Mapping[str, tuple[Sequence[str], str]]] = {
         ),
     ),
     "one node": (
-        ("bind", "emptiness", "expiration", "registration", "termination", "interrupt"),
+        (
+            "bind",
+            "emptiness",
+            "expiration",
+            "registration",
+            "replacement",
+            "termination",
+            "interrupt",
+        ),
         (
             "fields @timestamp, service, message, outcome, state.result, waiting_for\n"
             '| filter node = "ip-10-0-0-1.ec2.internal"\n'
+            "| sort @timestamp asc"
+        ),
+    ),
+    "one trace": (
+        ("provision", "bind", "registration", "sweep", "termination"),
+        (
+            "fields @timestamp, service, cluster, plan_id, node, message\n"
+            '| filter xray_trace_id = "1-6920d2a0-0123456789abcdef01234567"\n'
             "| sort @timestamp asc"
         ),
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
@@ -14,7 +14,7 @@ from constructs import Construct
 from infra.aws.acknowledgements import acknowledge, allow
 from infra.aws.functions import FunctionPlan
 from infra.aws.names import METRICS_NAMESPACE, construct_name, function_name, function_role_name
-from infra.aws.rights import log_statements
+from infra.aws.rights import interface_statements, log_statements, trace_statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +25,17 @@ class Surroundings:
         code: The asset.
         retention: Of their logs.
         failures: Queue for asynchronous calls that failed for good.
+        subnets: Where the functions that call a cluster stand; empty for Lambda's own network.
+        security_groups: Of their network interfaces.
+        tracing: Whether X-Ray follows calls.
     """
 
     code: lambda_.Code
     retention: logs.RetentionDays
     failures: sqs.IQueue
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
+    tracing: bool = False
 
 
 class ServiceFunction(Construct):
@@ -63,7 +69,17 @@ class ServiceFunction(Construct):
             assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
             description=plan.purpose,
         )
-        allow(role, [*log_statements(log_group.log_group_arn), *statements])
+        # What calls no cluster needs no way to its endpoint.
+        private = surroundings.subnets if plan.right is not None else ()
+        allow(
+            role,
+            [
+                *log_statements(log_group.log_group_arn),
+                *statements,
+                *interface_statements(plan, Stack.of(self), private, surroundings.security_groups),
+                *(trace_statements() if surroundings.tracing else ()),
+            ],
+        )
         self.function = lambda_.Function(
             self,
             "Function",
@@ -81,9 +97,19 @@ class ServiceFunction(Construct):
                 **environment,
                 "POWERTOOLS_SERVICE_NAME": plan.name,
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
-                "POWERTOOLS_TRACE_DISABLED": "true",
+                "POWERTOOLS_TRACE_DISABLED": "false" if surroundings.tracing else "true",
             },
         )
+        made = self.function.node.default_child
+        assert isinstance(made, lambda_.CfnFunction)
+        if private:
+            # Ids are enough for Lambda; the construct would look the VPC up.
+            made.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+                subnet_ids=list(private), security_group_ids=list(surroundings.security_groups)
+            )
+        if surroundings.tracing:
+            # Not by the construct, which allows X-Ray a second time.
+            made.tracing_config = lambda_.CfnFunction.TracingConfigProperty(mode="Active")
         acknowledge(
             self.function, "L1", "all functions share one bundle, built and tested for this runtime"
         )

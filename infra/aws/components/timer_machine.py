@@ -11,6 +11,7 @@ from constructs import Construct
 
 from infra.aws.acknowledgements import acknowledge, allow
 from infra.aws.names import Timer, construct_name
+from infra.aws.rights import trace_statements
 
 DEFINITION: Final = Path(__file__).parent.parent / "state_machines" / "timer.asl.json"
 
@@ -22,7 +23,14 @@ class TimerMachine(Construct):
         machine: The state machine.
     """
 
-    def __init__(self, scope: Construct, *, timer: Timer, function: lambda_.IFunction) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        timer: Timer,
+        function: lambda_.IFunction,
+        tracing: bool = False,
+    ) -> None:
         super().__init__(scope, f"{construct_name(timer.value)}Machine")
         role = iam.Role(
             self,
@@ -37,7 +45,8 @@ class TimerMachine(Construct):
                     sid="TakeStep",
                     actions=["lambda:InvokeFunction"],
                     resources=[function.function_arn],
-                )
+                ),
+                *(trace_statements(samples=True) if tracing else ()),
             ],
         )
         self.machine = stepfunctions.StateMachine(
@@ -52,6 +61,12 @@ class TimerMachine(Construct):
             role=role,
             removal_policy=RemovalPolicy.DESTROY,
         )
+        if tracing:
+            made = self.machine.node.default_child
+            assert isinstance(made, stepfunctions.CfnStateMachine)
+            made.tracing_configuration = stepfunctions.CfnStateMachine.TracingConfigurationProperty(
+                enabled=True
+            )
         acknowledge(
             self.machine,
             "SF1",

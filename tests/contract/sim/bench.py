@@ -38,7 +38,7 @@ class Bench:
     """Calls the API server, and decides which machines run."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
         self.machines: dict[str, str] = {}
 
     async def machine_state(self, provider_id: str) -> str:
@@ -47,7 +47,7 @@ class Bench:
     def call(self, method: str, path: str, body: Json | None = None) -> Json:
         kind = "merge-patch+json" if method == "PATCH" else "json"
         request = urllib.request.Request(
-            self._url + path,
+            self.url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": f"application/{kind}"},

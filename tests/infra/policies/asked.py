@@ -24,22 +24,26 @@ TERMINATORS: Final = (
     "expiration",
     "interrupt",
     "registration",
+    "replacement",
     "sweep",
     "termination",
 )
+_WATCHES: Final = ("EmptinessTimer", "ExpirationTimer", "RegistrationTimer")
 # Which function starts which state machine.
 STARTS: Final[Mapping[str, Sequence[str]]] = {
     "bind": ("EmptinessTimer", "ExpirationTimer"),
     "emptiness": ("EmptinessTimer", "NodeTermination"),
     "expiration": ("ExpirationTimer", "NodeTermination"),
     "interrupt": ("NodeTermination",),
-    "provision": ("ExpirationTimer", "RegistrationTimer"),
+    "provision": ("ExpirationTimer", "RegistrationTimer", "Replacement"),
     "registration": ("NodeTermination",),
-    "sweep": ("EmptinessTimer", "ExpirationTimer", "NodeTermination", "RegistrationTimer"),
+    "replacement": ("EmptinessTimer", "NodeTermination", "Replacement"),
+    "sweep": (*_WATCHES, "NodeTermination", "Replacement"),
     "termination": ("NodeTermination",),
 }
-WAKING: Final = ("interrupt", "provision", "sweep")
-BINDING: Final = ("provision", "registration", "sweep")
+WAKING: Final = ("expiration", "interrupt", "provision", "replacement", "sweep")
+_BINDING: Final = ("provision", "registration", "sweep")
+INVOKES: Final = {**dict.fromkeys(_BINDING, "bind"), "interrupt": "provision"}
 # Called without anybody waiting: Lambda puts what fails into the queue of dead letters.
 ASYNCHRONOUS: Final = (
     "bind",
@@ -116,8 +120,8 @@ def _of_any_cluster(function: str, arns: "_Arns", clusters: Sequence[str]) -> It
         yield _ask(role, "states:StartExecution", arn)
     if function in WAKING:
         yield _ask(role, "sqs:SendMessage", arns.wake)
-    if function in BINDING:
-        yield _ask(role, "lambda:InvokeFunction", arns.function("bind"))
+    if function in INVOKES:
+        yield _ask(role, "lambda:InvokeFunction", arns.function(INVOKES[function]))
 
 
 def _of_provision(arns: "_Arns") -> Iterator[Ask]:
@@ -166,7 +170,7 @@ def asked_by_services(control_plane: Template) -> Iterator[Ask]:
         else:
             for action in ("SendMessage", "GetQueueAttributes", "GetQueueUrl"):
                 yield _ask(service, f"sqs:{action}", arns.wake, source)
-    for step in ("emptiness", "expiration", "registration", "termination"):
+    for step in ("emptiness", "expiration", "registration", "replacement", "termination"):
         machine = (
             f"arn:aws:iam::{ACCOUNT}:role/{arns.id('AWS::IAM::Role', f'{_camel(step)}MachineRole')}"
         )
@@ -212,7 +216,7 @@ def asked_to_launch(cluster: str) -> Iterator[Ask]:
         yield _ask(role, "iam:PassRole", node_role(cluster), passed)
     image_name = f"arn:aws:ssm:{REGION}::parameter/aws/service/eks/optimized-ami/1.33/image_id"
     yield _ask(role, "ssm:GetParameters", image_name)
-    for what in ("Instances", "LaunchTemplates", "SecurityGroups", "Subnets"):
+    for what in ("Images", "Instances", "LaunchTemplates", "SecurityGroups", "Subnets"):
         yield _ask(role, f"ec2:Describe{what}", "*", _REGION_ASKED)
     yield _ask(role, "eks:DescribeCluster", cluster_arn(cluster))
 

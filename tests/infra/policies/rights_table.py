@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tests.infra.policies.granted import Grant, Grants, widened
 from tests.infra.templates import CONTROL_PLANE, Template, cluster_stack, listed
+from tools.made_part import replaced
 
 PAGE: Final = Path(__file__).resolve().parents[3] / "docs" / "security.md"
 MARKS: Final = ("<!-- made by tests/infra/policies/rights_table.py -->", "<!-- end -->")
@@ -39,12 +40,6 @@ def table(rights: Grants) -> str:
         "|---|---|---|---|---|---|---|"
     )
     return f"{head}\n" + "\n".join(dict.fromkeys(rows))
-
-
-def replaced(page: str, text: str) -> str:
-    """Return a page with what stands between the marks replaced."""
-    before, rest = page.split(MARKS[0])
-    return f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
 
 
 def _row(grant: Grant) -> str:
@@ -96,7 +91,7 @@ def main(assembly: str) -> int:
         Template(folder / f"{one}.template.json") for one in (CONTROL_PLANE, cluster_stack(CLUSTER))
     ]
     text = table(grants(*read))
-    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), text, MARKS), encoding="utf-8")
     return 0
 
 

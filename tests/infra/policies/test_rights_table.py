@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.infra.policies.rights_table import PAGE, grants, replaced, table
+from tests.infra.policies.rights_table import MARKS, PAGE, grants, table
 from tests.infra.templates import Template
+from tools.made_part import replaced
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -15,7 +16,7 @@ def test_the_table_of_rights_is_current(
 ) -> None:
     page = PAGE.read_text()
 
-    assert replaced(page, table(grants(control_plane, clusters["prod"]))) == page
+    assert replaced(page, table(grants(control_plane, clusters["prod"])), MARKS) == page
 
 
 def test_every_test_the_page_names_exists() -> None:

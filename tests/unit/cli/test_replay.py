@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from functions.cli.commands import mount
+from functions.cli.parser import Parser
+from shared.services import replaying
 from tests.unit.cli.running import PROVISIONER, deployment, run, written
 
 
@@ -107,3 +110,44 @@ def test_a_truncated_decision_is_refused(
     short.write_bytes(Path(decision).read_bytes()[:-20])
     assert run("replay", str(short)) == 2
     assert "cut short" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (gzip.compress(b'{"a": "' + b" " * 3 * 2**20), "document: is larger than 2 MiB"),
+        (b'{"a": "' + b" " * 3 * 2**20, "document: is larger than 2 MiB"),
+        (gzip.compress(b" " * 9 * 2**20), "document: must be a decision that Dovetail recorded"),
+        (b"\x1f\x8b and no more", "document: must be a decision that Dovetail recorded"),
+        (b'{"a": [' + b"1," * 2000 + b"1]}", "document: holds more than 1000 values"),
+    ],
+)
+def test_what_grows_beyond_measure_is_not_read_to_its_end(
+    content: bytes,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(replaying, "MAX_BYTES", 2 * 2**20)
+    monkeypatch.setattr(replaying, "MOST_VALUES", 1000)
+    large = tmp_path / "large"
+    large.write_bytes(content)
+    assert run("replay", str(large)) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert expected in told
+
+
+def test_a_mistake_on_the_command_line_is_told_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parser = Parser(prog="dovetail")
+    mount(parser.add_subparsers(required=True, metavar="COMMAND"))
+    for line in ("plan", "plan -f a --output b", "nothing", ""):
+        with pytest.raises(SystemExit) as ended:
+            parser.parse_args(line.split())
+        assert ended.value.code == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert told.startswith("dovetail")

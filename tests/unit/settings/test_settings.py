@@ -31,7 +31,9 @@ TIMERS = {
         f"DOVETAIL_{kind}_MACHINE": MACHINE
         for kind in ("EMPTINESS", "EXPIRATION", "REGISTRATION", "TERMINATION")
     },
+    "DOVETAIL_REPLACEMENT_MACHINE": "arn:aws:states:us-east-1:1:stateMachine:r2",
     "DOVETAIL_BIND_FUNCTION": "bind",
+    "DOVETAIL_PROVISION_FUNCTION": "provision",
 }
 
 

@@ -1,0 +1,57 @@
+"""`dovetail doctor --prerequisites`: what must be so before nodes can be bought and can join."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from shared.runtime.prerequisites import PrerequisitesRuntime
+    from shared.services.doctoring import Finding
+
+ALL_WELL: Final = 0
+FINDINGS: Final = 1
+BAD_INPUT: Final = 2
+_PARAMETERS: Final = "/dovetail/clusters"
+
+
+def run(
+    arguments: argparse.Namespace, runtime: "Callable[[str], PrerequisitesRuntime] | None" = None
+) -> int:
+    """Print the findings of each cluster; return the exit code."""
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from shared.model.errors import AutoscalerError  # noqa: PLC0415
+    from shared.runtime.prerequisites import PrerequisitesRuntime  # noqa: PLC0415
+
+    made = (runtime or PrerequisitesRuntime)(_PARAMETERS)
+    try:
+        clusters = tuple(arguments.cluster) or made.clusters()
+    except AutoscalerError as error:
+        sys.stderr.write(f"dovetail doctor: {' '.join(str(error).split())}\n")
+        return BAD_INPUT
+    if not clusters:
+        sys.stderr.write("dovetail doctor: no cluster is attached: name one with --cluster\n")
+        return BAD_INPUT
+    found = [(cluster, made.service(cluster).look()) for cluster in clusters]
+    sys.stdout.write(_as_json(found) if arguments.output == "json" else _as_text(found))
+    return FINDINGS if any(findings for _, findings in found) else ALL_WELL
+
+
+def _as_text(found: "Sequence[tuple[str, Sequence[Finding]]]") -> str:
+    lines = []
+    for cluster, findings in found:
+        told = f"{len(findings)} to see to" if findings else "all that is needed is there"
+        lines.append(f"{cluster}: {told}")
+        for one in findings:
+            lines += [f"  {one.kind} {one.subject}: {one.text}", f"    run: {one.command}"]
+    return "\n".join([*lines, ""])
+
+
+def _as_json(found: "Sequence[tuple[str, Sequence[Finding]]]") -> str:
+    document = [
+        {"cluster": cluster, "findings": [dataclasses.asdict(one) for one in findings]}
+        for cluster, findings in found
+    ]
+    return json.dumps(document, indent=2) + "\n"

@@ -1,0 +1,53 @@
+"""What `dovetail doctor --prerequisites` works with: the rights of whoever runs it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from shared.aws.account import AwsAccount
+from shared.aws.cloud import Ec2Cloud
+from shared.aws.clusters import ClusterRegistry
+from shared.aws.eks_token import EksToken
+from shared.aws.session import Session
+from shared.kube.connection import connect_endpoint
+from shared.kube.rivals import KubeRivals
+from shared.ports import Rivals
+from shared.runtime.system import SystemClock, region
+from shared.services.prerequisites import Prerequisites
+
+_ATTEMPTS = 3
+_TIMEOUT = timedelta(seconds=15)
+
+
+class PrerequisitesRuntime:
+    """The services of clusters, for people before anything is deployed."""
+
+    def __init__(self, parameters: str) -> None:
+        """Prepare; nothing is connected yet.
+
+        Args:
+            parameters: Path under which attachments stand.
+        """
+        self._clock = SystemClock()
+        self._session = Session(region=region(), api_timeout=_TIMEOUT, attempts=_ATTEMPTS)
+        self._registry = ClusterRegistry(self._session, path=parameters, clock=self._clock)
+
+    def clusters(self) -> tuple[str, ...]:
+        """Return the names of all attached clusters, sorted."""
+        return tuple(one.name for one in self._registry.all())
+
+    def service(self, cluster: str) -> Prerequisites:
+        """Return the service of one cluster, attached or not."""
+        account = AwsAccount(self._session, cluster=cluster, attached=self._registry.one)
+        return Prerequisites(cluster, account, self._rivals(cluster))
+
+    def _rivals(self, cluster: str) -> Callable[[], Rivals]:
+        def connect() -> Rivals:
+            cloud = Ec2Cloud(self._session, cluster=cluster, role="", clock=self._clock)
+            endpoint = cloud.endpoint()
+            token = EksToken(self._session, cluster=cluster, role="", clock=self._clock)
+            api = connect_endpoint(
+                endpoint.endpoint, endpoint.certificate_authority, token, timeout=_TIMEOUT
+            )
+            return KubeRivals(api, self._clock.now)
+
+        return connect

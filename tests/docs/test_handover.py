@@ -1,0 +1,152 @@
+"""Uninstall and migration, done as their pages say, against the embedded world."""
+
+import dataclasses
+import io
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from infra.local.demo.mischief import Mischief
+from infra.local.demo.observer import Observer
+from infra.local.demo.play import Player
+from infra.local.demo.scenario import load_scenario
+from infra.local.demo.world import World, WorldOptions
+from tests.docs.pages import ROOT
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+UNINSTALL = ROOT / "docs" / "operations" / "uninstall.md"
+MIGRATION = ROOT / "docs" / "migration.md"
+OURS = "karpenter.sh/provisioner-name"
+ALIVE = ("pending", "running", "stopping", "stopped")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Terminal:
+    """A shell beside a world that runs ten pods on Dovetail's nodes."""
+
+    world: World
+    folder: Path
+
+    def run(self, command: str, *, fails_with: str = "") -> str:
+        """Run a command of a page as it stands; return what it says on standard output."""
+        ended = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                **self.world.aws_environment,
+                "KUBECONFIG": str(self.world.kubeconfig),
+                "KUBECACHEDIR": str(self.folder),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        said = ended.stdout + ended.stderr
+        assert ended.returncode == 0 or (fails_with and fails_with in said), f"{command}\n{said}"
+        return ended.stdout
+
+    def machines(self) -> dict[str, bool]:
+        """Return whether each machine that runs still carries our tag, by id."""
+        state = {"Name": "instance-state-name", "Values": list(ALIVE)}
+        pages = self.world.client("ec2").get_paginator("describe_instances")
+        return {
+            one["InstanceId"]: any(tag["Key"] == "dovetail.dev/cluster" for tag in one["Tags"])
+            for page in pages.paginate(Filters=[state])
+            for group in page["Reservations"]
+            for one in group["Instances"]
+        }
+
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for something.
+
+        Raises:
+            AssertionError: If it does not come.
+        """
+        ends = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < ends, what
+            time.sleep(0.5)
+
+
+def steps(page: Path, heading: str) -> list[str]:
+    """Return the commands under a heading, in order; indented lines are commands."""
+    parts = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (section,) = [one for one in parts if one.startswith(heading)]
+    return [line.strip() for line in section.splitlines() if re.match(r" {4,7}[a-z]", line)]
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    console = Console(file=io.StringIO())
+    with World(WorldOptions(speed=10, keep_logs=tmp_path / "logs"), console.print) as world:
+        scenario = load_scenario("inflate")
+        scenario = dataclasses.replace(scenario, steps=scenario.steps[:1])
+        observer = Observer(world.cluster, world.client("ec2"))
+        observer.start()
+        try:
+            (result,) = Player(world.cluster, observer, 10, console.print).play(scenario)
+        finally:
+            observer.stop()
+        assert result.failures == ()
+        yield Terminal(world=world, folder=tmp_path)
+
+
+def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> None:
+    (pause,) = steps(UNINSTALL, "1. Stop buying")
+    terminal.run(pause)
+    delete, look = steps(UNINSTALL, "2. Give the machines back")[:2]
+    assert delete.startswith("kubectl delete nodes -l")
+    terminal.run(delete)
+    terminal.until(lambda: terminal.run(look).strip() == "", "our nodes stay")
+    provisioners, manifests = steps(UNINSTALL, "3. Remove what is in the cluster")
+    terminal.run(provisioners)
+    # The embedded world runs the forwarder as a process: there is no Deployment to delete.
+    terminal.run(manifests, fails_with="dovetail-forwarder")
+    terminal.until(lambda: terminal.machines() == {}, "machines run on")
+    instances, templates, *_ = steps(UNINSTALL, "5. See that nothing is left")
+    assert terminal.run(instances).strip() in {"", "None"}
+    made = terminal.run(templates).split()
+    for one in made:
+        # They are younger than an hour: the page says to delete them by hand.
+        terminal.run(f"aws ec2 delete-launch-template --launch-template-id {one}")
+    assert terminal.run(templates).split() == []
+
+
+@pytest.mark.parametrize("page", [UNINSTALL, MIGRATION], ids=lambda page: str(page.stem))
+def test_nodes_that_are_handed_over_stay_and_nobody_ends_them(
+    terminal: Terminal, page: Path
+) -> None:
+    heading = "2. Give the machines back" if page == UNINSTALL else "Node by node"
+    words = ("kubectl label nodes", "kubectl get nodes -l dovetail.dev/released")
+    handing = [one for one in steps(page, heading) if one.startswith(words)]
+    assert len(handing) == 3
+    nodes = terminal.run(f"kubectl get nodes -l {OURS} -o name").split()
+    machines = set(terminal.machines())
+    terminal.run(steps(UNINSTALL, "1. Stop buying")[0])
+    for command in handing:
+        terminal.run(command)
+    (untag,) = [one for one in steps(UNINSTALL, "2. Give") if one.startswith("aws ec2 delete-tags")]
+    for one in sorted(machines):
+        terminal.run(untag.replace("i-0123456789abcdef0", one))
+    terminal.run("kubectl delete deployment inflate")
+    for _ in range(2):
+        Mischief(terminal.world.control, terminal.world.client).sweep_now()
+        time.sleep(3)
+    standing = terminal.run("kubectl get nodes -l dovetail.dev/released=yes -o name").split()
+    assert sorted(standing) == sorted(nodes)
+    assert terminal.machines() == dict.fromkeys(machines, False)
+    finalizers = terminal.run(
+        "kubectl get nodes -l dovetail.dev/released=yes "
+        "-o jsonpath='{.items[*].metadata.finalizers}'"
+    )
+    assert finalizers.strip() == ""
+    assert terminal.run(f"kubectl get nodes -l {OURS} -o name").strip() == ""

@@ -1,0 +1,177 @@
+"""`dovetail doctor` on the whole embedded world: a lost ledger is written anew, and no more."""
+
+import dataclasses
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from infra.local.console import main
+from infra.local.demo.observer import Observer
+from infra.local.demo.play import Player
+from infra.local.demo.scenario import load_scenario
+from infra.local.demo.world import CLUSTER, World, WorldOptions
+from tests.e2e.conftest import TestCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
+
+_SPEED = 10
+_GONE = "i-0123456789abcdef0"
+_FOREIGN = {"pk": {"S": f"cluster#{CLUSTER}"}, "sk": {"S": "slot#of#somebody#else"}}
+
+
+@pytest.fixture(scope="module")
+def world(
+    cluster: TestCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[World, Mapping[str, str]]]:
+    """A world with running nodes, whose sweep is switched off; and the functions' variables."""
+    options = WorldOptions(
+        speed=_SPEED,
+        keep_logs=tmp_path_factory.mktemp("doctor"),
+        kubeconfig=cluster.kubeconfig,
+        bare=cluster.bare,
+    )
+    say = Console(file=io.StringIO()).print
+    with World(options, say) as running:
+        observer = Observer(running.cluster, running.client("ec2"))
+        observer.start()
+        scenario = load_scenario("inflate")
+        first = dataclasses.replace(scenario, steps=scenario.steps[:1])
+        try:
+            (result,) = Player(running.cluster, observer, _SPEED, say).play(first)
+        finally:
+            observer.stop()
+        assert result.failures == ()
+        events = running.client("events")
+        for rule in events.list_rules()["Rules"]:
+            if rule.get("ScheduleExpression"):
+                events.disable_rule(Name=rule["Name"])
+        found = running.client("lambda").get_function_configuration(
+            FunctionName="dovetail-provision"
+        )
+        yield running, found["Environment"]["Variables"]
+
+
+def doctor(
+    world: tuple[World, Mapping[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *arguments: str,
+) -> Mapping[str, Any]:
+    """Run the command as people do; return what it prints about the cluster."""
+    running, variables = world
+    for name, value in {**running.aws_environment, **variables}.items():
+        monkeypatch.setenv(name, value)
+    capsys.readouterr()
+    code = main(["doctor", "--output", "json", *arguments])
+    (report,) = json.loads(capsys.readouterr().out)
+    assert code == (1 if report["findings"] else 0)
+    assert report["cluster"] == CLUSTER
+    found: Mapping[str, Any] = report
+    return found
+
+
+def kinds(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted(one["kind"] for one in findings if one["kind"] != "silent-forwarder")
+
+
+def machines(running: World) -> dict[str, str]:
+    return {
+        one["InstanceId"]: one["State"]["Name"]
+        for page in running.client("ec2").describe_instances()["Reservations"]
+        for one in page["Instances"]
+        if one["State"]["Name"] in ("pending", "running")
+    }
+
+
+def lose_the_ledger(running: World, table: str) -> None:
+    dynamo = running.client("dynamodb")
+    for row in dynamo.scan(TableName=table)["Items"]:
+        dynamo.delete_item(TableName=table, Key={"pk": row["pk"], "sk": row["sk"]})
+
+
+def rows(running: World, table: str, prefix: str) -> list[dict[str, Any]]:
+    found = running.client("dynamodb").scan(TableName=table)["Items"]
+    return [one for one in found if one["pk"]["S"].startswith(prefix)]
+
+
+def test_a_lost_ledger_is_written_anew_from_tags_and_nodes(
+    world: tuple[World, Mapping[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    running, variables = world
+    table = variables["DOVETAIL_TABLE"]
+    before = machines(running)
+    assert before
+    assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == []
+
+    lose_the_ledger(running, table)
+    # What is not ours, and what an older release wrote without saying its schema, is left alone.
+    running.client("dynamodb").put_item(TableName=table, Item={**_FOREIGN, "what": {"S": "?"}})
+    lost = ["machine-not-in-ledger"] * len(before)
+    assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == lost
+    assert kinds(doctor(world, monkeypatch, capsys, "--repair")["repaired"]) == lost
+    assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == []
+
+    written = rows(running, table, "instance#")
+    assert {one["pk"]["S"].removeprefix("instance#") for one in written} == before.keys()
+    assert running.client("dynamodb").get_item(TableName=table, Key=_FOREIGN)["Item"]
+    assert machines(running) == before
+
+
+def test_a_node_with_our_finalizer_and_no_machine_is_told_or_let_go(
+    world: tuple[World, Mapping[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    running, _ = world
+    before = machines(running)
+    running.cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": "left-over",
+                "labels": {"karpenter.sh/provisioner-name": "default"},
+                "finalizers": ["karpenter.sh/termination"],
+            },
+            "spec": {"providerID": f"aws:///us-east-1a/{_GONE}"},
+        }
+    )
+    # The cloud controller may delete it before anybody looks: then its drain is under way.
+    found = kinds(doctor(world, monkeypatch, capsys)["findings"])
+    assert found in ([], ["node-without-machine"])
+    assert machines(running) == before
+
+
+def test_a_machine_with_our_tags_that_nobody_knows_is_told_and_not_ended(
+    world: tuple[World, Mapping[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    running, _ = world
+    ec2 = running.client("ec2")
+    image = ec2.describe_instances()["Reservations"][0]["Instances"][0]["ImageId"]
+    tags = [
+        {"Key": "dovetail.dev/cluster", "Value": CLUSTER},
+        {"Key": "karpenter.sh/provisioner-name", "Value": "default"},
+        {"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"},
+    ]
+    stranger = ec2.run_instances(
+        ImageId=image,
+        InstanceType="m5.large",
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
+    )["Instances"][0]["InstanceId"]
+    told = doctor(world, monkeypatch, capsys)["findings"]
+    assert stranger in {one["subject"] for one in told if one["kind"] == "machine-not-in-ledger"}
+    doctor(world, monkeypatch, capsys, "--repair")
+    assert machines(running)[stranger] in ("pending", "running")
+    assert stranger not in {
+        one["subject"] for one in doctor(world, monkeypatch, capsys)["findings"]
+    }

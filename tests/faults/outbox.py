@@ -1,0 +1,44 @@
+"""The way out of a function: queue, bus and timers of a schedule."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from shared.messages.wake import MAX_OBJECTS, Kind, ObjectRef, encode, wake
+from shared.ports import TimerKind
+from tests.faults.delivery import Delivery
+from tests.faults.kernel import Kernel
+from tests.faults.timers import Timers
+
+
+class Outbox:
+    """Implements shared.ports.Outbox."""
+
+    def __init__(self, kernel: Kernel, delivery: Delivery, timers: Timers) -> None:
+        self._kernel = kernel
+        self._delivery = delivery
+        self._timers = timers
+
+    def wake(self, cluster: str, delay: timedelta) -> None:
+        text = json.dumps(encode(wake(Kind.RESUME, cluster, self._kernel.now())))
+        seconds = min(max(delay.total_seconds(), 0.0), 900.0)
+        self._delivery.send(text, float(-(-seconds // 1)))
+
+    def look(self, cluster: str, delay: timedelta = timedelta(0)) -> None:
+        text = json.dumps(encode(wake(Kind.LOOK, cluster, self._kernel.now())))
+        self._delivery.send(text, delay.total_seconds())
+
+    def look_at_once(self, cluster: str) -> None:
+        event = encode(wake(Kind.LOOK, cluster, self._kernel.now()))
+        self._delivery.messages += 1
+        self._kernel.after(0.1, lambda: self._delivery.invoke("provision", event))
+
+    def start_timer(self, kind: TimerKind, name: str, payload: Mapping[str, Any]) -> bool:
+        return self._timers.start(kind.value, name, payload)
+
+    def invoke_bind(self, cluster: str, nodes: Sequence[str]) -> None:
+        objects = [ObjectRef(name=one) for one in nodes[:MAX_OBJECTS]]
+        event = encode(wake(Kind.NODE_READY, cluster, self._kernel.now(), objects=objects))
+        self._delivery.messages += 1
+        self._kernel.after(0.1, lambda: self._delivery.invoke("bind", event))

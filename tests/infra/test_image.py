@@ -1,0 +1,110 @@
+"""The forwarder's image: what is installed into it, what that weighs, and that it is enough."""
+
+import compileall
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools import forwarder_files
+from tools.forwarder_files import LEFT_OUT, LIMIT_BYTES, kept, size
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCK = ROOT / "requirements" / "functions.txt"
+DOCKERFILE = ROOT / "functions" / "forwarder" / "Dockerfile"
+IMPORTS = """
+import functions.forwarder.main
+from shared.aws.event_bus import _make_client
+_make_client("us-east-1", 3)
+from kubernetes.client.api_client import ApiClient
+ApiClient().sanitize_for_serialization({"a": [1]})
+"""
+BLOCKED = sorted({one.replace("-", "_") for one in LEFT_OUT} - {"attrs"} | {"attr", "attrs"})
+WITHOUT = f"""
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        blocked = {[*BLOCKED, "aws_lambda_powertools", "kubernetes.aio"]!r}
+        if any(name == one or name.startswith(one + ".") for one in blocked):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+{IMPORTS}
+"""
+
+
+def run(program: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    kept_variables = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+    return subprocess.run(
+        [sys.executable, "-S", "-c", program] if environment else [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**kept_variables, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_forwarder_runs_without_the_packages_that_are_left_out() -> None:
+    done = run(WITHOUT)
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_package_is_left_out_with_its_hashes_and_the_rest_stays_as_it_is() -> None:
+    lock = LOCK.read_text()
+    names = {one.lower() for one in re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.MULTILINE)}
+    rest = {one.lower() for one in re.findall(r"^([A-Za-z0-9._-]+)==", kept(lock), re.MULTILINE)}
+
+    assert names >= LEFT_OUT
+    assert rest == names - LEFT_OUT
+    assert {"botocore", "kubernetes", "pydantic", "urllib3"} <= rest
+    assert set(kept(lock).splitlines()) <= set(lock.splitlines()) | {""}
+
+
+def test_the_image_is_built_by_the_tool_that_is_weighed_here() -> None:
+    written = DOCKERFILE.read_text()
+    ignored = (DOCKERFILE.parent / "Dockerfile.dockerignore").read_text().splitlines()
+
+    assert "python /build/forwarder_files.py /build/functions.txt" in written
+    assert "!tools/forwarder_files.py" in ignored
+    assert re.search(r"^USER 65532:65532$", written, re.MULTILINE)
+
+
+def test_what_the_pod_asks_for_is_what_was_measured() -> None:
+    """docs/benchmarks.md has the forwarder's peak with 10,000 pods and 500 nodes."""
+    documents = yaml.safe_load_all((ROOT / "infra" / "cluster" / "forwarder.yaml").read_text())
+    (deployment,) = [one for one in documents if one["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    (peak,) = re.findall(r"^## Forwarder\n\n.*?peak ([\d.]+) MiB", page, re.MULTILINE)
+    memory = container["resources"]
+
+    # A quarter more, for clusters that differ from the measured one.
+    assert 1.25 * float(peak) <= int(memory["requests"]["memory"].removesuffix("Mi"))
+    assert memory["limits"]["memory"] == "192Mi"
+
+
+@pytest.mark.slow
+def test_the_installed_files_are_small_enough_and_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Packages from the index for this interpreter, bytecode and code, as the image has them."""
+    packages, code = tmp_path / "packages", tmp_path / "app"
+    assert forwarder_files.main([str(LOCK), str(packages)]) == 0
+    assert " MB of packages" in capsys.readouterr().out
+    for name in ("shared", "functions/forwarder"):
+        unwanted = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, code / name, ignore=unwanted)
+    shutil.copy(ROOT / "functions" / "__init__.py", code / "functions" / "__init__.py")
+    compileall.compile_dir(tmp_path, quiet=2)
+
+    assert size(tmp_path) <= LIMIT_BYTES
+    done = run(f"import os; os.chdir({str(code)!r})\n{IMPORTS}", PYTHONPATH=f"{code}:{packages}")
+    assert done.returncode == 0, done.stderr

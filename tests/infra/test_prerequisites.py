@@ -1,0 +1,141 @@
+"""`dovetail doctor --prerequisites` on the embedded AWS API, before and after the deployment."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.cli import doctor
+from infra.local.aws.embedded import EmbeddedAws
+from infra.local.aws.templates.assembly import read_assembly
+from infra.local.aws.templates.deploy import deploy
+from shared.aws.account import AwsAccount
+from shared.aws.clusters import ClusterRegistry
+from shared.aws.session import Session
+from shared.runtime.system import SystemClock
+from tests.infra.templates import CONTROL_PLANE, cluster_stack
+from tools import deploy_local
+
+CLUSTER = "demo"
+
+
+@pytest.fixture(scope="module")
+def aws(assembly: Path) -> Iterator[EmbeddedAws]:
+    with EmbeddedAws() as server:
+        server.control("seed", deploy_local.seeds(read_assembly(assembly)))
+        yield server
+
+
+@pytest.fixture
+def here(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> EmbeddedAws:
+    for name in ("AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", aws.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    return aws
+
+
+def findings(capsys: pytest.CaptureFixture[str]) -> dict[str, list[dict[str, Any]]]:
+    """Run the command as a user does; return what it finds, by kind."""
+    parser = argparse.ArgumentParser()
+    doctor.mount(parser.add_subparsers())
+    command = ["doctor", "--prerequisites", "--cluster", CLUSTER, "--output", "json"]
+    parsed = parser.parse_args(command)
+    parsed.run(parsed)
+    (found,) = json.loads(capsys.readouterr().out)
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for one in found["findings"]:
+        kinds.setdefault(one["kind"], []).append(one)
+    return kinds
+
+
+def test_each_step_of_a_deployment_takes_a_finding_away(
+    here: EmbeddedAws, assembly: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = findings(capsys)
+    assert set(before) >= {"not-attached", "service-linked-role"}
+    assert "authentication-mode" not in before
+    for one in before["service-linked-role"]:
+        service = one["command"].rsplit(" ", 1)[1]
+        here.client("iam").create_role(
+            RoleName=one["subject"],
+            Path=f"/aws-service-role/{service}/",
+            AssumeRolePolicyDocument="{}",
+        )
+    deploy(assembly, here.url, (CONTROL_PLANE, cluster_stack(CLUSTER)))
+    after = findings(capsys)
+    assert not set(after) & {"not-attached", "service-linked-role", "access-entry"}
+    # The embedded API knows no quotas of EC2, and there is no cluster behind its endpoint.
+    assert {one["subject"] for one in after.get("not-checked", ())} <= {"quotas", "autoscalers"}
+    _lose_and_mend_entries(here, capsys)
+
+
+def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]) -> None:
+    """A lost access entry is found, and the command that is printed makes it again."""
+    eks = here.client("eks")
+    account = _account()
+    attachment = account.attachment()
+    assert attachment is not None
+    roles = (attachment.launch_role, attachment.terminate_role, attachment.node_role)
+    for arn in roles:
+        eks.delete_access_entry(clusterName=CLUSTER, principalArn=arn)
+    found = findings(capsys)["access-entry"]
+    assert {one["subject"] for one in found} == {arn.rsplit("/", 1)[1] for arn in roles}
+    for one in found:
+        eks.create_access_entry(**_arguments(one["command"]))
+    assert "access-entry" not in findings(capsys)
+    kinds = {one.principal: (one.kind, one.groups) for one in account.access_entries()}
+    assert kinds[attachment.node_role][0] == "EC2_LINUX"
+    assert kinds[attachment.launch_role] == ("STANDARD", ("dovetail:launch",))
+
+
+def test_vcpus_in_use_are_counted_by_way_of_buying_and_family(
+    here: EmbeddedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        ("m5.large", None, 1, 2),
+        ("c7g.xlarge", "spot", 4, 1),
+        ("inf2.xlarge", "spot", 2, 2),
+        ("g5.xlarge", None, 2, 2),
+        ("im4gn.large", None, 2, 1),
+    ]
+    reservation = {
+        "Instances": [
+            {
+                "InstanceType": kind,
+                "CpuOptions": {"CoreCount": cores, "ThreadsPerCore": threads},
+                **({"InstanceLifecycle": way} if way else {}),
+            }
+            for kind, way, cores, threads in rows
+        ]
+    }
+    account = _account()
+    monkeypatch.setattr(account, "_pages", lambda *_, **__: iter([reservation]))
+    monkeypatch.setattr(account, "_limit", {"L-1216C47A": 640, "L-34B43A08": 64}.__getitem__)
+
+    assert [(one.name, one.limit, one.used) for one in account.vcpu_quotas()] == [
+        ("on-demand", 640, 4),
+        ("spot", 64, 4),
+    ]
+
+
+def _account() -> AwsAccount:
+    session = Session(region="us-east-1")
+    registry = ClusterRegistry(session, path="/dovetail/clusters", clock=SystemClock())
+    return AwsAccount(session, cluster=CLUSTER, attached=registry.one)
+
+
+def _arguments(command: str) -> dict[str, Any]:
+    """Return the arguments of a printed `aws eks create-access-entry` as the SDK takes them."""
+    words = command.split()
+    assert words[:3] == ["aws", "eks", "create-access-entry"]
+    given = dict(zip(words[3::2], words[4::2], strict=True))
+    named = {"clusterName": given["--cluster-name"], "principalArn": given["--principal-arn"]}
+    if "--type" in given:
+        return {**named, "type": given["--type"]}
+    return {**named, "kubernetesGroups": [given["--kubernetes-groups"]]}

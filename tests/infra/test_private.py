@@ -1,0 +1,205 @@
+"""Functions in given subnets, entries that stand already, traces: what each choice changes."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.aws.app import build_app
+from tests.infra.policies import asked
+from tests.infra.policies.evaluation import Ask
+from tests.infra.policies.granted import Grants
+from tests.infra.templates import CONTROL_PLANE, Template, cluster_stack, walk
+
+SUBNETS = ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"]
+GROUP = "sg-0cccccccccccccccc"
+EC2 = f"arn:aws:ec2:{asked.REGION}:{asked.ACCOUNT}"
+MAKE = "ec2:CreateNetworkInterface"
+LOOKS = ("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
+RELEASES = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:DeleteNetworkInterface",
+    "ec2:UnassignPrivateIpAddresses",
+)
+TRACES = ("xray:PutTelemetryRecords", "xray:PutTraceSegments")
+HERE = {"aws:RequestedRegion": asked.REGION}
+CALLERS = (*asked.LAUNCHERS, *asked.TERMINATORS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("private")
+    context = {
+        "clusters": "prod,staging",
+        "bundle": "code",
+        "nag": "true",
+        "subnets": ",".join(SUBNETS),
+        "security_groups": GROUP,
+        "tracing": "on",
+        "existing_access_entries": "prod:nodes,prod:terminate",
+        "node_roles": "prod:Mine,staging:Theirs",
+    }
+    build_app(context, outdir=str(made)).synth()
+    return made
+
+
+@pytest.fixture(scope="module")
+def private(folder: Path) -> Template:
+    return Template(folder / f"{CONTROL_PLANE}.template.json")
+
+
+@pytest.fixture(scope="module")
+def rights(private: Template) -> Grants:
+    return Grants({"": private})
+
+
+def ask(function: str, action: str, resource: str = "*", **context: str) -> Ask:
+    return Ask(principal=asked.role_of(function), action=action, resource=resource, context=context)
+
+
+def test_functions_that_call_a_cluster_stand_in_the_subnets_and_no_other(
+    private: Template, control_plane: Template
+) -> None:
+    standing = {
+        one.properties["FunctionName"]: one.properties["VpcConfig"]
+        for one in private.of("AWS::Lambda::Function")
+        if "VpcConfig" in one.properties
+    }
+
+    assert sorted(standing) == sorted(f"dovetail-{name}" for name in CALLERS)
+    assert all(
+        one == {"SubnetIds": SUBNETS, "SecurityGroupIds": [GROUP]} for one in standing.values()
+    )
+    assert "VpcConfig" not in json.dumps(control_plane.raw)
+
+
+def test_nothing_is_looked_up_for_it(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+
+    assert "missing" not in manifest
+
+
+def test_the_security_rules_find_nothing_unexplained_with_every_choice_made(folder: Path) -> None:
+    report = json.loads((folder / "validation-report.json").read_text())
+
+    assert report["pluginReports"][0]["violations"] == []
+
+
+@pytest.mark.parametrize("function", CALLERS)
+def test_lambda_makes_interfaces_in_these_subnets_only(rights: Grants, function: str) -> None:
+    here = [f"{EC2}:subnet/{one}" for one in SUBNETS]
+    here += [f"{EC2}:security-group/{GROUP}", f"{EC2}:network-interface/eni-1"]
+
+    assert all(rights.allows(ask(function, MAKE, one)) for one in here)
+    assert not rights.allows(ask(function, MAKE, f"{EC2}:subnet/subnet-0dddddddd"))
+    assert not rights.allows(ask(function, MAKE, f"{EC2}:security-group/sg-0dddddddd"))
+    assert not rights.allows(ask("refresh_catalog", MAKE, here[0]))
+    for action in RELEASES:
+        assert rights.allows(ask(function, action, f"{EC2}:network-interface/eni-1"))
+        elsewhere = f"{EC2.replace(asked.REGION, 'us-east-1')}:network-interface/eni-1"
+        assert not rights.allows(ask(function, action, elsewhere))
+    for action in LOOKS:
+        assert rights.allows(ask(function, action, **HERE))
+        assert not rights.allows(ask(function, action, **{"aws:RequestedRegion": "us-east-1"}))
+
+
+@pytest.mark.parametrize("function", CALLERS)
+def test_the_code_of_a_function_cannot_use_the_rights_lambda_needs(
+    rights: Grants, function: str
+) -> None:
+    name = function.replace("_", "-")
+    arn = f"arn:aws:lambda:{asked.REGION}:{asked.ACCOUNT}:function:dovetail-{name}"
+    by_code = {"lambda:SourceFunctionArn": arn, **HERE}
+
+    for action in (MAKE, *RELEASES):
+        own = f"{EC2}:network-interface/eni-1"
+        assert not rights.allows(ask(function, action, own, **by_code))
+    for action in LOOKS:
+        assert not rights.allows(ask(function, action, **by_code))
+
+
+def test_traces_are_sent_from_here_and_to_nowhere_else(
+    rights: Grants, private: Template, control_plane: Template
+) -> None:
+    for action in TRACES:
+        assert rights.allows(ask("refresh_catalog", action, **HERE))
+        elsewhere = {"aws:RequestedRegion": "us-east-1"}
+        assert not rights.allows(ask("refresh_catalog", action, **elsewhere))
+    assert not rights.allows(ask("provision", "xray:GetTraceSummaries", **HERE))
+    functions = private.of("AWS::Lambda::Function")
+    assert {one.properties["TracingConfig"]["Mode"] for one in functions} == {"Active"}
+    assert {
+        one.properties["Environment"]["Variables"]["POWERTOOLS_TRACE_DISABLED"] for one in functions
+    } == {"false"}
+    machines = private.of("AWS::StepFunctions::StateMachine")
+    assert all(one.properties["TracingConfiguration"] == {"Enabled": True} for one in machines)
+    for machine in machines:
+        role = machine.raw["Properties"]["RoleArn"]["Fn::GetAtt"][0]
+        for action in (*TRACES, "xray:GetSamplingRules", "xray:GetSamplingTargets"):
+            asking = Ask(
+                principal=f"arn:aws:iam::{asked.ACCOUNT}:role/{role}",
+                action=action,
+                resource="*",
+                context=HERE,
+            )
+            assert rights.allows(asking)
+            away = {"aws:RequestedRegion": "us-east-1"}
+            assert not rights.allows(dataclasses.replace(asking, context=away))
+    assert "xray:" not in json.dumps(control_plane.raw)
+    assert "Tracing" not in json.dumps(control_plane.raw)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "made"),
+    [("prod", ["Mine", "launch"]), ("staging", ["Theirs", "launch", "nodes", "terminate"])],
+)
+def test_an_entry_that_stands_already_is_left_to_whoever_made_it(
+    folder: Path, cluster: str, made: list[str]
+) -> None:
+    template = Template(folder / f"{cluster_stack(cluster)}.template.json")
+    entries = [one.properties["PrincipalArn"] for one in template.of("AWS::EKS::AccessEntry")]
+
+    kinds = [one.rpartition("-" if "/Dovetail-" in one else "/")[2] for one in entries]
+    kinds = ["nodes" if one.startswith("DovetailNode-") else one for one in kinds]
+    assert sorted(kinds) == made
+    # All else is as it was: the roles, their trust and their rights.
+    assert len(template.of("AWS::IAM::Role")) == 4
+
+
+@pytest.mark.parametrize(("cluster", "role"), [("prod", "Mine"), ("staging", "Theirs")])
+def test_machines_carry_a_role_of_the_user_s_where_it_is_named(
+    folder: Path, cluster: str, role: str
+) -> None:
+    template = Template(folder / f"{cluster_stack(cluster)}.template.json")
+    rights = Grants({cluster: template})
+
+    def passes(name: str, service: str = "ec2.amazonaws.com") -> bool:
+        asking = Ask(
+            principal=asked.cluster_role(cluster, "launch"),
+            action="iam:PassRole",
+            resource=f"arn:aws:iam::{asked.ACCOUNT}:role/{name}",
+            context={"iam:PassedToService": service},
+        )
+        return rights.allows(asking)
+
+    assert passes(role)
+    assert not passes(role, "lambda.amazonaws.com")
+    assert not passes("Theirs" if role == "Mine" else "Mine")
+    (entry,) = [
+        one.properties
+        for one in template.of("AWS::EKS::AccessEntry")
+        if one.properties["PrincipalArn"].endswith(f"/{role}")
+    ]
+    assert entry["Type"] == "EC2_LINUX"
+
+
+def test_without_a_choice_no_interface_is_spoken_of(
+    control_plane: Template, clusters: Mapping[str, Template]
+) -> None:
+    texts: list[Any] = [one for one in walk(control_plane.raw) if isinstance(one, str)]
+
+    assert not [one for one in texts if one == MAKE]
+    assert len(clusters["prod"].of("AWS::EKS::AccessEntry")) == 3

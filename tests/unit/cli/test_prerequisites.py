@@ -1,0 +1,68 @@
+import argparse
+import json
+
+import pytest
+
+from functions.cli import doctor, prerequisites
+from shared.model.errors import UnavailableError
+from shared.ports import NoRivals
+from shared.services.prerequisites import Prerequisites
+from tests.fakes.account import FakeAccount
+
+
+class FakeRuntime:
+    """Implements what the command asks of PrerequisitesRuntime."""
+
+    def __init__(self, accounts: dict[str, FakeAccount] | None, *, attached: bool = True) -> None:
+        self.accounts = accounts
+        self.attached = attached
+
+    def clusters(self) -> tuple[str, ...]:
+        if self.accounts is None:
+            raise UnavailableError("ssm does not\nanswer")
+        return tuple(sorted(self.accounts)) if self.attached else ()
+
+    def service(self, cluster: str) -> Prerequisites:
+        assert self.accounts is not None
+        return Prerequisites(cluster, self.accounts[cluster], NoRivals)
+
+
+def run(runtime: FakeRuntime, *arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    doctor.mount(parser.add_subparsers())
+    parsed = parser.parse_args(["doctor", "--prerequisites", *arguments])
+    return prerequisites.run(parsed, lambda _: runtime)  # type: ignore[arg-type,return-value]
+
+
+def test_each_finding_is_printed_with_what_to_run(capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(FakeRuntime({"demo": FakeAccount(mode="CONFIG_MAP"), "prod": FakeAccount()}))
+
+    assert code == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "demo: 1 to see to",
+        (
+            "  authentication-mode demo: is CONFIG_MAP: access entries are not read, "
+            "so no function is let in"
+        ),
+        (
+            "    run: aws eks update-cluster-config --name demo "
+            "--access-config authenticationMode=API_AND_CONFIG_MAP"
+        ),
+        "prod: all that is needed is there",
+    ]
+
+
+def test_a_cluster_that_is_not_attached_yet_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    runtime = FakeRuntime({"demo": FakeAccount()}, attached=False)
+
+    assert run(runtime, "--cluster", "demo", "--output", "json") == 0
+    assert json.loads(capsys.readouterr().out) == [{"cluster": "demo", "findings": []}]
+    assert run(runtime) == 2
+    assert capsys.readouterr().err == (
+        "dovetail doctor: no cluster is attached: name one with --cluster\n"
+    )
+
+
+def test_what_cannot_be_read_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(FakeRuntime(None)) == 2
+    assert capsys.readouterr().err == "dovetail doctor: ssm does not answer\n"

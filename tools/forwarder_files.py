@@ -1,0 +1,91 @@
+"""Installs what the forwarder's image needs of the locked packages, and no more.
+
+    python tools/forwarder_files.py requirements/functions.txt FOLDER
+
+Standard library only: the image's build runs it. The functions' lock is the source; packages that
+only functions need are left out, and of the others what the forwarder never imports.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+LIMIT_BYTES: Final = 150 * 1000 * 1000
+# The SDK's upper layers, Powertools, and the asynchronous half of the Kubernetes client.
+LEFT_OUT: Final = frozenset(
+    {
+        "aiohappyeyeballs",
+        "aiohttp",
+        "aiohttp-retry",
+        "aiosignal",
+        "attrs",
+        "aws-lambda-powertools",
+        "boto3",
+        "frozenlist",
+        "multidict",
+        "propcache",
+        "s3transfer",
+        "yarl",
+    }
+)
+PRUNED: Final = ("bin", "kubernetes/aio", "kubernetes/client/api", "*/tests", "**/*.pyi")
+# Descriptions of services: one is called, and with roles for service accounts another.
+SERVICES: Final = frozenset({"events", "sts"})
+_PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==")
+
+
+def kept(lock: str) -> str:
+    """Return a lock without the packages that are left out; comments and hashes go with them."""
+    lines: list[str] = []
+    keeps = True
+    for line in lock.splitlines():
+        found = _PIN.match(line)
+        if found is not None:
+            keeps = found[1].lower() not in LEFT_OUT
+        if keeps:
+            lines.append(line)
+    return "\n".join([*lines, ""])
+
+
+def prune(target: Path) -> None:
+    """Remove what the forwarder never imports."""
+    found = [path for pattern in PRUNED for path in target.glob(pattern)]
+    described = (target / "botocore" / "data").glob("*/")
+    found += [one for one in described if one.is_dir() and one.name not in SERVICES]
+    for path in sorted(found):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def size(folder: Path) -> int:
+    """Return the bytes of all files."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Install into a folder; 1 when that is larger than the image may be."""
+    lock, target = (Path(one) for one in (sys.argv[1:] if arguments is None else arguments))
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = Path(folder) / "forwarder.txt"
+        wanted.write_text(kept(lock.read_text(encoding="utf-8")), encoding="utf-8")
+        command = [
+            *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+            *("--no-compile", "--only-binary=:all:", "--require-hashes", "--no-deps"),
+            *("--target", str(target), "-r", str(wanted)),
+        ]
+        subprocess.run(command, check=True)
+    prune(target)
+    found = size(target)
+    sys.stdout.write(f"{found / 1e6:.1f} MB of packages\n")
+    return 0 if found <= LIMIT_BYTES else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
