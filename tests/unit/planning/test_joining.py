@@ -54,3 +54,43 @@ def test_a_limit_leaves_no_room_for_larger_machines() -> None:
     plan = decide(snapshot(*sizes(), provisioners=(limited,)), replace(QUICK, max_launch_groups=1))
     assert lists(plan) > 1
     assert sum(node.options[-1].capacity["cpu"] for node in plan.nodes) <= 14_000
+
+
+def test_a_list_whose_neighbour_was_joined_with_one_it_may_not_have_stays() -> None:
+    def apart(name: str, count: int, cpu: int, *types: str) -> list[Any]:
+        where = needs(keys.INSTANCE_TYPE, "In", *types)
+        rules = {"anti_affinity": (make.affinity(selector=make.selector(app=name)),)}
+        labels = {"app": name}
+        return [
+            pod(f"{name}{n}", cpu=cpu, labels=labels, node_selector=where, **rules)
+            for n in range(count)
+        ]
+
+    types = (
+        make.instance_type("m5.large", cpu=2000, price=96_000),
+        make.instance_type("m5.xlarge", cpu=4000, price=192_000),
+        make.instance_type("m5.2xlarge", cpu=8000, price=384_000),
+    )
+    small = apart("s", 3, 1500, "m5.large", "m5.xlarge")
+    middle = apart("m", 1, 3500, "m5.xlarge", "m5.2xlarge")
+    large = apart("l", 1, 7500, "m5.2xlarge")
+    # The four nodes cannot be shared: each pod fills more than half of the next larger machine.
+    world = snapshot(*small, *middle, *large, instance_types=types)
+    plan = decide(world, replace(QUICK, max_launch_groups=1))
+    assert lists(plan) == 2
+    assert len(plan.order) == 5
+
+
+def test_joined_nodes_take_the_daemons_of_their_new_options_along() -> None:
+    agent = replace(
+        make.daemonset("agent", tolerations=make.DEFAULT_TOLERATIONS),
+        namespace="default",
+        labels={"app": "agent"},
+    )
+    chosen = make.spread(keys.HOSTNAME, selector=make.selector(app="agent"), max_skew=2)
+    waiting = [replace(one, labels={**one.labels, "of": "all"}) for one in sizes()]
+    counting = pod("c", cpu=100, spreads=(chosen,))
+    world = snapshot(*waiting, counting, daemonsets=(agent,))
+    plan = decide(world, replace(QUICK, max_launch_groups=1))
+    assert lists(plan) == 1
+    assert len(plan.order) == 7

@@ -207,3 +207,41 @@ def test_a_node_for_others_opens_no_domain_behind_a_spread() -> None:
     known = pod("known", namespace="other", cpu=1800, node_selector=needs(keys.ZONE, "In", A, B))
     free = decide(snapshot(*even, known), QUICK)
     assert len(free.order) + len(free.unschedulable) == 5
+
+
+def test_a_shared_volume_leaves_with_the_last_pod_that_uses_it() -> None:
+    ebs = "attachable-volumes-ebs"
+    (first, second) = (
+        replace(one, scheduling=replace(one.scheduling, shared=(("default/data", ebs),)))
+        for one in pods(2, cpu=900)
+    )
+    types = (make.instance_type("m5.xlarge", cpu=4000, extra={ebs: 1}),)
+    nodes = (make.node(allocatable=make.instance_type(extra={ebs: 1}).allocatable),)
+    for world in (
+        snapshot(first, second, instance_types=types),
+        snapshot(first, second, nodes=nodes, instance_types=()),
+    ):
+        board = solved(world)
+        (spot,) = board.spots
+        left = [spot.free[ebs]]
+        for index, refs in list(spot.contents.items()):
+            for ref in list(refs):
+                spot.remove(board.applicants[index], ref)
+                left.append(spot.free[ebs])
+        assert left == [0, 0, 1]
+        assert spot.volumes == {}
+
+
+def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_judged_again() -> None:
+    agent = replace(
+        make.daemonset("agent", tolerations=make.DEFAULT_TOLERATIONS),
+        namespace="default",
+        labels={"app": "agent"},
+    )
+    rule = make.spread(keys.HOSTNAME, selector=make.selector(app="agent"), max_skew=2)
+    board = solved(snapshot(*pods(3, cpu=900, spreads=(rule,)), daemonsets=(agent,)))
+    before = [spot.name for _, _, spot in board.order]
+    board.late = True
+    replay(board)
+    assert [spot.name for _, _, spot in board.order] == before
+    assert any(spot.companions for spot in board.spots)
