@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from shared.packing.market import Demand
+from shared.packing.demand import Demand
 from shared.packing.problem import PackingProblem
 
 Placements = tuple[tuple[int, tuple[tuple[int, int], ...]], ...]

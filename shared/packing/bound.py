@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.packing.credit import NO_ROOM, FreeRoom, FreeRooms, beyond_rooms
-from shared.packing.market import Demand, Kind
+from shared.packing.demand import Demand
+from shared.packing.market import Kind
 from shared.packing.pooling import alike_signatures, pooled_room, pooled_slots
 from shared.packing.programme import Column, Rows, solve, usable_rows
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from shared.packing.bound import find_prices
+from shared.packing.demand import Demand
 from shared.packing.ground import Ground, make_ground
-from shared.packing.market import Demand, Kind, front
+from shared.packing.market import Kind, front
 from shared.packing.pooling import alike_signatures, pooled_room, pooled_slots
 
 _FEWER: Final = 0.75

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from shared.packing.bins import useful_bins
-from shared.packing.market import Demand
+from shared.packing.demand import Demand
 from shared.packing.problem import PackingProblem
 
 _MOST_LOOKS: Final = 40_000  # room by class; beyond, only amounts are compared

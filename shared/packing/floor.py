@@ -5,13 +5,15 @@ from typing import Final, NamedTuple
 
 from shared.packing.bound import ResourcePrices, find_prices, lower_bound
 from shared.packing.credit import NO_ROOM, FreeRooms, free_rooms
+from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import cover_exactly, is_small
 from shared.packing.ground import make_ground
-from shared.packing.market import Demand, Kind, find_kinds, front, read_demand
+from shared.packing.market import Kind, find_kinds, front
 from shared.packing.problem import PackingProblem, PackingSettings
 
 _LOOSE: Final = 1.008
 _VERY_FEW_PODS: Final = 60
+_MOST_WORK: Final = 4_000  # kinds by classes, that several questions are worth
 _BY_PRICE: Final = PackingSettings(
     node_fee_micros_per_hour=0, diversification_k_on_demand=1, diversification_k_spot=1
 )
@@ -51,7 +53,7 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
     if not cost:
         return 0
     demand = read_demand(problem)
-    kinds = find_kinds(problem, demand, range(len(problem.shapes)), _BY_PRICE)
+    kinds = find_kinds(problem, demand, range(len(problem.shapes)), _BY_PRICE, whole=True)
     plain = front(kinds, {})
     prices = [kind.price for kind in plain]
     counts = housed([one.count for one in problem.classes], demand, plain)
@@ -62,22 +64,29 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         # Of a class that is wholly on nodes that are there, leaving it out may say more; and more
         # is known of pods that have no room than of pods that share some.
         some = [count if n else 0 for n, count in zip(paid, counts, strict=True)]
+        beyond = rooms.too_many(counts)
         questions += [(some, rooms)] if some != counts else []
-        questions.append((rooms.too_many(counts), NO_ROOM))
-    best = 0
-    for asked, free in questions:
-        if not any(asked):
-            continue
-        question = Question(
+        questions = [one for one in questions if one[0] != beyond]
+        questions.append((beyond, NO_ROOM))
+    asked = [
+        Question(
             demand=demand,
-            counts=asked,
+            counts=some,
             kinds=kinds,
             plain=plain,
-            worth=find_prices(demand, asked, plain, prices),
+            worth=find_prices(demand, some, plain, prices),
             rooms=free,
             cost=cost,
         )
-        best = max(best, best_bound(question))
+        for some, free in questions
+        if any(some)
+    ]
+    # The bound that takes long is sought where the quick one says most; in all cases if it is fast.
+    ranked = sorted(((best_bound(one, 0), i) for i, one in enumerate(asked)), reverse=True)
+    best = 0
+    for number, (quick, i) in enumerate(ranked):
+        slow = number and len(plain) * len(counts) > _MOST_WORK
+        best = max(best, quick if slow else best_bound(asked[i]))
     return min(best, cost)
 
 

@@ -9,7 +9,8 @@ from math import isclose
 from typing import Final, NamedTuple
 
 from shared.packing.bound import ResourcePrices, find_prices
-from shared.packing.market import Demand, Kind
+from shared.packing.demand import Demand
+from shared.packing.market import Kind
 
 _FEW_GROUPS: Final = 8  # fewer are solved as fast from the start
 Contents = tuple[tuple[int, int], ...]

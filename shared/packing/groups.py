@@ -1,8 +1,10 @@
 """Launch groups, few of them: nodes of one kind are bought in one call; kinds are merged."""
 
 from collections.abc import Sequence
+from operator import gt
 from typing import Final
 
+from shared.packing.bound import find_prices
 from shared.packing.ground import Ground, Planned
 
 _NEVER: Final = 1 << 62
@@ -56,3 +58,59 @@ def _moves(ground: Ground, one: Planned, used: Sequence[int]) -> dict[int, int]:
 def _cheapest_move(costs: dict[int, int], used: Sequence[int], but: int) -> int:
     ways = [(costs[kind], kind) for kind in used if kind != but and kind in costs]
     return min(ways)[1] if ways else -1
+
+
+def choose_kinds(
+    ground: Ground, counts: Sequence[int], plan: Sequence[Planned], most: int
+) -> list[int]:
+    """Return at most `most` kinds to plan with instead, sorted; empty when nobody knows better.
+
+    For all pods that may run on the same kinds the one size that would serve them cheapest, in
+    parts, if it were the only one; then those of the plan's sizes that save most beside them.
+    """
+    asked: dict[int, list[int]] = {}
+    largest: dict[int, list[int]] = {}
+    size = len(ground.demand.names)
+    for one in plan:
+        home = ground.kinds[one.kind].signatures
+        needs, _ = ground.needs(one.contents)
+        total = asked.setdefault(home, [0] * size)
+        asked[home] = [a + n * one.copies for a, n in zip(total, needs, strict=True)]
+        tops = largest.setdefault(home, [0] * size)
+        for k, _ in one.contents:
+            for place, amount in ground.demand.amounts(k):
+                tops[place] = max(tops[place], amount)
+    if len(asked) > most:
+        return []
+    chosen: set[int] = set()
+    for home, total in asked.items():
+        best = _one_size(ground, home, total, largest[home])
+        if best < 0:
+            return []
+        chosen.add(best)
+    more = sorted({one.kind for one in plan} - chosen)
+    while len(chosen) < most and more:
+        ways = [(_cost_of(ground, counts, [*chosen, kind]), kind) for kind in more]
+        kind = min(ways)[1]
+        chosen.add(kind)
+        more.remove(kind)
+    return sorted(chosen)
+
+
+def _one_size(ground: Ground, home: int, total: Sequence[int], largest: Sequence[int]) -> int:
+    """Return the kind that serves some pods cheapest when they run on nothing else, -1 for none."""
+    found: list[tuple[float, int]] = []
+    for t, kind in enumerate(ground.kinds):
+        if home & ~kind.signatures or any(map(gt, largest, kind.room)):
+            continue
+        nodes = max([a / room for a, room in zip(total, kind.room, strict=True) if a])
+        found.append((max(nodes, 1.0) * ground.prices[t], t))
+    return min(found, default=(0.0, -1))[1]
+
+
+def _cost_of(ground: Ground, counts: Sequence[int], some: Sequence[int]) -> float:
+    """Return what the programme pays for the pods when only some kinds are sold."""
+    kinds = [ground.kinds[t] for t in sorted(some)]
+    prices = [ground.prices[t] for t in sorted(some)]
+    mix = find_prices(ground.demand, counts, kinds, prices).mix
+    return sum([many * prices[t] for t, many in mix])

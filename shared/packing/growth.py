@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 from shared.model.resources import CPU, MEMORY
 from shared.packing.bins import Placements, useful_bins
 from shared.packing.bound import find_prices
+from shared.packing.demand import Demand
 from shared.packing.ground import Found, Ground, Planned
-from shared.packing.market import Demand, Kind
+from shared.packing.market import Kind
 from shared.packing.problem import PackingProblem
 
 ROOMY: Final = "roomy"

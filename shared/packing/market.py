@@ -5,46 +5,13 @@ no higher price are left out: of several hundred instance types less than a hund
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import gcd
-from typing import Final, NamedTuple
+from operator import ge
+from typing import NamedTuple
 
 from shared.model.instance_types import CapacityType
-from shared.model.resources import CPU, MEMORY, PODS
-from shared.packing.problem import PackingProblem, PackingSettings, Shape
-
-CORE: Final = (CPU, MEMORY, PODS)
-
-
-class Demand(NamedTuple):
-    """The classes, column by column, indexed like the problem's.
-
-    Attributes:
-        names: Resource names: cpu, memory, pods, then the others by name.
-        cpu: Millicores of one pod.
-        memory: Bytes of one pod.
-        pods: Pod places of one pod.
-        extras: (position among the other resources, amount) of one pod, amounts above zero.
-        signature: Which set of shapes a class may run on.
-        masks: Per signature, its bit mask over shapes.
-        steps: Per resource, what every pod's amount is a multiple of: room beyond the last whole
-            step can never be used.
-    """
-
-    names: tuple[str, ...]
-    cpu: tuple[int, ...]
-    memory: tuple[int, ...]
-    pods: tuple[int, ...]
-    extras: tuple[tuple[tuple[int, int], ...], ...]
-    signature: tuple[int, ...]
-    masks: tuple[int, ...]
-    steps: tuple[int, ...]
-
-    def amounts(self, index: int) -> list[tuple[int, int]]:
-        """Return (resource position, amount) of one pod of a class, zeros left out."""
-        core = (self.cpu[index], self.memory[index], self.pods[index])
-        found = [(place, amount) for place, amount in enumerate(core) if amount]
-        found.extend((place + 3, amount) for place, amount in self.extras[index])
-        return found
+from shared.packing.demand import Demand
+from shared.packing.problem import PackingProblem, PackingSettings
+from shared.packing.rooms import Rooms
 
 
 class Kind(NamedTuple):
@@ -67,41 +34,14 @@ class Kind(NamedTuple):
     planning_price: int
 
 
-def read_demand(problem: PackingProblem) -> Demand:
-    """Return the classes of a problem, column by column."""
-    named = {name for one in problem.classes for name in one.requests}
-    names = (*CORE, *sorted(named.difference(CORE)))
-    places = {name: place for place, name in enumerate(names)}
-    signatures: dict[int, int] = {}
-    columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-    cpu, memory, pods, signature = columns
-    extras = []
-    for one, mask in zip(problem.classes, problem.compatible, strict=True):
-        amounts = dict(one.requests.items)
-        cpu.append(max(amounts.pop(CPU, 0), 0))
-        memory.append(max(amounts.pop(MEMORY, 0), 0))
-        pods.append(max(amounts.pop(PODS, 0), 0))
-        extras.append(tuple((places[n] - 3, amounts[n]) for n in sorted(amounts) if amounts[n] > 0))
-        signature.append(signatures.setdefault(mask, len(signatures)))
-    return Demand(
-        names=names,
-        cpu=tuple(cpu),
-        memory=tuple(memory),
-        pods=tuple(pods),
-        extras=tuple(extras),
-        signature=tuple(signature),
-        masks=tuple(signatures),
-        steps=_steps(problem, (cpu, memory, pods), extras, len(names) - 3),
-    )
-
-
 def allowed_shapes(problem: PackingProblem, demand: Demand) -> list[int]:
     """Return the shapes within the cap on node size, and the smallest that larger pods need."""
     cap, shapes = problem.settings.max_node_vcpus, problem.shapes
     within = [i for i, shape in enumerate(shapes) if cap == 0 or shape.vcpus <= cap]
     if len(within) == len(shapes):
         return within
-    rooms = [_room(shape, demand) for shape in shapes]
+    known = Rooms(problem, demand, whole=False)
+    rooms = [known.all_of(shape) for shape in shapes]
     within.sort(key=lambda i: (-shapes[i].vcpus, i))
     allowed = set(within)
     for index, one in enumerate(problem.classes):
@@ -117,16 +57,33 @@ def allowed_shapes(problem: PackingProblem, demand: Demand) -> list[int]:
 
 
 def find_kinds(
-    problem: PackingProblem, demand: Demand, shapes: Iterable[int], settings: PackingSettings
+    problem: PackingProblem,
+    demand: Demand,
+    shapes: Iterable[int],
+    settings: PackingSettings,
+    *,
+    whole: bool = False,
 ) -> list[Kind]:
-    """Return the kinds of some shapes that some class may run on, cheapest first."""
+    """Return the kinds of some shapes that some class may run on, cheapest first.
+
+    Args:
+        problem: Whose shapes they are.
+        demand: Its classes.
+        shapes: Indexes.
+        settings: How prices are compared.
+        whole: Whether cpu, memory and pods are cut to what the pods can use, as other resources
+            always are: fewer kinds, and the room left over is no longer told.
+    """
     grouped: dict[tuple[str, int, tuple[int, ...]], list[int]] = {}
     open_to = _open_to(demand.masks, len(problem.shapes))
+    rooms = Rooms(problem, demand, whole=whole)
     for index in shapes:
         shape, mask = problem.shapes[index], open_to[index]
-        room = _room(shape, demand)
+        if not mask:
+            continue
+        room = rooms.of(shape, mask)
         # A machine with nothing of a basic resource is a mistake of the catalogue.
-        if mask and all(room[:3]):
+        if all(room[:3]):
             key = (shape.provisioner, mask, room)
             grouped.setdefault(key, []).append(index)
     rough = [_rough_kind(problem, key, many, settings) for key, many in grouped.items()]
@@ -146,34 +103,6 @@ def _open_to(masks: Sequence[int], shapes: int) -> list[int]:
             if one == "1":
                 found[index] |= bit
     return found
-
-
-def _room(shape: Shape, demand: Demand) -> tuple[int, ...]:
-    amounts = dict(shape.allocatable.items)
-    room = [max(amounts.get(name, 0), 0) for name in demand.names]
-    return tuple([amount - amount % step for amount, step in zip(room, demand.steps, strict=True)])
-
-
-def _steps(
-    problem: PackingProblem,
-    columns: Iterable[Sequence[int]],
-    extras: Sequence[tuple[tuple[int, int], ...]],
-    many: int,
-) -> tuple[int, ...]:
-    """Return the greatest common divisor of each resource's amounts, 1 for nothing.
-
-    1 too where some pod asks for none of a basic resource: it is counted as asking for 1.
-    """
-    asking = [k for k, one in enumerate(problem.classes) if one.count]
-    steps = []
-    for column in columns:
-        amounts = [column[k] for k in asking]
-        steps.append(gcd(*amounts) if amounts and all(amounts) else 1)
-    beside = [0] * many
-    for k in asking:
-        for place, amount in extras[k]:
-            beside[place] = gcd(beside[place], amount)
-    return (*steps, *[step or 1 for step in beside])
 
 
 def _holds(room: Sequence[int], needs: Iterable[tuple[int, int]]) -> bool:
@@ -212,15 +141,29 @@ def _diversified(
     as dear as it is.
     """
     pools = [_pools_of(problem, kind, settings) for kind in kinds]
+    likes: dict[tuple[str, int], list[int]] = {}
+    percent = 100 + settings.option_price_ceiling_percent
     planned = []
     for kind in kinds:
+        key = (kind.provisioner, kind.signatures)
+        if key not in likes:
+            likes[key] = [i for i, one in enumerate(kinds) if _serves(one, kind)]
+        cpu, memory = kind.room[:2]
         of_type: dict[CapacityType, list[int]] = {}
         wanted = 0
         first = None
-        for other, prices in zip(kinds, pools, strict=True):
-            if not _replaces(other, kind) or other.provisioner != kind.provisioner:
+        for other in likes[key]:
+            room = kinds[other].room
+            if cpu > room[0] or memory > room[1] or not all(map(ge, room, kind.room)):
                 continue
-            for capacity_type, price in prices:
+            if (
+                first is not None
+                and kinds[other].price * 100 > first[0] * percent
+                and not settings.type_weights
+            ):
+                # All that follow are counted as if they cost the ceiling anyhow.
+                break
+            for capacity_type, price in pools[other]:
                 of_type.setdefault(capacity_type, []).append(price)
                 if first is None or price < first[0]:
                     first = (price, capacity_type)
@@ -232,16 +175,7 @@ def _diversified(
                 break
         assert first is not None
         mean = _mean_price(sorted(of_type[first[1]])[:wanted], wanted, settings)
-        planned.append(
-            Kind(
-                provisioner=kind.provisioner,
-                room=kind.room,
-                signatures=kind.signatures,
-                shapes=kind.shapes,
-                price=kind.price,
-                planning_price=mean + settings.node_fee_micros_per_hour,
-            )
-        )
+        planned.append(kind._replace(planning_price=mean + settings.node_fee_micros_per_hour))
     return planned
 
 
@@ -265,14 +199,9 @@ def _mean_price(cheapest: list[int], wanted: int, settings: PackingSettings) -> 
     return sum(prices) // wanted
 
 
-def _replaces(one: Kind, other: Kind) -> bool:
-    room, asked = one.room, other.room
-    return (
-        room[0] >= asked[0]
-        and room[1] >= asked[1]
-        and not other.signatures & ~one.signatures
-        and all(a >= b for a, b in zip(room, asked, strict=True))
-    )
+def _serves(one: Kind, other: Kind) -> bool:
+    """Return whether a kind is of the other's provisioner and open to all it is open to."""
+    return one.provisioner == other.provisioner and not other.signatures & ~one.signatures
 
 
 def front(kinds: Sequence[Kind], limits: Mapping[str, object]) -> list[Kind]:
@@ -283,13 +212,36 @@ def front(kinds: Sequence[Kind], limits: Mapping[str, object]) -> list[Kind]:
     """
     kept: list[Kind] = []
     order = sorted(kinds, key=lambda kind: (kind.planning_price, kind.price, kind.shapes[0]))
+    homes: dict[tuple[str, int], list[Kind]] = {
+        (kind.provisioner, kind.signatures): [] for kind in order
+    }
+    above: dict[tuple[str, int], list[list[Kind]]] = {}
     for kind in order:
-        replaced = any(
-            _replaces(one, kind)
-            and one.price <= kind.price
-            and (one.provisioner == kind.provisioner or one.provisioner not in limits)
-            for one in reversed(kept)
-        )
-        if not replaced:
+        home = (kind.provisioner, kind.signatures)
+        if home not in above:
+            above[home] = [
+                some
+                for (provisioner, signatures), some in homes.items()
+                if not kind.signatures & ~signatures
+                and (provisioner == kind.provisioner or provisioner not in limits)
+            ]
+        if not any(_replaced(kind, some) for some in above[home]):
             kept.append(kind)
+            homes[home].append(kind)
     return kept
+
+
+def _replaced(kind: Kind, some: Sequence[Kind]) -> bool:
+    """Return whether one of some kinds has as much of everything and is no dearer."""
+    asked, price = kind.room, kind.price
+    cpu, memory = asked[:2]
+    for one in reversed(some):
+        room = one.room
+        if (
+            cpu <= room[0]
+            and memory <= room[1]
+            and one.price <= price
+            and all(map(ge, room, asked))
+        ):
+            return True
+    return False

@@ -149,7 +149,8 @@ def _standing_in(
             continue
         pools = offers.pools(capacity_type, offer)
         if room_left is not None:
-            pools = [one for one in pools if _within(problem, one[1][0], room_left)]
+            good = {i for i in kind.shapes if _within(problem, i, room_left)}
+            pools = [one for one in pools if one[1][0] in good]
         if pools:
             top = top or pools[0][0] * percent
             found.extend(one for one in pools if one[0] * 100 <= top)
@@ -160,5 +161,5 @@ def _standing_in(
 
 
 def _within(problem: PackingProblem, shape: int, room_left: Resources) -> bool:
-    capacity = dict(problem.shapes[shape].capacity.items)
-    return all(capacity.get(name, 0) <= max(amount, 0) for name, amount in room_left.items)
+    capacity = problem.shapes[shape].capacity
+    return all(capacity[name] <= max(amount, 0) for name, amount in room_left.items)

@@ -9,25 +9,20 @@ from shared.packing.bins import Placements, place_on_bins
 from shared.packing.bound import ResourcePrices, find_prices
 from shared.packing.checker import check
 from shared.packing.credit import FreeRooms, free_rooms
+from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import EXACT, cover_exactly
 from shared.packing.floor import Question, best_bound, housed
 from shared.packing.ground import Found, Ground, make_ground
 from shared.packing.growth import ROOMY, find_mix, place_for_growth, roomier
-from shared.packing.market import (
-    Demand,
-    Kind,
-    allowed_shapes,
-    find_kinds,
-    front,
-    read_demand,
-)
+from shared.packing.market import Kind, allowed_shapes, find_kinds, front
 from shared.packing.options import list_offers
 from shared.packing.patience import OutOfTime, Patience
 from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
-from shared.packing.purchase import Limits, purchase, within_limits
+from shared.packing.purchase import Limits, could_be_held, purchase, within_limits
 from shared.packing.simple import pack_simply
 
 _MANY_BINS: Final = 10
+_MANY_PODS: Final = 300  # to plan for fewer is quick, whether or not limits allow it
 
 
 def pack(
@@ -154,15 +149,15 @@ def _buy(
     left = list(counts)
     offers = list_offers(problem, market.kinds)
     while any(left):
-        best = market.best
+        best, later = market.best, [0] * len(left)
         if limits:
             usable = within_limits(problem, market.kinds, limits)
             fitting = housed(left, demand, usable)
             unplaced.extend(
                 (k, count, LIMIT) for k, count in enumerate(left) if count and not fitting[k]
             )
-            left = fitting
             best = tuple(front(usable, problem.limits))
+            left, later = _for_now(problem, best, limits, fitting)
         if not any(left):
             break
         ground = _make_ground(problem, demand, left, best)
@@ -178,7 +173,7 @@ def _buy(
         name = found.name
         nodes.extend(bought.nodes)
         limits = bought.limits
-        left = [0] * len(counts)
+        left = later
         for one in bought.refused:
             for k, n in one.contents:
                 left[k] += n
@@ -195,6 +190,16 @@ def _buy(
         bound=bound,
         worth=worth,
     )
+
+
+def _for_now(
+    problem: PackingProblem, kinds: Sequence[Kind], limits: Limits, counts: list[int]
+) -> tuple[list[int], list[int]]:
+    """Return the pods to plan for under some limits, and those to come back to afterwards."""
+    if sum(counts) <= _MANY_PODS:
+        return counts, [0] * len(counts)
+    some = could_be_held(problem, kinds, limits, counts)
+    return some, [n - m for n, m in zip(counts, some, strict=True)]
 
 
 def _cover(ground: Ground, counts: Sequence[int]) -> Found | None:

@@ -9,7 +9,7 @@ from shared.packing.ending import build_ending
 from shared.packing.filling import Rules
 from shared.packing.greedy import build
 from shared.packing.ground import Found, Ground, Planned, make_ground
-from shared.packing.groups import merge_kinds
+from shared.packing.groups import choose_kinds, merge_kinds
 from shared.packing.improve import gather, improve
 from shared.packing.patience import Patience
 from shared.packing.portfolio import Effort, best_plan
@@ -26,6 +26,7 @@ _SMALL_PODS: Final = 2_000
 _CLOSE_MANY: Final = 1.009
 _FEW_CLASSES: Final = 80
 _CLOSE_COARSE: Final = 1.012
+_DEAR: Final = 1.03  # cost of few launch groups beyond which other sizes are looked for
 
 
 def search(
@@ -56,10 +57,11 @@ def search(
     if coarse is None:
         plan, name = best_plan(ground, counts, effort)
     else:
-        plan, name = _plan_coarsely(ground, coarse, counts, effort)
+        rough, name = best_plan(coarse.ground, coarse.counts, effort)
+        plan, name = _seated(ground, coarse, rough, counts), f"{name}, seated"
     most = settings.max_launch_groups
     if most and len({one.kind for one in plan}) > most:
-        ground, plan = _few_kinds(ground, counts, plan, most, again=coarse is None)
+        ground, plan = _few_kinds(problem, ground, counts, plan, again=coarse is None)
     work = settings.improve_iterations * _WORK_PER_TRY * (10 if settings.thorough else 1)
     close_enough = ground.cost(plan) <= target
     if work and (settings.thorough or not close_enough):
@@ -69,32 +71,59 @@ def search(
     return Found(ground=ground, plan=plan, name=name, tight=tight)
 
 
-def _plan_coarsely(
-    ground: Ground, coarse: Coarse, counts: Sequence[int], effort: Effort
-) -> tuple[list[Planned], str]:
-    """Return a plan of the coarse problem with its pods seated, and what found it."""
-    rough, name = best_plan(coarse.ground, coarse.counts, effort)
+def _seated(
+    ground: Ground, coarse: Coarse, rough: Sequence[Planned], counts: Sequence[int]
+) -> list[Planned]:
+    """Return a plan of the coarse problem with its pods seated."""
     plan, left = seat(ground, coarse, rough, counts)
     if any(left):
         rest = build_ending(ground, left, Rules(), 0)
         assert rest is not None
         plan = gather([*plan, *rest])
-    return plan, f"{name}, seated"
+    return plan
 
 
 def _few_kinds(
-    ground: Ground, counts: Sequence[int], plan: list[Planned], most: int, *, again: bool
+    problem: PackingProblem,
+    ground: Ground,
+    counts: Sequence[int],
+    plan: list[Planned],
+    *,
+    again: bool,
 ) -> tuple[Ground, list[Planned]]:
-    """Return a plan of at most `most` kinds where that is possible, and a ground of these alone."""
+    """Return a plan of few kinds where that is possible, and a ground of these alone."""
+    most = problem.settings.max_launch_groups
     merged = merge_kinds(ground, plan, most)
     kept = sorted({one.kind for one in merged})
     place = {kind: number for number, kind in enumerate(kept)}
-    kinds = [ground.kinds[kind] for kind in kept]
-    prices = [ground.prices[kind] for kind in kept]
-    worth = find_prices(ground.demand, counts, kinds, prices)
-    smaller = make_ground(ground.demand, kinds, worth, prices)
+    smaller = _with_kinds(ground, counts, kept)
     moved = [
         Planned(kind=place[one.kind], contents=one.contents, copies=one.copies) for one in merged
     ]
     better = build(smaller, list(counts), Rules(), ground.cost(merged)) if again else None
-    return smaller, better or moved
+    found = better or moved
+    if smaller.cost(found) > ground.cost(plan) * _DEAR:
+        # Nodes filled for many sizes suit few sizes badly: sizes first, then what fills them.
+        chosen = choose_kinds(ground, counts, plan, most)
+        if chosen:
+            other = _with_kinds(ground, counts, chosen)
+            refilled = _refilled(problem, other, counts)
+            if other.cost(refilled) < smaller.cost(found):
+                return other, refilled
+    return smaller, found
+
+
+def _refilled(problem: PackingProblem, ground: Ground, counts: Sequence[int]) -> list[Planned]:
+    coarse = coarsen(ground, counts, problem.limits) if sum(counts) > _FEW_PODS else None
+    asked, some = (coarse.ground, coarse.counts) if coarse else (ground, counts)
+    plan = build(asked, some, Rules())
+    assert plan is not None
+    return _seated(ground, coarse, plan, counts) if coarse else plan
+
+
+def _with_kinds(ground: Ground, counts: Sequence[int], kept: Sequence[int]) -> Ground:
+    """Return the ground of some kinds alone, numbered anew in the order given."""
+    kinds = [ground.kinds[kind] for kind in kept]
+    prices = [ground.prices[kind] for kind in kept]
+    worth = find_prices(ground.demand, counts, kinds, prices)
+    return make_ground(ground.demand, kinds, worth, prices)

@@ -8,7 +8,8 @@ the problem easier, never harder: a lower bound for the pooled problem is one fo
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from shared.packing.market import Demand, Kind
+from shared.packing.demand import Demand
+from shared.packing.market import Kind
 
 SLOT: Final = "slot/"
 _SAME_USE: Final = 0.5

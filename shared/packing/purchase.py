@@ -1,6 +1,7 @@
 """From planned kinds to nodes with options, within the provisioners' limits."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import NamedTuple
 
 from shared.model.resources import Resources
@@ -123,22 +124,35 @@ def _take_what_fits(
     refused: list[Planned] = []
     for one in sorted(plan, key=lambda one: (_loss(ground, one), one.kind, one.contents)):
         provisioner = ground.kinds[one.kind].provisioner
-        for _ in range(one.copies):
+        way: Ways | None = None
+        for number in range(one.copies):
             room = left.get(provisioner)
-            way = _ways_of(ground, one.kind, [one], offers, room)
-            if way is not None and room is not None:
-                cheapest = offers.problem.shapes[way.options[0][0]].capacity
-                cap = Resources(tuple((n, min(cheapest[n], max(a, 0))) for n, a in room.items))
-                way = _ways_of(ground, one.kind, [one], offers, cap)
-            taken = room if way is None or room is None else _taken(room, way.largest)
+            # What was bought for the last copy is the best still, as long as it fits.
+            taken = None if way is None or room is None else _taken(room, way.largest)
             if way is None or (room is not None and taken is None):
-                refused.append(Planned(kind=one.kind, contents=one.contents))
-                continue
+                way = _cheapest_ways(ground, one, offers, room)
+                taken = None if way is None or room is None else _taken(room, way.largest)
+            if way is None or (room is not None and taken is None):
+                alone = Planned(kind=one.kind, contents=one.contents)
+                refused.extend([alone] * (one.copies - number))
+                break
             if taken is not None:
                 left[provisioner] = taken
             nodes.append(_node(one, way))
     nodes.sort(key=lambda node: (node.options, node.contents))
     return Purchase(nodes=tuple(nodes), refused=tuple(refused), limits=left)
+
+
+def _cheapest_ways(
+    ground: Ground, one: Planned, offers: Offers, room: Resources | None
+) -> Ways | None:
+    """Return the ways within a limit of which none is larger than the cheapest one."""
+    way = _ways_of(ground, one.kind, [one], offers, room)
+    if way is None or room is None:
+        return way
+    cheapest = offers.problem.shapes[way.options[0][0]].capacity
+    cap = Resources(tuple((n, min(cheapest[n], max(a, 0))) for n, a in room.items))
+    return _ways_of(ground, one.kind, [one], offers, cap)
 
 
 def _loss(ground: Ground, one: Planned) -> float:
@@ -171,3 +185,33 @@ def within_limits(problem: PackingProblem, kinds: Sequence[Kind], limits: Limits
             price = min(problem.shapes[i].pools[0].price_micros_per_hour for i in shapes)
             found.append(kind._replace(shapes=shapes, price=price))
     return found
+
+
+def could_be_held(
+    problem: PackingProblem,
+    kinds: Sequence[Kind],
+    limits: Limits,
+    counts: Sequence[int],
+) -> list[int]:
+    """Return as many pods of each class as the limits could have room for, in equal parts.
+
+    To plan for many more than that takes long, and the nodes planned last are not bought.
+    """
+    names = {kind.provisioner for kind in kinds}
+    part = 1.0
+    if all(name in limits for name in names):
+        common = set.intersection(*[{name for name, _ in limits[one].items} for one in names])
+        for resource in sorted(common):
+            room = sum([max(limits[one][resource], 0) for one in names])
+            asked = sum([n * problem.classes[k].requests[resource] for k, n in enumerate(counts)])
+            part = min(part, room / asked) if asked else part
+    if part == 1.0:
+        return list(counts)
+    total = given = 0
+    some = []
+    for count in counts:
+        total += count
+        share = ceil(total * part) - given
+        some.append(share)
+        given += share
+    return some

@@ -74,7 +74,15 @@ def pivot(
     row = [value / factor for value in inverse[leaving]]
     inverse[leaving] = row
     levels[leaving] /= factor
+    some = [(j, value) for j, value in enumerate(row) if value]
+    few = len(some) * 3 < len(row)
     for i, amount in enumerate(step):
         if i != leaving and amount:
-            inverse[i] = [a - amount * b for a, b in zip(inverse[i], row, strict=True)]
+            if few:
+                # Mostly zeros, as at the beginning of a large programme: the others stay.
+                changed = inverse[i]
+                for j, value in some:
+                    changed[j] -= amount * value
+            else:
+                inverse[i] = [a - amount * b for a, b in zip(inverse[i], row, strict=True)]
             levels[i] -= amount * levels[leaving]

@@ -12,7 +12,8 @@ from math import log2
 from typing import Final
 
 from shared.packing.credit import NO_ROOM, FreeRoom, FreeRooms, beyond_rooms
-from shared.packing.market import Demand, Kind
+from shared.packing.demand import Demand
+from shared.packing.market import Kind
 from shared.packing.simplex import best_mix, pivot
 from shared.packing.whole import with_whole_nodes
 
@@ -152,7 +153,7 @@ def _kind_prices(
     amounts = [_amounts(demand, counts, cluster, tops) for cluster in clusters]
     masks = [_all_fit(cluster, fits) for cluster in clusters]
     room = [[a / top for a, top in zip(kind.room, tops, strict=True)] for kind in kinds]
-    members = [[g for g, mask in enumerate(masks) if mask >> t & 1] for t in range(len(kinds))]
+    programmes = [_Programme(masks, amounts, t, room[t]) for t in range(len(kinds))]
     size = len(clusters)
     costs = [
         min(
@@ -173,16 +174,15 @@ def _kind_prices(
         if idle == len(kinds):
             break
         t = number % len(kinds)
-        some = members[t]
-        mix, duals[t] = best_mix([values[g] for g in some], [amounts[g] for g in some], room[t])
-        worth = sum([values[some[j]] * part for j, part in mix])
+        mix, duals[t] = programmes[t].best(values)
+        worth = sum([values[g] * part for g, part in mix])
         if worth <= prices[t] * (1 + 1e-6):
             idle += 1
             continue
         idle = 0
         column = [0.0] * size
-        for j, part in mix:
-            column[some[j]] = part
+        for g, part in mix:
+            column[g] = part
         step = [sum([a * b for a, b in zip(row, column, strict=True)]) for row in inverse]
         ratios = [(levels[i] / amount, i) for i, amount in enumerate(step) if amount > 1e-11]
         leaving = min(ratios)[1]
@@ -191,9 +191,36 @@ def _kind_prices(
         values = [
             max(sum([costs[i] * inverse[i][j] for i in range(size)]), 0.0) for j in range(size)
         ]
-    for t, some in enumerate(members):
-        _, duals[t] = best_mix([values[g] for g in some], [amounts[g] for g in some], room[t])
+    if idle < len(kinds):
+        duals = [one.best(values)[1] for one in programmes]
     return [[d / top for d, top in zip(dual, tops, strict=True)] for dual in duals]
+
+
+class _Programme:
+    """How a kind is filled best: with the clusters that fit it, by the resources they ask for."""
+
+    def __init__(
+        self,
+        masks: Sequence[int],
+        amounts: Sequence[Sequence[float]],
+        kind: int,
+        room: Sequence[float],
+    ) -> None:
+        self._members = [g for g, mask in enumerate(masks) if mask >> kind & 1]
+        asked = [amounts[g] for g in self._members]
+        self._places = [i for i in range(len(room)) if any(one[i] for one in asked)]
+        self._columns = [[one[i] for i in self._places] for one in asked]
+        self._room = [room[i] for i in self._places]
+        self._size = len(room)
+
+    def best(self, values: Sequence[float]) -> tuple[list[tuple[int, float]], list[float]]:
+        """Return (cluster, part of it) of the best filling, and what resources are worth then."""
+        members = self._members
+        mix, found = best_mix([values[g] for g in members], self._columns, self._room)
+        duals = [0.0] * self._size
+        for place, dual in zip(self._places, found, strict=True):
+            duals[place] = dual
+        return [(members[j], part) for j, part in mix], duals
 
 
 def _amounts(

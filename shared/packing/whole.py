@@ -9,7 +9,8 @@ room for them, so a bound that counts them is a bound.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from shared.packing.market import Demand, Kind
+from shared.packing.demand import Demand
+from shared.packing.market import Kind
 
 _MOST_SETS: Final = 8
 _LEAST_GAIN: Final = 0.001  # of the cost

@@ -8,8 +8,8 @@ from shared.planning.problem import Assembled, Lot
 from shared.scheduling.applicants import Applicant
 from shared.scheduling.dealing import Share, accepts_domain
 from shared.scheduling.judge import accepts
+from shared.scheduling.listing import Ware
 from shared.scheduling.spots import Spot
-from shared.scheduling.wares import Ware
 
 
 class Seats:

@@ -10,8 +10,9 @@ from shared.packing.problem import PackingSettings
 from shared.scheduling.applicants import Applicant
 from shared.scheduling.census import Census, Profile, add
 from shared.scheduling.companions import Companions
+from shared.scheduling.listing import Ware
 from shared.scheduling.spots import Group, Spot, group_of
-from shared.scheduling.wares import Ware, Wares
+from shared.scheduling.wares import Wares
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

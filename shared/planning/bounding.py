@@ -9,6 +9,7 @@ from shared.packing.problem import PodClass as PackedClass
 from shared.planning.board import Board
 from shared.planning.problem import Shelf, shelve
 from shared.scheduling.applicants import Applicant
+from shared.scheduling.listing import bit_mask
 from shared.scheduling.signatures import Signature
 from shared.scheduling.slots import Slots
 
@@ -88,11 +89,10 @@ def _sold(board: Board, applicants: Sequence[Applicant]) -> frozenset[str]:
 
 
 def _masks(shelf: Shelf, signatures: int, sold: frozenset[str] | None) -> list[int]:
-    masks = [0] * signatures
+    open_to: list[list[int]] = [[] for _ in range(signatures)]
     for index, (shape, accepted) in enumerate(zip(shelf.shapes, shelf.accepted, strict=True)):
-        if sold is not None and shape.provisioner not in sold:
-            continue
-        for number in range(signatures):
-            if accepted >> number & 1:
-                masks[number] |= 1 << index
-    return masks
+        if sold is None or shape.provisioner in sold:
+            for number in range(signatures):
+                if accepted >> number & 1:
+                    open_to[number].append(index)
+    return [bit_mask(some, len(shelf.shapes)) for some in open_to]

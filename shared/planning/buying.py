@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
 from shared.planning.board import Board, within
+from shared.scheduling.listing import Ware
 from shared.scheduling.signatures import Signature
 from shared.scheduling.spots import Spot
-from shared.scheduling.wares import Ware
 
 
 @dataclass(frozen=True, slots=True)

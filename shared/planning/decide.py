@@ -15,8 +15,8 @@ from shared.planning.rounds import Outcome, solve
 from shared.planning.survey import survey
 from shared.scheduling.existing import nominated
 from shared.scheduling.judge import obstacles
+from shared.scheduling.listing import Ware
 from shared.scheduling.spots import Spot
-from shared.scheduling.wares import Ware
 
 
 def decide(snapshot: ClusterSnapshot, settings: PackingSettings | None = None) -> Plan:

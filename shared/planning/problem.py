@@ -4,18 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.model import labels as keys
-from shared.model.instance_types import Offering
 from shared.model.resources import CPU, Resources
 from shared.packing.problem import Bin, PackingProblem, Pool, Shape
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.board import Board
 from shared.scheduling.applicants import Applicant
 from shared.scheduling.dealing import Share
+from shared.scheduling.listing import Ware, bit_mask
 from shared.scheduling.offers import Offer
-from shared.scheduling.signatures import Signature, SignatureMatcher
+from shared.scheduling.signatures import Signature
 from shared.scheduling.slots import Slots, closed_hosts
 from shared.scheduling.spots import Spot
-from shared.scheduling.wares import Ware
 
 # With more classes than this, rules over hosts that are easily kept are left to the judge.
 _MANY_CLASSES = 150
@@ -208,32 +207,44 @@ def shelve(board: Board, signatures: Sequence[Signature], slots: Resources) -> S
     Args:
         slots: Pseudo resources of an empty node.
     """
-    matcher = SignatureMatcher(signatures)
     shapes: list[Shape] = []
     ways: list[tuple[Ware, ...]] = []
     accepted: list[int] = []
-    for index, offer in enumerate(board.wares.offers):
-        for mask, group in matcher.by_offering(offer):
-            shapes.append(_shape(offer, group, slots))
-            ways.append(tuple(Ware(index, one) for one in group))
-            accepted.append(mask)
+    pools: dict[int, Pool] = {}
+    rooms: dict[int, Resources] = {}
+    for index, mask, group in board.wares.grouped(signatures):
+        offer = board.wares.offers[index]
+        if index not in rooms:
+            rooms[index] = offer.available
+            if slots:
+                # Slots are pseudo resources that no machine has: nothing needs to be added up.
+                both = sorted((*offer.available.items, *slots.items))
+                rooms[index] = Resources(tuple(both))
+        shapes.append(_shape(offer, group, rooms[index], pools))
+        ways.append(group)
+        accepted.append(mask)
     return Shelf(shapes=tuple(shapes), ways=tuple(ways), accepted=tuple(accepted))
 
 
-def _shape(offer: Offer, group: Sequence[Offering], slots: Resources) -> Shape:
-    return Shape(
-        provisioner=offer.provisioner.name,
-        instance_type=offer.instance_type.name,
-        allocatable=offer.available + slots if slots else offer.available,
-        capacity=offer.instance_type.capacity,
-        pools=tuple(
-            Pool(
+def _shape(offer: Offer, group: Sequence[Ware], room: Resources, pools: dict[int, Pool]) -> Shape:
+    """Return a shape; the provisioners' offers of one type share its offerings, and their pools."""
+    found = []
+    for ware in group:
+        one = ware.offering
+        pool = pools.get(id(one))
+        if pool is None:
+            pool = pools[id(one)] = Pool(
                 zone=one.zone,
                 capacity_type=one.capacity_type,
                 price_micros_per_hour=one.price_micros_per_hour,
             )
-            for one in group
-        ),
+        found.append(pool)
+    return Shape(
+        provisioner=offer.provisioner.name,
+        instance_type=offer.instance_type.name,
+        allocatable=room,
+        capacity=offer.instance_type.capacity,
+        pools=tuple(found),
         vcpus=offer.instance_type.capacity[CPU] // 1000,
     )
 
@@ -268,9 +279,9 @@ class _Chooser:
     def _mask(self, provisioner: str, signature: int) -> int:
         question = (provisioner, signature)
         if question not in self._masks:
-            mask = 0
-            for index in self._of[provisioner]:
-                if self._accepted[index] >> signature & 1:
-                    mask |= 1 << index
+            mask = bit_mask(
+                [i for i in self._of[provisioner] if self._accepted[i] >> signature & 1],
+                len(self._accepted),
+            )
             self._masks[question] = mask
         return self._masks[question]

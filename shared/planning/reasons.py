@@ -14,7 +14,7 @@ from shared.scheduling.classes import PodClass
 from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.limits import remaining
 from shared.scheduling.offers import Offer, in_order, label_choices, offers, place_labels
-from shared.scheduling.signatures import Signature, SignatureMatcher, signature_of
+from shared.scheduling.signatures import Signature, could_buy, signature_of
 
 # Values named in a reason before the rest is only counted.
 _SHOWN: Final = 5
@@ -156,8 +156,8 @@ class Explainer:
 def _accepting(found: Iterable[Offer], one: PodClass) -> list[Offer]:
     """Return the offers whose labels a pod accepts, volumes included."""
     asked = signature_of(one.scheduling, Requirements())
-    matcher = SignatureMatcher((replace(asked, tolerations=_ANY),))
-    return [offer for offer in found if matcher.by_offering(offer)]
+    tolerant = replace(asked, tolerations=_ANY)
+    return [offer for offer in found if could_buy(tolerant, offer)]
 
 
 def _volumes_apart(every: Sequence[Offer], one: PodClass) -> bool:

@@ -12,8 +12,9 @@ from shared.model.requirements import Requirements
 from shared.scheduling.applicants import Applicant, domain_requirements
 from shared.scheduling.census import Counter, Place, Profile, add
 from shared.scheduling.judge import Kind, accepts
+from shared.scheduling.listing import Domain
 from shared.scheduling.spots import Spot
-from shared.scheduling.wares import Domain, Wares
+from shared.scheduling.wares import Wares
 
 # More domains than pods are never needed, more than these are never looked at.
 _MOST_DOMAINS = 256

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.instance_types import Offering
 from shared.model.pods import Scheduling
 from shared.model.requirements import Requirements
 from shared.model.taints import Taint, Toleration
 from shared.scheduling.compatibility import Port, accepted_terms, conflict, tolerated
-from shared.scheduling.offers import PLACE_KEYS, Offer, place_labels
+from shared.scheduling.offers import Offer, place_labels
 
 # A new node has a host name; nobody knows it yet, so no pod can have asked for it.
-_UNKNOWN_HOST: Final = "\x00"
+UNKNOWN_HOST: Final = "\x00"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,90 +72,23 @@ def signature_of(scheduling: Scheduling, pinned: Requirements) -> Signature:
     return Signature(terms=terms, tolerations=scheduling.tolerations).pinned(pinned)
 
 
-class SignatureMatcher:
-    """Answers which of some signatures an offer satisfies, as bit masks.
-
-    Holds nothing but caches: the same question always has the same answer.
-    """
-
-    def __init__(self, signatures: Sequence[Signature]) -> None:
-        """Prepare for these signatures; bit i of every mask is signatures[i]."""
-        self._signatures = tuple(signatures)
-        self._terms = [
-            tuple((_without_place(term), _only_place(term)) for term in one.terms)
-            for one in signatures
-        ]
-        self._places: dict[tuple[str, str, int, int], bool] = {}
-        self._tolerated: dict[tuple[Taint, ...], int] = {}
-
-    def by_offering(self, offer: Offer) -> tuple[tuple[int, tuple[Offering, ...]], ...]:
-        """Return the offer's offerings grouped by the mask of signatures they satisfy.
-
-        Groups that satisfy none are left out; within a group the order is kept.
-        """
-        tolerating = self._tolerating(offer.provisioner.taints)
-        labels = {**offer.labels, keys.HOSTNAME: _UNKNOWN_HOST}
-        live = [
-            (index, live_terms)
-            for index in range(len(self._terms))
-            if tolerating >> index & 1
-            and not _ports_taken(self._signatures[index].ports, offer.ports)
-            and (live_terms := self._live_terms(index, labels, offer.undecided))
-        ]
-        everywhere = 0
-        somewhere = []
-        for index, terms in live:
-            if any(not self._terms[index][term][1] for term in terms):
-                everywhere |= 1 << index
-            else:
-                somewhere.append((index, terms))
-        if not somewhere:
-            return ((everywhere, offer.offerings),) if everywhere else ()
-        groups: dict[int, list[Offering]] = {}
-        for offering in offer.offerings:
-            mask = everywhere
-            for index, terms in somewhere:
-                if any(self._place_accepted(offering, index, term) for term in terms):
-                    mask |= 1 << index
-            if mask:
-                groups.setdefault(mask, []).append(offering)
-        return tuple((mask, tuple(group)) for mask, group in sorted(groups.items()))
-
-    def _tolerating(self, taints: tuple[Taint, ...]) -> int:
-        if taints not in self._tolerated:
-            mask = 0
-            for index, one in enumerate(self._signatures):
-                if tolerated(taints, one.tolerations, strict=one.strict):
-                    mask |= 1 << index
-            self._tolerated[taints] = mask
-        return self._tolerated[taints]
-
-    def _live_terms(
-        self, index: int, labels: Mapping[str, str], undecided: frozenset[str]
-    ) -> tuple[int, ...]:
-        """A term about a label whose value is still open needs a pick of that value."""
-        return tuple(
-            number
-            for number, (of_node, _) in enumerate(self._terms[index])
-            if (not of_node or of_node.allow_labels(labels))
-            and not (undecided and any(one.key in undecided for one in of_node))
-        )
-
-    def _place_accepted(self, offering: Offering, index: int, term: int) -> bool:
-        question = (offering.zone, offering.capacity_type.value, index, term)
-        if question not in self._places:
-            of_place = self._terms[index][term][1]
-            self._places[question] = of_place.allow_labels(place_labels(offering))
-        return self._places[question]
+def could_buy(signature: Signature, offer: Offer) -> bool:
+    """Return whether a signature accepts any offering of an offer."""
+    return (
+        tolerated(offer.provisioner.taints, signature.tolerations, strict=signature.strict)
+        and not ports_taken(signature.ports, offer.ports)
+        and any(_could_buy(term, offer) for term in signature.terms)
+    )
 
 
-def _ports_taken(wanted: Sequence[Port], taken: Sequence[Port]) -> bool:
+def _could_buy(term: Requirements, offer: Offer) -> bool:
+    """A term about a label whose value is still open needs a pick of that value."""
+    if any(one.key in offer.undecided for one in term):
+        return False
+    labels = {**offer.labels, keys.HOSTNAME: UNKNOWN_HOST}
+    return any(term.allow_labels({**labels, **place_labels(one)}) for one in offer.offerings)
+
+
+def ports_taken(wanted: Sequence[Port], taken: Sequence[Port]) -> bool:
+    """Return whether any of some host ports is in the way of another."""
     return any(conflict(one, other) for one in wanted for other in taken)
-
-
-def _without_place(term: Requirements) -> Requirements:
-    return Requirements(tuple(one for one in term if one.key not in PLACE_KEYS))
-
-
-def _only_place(term: Requirements) -> Requirements:
-    return Requirements(tuple(one for one in term if one.key in PLACE_KEYS))

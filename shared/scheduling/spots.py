@@ -11,8 +11,9 @@ from shared.scheduling.applicants import Applicant
 from shared.scheduling.census import Place, Profile
 from shared.scheduling.compatibility import Port, conflict
 from shared.scheduling.existing import Room
+from shared.scheduling.listing import Ware
 from shared.scheduling.signatures import Signature
-from shared.scheduling.wares import Ware, Wares
+from shared.scheduling.wares import Wares
 
 _ENDLESS: Final = 1 << 60
 

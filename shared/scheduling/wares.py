@@ -1,25 +1,13 @@
 """What can be bought, asked by what a pod demands of labels and taints."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
-from shared.model import labels as keys
 from shared.model.instance_types import Offering
 from shared.model.resources import Resources
 from shared.scheduling.existing import Room
+from shared.scheduling.listing import Domain, Listing, Ware
 from shared.scheduling.offers import Offer, place_labels
-from shared.scheduling.signatures import Signature, SignatureMatcher
-
-# The values a node has of some label keys, None where it lacks the label.
-Domain = tuple[str | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ware:
-    """One way to buy a node: an offer, by index, at one of its offerings."""
-
-    offer: int
-    offering: Offering
+from shared.scheduling.signatures import Signature
 
 
 class Wares:
@@ -34,15 +22,11 @@ class Wares:
         self._amounts = [dict(one.available.items) for one in self.offers]
         self._variants: dict[int, tuple[object, ...]] = {}
         self._ways: dict[Signature, dict[int, tuple[Offering, ...]]] = {}
-        self._index: _Index | None = None
-        self._masks: dict[Signature, int] = {}
+        self._listing = Listing(self.offers)
         self._sellers: dict[Signature, frozenset[str]] = {}
         self._interned: dict[Signature, Signature] = {}
         self._largest: dict[Signature, list[int]] = {}
         self._open: dict[Signature, int] = {}
-        self._prices: dict[
-            tuple[Signature, tuple[str, ...]], list[tuple[int, dict[Domain, int]]]
-        ] = {}
         self._domains: dict[tuple[Signature, tuple[str, ...], Resources], dict[Domain, int]] = {}
 
     def variant(self, offer: int) -> tuple[object, ...]:
@@ -67,21 +51,15 @@ class Wares:
 
     def label(self, ware: Ware, key: str) -> str | None:
         """Return the value a node bought this way has of a label."""
-        if key == keys.ZONE:
-            return ware.offering.zone
-        if key == keys.CAPACITY_TYPE:
-            return ware.offering.capacity_type.value
-        return self.offers[ware.offer].labels.get(key)
+        return self._listing.label(ware, key)
 
     def ways(self, signature: Signature) -> Mapping[int, tuple[Offering, ...]]:
         """Return the offerings that a signature accepts, by offer; absent where there are none."""
         if signature not in self._ways:
-            matcher = SignatureMatcher((signature,))
-            self._ways[signature] = {
-                index: groups[0][1]
-                for index, offer in enumerate(self.offers)
-                if (groups := matcher.by_offering(offer))
-            }
+            found: dict[int, list[Offering]] = {}
+            for ware in self._listing.of_mask(self.accepting(signature)):
+                found.setdefault(ware.offer, []).append(ware.offering)
+            self._ways[signature] = {index: tuple(found[index]) for index in sorted(found)}
         return self._ways[signature]
 
     @property
@@ -91,42 +69,29 @@ class Wares:
 
     def accepting(self, signature: Signature) -> int:
         """Return the wares that a signature accepts, as a bit mask over `listed`."""
-        if signature not in self._masks:
-            numbers = self._listing.numbers
-            mask = 0
-            for index, offerings in self.ways(signature).items():
-                for offering in offerings:
-                    mask |= 1 << numbers[index, offering.zone, offering.capacity_type]
-            self._masks[signature] = mask
-        return self._masks[signature]
+        return self._listing.accepting(signature)
+
+    def grouped(self, signatures: Sequence[Signature]) -> list[tuple[int, int, tuple[Ware, ...]]]:
+        """Return the wares of each offer by which signatures accept them: see `Listing.grouped`."""
+        return self._listing.grouped(signatures)
 
     def mask_of(self, wares: Iterable[Ware]) -> int:
         """Return a bit mask over `listed` of some wares."""
-        numbers = self._listing.numbers
-        mask = 0
-        for one in wares:
-            mask |= 1 << numbers[one.offer, one.offering.zone, one.offering.capacity_type]
-        return mask
+        return self._listing.mask_of(wares)
 
     def labelled(self, key: str, value: str | None) -> int:
         """Return the wares with a value of a label (None: without it), as a bit mask."""
-        return self._listing.where(("label", key), lambda ware: self.label(ware, key)).get(value, 0)
+        return self._listing.labelled(key).get(value, 0)
 
     def of_variant(self, variant: tuple[object, ...]) -> int:
         """Return the wares of a variant, as a bit mask."""
-        return self._listing.where("variant", lambda ware: self.variant(ware.offer))[variant]
+        return self._listing.where("variant", self.variant)[variant]
 
     def by_seller(self) -> Mapping[object, int]:
         """Return the wares of each provisioner as a bit mask, in the order they are tried."""
-        masks = self._listing.where("seller", lambda ware: self.offers[ware.offer].provisioner.name)
+        masks = self._listing.where("seller", lambda index: self.offers[index].provisioner.name)
         names = dict.fromkeys(one.provisioner.name for one in self.offers)
         return {name: masks[name] for name in names}
-
-    @property
-    def _listing(self) -> "_Index":
-        if self._index is None:
-            self._index = _Index(self.offers)
-        return self._index
 
     def rooms_accepting(self, signature: Signature) -> int:
         """Return the rooms that a signature accepts, as a bit mask."""
@@ -172,59 +137,15 @@ class Wares:
         """Return where new nodes for such a pod could be, each with the cheapest price there."""
         question = (signature, over, requests)
         if question not in self._domains:
+            accepted = self.accepting(signature)
+            known: dict[int, bool] = {}
             found: dict[Domain, int] = {}
-            for offer, prices in self._by_offer(signature, over):
-                if self.holds(requests, offer):
-                    for domain, price in prices.items():
-                        found[domain] = min(price, found.get(domain, price))
+            for domain, some in self._listing.by_domain(over).items():
+                for ware in self._listing.of_mask(accepted & some):
+                    if ware.offer not in known:
+                        known[ware.offer] = self.holds(requests, ware.offer)
+                    if known[ware.offer]:
+                        found[domain] = ware.offering.price_micros_per_hour
+                        break
             self._domains[question] = found
         return self._domains[question]
-
-    def _by_offer(
-        self, signature: Signature, over: tuple[str, ...]
-    ) -> list[tuple[int, dict[Domain, int]]]:
-        question = (signature, over)
-        if question not in self._prices:
-            listed = []
-            for index, offerings in self.ways(signature).items():
-                prices: dict[Domain, int] = {}
-                for offering in reversed(offerings):
-                    ware = Ware(index, offering)
-                    domain = tuple(self.label(ware, key) for key in over)
-                    prices[domain] = offering.price_micros_per_hour
-                listed.append((index, prices))
-            self._prices[question] = listed
-        return self._prices[question]
-
-
-class _Index:
-    """All wares in one order, and which have something in common."""
-
-    def __init__(self, offers: Sequence[Offer]) -> None:
-        def rank(ware: Ware) -> tuple[int, str, str, str, int]:
-            offering = ware.offering
-            name = offers[ware.offer].instance_type.name
-            kind = offering.capacity_type.value
-            return (offering.price_micros_per_hour, name, offering.zone, kind, ware.offer)
-
-        self.listed = tuple(
-            sorted(
-                (Ware(index, way) for index, one in enumerate(offers) for way in one.offerings),
-                key=rank,
-            )
-        )
-        self.numbers = {
-            (one.offer, one.offering.zone, one.offering.capacity_type): number
-            for number, one in enumerate(self.listed)
-        }
-        self._found: dict[Hashable, dict[object, int]] = {}
-
-    def where(self, about: Hashable, value: Callable[[Ware], object]) -> Mapping[object, int]:
-        """Return bit masks of the wares by a value of theirs."""
-        if about not in self._found:
-            masks: dict[object, int] = {}
-            for number, one in enumerate(self.listed):
-                found = value(one)
-                masks[found] = masks.get(found, 0) | 1 << number
-            self._found[about] = masks
-        return self._found[about]

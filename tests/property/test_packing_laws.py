@@ -9,7 +9,8 @@ from shared.model.instance_types import CapacityType
 from shared.model.resources import Resources
 from shared.packing.bound import find_prices, lower_bound
 from shared.packing.checker import check
-from shared.packing.market import allowed_shapes, find_kinds, front, read_demand
+from shared.packing.demand import read_demand
+from shared.packing.market import allowed_shapes, find_kinds, front
 from shared.packing.packer import pack
 from shared.packing.problem import Bin, PackingProblem, PackingSettings, PodClass, Pool, Shape
 from shared.packing.simple import pack_simply

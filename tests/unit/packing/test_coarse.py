@@ -7,8 +7,9 @@ import pytest
 
 from shared.packing.bound import find_prices
 from shared.packing.coarse import coarsen
+from shared.packing.demand import read_demand
 from shared.packing.ground import Ground, Planned, make_ground
-from shared.packing.market import find_kinds, front, read_demand
+from shared.packing.market import find_kinds, front
 from shared.packing.packer import pack
 from shared.packing.pooling import alike_signatures, pooled_room, pooled_slots
 from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape

@@ -8,11 +8,12 @@ import pytest
 from shared.packing import programme, simplex, tighten
 from shared.packing.bound import find_prices, lower_bound
 from shared.packing.credit import FreeRoom, FreeRooms
+from shared.packing.demand import read_demand
 from shared.packing.draws import Draws
 from shared.packing.ending import build_ending
 from shared.packing.filling import Rules, fill
 from shared.packing.greedy import build
-from shared.packing.market import find_kinds, front, read_demand
+from shared.packing.market import find_kinds, front
 from shared.packing.packer import pack
 from shared.packing.simplex import best_mix
 from shared.packing.tighten import tighter_bound

@@ -15,7 +15,7 @@ from shared.planning.decide import decide
 from shared.planning.placing import fill, shrink
 from shared.planning.replay import replay
 from shared.planning.survey import survey
-from shared.scheduling.wares import Ware
+from shared.scheduling.listing import Ware
 from tests import builders as make
 from tests.builders import needs, pod, pods, snapshot
 from tests.unit.planning.asking import (

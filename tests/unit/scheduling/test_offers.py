@@ -25,7 +25,8 @@ from shared.scheduling.offers import (
     offers,
     some_value,
 )
-from shared.scheduling.signatures import SignatureMatcher, signature_of
+from shared.scheduling.signatures import could_buy, signature_of
+from shared.scheduling.wares import Wares
 from tests import builders as make
 from tests.builders import ZONES, needs, provisioner, site
 
@@ -225,19 +226,35 @@ def test_offerings_are_grouped_by_who_may_have_them() -> None:
     either = make.scheduling(required_terms=(needs(keys.ZONE, "In", A), needs("x", "In", "y")))
     signatures = [signature_of(one, Requirements()) for one in (anyone, in_b, arm, either)]
     pinned = signature_of(anyone, needs(keys.ZONE, "In", C))
-    matcher = SignatureMatcher([*signatures, pinned])
     large = next(one for one in bought(provisioner()) if one.instance_type.name == "m5.large")
-    found = {mask: [one.zone for one in group] for mask, group in matcher.by_offering(large)}
+    wares = Wares((large,), ())
+    found = {
+        mask: [ware.offering.zone for ware in group]
+        for _, mask, group in wares.grouped([*signatures, pinned])
+    }
     assert found == {0b01001: [A], 0b00011: [B], 0b10001: [C]}
+    for one in (*signatures, pinned):
+        assert could_buy(one, large) == bool(wares.accepting(one)) == bool(wares.ways(one))
 
 
 def test_offerings_nobody_may_have_are_left_out() -> None:
     tainted = provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),))
     in_b = signature_of(make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements())
     (first, *_) = bought(provisioner())
-    assert [g[0].zone for _, g in SignatureMatcher([in_b]).by_offering(first)] == [B]
+    (group,) = Wares((first,), ()).grouped([in_b])
+    assert [ware.offering.zone for ware in group[2]] == [B]
     (first, *_) = bought(tainted)
-    assert SignatureMatcher([in_b]).by_offering(first) == ()
+    assert Wares((first,), ()).grouped([in_b]) == []
+    assert not could_buy(in_b, first)
+
+
+def test_a_host_that_is_not_there_yet_cannot_be_asked_for() -> None:
+    (first, *_) = bought(provisioner())
+    wares = Wares((first,), ())
+    for operator, values, good in (("In", ("n1",), False), ("NotIn", ("n1",), True)):
+        asked = make.scheduling(node_selector=needs(keys.HOSTNAME, operator, *values))
+        signature = signature_of(asked, Requirements())
+        assert could_buy(signature, first) == bool(wares.accepting(signature)) == good
 
 
 def test_limits_count_what_stands_flies_and_is_reserved() -> None:
