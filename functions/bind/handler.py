@@ -24,6 +24,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
                 "NodesInitialized": int(report.initialized),
                 "PodsBoundAtReady": report.pods_bound,
                 "PodsLeftToScheduler": report.pods_left_to_scheduler,
+                "BindFailures": report.pods_refused,
             },
         )
         logger.info(

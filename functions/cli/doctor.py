@@ -18,8 +18,10 @@ FINDINGS: Final = 1
 BAD_INPUT: Final = 2
 _TEXT: Final = """\
 Compares the ledger, the machines and the nodes of each attached cluster and prints what is not as
-it should be, with the command to run about it. Reads the same environment as the functions
-(DOVETAIL_TABLE, DOVETAIL_BUCKET, DOVETAIL_QUEUE_URL, DOVETAIL_DEAD_LETTER_URL).
+it should be, with the command to run about it. Acts with your own rights: in AWS those of your
+credentials, in each cluster those of their access entry. Finds ledger and queues by the function
+dovetail-sweep, unless they are set (DOVETAIL_TABLE, DOVETAIL_BUCKET, DOVETAIL_QUEUE_URL,
+DOVETAIL_DEAD_LETTER_URL).
 """
 _CODES: Final = """exit codes:
   0  nothing is wrong, or all of it was repaired

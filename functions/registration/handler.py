@@ -6,6 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.runtime.bootstrap import registration_runtime
 from shared.runtime.observability import logger, metrics, tell
+from shared.services.registering import IMAGE_STOPPED
 from shared.services.timers import text_of
 
 
@@ -21,5 +22,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         state=state,
         request=context.aws_request_id,
     )
-    tell(state["cluster"], {"NodesNeverJoined": int(state.get("result") == "given up")})
+    over = state.get("result") == "given up"
+    tell(
+        state["cluster"],
+        {
+            "NodesNeverJoined": int(over),
+            "ImagesStopped": int(over and bool(state.get(IMAGE_STOPPED))),
+        },
+    )
     return state

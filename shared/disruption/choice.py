@@ -1,7 +1,7 @@
 """What a look over all nodes chooses to change: one change at a time, most pressing first."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -107,7 +107,9 @@ class Scene:
     images: Images = Images()
 
 
-def look(scene: Scene, *, consolidating: bool = True) -> Look:
+def look(
+    scene: Scene, *, consolidating: bool = True, go_on: Callable[[], bool] = lambda: True
+) -> Look:
     """Return what to change now, if anything.
 
     While nodes of an earlier change still take pods, nothing new is begun: both would count on
@@ -115,6 +117,7 @@ def look(scene: Scene, *, consolidating: bool = True) -> Look:
 
     Args:
         consolidating: False when consolidation found nothing in the very same scene before.
+        go_on: Asked before each simulation whether there may be another.
     """
     nodes, pace = scene.snapshot.nodes, scene.pace
     going = {one.uid for one in nodes if one.deletion_at is not None}
@@ -123,7 +126,7 @@ def look(scene: Scene, *, consolidating: bool = True) -> Look:
     scene = dataclasses.replace(scene, snapshot=closed(scene.snapshot))
     held: dict[str, str] = {}
     for cause in _ONE_BY_ONE:
-        change, refused = _one_by_one(scene, cause, _due(scene, cause))
+        change, refused = _one_by_one(scene, cause, _due(scene, cause), go_on)
         held.update(refused)
         if change is not None:
             return Look(change=change, held=held)
@@ -138,6 +141,7 @@ def look(scene: Scene, *, consolidating: bool = True) -> Look:
         scene.packing,
         most_nodes=scene.settings.most_nodes(len(ours)) - used,
         resting=pace.running | pace.rested,
+        go_on=go_on,
     )
     best = outlook.best
     if best is None:
@@ -192,7 +196,10 @@ def _due(scene: Scene, cause: Cause) -> dict[str, tuple[datetime, str]]:
 
 
 def _one_by_one(
-    scene: Scene, cause: Cause, due: Mapping[str, tuple[datetime, str]]
+    scene: Scene,
+    cause: Cause,
+    due: Mapping[str, tuple[datetime, str]],
+    go_on: Callable[[], bool],
 ) -> tuple[Change | None, dict[str, str]]:
     """Choose among the nodes a cause wants: all empty ones, else the one due longest.
 
@@ -221,6 +228,8 @@ def _one_by_one(
         return None, held
     ready.sort(key=lambda one: (due[one.node.name][0], one.node.name))
     for candidate in ready[: settings.max_simulations]:
+        if not go_on():
+            break
         replaced = _replaced(scene, cause, candidate, due[candidate.node.name][1])
         if replaced is not None:
             return replaced, held

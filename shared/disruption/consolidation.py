@@ -1,7 +1,7 @@
 """Consolidation: fewer or cheaper nodes for the same pods."""
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,7 +60,7 @@ class Outlook:
     simulations: int = 0
 
 
-def consolidate(
+def consolidate(  # noqa: PLR0913 -- three of them by keyword
     snapshot: ClusterSnapshot,
     budgets: Sequence[PodDisruptionBudget],
     settings: DisruptionSettings,
@@ -68,6 +68,7 @@ def consolidate(
     *,
     most_nodes: int,
     resting: Collection[str] = (),
+    go_on: Callable[[], bool] = lambda: True,
 ) -> Outlook:
     """Return the change of nodes that saves most, if any saves enough.
 
@@ -81,6 +82,7 @@ def consolidate(
     Args:
         most_nodes: Nodes that may be disrupted now, by the budget.
         resting: Uids of nodes that are left alone for now.
+        go_on: Asked before each try whether there may be another; the best so far counts.
     """
     found, refused = find_candidates(
         snapshot, budgets, settings, snapshot.taken_at, resting=resting
@@ -96,7 +98,7 @@ def consolidate(
     empty = tuple(one for one in found if one.is_empty)
     if empty:
         return Outlook(best=_emptied(empty[:most_nodes]), refused=told)
-    search = _Search(snapshot, settings, packing)
+    search = _Search(snapshot, settings, packing, go_on)
     best = search.best(_groups(found, most_nodes))
     if best is not None:
         best = search.smallest(best)
@@ -121,22 +123,28 @@ def _emptied(empty: Sequence[Candidate]) -> Consolidation:
 class _Change:
     group: tuple[Candidate, ...]
     change: Consolidation
+    hoped_micros_per_hour: int  # Saved when each new node is the cheapest it may be.
 
     @property
     def rank(self) -> tuple[int, int, tuple[str, ...]]:
         """More is better: saving, then fewer nodes, then names for a total order."""
-        return (self.change.saving_micros_per_hour, -len(self.group), self.change.remove)
+        return (self.hoped_micros_per_hour, -len(self.group), self.change.remove)
 
 
 class _Search:
     """Tries groups of candidates, each at most once, until the tries are used up."""
 
     def __init__(
-        self, snapshot: ClusterSnapshot, settings: DisruptionSettings, packing: PackingSettings
+        self,
+        snapshot: ClusterSnapshot,
+        settings: DisruptionSettings,
+        packing: PackingSettings,
+        go_on: Callable[[], bool],
     ) -> None:
         self._snapshot = snapshot
         self._settings = settings
         self._packing = packing
+        self._go_on = go_on
         self._known: dict[frozenset[str], _Change | None] = {}
 
     @property
@@ -164,7 +172,7 @@ class _Search:
     def _try(self, group: tuple[Candidate, ...]) -> _Change | None:
         names = frozenset(one.node.name for one in group)
         if names not in self._known:
-            if len(self._known) >= self._settings.max_simulations:
+            if len(self._known) >= self._settings.max_simulations or not self._go_on():
                 return None
             self._known[names] = self._simulated(group, names)
         return self._known[names]
@@ -181,7 +189,7 @@ class _Search:
                 plan=plan,
                 saving_micros_per_hour=price,
             )
-            return _Change(group=group, change=change)
+            return _Change(group=group, change=change, hoped_micros_per_hour=price)
         most = price - self._settings.required_saving(price)
         kept = _affordable(plan, most, self._settings)
         if kept is None or not self._spot_is_wide_enough(group, kept):
@@ -190,15 +198,20 @@ class _Search:
             method=Method.REPLACE,
             remove=tuple(sorted(names)),
             plan=kept,
-            saving_micros_per_hour=price - plan.cost_micros_per_hour,
+            saving_micros_per_hour=price - sum(one.dearest_micros_per_hour for one in kept.nodes),
         )
-        return _Change(group=group, change=change)
+        hoped = price - plan.cost_micros_per_hour
+        return _Change(group=group, change=change, hoped_micros_per_hour=hoped)
 
     def _spot_is_wide_enough(self, group: Sequence[Candidate], plan: Plan) -> bool:
-        """Spot for spot only where many cheaper pools could serve."""
+        """Spot for spot only for fewer nodes, or where many cheaper pools could serve.
+
+        One for one, EC2 has little choice left after a few exchanges and takes a pool that it
+        soon needs itself. Each time nodes become fewer there is one less to exchange again.
+        """
         if not any(_capacity_type(one) == CapacityType.SPOT for one in group):
             return True
-        return all(
+        return len(plan.nodes) < len(group) or all(
             len(node.options) >= self._settings.spot_pools
             for node in plan.nodes
             if node.options[0].offering.capacity_type == CapacityType.SPOT
@@ -206,7 +219,7 @@ class _Search:
 
 
 def _loses_less_than(best: _Change, fewer: _Change, worth: int) -> bool:
-    return best.change.saving_micros_per_hour - fewer.change.saving_micros_per_hour < worth
+    return best.hoped_micros_per_hour - fewer.hoped_micros_per_hour < worth
 
 
 def _groups(found: Sequence[Candidate], most: int) -> Iterator[tuple[Candidate, ...]]:
@@ -247,20 +260,22 @@ def _used_share(candidate: Candidate) -> int:
 def _affordable(plan: Plan, most_micros_per_hour: int, settings: DisruptionSettings) -> Plan | None:
     """Return the plan with only options that keep its cost at most this, None when there are none.
 
-    What is left between the plan's cost and the ceiling is shared by its nodes equally. On demand
-    an option must also be so near the cheapest that the next look would not replace it again;
-    spot needs every pool it can have.
+    What is left between the plan's cost and the ceiling is shared by its nodes by their prices.
+    An option must also be so near the cheapest that the next look would not replace it again; on
+    spot, where EC2 takes a deep pool and not the cheapest, the few cheapest pools stay as well.
     """
-    slack = most_micros_per_hour - plan.cost_micros_per_hour
+    cost = plan.cost_micros_per_hour
+    slack = most_micros_per_hour - cost
     if slack < 0:
         return None
-    each = slack // len(plan.nodes)
     nodes = []
     for node in plan.nodes:
         price = node.price_micros_per_hour
-        near = settings.required_saving(price) - 1
-        on_demand = node.options[0].offering.capacity_type == CapacityType.ON_DEMAND
-        nodes.append(_limited(node, price + (min(each, near) if on_demand else each)))
+        near = price + settings.required_saving(price) - 1
+        if node.options[0].offering.capacity_type == CapacityType.SPOT:
+            enough = node.options[: settings.spot_pools][-1].price_micros_per_hour
+            near = max(near, enough)
+        nodes.append(_limited(node, min(near, price + slack * price // max(cost, 1))))
     return dataclasses.replace(plan, nodes=tuple(nodes))
 
 

@@ -181,12 +181,14 @@ class Lease:
 
     Attributes:
         token: Fencing token, grows with each acquisition.
+        dirty: Whether somebody had asked for another plan when it was last renewed.
     """
 
     cluster: str
     holder: str
     token: int
     expires_at: datetime
+    dirty: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

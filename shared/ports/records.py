@@ -26,7 +26,7 @@ class Ledger(Protocol):
         ...
 
     def renew(self, lease: Lease, now: datetime) -> Lease:
-        """Push the lease's expiry.
+        """Push the lease's expiry, and see whether it is dirty.
 
         Raises:
             ConflictError: If the lease is no longer ours.

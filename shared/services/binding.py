@@ -24,13 +24,18 @@ _PLAIN = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindReport:
-    """What came of one node: why it is not ready yet, or how many pods were bound to it."""
+    """What came of one node: why it is not ready yet, or how many pods were bound to it.
+
+    Attributes:
+        pods_refused: That the API server did not bind: somebody else did, or they are gone.
+    """
 
     node: str
     initialized: bool = False
     waiting_for: str = ""
     pods_bound: int = 0
     pods_left_to_scheduler: int = 0
+    pods_refused: int = 0
 
 
 class Binding:
@@ -59,7 +64,7 @@ class Binding:
             return BindReport(node=node_name, initialized=True)
         if waiting_for:
             return BindReport(node=node_name, waiting_for=waiting_for)
-        bound, left = self._bind(node, slot)
+        report = self._bind(node, slot)
         self._remember(node, slot)
         change = NodeChange(
             remove_taint_keys=frozenset({keys.NOT_READY_TAINT}),
@@ -71,12 +76,10 @@ class Binding:
             # Kubelets write often: read again, once; a later wake does the rest.
             fresh = self._ports.cluster.node(node_name)
             if fresh is None or fresh.uid != node.uid or self._not_ready(fresh, slot):
-                return BindReport(node=node_name, waiting_for="a quiet moment", pods_bound=bound)
+                return dataclasses.replace(report, waiting_for="a quiet moment")
             node = self._ports.cluster.change_node(fresh, change)
         self._complete(node, slot)
-        return BindReport(
-            node=node_name, initialized=True, pods_bound=bound, pods_left_to_scheduler=left
-        )
+        return dataclasses.replace(report, initialized=True)
 
     def _remember(self, node: Node, slot: Slot | None) -> None:
         """Keep what the node has shown: that its image works, and what it has less than thought."""
@@ -124,10 +127,11 @@ class Binding:
             for taint in one.startup_taints
         )
 
-    def _bind(self, node: Node, slot: Slot | None) -> tuple[int, int]:
-        """Bind the nominated pods; return how many, and how many are left to kube-scheduler."""
+    def _bind(self, node: Node, slot: Slot | None) -> BindReport:
+        """Bind the nominated pods; say how many, and how many are left to kube-scheduler."""
         if slot is None or self._policy.binding == BindingPolicy.SCHEDULER:
-            return 0, len(slot.pods) if slot is not None else 0
+            promised = len(slot.pods) if slot is not None else 0
+            return BindReport(node=node.name, pods_left_to_scheduler=promised)
         bindings: list[tuple[Pod, str]] = []
         left: list[PodRef] = []
         for ref in slot.pods:
@@ -141,7 +145,12 @@ class Binding:
         bound = len(self._ports.cluster.bind_all(bindings))
         if bound:
             self._ports.ledger.change_slot(dataclasses.replace(slot, pods=tuple(left), bound=True))
-        return bound, len(left)
+        return BindReport(
+            node=node.name,
+            pods_bound=bound,
+            pods_left_to_scheduler=len(left),
+            pods_refused=len(bindings) - bound,
+        )
 
     def _expire(self, node: Node) -> None:
         """Start the expiration timer of a node whose maker could not; its name is taken once."""

@@ -24,6 +24,7 @@ from shared.services.gathering import Gathered
 from shared.services.gathering_volumes import with_volumes
 from shared.services.image_rollout import ImageRollout
 from shared.services.machine_image import resolve_images
+from shared.services.patience import Patience
 from shared.services.recording import record
 from shared.services.replacing import REPLACED, start_replacement
 from shared.services.turn import Turn
@@ -31,6 +32,8 @@ from shared.services.turn import Turn
 # What consolidation saw when it last found nothing to do, and for how long that is not tried again.
 _FRUITLESS: Final = "fruitless-look"
 _LOOK_AGAIN: Final = timedelta(minutes=5)
+# A look that was broken off is tried again at once with half of the tries, but not with fewer.
+_FEWEST_TRIES: Final = 4
 # A change takes no more at once: its timer's state and each step stay small.
 _MOST_NODES: Final = 100
 
@@ -43,11 +46,13 @@ class Disrupted:
         cause: Why nodes are given up, empty when none are.
         nodes: How many.
         launched: Whether new nodes were asked for first.
+        broken_off: Whether somebody asked for a plan meanwhile, who comes first.
     """
 
     cause: str = ""
     nodes: int = 0
     launched: bool = False
+    broken_off: bool = False
 
 
 class Disrupting:
@@ -63,11 +68,12 @@ class Disrupting:
         self._packing = dataclasses.replace(packing, growth_percent=0)
         self._announcer = Announcer(ports)
 
-    def run(self, turn: Turn, gathered: Gathered, plan_id: str) -> Disrupted:
+    def run(self, turn: Turn, gathered: Gathered, plan_id: str, until: datetime) -> Disrupted:
         """Choose one change of nodes and begin it: timer first, then the launch.
 
         Args:
             gathered: With everything in it, pods waiting or not.
+            until: When choosing must end; what was found by then is done.
 
         Raises:
             ConflictError: If the lease was lost.
@@ -75,16 +81,20 @@ class Disrupting:
         snapshot = under_ceilings(_with_claims(self._ports, gathered.snapshot), self._ceiling)
         if not any(one.is_ours for one in snapshot.nodes):
             return Disrupted()
-        found = self._look(
-            Scene(
-                snapshot=snapshot,
-                budgets=self._ports.cluster.disruption_budgets(),
-                settings=self._settings.within_reason(len(snapshot.bound)),
-                packing=self._packing,
-                pace=self._pace(snapshot.taken_at),
-                images=self._images(gathered) if self._settings.drift else Images(),
-            )
+        scene = Scene(
+            snapshot=snapshot,
+            budgets=self._ports.cluster.disruption_budgets(),
+            settings=self._settings.within_reason(len(snapshot.bound)),
+            packing=self._packing,
+            pace=self._pace(snapshot.taken_at),
+            images=self._images(gathered) if self._settings.drift else Images(),
         )
+        patience = Patience(turn, self._ports.clock, until)
+        found = self._look(scene, patience)
+        if patience.broken_off:
+            tries = max(_FEWEST_TRIES, scene.settings.max_simulations // 2)
+            self._settings = dataclasses.replace(self._settings, max_simulations=tries)
+            return Disrupted(broken_off=True)
         self._say_held(snapshot, found)
         if found.change is None:
             return Disrupted()
@@ -111,14 +121,14 @@ class Disrupting:
             turn.make_nodes(gathered.snapshot)
         return Disrupted(cause=change.cause.value, nodes=len(remove), launched=bool(kept))
 
-    def _look(self, scene: Scene) -> Look:
+    def _look(self, scene: Scene, patience: Patience) -> Look:
         """Look, but not for what was not found in the very same scene a few minutes ago."""
         name, now = self._ports.cluster.name, scene.snapshot.taken_at
         memo = self._ports.ledger.memo(name, _FRUITLESS)
         seen = fingerprint(scene)
         known = memo.value.get("seen") == seen and now.isoformat() < str(memo.value.get("until"))
-        found = look(scene, consolidating=not known)
-        if found.change is None and not known:
+        found = look(scene, consolidating=not known, go_on=patience.lasts)
+        if found.change is None and not known and not patience.broken_off:
             until = now + _LOOK_AGAIN
             value = {"seen": seen, "until": until.isoformat()}
             # Whoever wrote it meanwhile has seen something newer.

@@ -33,8 +33,8 @@ class HeldLease:
     def keep(self) -> Lease:
         """Push the expiry if less than half of the lease is left, and return the lease.
 
-        For calls to the cluster, of which one invocation makes hundreds: the half that is left is
-        longer than any of them may take.
+        For calls to the cluster and writes to the ledger, of which one invocation makes hundreds:
+        the half that is left is longer than any of them may take.
 
         Raises:
             ConflictError: If somebody else holds it now: stop, they go on where we were.

@@ -7,7 +7,7 @@ image, and again by whoever sees a node initialized or given up. A trial that no
 over after a while and begun again, so a crash anywhere costs minutes and no judgement.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -133,8 +133,12 @@ class ImageRollout:
         if works:
             self._write(memo, known | works)
 
-    def failed(self, node: Node) -> None:
-        """Write down that a machine did not register: if its image was on trial, that is over."""
+    def failed(self, node: Node) -> bool:
+        """Write down that a machine did not register: if its image was on trial, that is over.
+
+        Returns:
+            Whether it was on trial, and nobody had written that down before.
+        """
         memo, now = self._memo(node.provisioner), self._ports.clock.now()
         image = node.annotations.get(keys.IMAGE_ID, "")
         known = _known(memo)
@@ -144,7 +148,7 @@ class ImageRollout:
             if image and one.trial == image
         }
         if not stopped or not self._write(memo, known | stopped):
-            return
+            return False
         good = ", ".join(sorted({one.good for one in stopped.values()}))
         text = (
             f"image {image} was tried on {node.instance_id}, which did not register: nodes get "
@@ -156,6 +160,21 @@ class ImageRollout:
             for one in owners
             if one.name == node.provisioner
         )
+        return True
+
+    def vanished(self, provisioner: str, used: Collection[str]) -> None:
+        """Write down that EC2 does not know an image of these any more.
+
+        One on trial is refused like one that did not register. The one that was gone back to is
+        forgotten: there is nothing else that is known to work, so the newest takes its place.
+        """
+        memo, now = self._memo(provisioner), self._ports.clock.now()
+        known = {
+            kind: replace(one, trial="", bad=one.trial, bad_at=now) if one.trial in used else one
+            for kind, one in _known(memo).items()
+            if one.good not in used
+        }
+        self._write(memo, known)
 
     def current(self, provisioner: str, images: ImageTable) -> frozenset[str]:
         """Return the ids with which a node counts as being of the present.

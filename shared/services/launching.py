@@ -16,6 +16,7 @@ from shared.model.launch import FleetAnswer, LaunchIntent, PlannedNode, dearest,
 from shared.model.policy import LaunchPolicy
 from shared.ports import ClusterPorts
 from shared.services.held_lease import HeldLease
+from shared.services.image_rollout import ImageRollout
 from shared.services.intent_book import IntentBook, LaunchOutcome
 from shared.services.launch_archive import body_of, write_body
 from shared.services.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
@@ -24,6 +25,8 @@ from shared.services.pairing import Pairing
 from shared.services.shortage import Shortage, without
 
 _FLEET: Final = "CreateFleet"
+# How the codes begin by which EC2 says that a machine image is gone, or not ready.
+_NO_IMAGE: Final = "InvalidAMIID."
 
 
 class Launcher:
@@ -101,7 +104,7 @@ class Launcher:
         # The body first: a header without its body could not be resumed.
         self._ports.decisions.put(attempt.key, body.to_bytes())
         self._ports.ledger.open_intent(self._lease.renew(), intent)
-        return self._carry_out(ground, intent, body)
+        return self._carry_out(ground, intent, body, anew=True)
 
     def resume(self, ground: LaunchGround, intent: LaunchIntent) -> LaunchOutcome:
         """Go on with an intent that an earlier invocation left open.
@@ -152,10 +155,13 @@ class Launcher:
         intent: LaunchIntent,
         body: LaunchBody,
         unsettled: datetime | None = None,
+        *,
+        anew: bool = False,
     ) -> LaunchOutcome:
         """Ask EC2 for an attempt; what it does not give is asked for in another way.
 
         Args:
+            anew: Whether nobody can have asked for this attempt before.
             unsettled: Until when somebody else may still ask for this very attempt: till then a
                 refusal is no proof that nothing is launched for it.
         """
@@ -179,12 +185,20 @@ class Launcher:
             # Nothing was launched, and asking again changes nothing: its pods are free.
             self.book.finish(intent, LaunchOutcome.SHORT)
             raise
-        missing = self._pairing.pair(body.attempt, body.attempt.slots, answer.instances)
+        missing = self._pairing.pair(
+            body.attempt, body.attempt.slots, answer.instances, launched_now=anew
+        )
         if not missing:
             self.shortage.remember(answer.refused)
             return self.book.finish(asked, LaunchOutcome.DONE)
         if unsettled is not None:
             return self.book.hold(asked, unsettled)
+        if any(code.startswith(_NO_IMAGE) for code, _ in answer.errors):
+            # EC2 is short of nothing: planned again, the pods get nodes of another image.
+            self.shortage.without_image(answer)
+            images = {str(one.get("ImageId", "")) for one in body.templates.values()}
+            ImageRollout(self._ports).vanished(ground.provisioner.name, images)
+            return self.book.finish(asked, LaunchOutcome.SHORT)
         dropped = self.shortage.learn(body.attempt, answer)
         return self._next_attempt(ground, asked, body, missing, dropped)
 
@@ -255,4 +269,4 @@ class Launcher:
             created_at=self._ports.clock.now(),
         )
         self._ports.ledger.change_intent(self._lease.renew(), next_intent)
-        return self._carry_out(ground, next_intent, next_body)
+        return self._carry_out(ground, next_intent, next_body, anew=True)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.emptiness import empty_since, is_empty
-from shared.model.launch import Instance, Slot
+from shared.model.launch import Slot
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
@@ -117,10 +117,10 @@ def _termination(
     return 1
 
 
-def end_orphan(ports: ClusterPorts, instance: Instance) -> None:
+def end_orphan(ports: ClusterPorts, instance_id: str) -> None:
     """Start the end of a machine that has no Node, unless it is on its way already."""
     now = ports.clock.now()
-    uid, kind = instance.instance_id, TimerKind.TERMINATION
+    uid, kind = instance_id, TimerKind.TERMINATION
     last = ports.ledger.timers(ports.cluster.name).get((uid, kind))
     if last is not None and now - last < _SILENT:
         return

@@ -49,22 +49,35 @@ class Pairing:
         attempt: LaunchAttempt,
         empty: Sequence[PromisedSlot],
         instances: Sequence[FleetInstance],
+        *,
+        launched_now: bool = False,
     ) -> tuple[PromisedSlot, ...]:
         """Give each empty slot an instance, as far as there are any; return those left empty.
+
+        Args:
+            launched_now: Whether nobody but us can have heard of these instances. Any other may
+                have had a slot that is gone, for its node is complete: that one is not to be
+                given to another instance first.
 
         Raises:
             ConflictError: If the lease was lost.
         """
         options = {one.offering: one for one in (*attempt.options, *attempt.later)}
-        waiting = list(empty)
-        for instance in sorted(instances, key=lambda one: one.instance_id):
+        waiting, free = list(empty), list(instances)
+        if not launched_now:
+            ledger = self._ports.ledger
+            kept_by = {one.instance_id: ledger.slot_of(one.instance_id) for one in instances}
+            names = frozenset(kept_by.values())
+            waiting = [one for one in waiting if _name_of(attempt, one) not in names]
+            free = [one for one in instances if kept_by[one.instance_id] is None]
+        for instance in sorted(free, key=lambda one: one.instance_id):
             if not waiting:
                 break
             option = options.get(instance.offering)
             if option is None:
                 continue
             slot = _slot(attempt, waiting[0], instance, option, self._ports.clock.now())
-            if self._ports.ledger.fill_slot(self._lease.renew(), slot):
+            if self._ports.ledger.fill_slot(self._lease.keep(), slot):
                 waiting.pop(0)
             else:
                 # It is paired. With a slot of ours that is gone its node is complete already,

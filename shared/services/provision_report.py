@@ -15,6 +15,8 @@ class ProvisionReport:
         held_back: Why nothing was launched on principle, empty when nothing held us back.
         nodes_over_ceiling: Planned and not launched, for a ceiling on nodes or dollars an hour.
         pods_runaway: For which nothing is bought, since what was bought was never usable.
+        pods_rejected: For which what was bought is seen, for the first time, to be of no use: a
+            kubelet rejected them, or somebody tainted the node.
         throttled: Launches that wait, because EC2 or the token bucket asked for it.
         failed_attempts: CreateFleet calls that launched nothing.
         nodes_disrupted: Nodes of ours that are given up by choice.
@@ -30,6 +32,7 @@ class ProvisionReport:
     pods_placed: int = 0
     pods_unschedulable: int = 0
     pods_runaway: int = 0
+    pods_rejected: int = 0
     nodes_launched: int = 0
     nodes_over_ceiling: int = 0
     launches: int = 0

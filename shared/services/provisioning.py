@@ -25,7 +25,7 @@ from shared.services.held_lease import HeldLease
 from shared.services.intent_book import LaunchOutcome
 from shared.services.provision_report import ProvisionReport
 from shared.services.recording import record
-from shared.services.runaway import note_failure, runaways, unusable
+from shared.services.runaway import newly_failed, note_failure, runaways, unusable
 from shared.services.template_status import write_template_statuses
 from shared.services.turn import Turn
 
@@ -107,8 +107,8 @@ class Provisioning:
             if clock.now() + self._policy.lease > deadline:
                 ports.outbox.wake(name, timedelta(0))
                 break
-            report, again = self._round(turn, report, look=look)
-            look = look and again
+            until = deadline - self._policy.lease
+            report, again, look = self._round(turn, report, until, look=look)
             if not again and ports.ledger.release(held.value):
                 turn.launches.wake_when_due()
                 return _counted(turn, report)
@@ -137,19 +137,23 @@ class Provisioning:
             clock.sleep(self._policy.poll)
 
     def _round(
-        self, turn: Turn, report: ProvisionReport, *, look: bool
-    ) -> tuple[ProvisionReport, bool]:
-        """Gather, decide, record, apply; return whether to do so again at once."""
+        self, turn: Turn, report: ProvisionReport, until: datetime, *, look: bool
+    ) -> tuple[ProvisionReport, bool, bool]:
+        """Gather, decide, record, apply; return whether to do so again at once, and to look then.
+
+        Args:
+            until: When a look over all nodes must have chosen.
+        """
         plan_id = self._new_id()
         gathered = gather(self._ports, plan_id, whole=look)
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
         if turn.held_back not in ("", SHADOW):
             turn.make_nodes(gathered.snapshot)
-            return report, False
+            return report, False, False
         if not turn.held_back and turn.launches.resume(gathered.snapshot):
             # What was resumed is capacity now: look at the world anew.
             turn.make_nodes(gathered.snapshot)
-            return report, True
+            return report, True, look
         snapshot, report = self._restrained(with_interrupted(gathered.snapshot), report)
         settings = self._settings
         if turn.failed_attempts:
@@ -164,10 +168,11 @@ class Provisioning:
                 turn, gathered, plan_id, plan, report.plus(plan, plan_id)
             )
         if look and not again and not (plan.nodes or plan.placements):
-            disrupted = self._disrupting.run(turn, gathered, self._new_id())
+            disrupted = self._disrupting.run(turn, gathered, self._new_id(), until)
             counted = report.nodes_disrupted + disrupted.nodes
             report = dataclasses.replace(report, nodes_disrupted=counted)
-        return report, again
+            return report, again, disrupted.broken_off
+        return report, again, look and again
 
     def _carry_out(
         self,
@@ -190,13 +195,15 @@ class Provisioning:
         pending = {pod.uid: pod for pod in snapshot.pending}
         ports, name = self._ports, snapshot.cluster
         trials = ports.ledger.trials(name, snapshot.taken_at)
+        rejected = report.pods_rejected
         for one in unusable(snapshot, ports.cluster.pods_on):
+            rejected += newly_failed(one, trials)
             trials = note_failure(ports.ledger, name, one, trials)
         until = runaways(snapshot.pending, trials)
         if until:
             self._announcer.runaways(until, pending)
             snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
-        report = dataclasses.replace(report, pods_runaway=len(until))
+        report = dataclasses.replace(report, pods_runaway=len(until), pods_rejected=rejected)
         return under_ceilings(snapshot, self._ports.brakes.ceiling), report
 
     def _apply(

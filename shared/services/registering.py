@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from shared.model import labels as keys
 from shared.model.instance_types import CapacityType, OfferingKey
@@ -15,6 +15,8 @@ from shared.services.removing import remove
 from shared.services.runaway import note_failure, plan_of, subject_of
 from shared.services.timers import again, done, text_of
 
+# In the state of a timer: its machine was the trial of a new image.
+IMAGE_STOPPED: Final = "image_stopped"
 _LOOK_AGAIN = timedelta(seconds=30)
 _SOON = timedelta(seconds=1)
 
@@ -52,7 +54,8 @@ class Registering:
     def _give_up(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         """Free the pods that come back by themselves, remove the node, remember the offering."""
         self._remember_whom(node)
-        ImageRollout(self._ports).failed(node)
+        if ImageRollout(self._ports).failed(node):
+            state = {**state, IMAGE_STOPPED: True}
         standing = self._ports.cluster.pods_on(node.name)
         if any(pod.phase == "Running" for pod in standing):
             # Somebody runs them: the kubelet has joined since the node was read.

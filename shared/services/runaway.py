@@ -50,6 +50,12 @@ def note_failure(
     return (*others, whole)
 
 
+def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
+    """Return for how many it was not known yet that what this plan bought is of no use to them."""
+    before = (one.subjects for one in known if one.plan_id == trial.plan_id)
+    return len(trial.subjects.difference(*before))
+
+
 def unusable(
     snapshot: ClusterSnapshot, pods_on: Callable[[str], Sequence[Pod]]
 ) -> tuple[Trial, ...]:

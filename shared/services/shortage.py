@@ -43,6 +43,11 @@ class Shortage:
         self._ports.ledger.mark_unavailable(sorted(named), now)
         self._ports.ledger.mark_unavailable(sorted(suspected), now, certain=False)
 
+    def without_image(self, answer: FleetAnswer) -> None:
+        """Count a call of which something came to nothing for want of a machine image."""
+        self.failed_attempts += 1
+        self.remember(answer.refused)
+
     def learn(self, attempt: LaunchAttempt, answer: FleetAnswer) -> frozenset[OfferingKey]:
         """Remember what EC2 had none of; return what this launch does not ask for any more."""
         refused = frozenset(answer.refused)

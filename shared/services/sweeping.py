@@ -154,8 +154,14 @@ class Sweeping:
         instances: tuple[Instance, ...],
         now: datetime,
     ) -> int:
-        """End instances that are tagged ours and that neither a Node nor a slot knows."""
-        known = {node.instance_id for node in nodes} | {slot.instance_id for slot in slots}
+        """End instances that are tagged ours and that neither a Node nor a slot knows.
+
+        A slot whose Node was made and is there no more knows nothing: whoever let the Node go
+        died before telling the ledger. The machine may have ended by then, the slot has not.
+        """
+        standing = {node.instance_id for node in nodes}
+        left = {slot.instance_id: slot for slot in slots if slot.node_name}
+        known = standing | {slot.instance_id for slot in slots if not slot.node_name}
         launching = {one.plan_id for one in self._ports.ledger.open_intents(self._name)}
         found = 0
         for one in instances:
@@ -165,7 +171,13 @@ class Sweeping:
             if one.tags.get(keys.TAG_PLAN) in launching:
                 continue
             found += 1
-            end_orphan(self._ports, one)
+            end_orphan(self._ports, one.instance_id)
+        alive = {one.instance_id for one in instances if one.is_alive}
+        for instance_id, slot in left.items():
+            young = now - slot.launched_at < self._policy.orphan_grace
+            if not young and instance_id not in standing | alive:
+                found += 1
+                end_orphan(self._ports, instance_id)
         return found
 
     def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:

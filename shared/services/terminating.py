@@ -130,9 +130,11 @@ class Terminating:
             since = state.get(_VOLUMES) or now.isoformat()
             return again({**_unblocked(state), _VOLUMES: since}, _POLL)
         held = dict.fromkeys(step.blocked_by, "do-not-evict")
-        held |= dict.fromkeys(self._ask_to_leave(step), "a PodDisruptionBudget")
+        refused = self._ask_to_leave(step)
+        held |= dict.fromkeys(refused, "a PodDisruptionBudget")
         self._say_blocked(node, held, now)
-        if not held or step.waiting:
+        # Who left just now comes back elsewhere soon, and the budget allows the next.
+        if not held or step.waiting or len(refused) < len(step.evict):
             return again(_unblocked(state), _POLL)
         tried = int(state.get(_TRIED, 0))
         wait = min(_POLL * 2**tried, _LONGEST_POLL)

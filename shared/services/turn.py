@@ -35,13 +35,16 @@ class Turn:
         """How many calls launched nothing so far."""
         return self.launches.launcher.shortage.failed_attempts
 
-    def keep_lease(self) -> None:
+    def keep_lease(self) -> bool:
         """Renew the lease, before something that only its holder may begin.
+
+        Returns:
+            Whether nobody has asked for another plan since this one was begun.
 
         Raises:
             ConflictError: If it was lost.
         """
-        self._held.renew()
+        return not self._held.renew().dirty
 
     def make_nodes(self, snapshot: ClusterSnapshot) -> None:
         """Make the Nodes of launched machines, as far as EC2 shows them."""

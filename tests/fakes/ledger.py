@@ -81,8 +81,9 @@ class FakeLedger(FakeTold):
     def renew(self, lease: Lease, now: datetime) -> Lease:
         self._called("renew", lease.cluster)
         self._fence(lease)
-        self._leases[lease.cluster].until = now + self._span
-        return replace(lease, expires_at=now + self._span)
+        row = self._leases[lease.cluster]
+        row.until = now + self._span
+        return replace(lease, expires_at=now + self._span, dirty=row.dirty)
 
     def release(self, lease: Lease) -> bool:
         self._called("release", lease.cluster)

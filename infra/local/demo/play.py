@@ -92,7 +92,11 @@ class Player:
         match verb:
             case "bound":
                 documents = manifests(scenario, argument["files"], self._speed)
-                self._bound = bound_of(documents, argument.get("replicas") or {})
+                self._bound = bound_of(
+                    documents,
+                    argument.get("replicas") or {},
+                    deep_pools=bool(argument.get("deep_pools")),
+                )
             case "stand":
                 self._stand(scenario, argument)
             case _:

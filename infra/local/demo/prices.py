@@ -10,6 +10,8 @@ from pathlib import Path
 
 import yaml
 
+from infra.local.aws.ec2.allocation import DEPTHS, pool_depth
+from infra.local.aws.ec2.capacity import SPOT
 from infra.local.demo.cluster_client import Object
 from infra.local.demo.problem import Problem, last_words
 from shared.catalog.reading import embedded_catalog, load_catalog
@@ -35,13 +37,17 @@ def price_of(labels: Mapping[str, str]) -> int:
     return prices().get(place, 0)
 
 
-def bound_of(documents: Iterable[Object], replicas: Mapping[str, int]) -> int:
+def bound_of(
+    documents: Iterable[Object], replicas: Mapping[str, int], *, deep_pools: bool = False
+) -> int:
     """Return the proven bound of what pods cost at least, in micro-dollars per hour.
 
     Another process of `dovetail plan` says it, for an empty cluster.
 
     Args:
         replicas: Of Deployments, by name, in place of what stands in their manifests.
+        deep_pools: Whether only the deeper half of the spot pools counts: EC2 takes no machine
+            from another while one of these is among the options.
 
     Raises:
         Problem: If it cannot plan these.
@@ -55,6 +61,9 @@ def bound_of(documents: Iterable[Object], replicas: Mapping[str, int]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "all.yaml"
         path.write_text(yaml.safe_dump_all(changed), encoding="utf-8")
+        catalog = Path(folder) / "catalog.json"
+        if deep_pools:
+            catalog.write_text(json.dumps(_with_deep_pools()), encoding="utf-8")
         log = Path(folder) / "log"
         with log.open("w", encoding="utf-8") as errors:
             ended = subprocess.run(
@@ -67,6 +76,7 @@ def bound_of(documents: Iterable[Object], replicas: Mapping[str, int]) -> int:
                     str(path),
                     "--output",
                     "json",
+                    *(["--catalog", str(catalog)] if deep_pools else []),
                 ],
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -76,3 +86,16 @@ def bound_of(documents: Iterable[Object], replicas: Mapping[str, int]) -> int:
             raise Problem(f"no bound: {last_words(log)}")
     plan = json.loads(ended.stdout)
     return int(plan["lower_bound_micros_per_hour"])
+
+
+def _with_deep_pools() -> Object:
+    """Return the embedded catalogue without the spot pools that EC2 passes over."""
+    document: Object = json.loads(embedded_catalog())
+    for one in document["types"]:
+        one["offerings"] = [
+            offering
+            for offering in one["offerings"]
+            if offering["capacity_type"] != SPOT
+            or 2 * pool_depth(one["name"], offering["zone"]) >= DEPTHS
+        ]
+    return document

@@ -27,6 +27,21 @@ def test_a_node_that_is_deleted_goes_with_its_machine() -> None:
     assert world.cluster.nodes() == ()
 
 
+def test_as_long_as_a_budget_lets_some_go_the_others_are_asked_again_soon() -> None:
+    members = [pod(name, node_name="n1") for name in "abcdef"]
+    world = going(*members)
+    steps, waits = Terminating(world.ports, None), []
+    state: dict[str, Any] = dict(world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload)
+    for leaving in (members[:2], members[2:4], members[4:]):
+        world.cluster.budgeted = {one.key for one in members} - {one.key for one in leaving}
+        state = steps.step(state)
+        waits.append(state["wait_seconds"])
+        world.cluster.kubelets_stop_pods()
+        world.advance(2 * SECOND)
+    assert waits == [2, 2, 2]
+    assert world.cluster.pods == {}
+
+
 def test_a_pod_that_bears_an_unschedulable_node_stays_to_the_end() -> None:
     bears = (Toleration(key=keys.UNSCHEDULABLE_TAINT, operator="Exists"),)
     world = going(pod("a", node_name="n1", tolerations=bears), pod("b", node_name="n1"))

@@ -15,6 +15,13 @@ def test_more_pods_have_a_higher_bound() -> None:
     assert 0 < bound_of(documents, {"consolidate": 20}) < bound_of(documents, {"consolidate": 40})
 
 
+def test_pools_that_ec2_passes_over_make_the_bound_higher() -> None:
+    scenario = load_scenario("four-hundred")
+    files = ["later/consolidating.yaml", "deployment.yaml"]
+    on_spot, pods = manifests(scenario, files, 1), {"four-hundred": 200}
+    assert bound_of(on_spot, pods) < bound_of(on_spot, pods, deep_pools=True)
+
+
 def test_manifests_that_cannot_be_planned_are_a_problem() -> None:
     broken: dict[str, Any] = {"kind": "Provisioner", "metadata": {"name": "x"}, "spec": 7}
     with pytest.raises(Problem, match="no bound: "):

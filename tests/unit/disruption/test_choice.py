@@ -62,6 +62,18 @@ def test_all_empty_nodes_that_are_due_go_together() -> None:
     assert found.change.cause == Cause.EXPIRATION
 
 
+def test_a_look_that_may_not_go_on_changes_nothing() -> None:
+    """Empty nodes go even then: nothing has to be tried for them."""
+    scene = Scene(
+        snapshot=cluster(machine("a"), bound=(on("a"),)),
+        budgets=(),
+        settings=DisruptionSettings(),
+        packing=PACKING,
+    )
+    assert look(scene, go_on=lambda: False).change is None
+    assert look(scene).change is not None
+
+
 def test_of_those_with_pods_the_one_that_is_due_longest_goes_alone() -> None:
     older = machine("b", created_at=NOW - timedelta(minutes=1))
     found = looked(cluster(machine("a"), older, bound=(on("a", cpu=1500), on("b", cpu=1500))))

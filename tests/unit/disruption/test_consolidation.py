@@ -110,8 +110,10 @@ def test_a_node_too_large_for_its_pods_is_replaced_by_a_cheaper_one() -> None:
 
     assert outlook.best is not None
     assert outlook.best.method == Method.REPLACE
-    assert outlook.best.saving_micros_per_hour == 384_000 - 96_000
     (planned,) = outlook.best.plan.nodes
+    assert planned.price_micros_per_hour == 96_000
+    dearest = max(one.price_micros_per_hour for one in planned.options)
+    assert outlook.best.saving_micros_per_hour == 384_000 - dearest
     assert planned.options[0].offering.instance_type == "m5.large"
 
 
@@ -123,7 +125,10 @@ def test_one_node_may_become_several_cheaper_ones() -> None:
 
     assert outlook.best is not None
     assert len(outlook.best.plan.nodes) == 3
-    assert outlook.best.saving_micros_per_hour == 500_000 - 3 * 96_000
+    assert outlook.best.plan.cost_micros_per_hour == 3 * 96_000
+    assert outlook.best.saving_micros_per_hour == 500_000 - sum(
+        one.dearest_micros_per_hour for one in outlook.best.plan.nodes
+    )
 
 
 def test_three_half_empty_nodes_become_fewer() -> None:
@@ -169,16 +174,19 @@ def test_a_machine_on_demand_is_only_replaced_by_what_the_next_look_would_keep()
     assert {one.offering.instance_type for one in options} == {"m5.large"}
 
 
-def test_every_option_of_a_spot_replacement_keeps_the_saving() -> None:
+def test_of_spot_only_the_cheapest_pools_that_keep_the_saving_are_asked_for() -> None:
+    """EC2 takes a deep one of them, and the next look would find what it costs too much."""
     packing = dataclasses.replace(PACKING, option_price_ceiling_percent=300)
     seen = _cluster(_spot("a", "m5.2xlarge"), bound=_on("a", 2), provisioners=(_SPOT,))
-    settings = DisruptionSettings(minimum_saving_percent=50, spot_pools=1)
-    outlook = consolidate(seen, (), settings, packing, most_nodes=1)
-
-    assert outlook.best is not None
-    options = outlook.best.plan.nodes[0].options
-    assert {one.offering.instance_type for one in options} == {"m5.large", "m5.xlarge"}
-    assert max(one.price_micros_per_hour for one in options) <= 64_000
+    for pools, types in ((1, {"m5.large"}), (4, {"m5.large", "m5.xlarge"})):
+        settings = DisruptionSettings(minimum_saving_percent=50, spot_pools=pools)
+        best = consolidate(seen, (), settings, packing, most_nodes=1).best
+        assert best is not None
+        options = best.plan.nodes[0].options
+        assert {one.offering.instance_type for one in options} == types
+        dearest = max(one.price_micros_per_hour for one in options)
+        assert dearest <= 64_000
+        assert best.saving_micros_per_hour == 128_000 - dearest
 
 
 def test_nothing_is_disrupted_while_pods_wait_for_capacity() -> None:
@@ -237,6 +245,20 @@ def test_spot_becomes_spot_only_with_enough_cheaper_pools() -> None:
     found = _look(seen, spot_pools=3).best
     assert found is not None
     assert len(found.plan.nodes[0].options) >= 3
+
+
+def test_two_spot_nodes_become_one_whatever_the_number_of_pools() -> None:
+    seen = _cluster(
+        _spot("a", "m5.xlarge"),
+        _spot("b", "m5.xlarge"),
+        bound=(*_on("a", 3, cpu=600), *_on("b", 3, cpu=600)),
+        provisioners=(_SPOT,),
+    )
+    outlook = _look(seen, spot_pools=100)
+
+    assert outlook.best is not None
+    assert outlook.best.saving_micros_per_hour > 0
+    assert len(outlook.best.plan.nodes) < len(outlook.best.remove)
 
 
 def test_the_tries_are_limited_and_counted() -> None:

@@ -16,6 +16,8 @@ from tests.unit.manifests.documents import one_problem, problems, provisioner, w
         ({"zzz": 3}, "spec.zzz", "known fields are"),
         ({"ttlSecondsUntilExpired": "3d"}, "spec.ttlSecondsUntilExpired", "whole number"),
         ({"ttlSecondsUntilExpired": True}, "spec.ttlSecondsUntilExpired", "whole number"),
+        ({"ttlSecondsUntilExpired": 10**18}, "spec.ttlSecondsUntilExpired", "whole number"),
+        ({"ttlSecondsAfterEmpty": -1}, "spec.ttlSecondsAfterEmpty", "whole number"),
         ({"weight": 0}, "spec.weight", "from 1 to 100"),
         ({"consolidation": {"enabled": "yes"}}, "spec.consolidation.enabled", "true or false"),
         ({"consolidation": {"on": True}}, "spec.consolidation.on", "unknown field"),

@@ -1,5 +1,6 @@
 """Emptiness timers: stamp, wait, cordon, look again, remove."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -232,3 +233,38 @@ def test_waits_are_whole_seconds_rounded_up() -> None:
     begin(world, NOW)
     world.advance(timedelta(seconds=0.25))
     assert step(world)["wait_seconds"] == 30
+
+
+@pytest.mark.parametrize("thousandths", [0, 1, 499, 500, 999])
+def test_a_node_goes_in_the_very_step_in_which_its_timer_wakes(thousandths: int) -> None:
+    """A stamp is in whole seconds and so is a wait: together they add less than two."""
+    world = empty_world()
+    world.advance(timedelta(milliseconds=thousandths))
+    emptied = world.clock.now()
+    begin(world, emptied)
+    (timer,) = world.outbox.timers
+    world.advance(timedelta(seconds=timer.payload["wait_seconds"]))
+
+    assert step(world)["result"] == "removed"
+    deleted = world.node.deletion_at
+    assert deleted is not None
+    assert TTL - SECOND < deleted - emptied < TTL + 2 * SECOND
+
+
+def test_a_bare_pod_that_its_kubelet_rejects_is_bought_for_once_and_its_node_goes() -> None:
+    """Nobody makes it again: it stays as it is, for its author to see, and holds no node."""
+    world = World(provisioner(ttl_after_empty=TTL), pod("bare", owner=None))
+    world.provision()
+    world.kubelet_joins(world.node.name)
+    world.bind(world.node.name)
+    (bare,) = world.cluster.pods.values()
+    assert bare.node_name == world.node.name
+    world.cluster.add(replace(bare, phase="Failed", resource_version=""))
+    world.advance(SECOND)
+
+    assert world.provision().nodes_launched == 0
+    assert Emptying(world.ports).begin(world.node.name, world.clock.now()) == "timer started"
+    world.advance(2 * TTL)
+    assert step(world)["result"] == "removed"
+    assert len(world.cloud.all_instances) == 1
+    assert list(world.cluster.pods) == ["default/bare"]

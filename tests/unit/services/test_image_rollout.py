@@ -1,6 +1,6 @@
 """A new image goes to one node first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.launch import Instance
+from shared.model.launch import FleetAnswer, Instance
 from shared.model.nodes import Node
 from shared.ports import TimerKind
 from shared.services.image_rollout import IMAGES, Choice, ImageRollout, Known, choose
@@ -94,7 +94,8 @@ def give_up(world: World, one: Node) -> None:
         for timer in world.outbox.timers_of(TimerKind.REGISTRATION)
         if timer.payload["uid"] == one.uid
     ]
-    assert Registering(world.ports).step(timer.payload)["result"] == "given up"
+    end = Registering(world.ports).step(timer.payload)
+    assert (end["result"], end["image_stopped"]) == ("given up", True)
 
 
 def test_an_image_that_does_not_register_is_stopped_and_told() -> None:
@@ -119,8 +120,8 @@ def test_a_machine_of_a_proven_image_that_does_not_register_says_nothing_about_i
     world = grown()
     one = world.node
     before = world.ledger.memo(NAME, f"{IMAGES}default")
-    ImageRollout(world.ports).failed(one)
-    ImageRollout(world.ports).failed(node(annotations={}))
+    assert not ImageRollout(world.ports).failed(one)
+    assert not ImageRollout(world.ports).failed(node(annotations={}))
     assert world.ledger.memo(NAME, f"{IMAGES}default") == before
     assert before.value["AL2023"]["good"] if "AL2023" in before.value else before.value
 
@@ -172,3 +173,55 @@ def test_a_node_says_which_image_it_was_made_with() -> None:
     assert replace(world.alive[0], state="running").image_id == "ami-7"
     assert isinstance(world.alive[0], Instance)
     assert SECOND < MINUTE
+
+
+def _deregistered(world: World, *gone: str) -> None:
+    """Let EC2 refuse whatever would boot from some images."""
+    original = world.cloud.create_fleet
+
+    def create_fleet(request: Mapping[str, Any]) -> FleetAnswer:
+        names = {
+            one["LaunchTemplateSpecification"]["LaunchTemplateName"]
+            for one in request["LaunchTemplateConfigs"]
+        }
+        used = {str(world.cloud.templates[name][0]["ImageId"]) for name in names}
+        if used & {*gone}:
+            error = ("InvalidAMIID.NotFound", "The image id does not exist")
+            return FleetAnswer(fleet_id="fleet-0", instances=(), errors=(error,))
+        return original(request)
+
+    instead(world.cloud, "create_fleet", create_fleet)
+
+
+def test_an_image_that_is_gone_is_not_gone_back_to() -> None:
+    world = grown()
+    world.cluster.add(*apart(2)[1:])
+    world.provision()
+    _deregistered(world, "ami-1")
+    world.cluster.add(*apart(4)[2:])
+    report = world.provision()
+    assert images(world) == ["ami-1", "ami-2", "ami-2", "ami-2"]
+    assert (report.rounds, report.failed_attempts) == (2, 1)
+    # Nobody is told that EC2 is out of machines, for it is not.
+    assert not world.ledger.unavailable_offerings(world.clock.now())
+
+
+def test_an_image_on_trial_that_is_gone_is_refused_and_the_last_that_worked_is_launched() -> None:
+    world = grown()
+    _deregistered(world, "ami-2")
+    world.cluster.add(*apart(3)[1:])
+    world.provision()
+    assert images(world) == ["ami-1", "ami-1", "ami-1"]
+    rows = world.ledger.memo(NAME, f"{IMAGES}default").value.values()
+    assert {(one["good"], one["trial"]) for one in rows} == {("ami-1", "")}
+    assert "ami-2" in {one["bad"] for one in rows}
+
+
+def test_when_every_image_is_gone_asking_for_it_comes_to_an_end() -> None:
+    world = grown()
+    _deregistered(world, "ami-1", "ami-2")
+    world.cluster.add(*apart(2)[1:])
+    report = world.provision()
+    assert report.failed_attempts <= 4
+    assert images(world) == ["ami-1"]
+    assert world.ledger.open_intents(NAME) == ()

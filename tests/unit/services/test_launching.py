@@ -122,6 +122,34 @@ def test_a_machine_more_than_asked_for_is_left_to_sweep() -> None:
     assert len(world.ledger.slots(NAME)) == 1
 
 
+def test_a_machine_shown_late_does_not_take_the_slot_of_one_that_is_complete() -> None:
+    world = World()
+    world.cloud.lose_next_answer()
+    holder = launcher(world)
+    holder.launch(launch_ground(world), "plan-1", 0, (planned(pod("a")), planned(pod("b"))))
+    early, late = sorted(one.instance_id for one in world.alive)
+    original = world.cloud.tagged_instances
+    hidden = {early}
+
+    def tagged_instances(tags: Any) -> Any:
+        return tuple(one for one in original(tags) if one.instance_id not in hidden)
+
+    instead(world.cloud, "tagged_instances", tagged_instances)
+    world.advance(world.policy.consistency)
+    (intent,) = world.ledger.intents.values()
+    assert holder.resume(launch_ground(world), intent) == LaunchOutcome.LATER
+    (slot,) = world.ledger.slots(NAME)
+    assert (slot.number, slot.instance_id) == (0, late)
+    world.ledger.drop_slot(slot)
+    hidden.clear()
+    world.advance(world.policy.invocation + world.policy.consistency)
+    (intent,) = world.ledger.intents.values()
+    assert holder.resume(launch_ground(world), intent) == LaunchOutcome.DONE
+    (slot,) = world.ledger.slots(NAME)
+    assert (slot.number, slot.instance_id) == (1, early)
+    assert len(world.alive) == 2
+
+
 def test_promised_pods_of_open_launches_are_gathered() -> None:
     world = World(provisioner(), pod())
     world.cloud.lose_next_answer()

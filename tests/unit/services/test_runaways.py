@@ -41,12 +41,13 @@ def agent_taints_every_node(world: World) -> None:
 
 def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so() -> None:
     world = World(provisioner(), pod(cpu=1500))
+    rejected = 0
     for _ in range(59):
-        world.provision()
+        rejected += world.provision().pods_rejected
         agent_taints_every_node(world)
         world.sweep()
         world.advance(MINUTE)
-    assert len(world.cloud.all_instances) == 2
+    assert (len(world.cloud.all_instances), rejected) == (2, 2)
     (text,) = {one.message for one in world.cluster.happenings if one.reason == USELESS}
     assert text.startswith("machines of 2 plans of the last hour never became usable for it")
     world.advance(2 * MINUTE)

@@ -12,6 +12,7 @@ from shared.model.launch import Instance
 from shared.ports import NodeChange, TimerKind
 from shared.services.emptying import Emptying
 from shared.services.sweeping import SweepReport
+from shared.services.terminating import Terminating
 from tests.builders import NOT_READY, NOW, intent, node, offering, pod, provisioner, ref, slot
 from tests.unit.services.world import MINUTE, NAME, SECOND, World
 
@@ -19,12 +20,9 @@ OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 
 
 def machine(instance_id: str, **tags: str) -> Instance:
+    both = {**OURS, **tags}
     return Instance(
-        instance_id=instance_id,
-        state="running",
-        offering=offering(),
-        launched_at=NOW,
-        tags={**OURS, **tags},
+        instance_id=instance_id, state="running", offering=offering(), launched_at=NOW, tags=both
     )
 
 
@@ -107,6 +105,30 @@ def test_the_end_of_an_orphan_that_fell_silent_is_started_again() -> None:
     world.advance(2 * MINUTE)
     world.sweep()
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 2
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_slot_whose_node_was_let_go_by_one_that_died_then_is_ended(*, ended: bool) -> None:
+    world = settled()
+    world.cloud.add(machine("i-slot0"), machine("i-n2"))
+    if ended:
+        world.cloud.end("i-slot0")
+    gone, young = slot(node_name="n9"), slot(number=1, instance_id="i-new", node_name="n8")
+    kept = slot(number=2, instance_id="i-n1", node_name="n1")
+    world.advance(100 * SECOND)
+    for one in (gone, replace(young, launched_at=world.clock.now()), kept):
+        world.ledger.slot_values[NAME, one.name] = one
+    world.cloud.end("i-n2")
+    assert world.sweep().orphaned_instances == 1
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert timer.payload["instance_id"] == "i-slot0"
+    state, terminating = timer.payload, Terminating(world.ports, None)
+    for _ in range(4):
+        state = terminating.step(state) if state.get("next") != "done" else state
+        world.advance(timedelta(seconds=30))
+    assert state["result"] == "gone"
+    assert not world.cloud.instances(["i-slot0"])[0].is_alive
+    assert gone.name not in {one.name for one in world.ledger.slots(NAME)}
 
 
 def test_nodes_whose_machine_is_gone_are_deleted() -> None:
