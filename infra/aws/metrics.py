@@ -80,7 +80,7 @@ METRICS: Final = (
         service="provision",
         topic=Topic.WAITING,
         statistic="Maximum",
-        action="rejections: read the pod's Event and widen the Provisioner or shrink the pod",
+        action="fit nothing: read the pod's Event and widen the Provisioner or shrink the pod",
     ),
     MetricPlan(
         name="DollarsPerHourBought",
@@ -180,6 +180,13 @@ METRICS: Final = (
         action="machines paid for and given up: read the runbook of that alarm",
     ),
     MetricPlan(
+        name="ImagesStopped",
+        service="registration",
+        topic=Topic.NODES,
+        action="the first machine of a new AMI did not join: read the runbook, then pin the AMI or "
+        "correct what it needs",
+    ),
+    MetricPlan(
         name="PodsBoundAtReady",
         service="bind",
         topic=Topic.NODES,
@@ -189,7 +196,21 @@ METRICS: Final = (
         name="PodsLeftToScheduler",
         service="bind",
         topic=Topic.NODES,
-        action="bind failures and pods only kube-scheduler may place: see that they are running",
+        action="pods that only kube-scheduler may place: see that they are running",
+    ),
+    MetricPlan(
+        name="BindFailures",
+        service="bind",
+        topic=Topic.NODES,
+        action="pods bound by somebody else or gone when their node was Ready: many mean that "
+        "another scheduler serves the same pods",
+    ),
+    MetricPlan(
+        name="PodsRejected",
+        service="provision",
+        topic=Topic.NODES,
+        action="a kubelet rejected pods or somebody tainted their node: read its Events, for a "
+        "second time within the hour ends buying for them",
     ),
     MetricPlan(
         name="BrakesApplied",

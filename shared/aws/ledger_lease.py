@@ -85,10 +85,15 @@ class Leases:
             "expires_at": rows.seconds(now + rows.KEEP_LEASE),
         }
         key = rows.cluster_key(lease.cluster, rows.LEASE)
-        if not self._table.write(key, fields, self._ours(lease)).done:
+        written = self._table.write(key, fields, self._ours(lease))
+        if not written.done or written.row is None:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
         return Lease(
-            cluster=lease.cluster, holder=lease.holder, token=lease.token, expires_at=until
+            cluster=lease.cluster,
+            holder=lease.holder,
+            token=lease.token,
+            expires_at=until,
+            dirty=written.row["dirty"],
         )
 
     def release(self, lease: Lease) -> bool:

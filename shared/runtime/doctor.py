@@ -1,11 +1,17 @@
-"""What `dovetail doctor` works with."""
+"""What `dovetail doctor` works with: the rights of whoever runs it."""
 
 from collections.abc import Mapping
+from typing import Final
 
-from shared.runtime.system import environment
+from shared.aws.function_variables import function_variables
+from shared.aws.session import Session
+from shared.model.errors import NotFoundError
+from shared.runtime.system import environment, region
 from shared.runtime.wiring import Right, Wiring
 from shared.services.doctoring import Doctoring
-from shared.settings import FunctionSettings
+from shared.settings import PREFIX, FunctionSettings
+
+_ASKED: Final = "dovetail-sweep"
 
 
 class DoctorRuntime:
@@ -13,7 +19,7 @@ class DoctorRuntime:
 
     def __init__(self, settings: FunctionSettings) -> None:
         """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.LAUNCH)
+        self._wiring = Wiring(settings, Right.OWN)
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
@@ -27,8 +33,24 @@ class DoctorRuntime:
 def doctor_runtime(variables: Mapping[str, str] | None = None) -> DoctorRuntime:
     """Return the runtime that the environment (by default the process's own) describes.
 
+    An environment without any variable of ours is filled with those of a function that is
+    deployed: people need not copy them.
+
     Raises:
         SettingsError: If a variable is missing or wrong.
+        NotFoundError: If there is no control plane in the Region.
     """
     found = environment() if variables is None else variables
+    if not any(f"{PREFIX}{name.upper()}" in found for name in FunctionSettings.model_fields):
+        found = _deployed()
     return DoctorRuntime(FunctionSettings.from_environment(found))
+
+
+def _deployed() -> Mapping[str, str]:
+    try:
+        return function_variables(Session(region=region()), _ASKED)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"no function {_ASKED} in {region()}: set AWS_REGION to where the control plane is, "
+            "or deploy it"
+        ) from error

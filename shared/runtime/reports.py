@@ -29,6 +29,7 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         "OfferingsRefused": report.offerings_refused,
         "PodsPlaced": report.pods_placed,
         "PodsPlanned": report.pods_planned,
+        "PodsRejected": report.pods_rejected,
         "PodsUnschedulable": report.pods_unschedulable,
         "Throttles": report.throttled,
     }

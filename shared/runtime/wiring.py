@@ -25,10 +25,14 @@ _LEASE = timedelta(seconds=50)
 
 
 class Right(StrEnum):
-    """Which of a cluster's two roles a function acts under; none has both."""
+    """Which of a cluster's two roles a process acts under; no function has both.
+
+    OWN is for people: the rights of whoever runs it, since the roles trust functions only.
+    """
 
     LAUNCH = "launch"
     TERMINATE = "terminate"
+    OWN = "own"
 
 
 class Wiring:
@@ -103,7 +107,7 @@ class Wiring:
         )
 
     def ports(self, cluster: str) -> ClusterPorts:
-        """Return the ports of one cluster, connected under its own role.
+        """Return the ports of one cluster, connected under the role of the process's right.
 
         Raises:
             NotFoundError: If no such cluster is attached.
@@ -113,8 +117,11 @@ class Wiring:
     @functools.cache  # noqa: B019 - a process has one wiring, for its whole life
     def _ports(self, cluster: str) -> ClusterPorts:
         attachment = self.registry.one(cluster)
-        launches = self.right == Right.LAUNCH
-        role = attachment.launch_role if launches else attachment.terminate_role
+        role = {
+            Right.LAUNCH: attachment.launch_role,
+            Right.TERMINATE: attachment.terminate_role,
+            Right.OWN: "",
+        }[self.right]
         cloud = Ec2Cloud(self.session, cluster=cluster, role=role, clock=self.clock)
         endpoint = cloud.endpoint()
         token = EksToken(self.session, cluster=cluster, role=role, clock=self.clock)

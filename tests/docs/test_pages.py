@@ -17,7 +17,12 @@ from tests.docs.pages import PAGES, ROOT
 
 README = ROOT / "README.md"
 NAMES = [str(one.relative_to(ROOT)) for one in PAGES]
-MODELS = (settings.ProvisionSettings, settings.TerminationSettings, settings.SweepSettings)
+MODELS = (
+    settings.ProvisionSettings,
+    settings.TerminationSettings,
+    settings.SweepSettings,
+    settings.RefreshCatalogSettings,
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,10 +85,16 @@ def test_settings_in_the_readme_exist_with_their_defaults() -> None:
         for name, given in zip(re.findall(r"`(\w+)`", names), defaults, strict=True):
             if name in fields:
                 expected = fields[name].default
-                text = f"{expected:g}" if isinstance(expected, int | float) else expected
+                text = _as_written(expected)
                 assert given.split(" ")[0] == text, name
             else:
                 assert f'"{name}"' in source, f"context key {name}"
+
+
+def _as_written(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, int | float) else value
 
 
 def test_every_glossary_identifier_exists_in_the_code() -> None:

@@ -16,7 +16,7 @@ from tests.docs.pages import ROOT, Shown, shown
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(500)]
 
-LOOKING = re.compile(r"^(aws|kubectl (get|describe)) ")
+LOOKING = re.compile(r"^(aws|dovetail doctor|kubectl (get|describe))\b")
 # Words that differ from run to run: ids, addresses, plans, dates, ages, sizes.
 VARYING = re.compile(
     r"i-[0-9a-f]{17}|ip-\d|\d{8}t\d{6}|\d{4}-\d\d-\d\d|\d\d:\d\d|^\d+[smh](\d+s)?$|^\d{4,}$"
@@ -39,7 +39,9 @@ def terminal(tmp_path: Path) -> Iterator[dict[str, str]]:
             stderr=file,
         )
     try:
-        yield {**os.environ, "KUBECACHEDIR": str(tmp_path), **exports(process, output)}
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        own = {"KUBECACHEDIR": str(tmp_path), "PATH": programs}
+        yield {**os.environ, **own, **exports(process, output)}
     finally:
         process.send_signal(signal.SIGINT)
         code = process.wait(30)

@@ -6,13 +6,14 @@ import sys
 import time
 from pathlib import Path
 
-from tests.faults import crash_points, lifetimes, mutations, storms
+from tests.faults import crash_points, lifetimes, mutations, notices, storms
 from tests.faults.campaign import Tally, explain, pool, run_all
 from tests.faults.report import Figures, Lives, write
 
 _MUTATION_SCHEDULES = 1500
 _PARTS = 40
 _LIVES = 500
+_SHARE = 1 / 12
 
 
 def main() -> int:
@@ -49,8 +50,9 @@ def main() -> int:
         burst = workers.apply_async(storms.burst, (arguments.nodes,))
         runaway = workers.apply_async(storms.runaway)
         emptied = workers.apply_async(lifetimes.emptied, (_LIVES,))
-        warned = workers.apply_async(lifetimes.notices, (200, 200, 120.0))
-        noticed = workers.apply_async(lifetimes.notices)
+        troubled = workers.apply_async(lifetimes.emptied, (_LIVES,), {"share": _SHARE})
+        warned = workers.apply_async(notices.notices, (200, 200, 120.0))
+        noticed = workers.apply_async(notices.notices)
         blocked = workers.apply_async(lifetimes.blocked)
         catches = [
             workers.apply_async(mutations.hunt, (one.name, _MUTATION_SCHEDULES))
@@ -71,6 +73,7 @@ def main() -> int:
             runaway=runaway.get(),
             lives=Lives(
                 emptied=emptied.get(),
+                troubled=troubled.get(),
                 warned=warned.get(),
                 storm=noticed.get(),
                 blocked=blocked.get(),

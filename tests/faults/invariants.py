@@ -83,9 +83,12 @@ class Invariants:
             self.launches.after(process, site, args, answer, cluster)
 
     def launched(self, machine: Machine) -> None:
-        """Check the limits of the machine's provisioner the moment it exists."""
+        """Check the limits of the machine's provisioner and cluster the moment it exists."""
         self.launches.launched(machine)
         world = self._world
+        of_cluster = world.ceilings[machine.cluster]
+        if of_cluster:
+            self._under(of_cluster, machine, world.region.alive(machine.cluster))
         name = machine.instance.tags.get(keys.PROVISIONER_NAME, "")
         owner = world.apis[machine.cluster].provisioner_values.get(name)
         if owner is None or not (owner.limits or owner.ceiling):
@@ -111,7 +114,7 @@ class Invariants:
                 )
 
     def _under(self, ceiling: Ceiling, machine: Machine, mine: Sequence[Machine]) -> None:
-        """Check that a Provisioner has no more machines, and dearer ones, than it may."""
+        """Check that there are no more machines, and dearer ones, than there may be."""
         nodes, dollars = ceiling.max_nodes, ceiling.max_price_micros_per_hour
         price = sum(self._world.clouds[one.cluster].prices[one.instance.offering] for one in mine)
         if nodes is not None and len(mine) > nodes:

@@ -137,25 +137,32 @@ class LaunchLaws:
     def _promised_once(self, intent: LaunchIntent) -> None:
         """Check that no pod of a new launch is promised to another node already.
 
-        One that has found a place is free for what replaces that node, if nothing does already.
+        One that has found a place is free for what replaces that node, if nothing does already:
+        what was to replace another node is not for it any more.
         """
         ledger, decisions = self._world.ledger, self._world.decisions
         mine = _pods_of(decisions.documents[intent.body_key])
         pods = self._world.apis[intent.cluster].pods.values()
-        placed = {one.uid for one in pods if one.node_name}
+        placed = {one.uid: one.node_name for one in pods if one.node_name}
+
+        def waits(uid: str, replaced: str) -> bool:
+            return uid not in placed or placed[uid] in replaced.split(",")
+
         others: dict[str, str] = {
             ref.uid: slot.name
             for slot in ledger.slots(intent.cluster)
             for ref in slot.pods
-            if ref.uid not in placed or (slot.replaces and not slot.bound)
+            if waits(ref.uid, "" if slot.bound else slot.replaces)
         }
         for one in ledger.open_intents(intent.cluster):
             if (one.plan_id, one.group) != (intent.plan_id, intent.group):
                 try:
-                    body = decisions.get(one.body_key)
+                    attempt = LaunchBody.from_bytes(decisions.get(one.body_key)).attempt
                 except NotFoundError:
                     continue
-                others.update(dict.fromkeys(_pods_of(body), f"{one.plan_id}/{one.group}"))
+                refs = [ref.uid for slot in attempt.slots for ref in slot.pods]
+                promised = f"{one.plan_id}/{one.group}"
+                others |= {uid: promised for uid in refs if waits(uid, attempt.replaces)}
         twice = sorted(uid for uid in mine if uid in others)
         if twice:
             fail("twice", f"{intent.plan_id}: {twice[0]} is promised to {others[twice[0]]}")

@@ -1,17 +1,12 @@
-"""How soon an empty node is gone, and a node that AWS takes is replaced."""
+"""How soon an empty node is gone, and what a drain that cannot go on comes to."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from shared.model import labels as keys
-from shared.model.requirements import Requirement, Requirements
-from shared.services.launch_body import LaunchBody
-from tests.builders import GIB, provisioner
-from tests.faults.chances import between
-from tests.faults.faults import CallFaults, Site
-from tests.faults.kernel import Process
+from tests.builders import provisioner
+from tests.faults.faults import CallFaults
 from tests.faults.machines import Machine
 from tests.faults.scenario import ClusterScene, Scaling, Scene, draw_scene
 from tests.faults.storms import run
@@ -23,8 +18,7 @@ _REASON: Final = "emptiness"
 # What may go wrong while a node's last seconds are measured: machines, kubelets and EC2, but no
 # function, message or timer.
 _ELSEWHERE: Final = frozenset({"machine", "kubelet", "ec2"})
-# So many invocations run at once; the rest waits in Lambda's own queue.
-_AT_ONCE: Final = 100
+_MESSAGES: Final = frozenset({"bus", "queue", "timer", "forwarder"})
 
 
 @dataclass
@@ -76,15 +70,24 @@ class Emptied:
     ended_seconds: tuple[float, ...]
     gone_seconds: tuple[float, ...]
 
+    def within(self, seconds: float) -> float:
+        """Return the part of the Nodes that were gone so soon."""
+        return sum(one <= seconds for one in self.gone_seconds) / max(len(self.gone_seconds), 1)
 
-def emptied(schedules: int, first: int = 0) -> Emptied:
-    """Run schedules in which functions and messages do not fail, and measure empty nodes."""
+
+def emptied(schedules: int, first: int = 0, *, share: float = 0) -> Emptied:
+    """Run schedules and measure empty nodes; sweep is on, and the cluster answers.
+
+    Args:
+        share: Part of the calls' sites that fail; above 0 messages and timers get lost, too.
+    """
     ended: list[float] = []
     gone: list[float] = []
     for seed in range(first, first + schedules):
         scene = replace(draw_scene(seed), sweeps=True)
         quiet = tuple(replace(one, holds=()) for one in scene.clusters)
-        faults = CallFaults(seed, share=0, elsewhere=_ELSEWHERE)
+        elsewhere = _ELSEWHERE | _MESSAGES if share else _ELSEWHERE
+        faults = CallFaults(seed, share=share, elsewhere=elsewhere)
         faults.until = int(scene.busy_seconds * _SECOND)
         world = World(replace(scene, clusters=quiet), faults)
         watchers = [_Ends(world, one.name) for one in quiet]
@@ -96,117 +99,6 @@ def emptied(schedules: int, first: int = 0) -> Emptied:
             ended.extend(one.ended.values())
             gone.extend(one.gone.values())
     return Emptied(schedules, tuple(sorted(ended)), tuple(sorted(gone)))
-
-
-@dataclass
-class _Asked:
-    """Watches what is asked of EC2 for the workloads of machines that AWS takes.
-
-    Attributes:
-        waiting: When each workload was warned of losing its machine, until one is asked for.
-    """
-
-    world: World
-    waiting: dict[str, int] = field(default_factory=dict)
-    seconds: list[float] = field(default_factory=list)
-
-    def notice(self, machine: Machine) -> None:
-        """Note a warning."""
-        for pod in self.world.apis["cluster-a"].pods_of_node(machine.instance.private_dns_name):
-            self.waiting[pod.labels["app"]] = self.world.kernel.time
-
-    def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
-        """Note what is asked for."""
-        if site.method == "create_fleet":
-            for name in _workloads_of(self.world, cluster, args[0]) & self.waiting.keys():
-                begun = self.waiting.pop(name)
-                self.seconds.append((self.world.kernel.time - begun) / _SECOND)
-
-
-def _workloads_of(world: World, cluster: str, request: Mapping[str, Any]) -> frozenset[str]:
-    tags = {
-        one["Key"]: one["Value"] for spec in request["TagSpecifications"] for one in spec["Tags"]
-    }
-    intent = world.ledger.intents[cluster, tags[keys.TAG_PLAN], int(tags[keys.TAG_GROUP])]
-    attempt = LaunchBody.from_bytes(world.decisions.documents[intent.body_key]).attempt
-    return frozenset(ref.name.rpartition("-")[0] for slot in attempt.slots for ref in slot.pods)
-
-
-@dataclass(frozen=True)
-class Notices:
-    """What became of a storm of notices.
-
-    Attributes:
-        ours: How many were about machines of ours.
-        absorbed_seconds: From the first until the last was dealt with.
-        asked_seconds: For each of those, from the warning until EC2 is asked for what replaces
-            it; sorted.
-        unasked: How many were not replaced.
-        left: What was not in order at the end.
-    """
-
-    notices: int
-    ours: int
-    absorbed_seconds: float
-    asked_seconds: tuple[float, ...]
-    unasked: int
-    left: tuple[str, ...]
-
-    @property
-    def p99_seconds(self) -> float:
-        """Return the time within which 99 of 100 were asked for."""
-        return self.asked_seconds[int(0.99 * (len(self.asked_seconds) - 1))]
-
-
-def notices(count: int = 15_000, nodes: int = 200, spread: float = 1.0) -> Notices:
-    """Warn machines of ours, among many notices that are about others.
-
-    Args:
-        spread: Seconds within which all notices come.
-    """
-    ways = (Requirement.of(keys.CAPACITY_TYPE, "spot"), Requirement.of(keys.ARCH, "amd64"))
-    # Each fills a machine: none finds room on another's.
-    pods = [
-        Workload(name=f"web-{n}", kind=FLOATING, cpu=6500, memory=4 * GIB) for n in range(nodes)
-    ]
-    scene = Scene(
-        seed=9,
-        clusters=(
-            ClusterScene(
-                name="cluster-a",
-                provisioners=(
-                    provisioner(
-                        requirements=Requirements.of(ways), ttl_after_empty=timedelta(seconds=30)
-                    ),
-                ),
-                workloads=tuple(pods),
-                scalings=tuple(Scaling(1, one.name, 1) for one in pods),
-            ),
-        ),
-    )
-    world = World(scene, CallFaults.only((), 0))
-    run(world, 240, end=False)
-    asked = _Asked(world)
-    world.invariants.also = asked.before
-    taken = world.region.alive("cluster-a")
-    begun, answered = world.kernel.time, _Queue(world)
-    every = max(count // max(len(taken), 1), 1)
-    for number in range(count):
-        late = between(0, spread, scene.seed, "notice", number)
-        if number % every == 0 and number // every < len(taken):
-            machine = taken[number // every]
-            world.kernel.after(late, lambda one=machine: answered.warn(one, asked))  # type: ignore[misc]
-        else:
-            world.kernel.after(late, lambda n=number: answered.put(f"i-f{n:016x}"))  # type: ignore[misc]
-    left = run(world, 120, until_quiet=600)
-    return Notices(
-        notices=count,
-        ours=len(taken),
-        absorbed_seconds=(answered.last - begun) / _SECOND,
-        asked_seconds=tuple(sorted(asked.seconds)),
-        unasked=len(asked.waiting),
-        left=tuple(left[:3]),
-    )
 
 
 @dataclass(frozen=True)
@@ -253,35 +145,3 @@ def blocked(minutes: int = 60) -> Blocked:
         machines=len(world.region.machines),
         moved=len(before - {one.uid for one in api.pods.values()}),
     )
-
-
-class _Queue:
-    """Lambda's own queue before a function that is called without waiting."""
-
-    def __init__(self, world: World) -> None:
-        self.last = 0
-        self._world = world
-        self._waiting: list[Mapping[str, Any]] = []
-        self._running = 0
-
-    def warn(self, machine: Machine, asked: _Asked) -> None:
-        asked.notice(machine)
-        self.put(machine.instance.instance_id)
-        self._world.kernel.after(120, lambda: self._world.region.end(machine))
-
-    def put(self, instance_id: str) -> None:
-        detail = {"instance-id": instance_id, "instance-action": "terminate"}
-        kind = "EC2 Spot Instance Interruption Warning"
-        self._waiting.append({"source": "aws.ec2", "detail-type": kind, "detail": detail})
-        self._next()
-
-    def _next(self) -> None:
-        while self._waiting and self._running < _AT_ONCE:
-            self._running += 1
-            self._world.functions("interrupt", self._waiting.pop(0), self._over)
-
-    def _over(self, outcome: object) -> None:
-        assert outcome is None, outcome
-        self._running -= 1
-        self.last = self._world.kernel.time
-        self._next()

@@ -1,17 +1,16 @@
 """What must hold once faults and users are quiet."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.brakes import NO_CEILING
 from shared.model.nodes import Node
 from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.planning.decide import decide
 from shared.ports import ClusterPorts
-from shared.services.ceilings import affordable, as_machines, under_ceilings
+from shared.services.ceilings import OverCeiling, affordable, as_machines, under_ceilings
 from shared.services.gathering import gather
 from shared.services.replacing import REPLACED
 from tests.faults.apiserver import ApiServer
@@ -43,7 +42,7 @@ def _of_cluster(world: World, name: str) -> Iterator[str]:
         yield f"lost: {name}: {ours[one].name} has no machine"
     yield from _nodes(name, ours.values())
     yield from _rows(world, name)
-    yield from _empty(api)
+    yield from _empty(world, api)
 
 
 def _nodes(name: str, ours: Iterable[Node]) -> Iterator[str]:
@@ -60,7 +59,11 @@ def _rows(world: World, name: str) -> Iterator[str]:
     api, ledger, now = world.apis[name], world.ledger, world.kernel.now()
     for intent in ledger.open_intents(name):
         yield f"intent: {name}: {intent.plan_id}/{intent.group} is open"
+    # The slot of a node that is being deleted goes with it.
+    going = {one.instance_id for one in api.node_values.values() if one.deletion_at is not None}
     for slot in ledger.slots(name):
+        if slot.instance_id in going:
+            continue
         yield f"slot: {name}: {slot.name} of {slot.instance_id} is still there"
     # Without sweep an expired lease lies until somebody wants it.
     if ledger.is_held(name) and (world.scene.sweeps or not ledger.abandoned(name, now)):
@@ -72,10 +75,14 @@ def _rows(world: World, name: str) -> Iterator[str]:
             yield f"timer row: {name}: {kind} of {uid}, which is gone"
 
 
-def _empty(api: ApiServer) -> Iterator[str]:
+def _empty(world: World, api: ApiServer) -> Iterator[str]:
+    # Its launcher died, and when it came at last its replacement was given up: sweep alone tells.
+    late = not world.scene.sweeps and bool(world.functions.errors.get("Killed"))
     for node in api.node_values.values():
         owner = api.provisioner_values.get(node.provisioner)
         if owner is None or owner.ttl_after_empty is None:
+            continue
+        if late and keys.REPLACES in node.annotations:
             continue
         if not any(one.counts_for_emptiness for one in api.pods_of_node(node.name)):
             yield f"empty: {api.name}: {node.name} is still there"
@@ -85,17 +92,25 @@ def _excused(world: World, name: str, waiting: list[Pod], drains: list[str]) -> 
     """Return what is wrong besides pods that nothing may run, and drains that wait for those."""
     if any(one.node_name or one.is_terminating for one in waiting):
         return [*drains, f"pod: {name}: {waiting[0].key} is on its way"]
-    plan = _plan(world, name)
+    plan, over = _plan(world, name)
+    api = world.apis[name]
     if _useless(world, name) >= RUNAWAY:
-        return drains
+        # Nothing is bought for them, so what they were evicted for may wait, too.
+        return _without_stuck(api, drains, {one.labels["app"] for one in waiting})
     could = [f"{node.pods[0].key} could run on a new node" for node in plan.nodes]
     could += [f"{one.pods[0].key} could run on {one.node}" for one in plan.placements]
     could += [f"{one.key} is not yet looked at" for one in waiting if not one.unschedulable]
     if could:
         return [*drains, *(f"pending: {name}: {text}" for text in could)]
     # At a limit, a budget may hold a drain for good: what it evicted has nowhere to go.
-    api = world.apis[name]
-    stuck = {api.pods[one.pod.key].labels["app"] for one in plan.unschedulable}
+    nowhere = [one.pod for one in plan.unschedulable]
+    nowhere += [pod for one in over for pod in one.node.pods]
+    stuck = {api.pods[one.key].labels["app"] for one in nowhere}
+    return _without_stuck(api, drains, stuck)
+
+
+def _without_stuck(api: ApiServer, drains: list[str], stuck: set[str]) -> list[str]:
+    """Return the drains but for those of nodes with pods of workloads that cannot grow."""
     return [
         one
         for one in drains
@@ -113,8 +128,12 @@ def _useless(world: World, name: str) -> int:
     )
 
 
-def _plan(world: World, name: str) -> Plan:
-    """Return what the planner itself would do now: the second opinion on who could run."""
+def _plan(world: World, name: str) -> tuple[Plan, Sequence[OverCeiling]]:
+    """Return what the planner itself would do now: the second opinion on who could run.
+
+    Returns:
+        The plan, and the nodes that ceilings keep out of it.
+    """
     ports = ClusterPorts(
         cluster=world.apis[name],
         cloud=world.clouds[name],
@@ -124,12 +143,11 @@ def _plan(world: World, name: str) -> Plan:
         outbox=world.outbox,
         clock=world.clouds[name].clock,
     )
-    snapshot = gather(ports, "oracle").snapshot
-    plan = decide(
-        under_ceilings(snapshot, NO_CEILING), world.functions.runtimes["provision"]._packing
-    )
-    kept, _ = affordable(snapshot, as_machines(plan.nodes), NO_CEILING)
-    return replace(plan, nodes=kept)
+    snapshot, ceiling = gather(ports, "oracle").snapshot, world.ceilings[name]
+    packing = world.functions.runtimes["provision"]._packing
+    plan = decide(under_ceilings(snapshot, ceiling), packing)
+    kept, over = affordable(snapshot, as_machines(plan.nodes), ceiling)
+    return replace(plan, nodes=kept), over
 
 
 def _runs(pod: Pod) -> bool:

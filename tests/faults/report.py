@@ -10,8 +10,9 @@ from pathlib import Path
 
 from tests.faults.campaign import Tally
 from tests.faults.crash_points import Result
-from tests.faults.lifetimes import Blocked, Emptied, Notices
+from tests.faults.lifetimes import Blocked, Emptied
 from tests.faults.mutations import Catch
+from tests.faults.notices import Notices
 from tests.faults.storms import Burst, Runaway, Storm, Throttling
 
 _BEGIN = "<!-- figures: begin -->"
@@ -29,9 +30,15 @@ MOST_ABSORBED = 60.0
 
 @dataclass(frozen=True)
 class Lives:
-    """What was measured of the ends of nodes."""
+    """What was measured of the ends of nodes.
+
+    Attributes:
+        emptied: While machines, kubelets and EC2 misbehave.
+        troubled: While functions, messages and timers fail, too.
+    """
 
     emptied: Emptied
+    troubled: Emptied
     warned: Notices
     storm: Notices
     blocked: Blocked
@@ -42,6 +49,7 @@ class Lives:
         bars = {
             f"empty nodes: {emptied.gone_seconds[-1]} s": emptied.gone_seconds[-1] > MOST_LATE,
             f"spot warnings: {warned.p99_seconds} s": warned.p99_seconds > MOST_ASKED,
+            f"not replaced: {warned.unasked} {storm.unasked}": warned.unasked + storm.unasked > 0,
             f"notices: {storm.absorbed_seconds} s": storm.absorbed_seconds > MOST_ABSORBED,
             f"left after notices: {warned.left} {storm.left}": bool(warned.left or storm.left),
             f"blocked drains: {blocked}": blocked.is_breeding,
@@ -58,6 +66,12 @@ class Lives:
             f"| empty nodes gone after their ttl, {len(gone):,} in {emptied.schedules:,} schedules "
             f"| median {gone[len(gone) // 2]:.1f} s, latest {gone[-1]:.1f} s | {MOST_LATE:.0f} s |"
         )
+        troubled, late = self.troubled, self.troubled.gone_seconds
+        yield (
+            f"| the same while functions, messages and timers fail, {len(late):,} in "
+            f"{troubled.schedules:,} schedules | {100 * troubled.within(MOST_LATE):.1f} % in "
+            f"{MOST_LATE:.0f} s, latest {late[-1] / 60:.1f} min | |"
+        )
         yield (
             f"| replacement asked for after a spot warning, {warned.ours:,} machines in two "
             f"minutes | median {warned.asked_seconds[len(warned.asked_seconds) // 2]:.1f} s, "
@@ -65,8 +79,9 @@ class Lives:
         )
         yield (
             f"| {storm.notices:,} notices within a second, {storm.ours:,} about machines of ours, "
-            f"100 invocations at once | absorbed in {storm.absorbed_seconds:.1f} s, all replaced | "
-            f"{MOST_ABSORBED:.0f} s |"
+            f"100 invocations at once | absorbed in {storm.absorbed_seconds:.1f} s; replacements "
+            f"asked for: median {storm.asked_seconds[len(storm.asked_seconds) // 2]:.1f} s, 99 of "
+            f"100 in {storm.p99_seconds:.1f} s | {MOST_ABSORBED:.0f} s |"
         )
         yield (
             f"| expired nodes whose pods a budget holds, {blocked.minutes} min | "

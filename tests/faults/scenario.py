@@ -20,6 +20,8 @@ from tests.faults.workloads import FLOATING, JOB, STATEFUL, Workload
 
 # Part of the schedules that sweep runs in.
 SWEEPING: Final = 0.75
+# Part of the clusters that have a ceiling of their own.
+_CEILINGS: Final = 0.1
 
 
 class Scaling(NamedTuple):
@@ -40,13 +42,18 @@ class Hold(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterScene:
-    """One cluster: what its users declare and do."""
+    """One cluster: what its users declare and do.
+
+    Attributes:
+        ceiling: Of the whole cluster, whatever its Provisioners say.
+    """
 
     name: str
     provisioners: tuple[Provisioner, ...]
     workloads: tuple[Workload, ...]
     scalings: tuple[Scaling, ...]
     holds: tuple[Hold, ...] = ()
+    ceiling: Ceiling = NO_CEILING
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,16 @@ def _cluster(seed: int, name: str) -> ClusterScene:
         workloads=workloads,
         scalings=tuple(sorted(scalings)),
         holds=tuple(_holds(seed, name)),
+        ceiling=_ceiling(seed, name),
+    )
+
+
+def _ceiling(seed: int, name: str) -> Ceiling:
+    if draw(seed, name, "cluster ceiling") >= _CEILINGS:
+        return NO_CEILING
+    return Ceiling(
+        max_nodes=whole(2, 8, seed, name, "most nodes of all"),
+        max_price_micros_per_hour=100_000 * whole(4, 15, seed, name, "most dollars of all"),
     )
 
 
@@ -173,7 +190,9 @@ def _provisioners(seed: int, name: str) -> Iterable[Provisioner]:
         ttl_until_expired=(
             timedelta(seconds=whole(300, 900, seed, name, "age"))
             # At a limit a drain that a budget holds could never end: nothing may replace its pods.
-            if limits is None and not ceiling and draw(seed, name, "expires") < 0.4
+            if limits is None
+            and not (ceiling or _ceiling(seed, name))
+            and draw(seed, name, "expires") < 0.4
             else None
         ),
         startup_taints=(starting,) if draw(seed, name, "starting") < 0.2 else (),

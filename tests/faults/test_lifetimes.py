@@ -3,6 +3,7 @@
 import pytest
 
 from tests.faults import lifetimes
+from tests.faults.notices import notices
 from tests.faults.report import MOST_ABSORBED, MOST_ASKED, MOST_LATE
 
 
@@ -15,16 +16,18 @@ def test_an_empty_node_is_gone_soon_after_its_ttl_in_every_schedule() -> None:
 
 @pytest.mark.timeout(120)
 def test_what_a_spot_warning_takes_is_asked_for_within_seconds() -> None:
-    warned = lifetimes.notices(60, 60, spread=120)
+    warned = notices(60, 60, spread=120)
     assert warned.ours == 60
+    assert len(warned.asked_seconds) == 60
     assert warned.p99_seconds <= MOST_ASKED
     assert not warned.left
 
 
 @pytest.mark.timeout(120)
 def test_a_storm_of_notices_is_absorbed_and_nothing_is_lost() -> None:
-    storm = lifetimes.notices(3000, 40)
+    storm = notices(3000, 40)
     assert storm.absorbed_seconds <= MOST_ABSORBED / 5
+    assert (storm.unasked, storm.extra) == (0, 0)
     assert not storm.left
 
 

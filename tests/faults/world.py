@@ -76,6 +76,7 @@ class Wiring:
                 outbox=self.outbox,
                 clock=self.clock,
                 instance_profile="nodes",
+                brakes=Brakes(ceiling=one.ceiling),
             )
             for one in world.scene.clusters
         }
@@ -85,7 +86,7 @@ class Wiring:
             raise NotFoundError(f"cluster {cluster!r} is not attached")
         ports = self._ports[cluster]
         brakes = self._brakes.get(cluster)
-        return ports if brakes is None else replace(ports, brakes=brakes[1])
+        return ports if brakes is None else replace(ports, brakes=ports.brakes.tighter(brakes[1]))
 
 
 class World:
@@ -93,6 +94,7 @@ class World:
 
     Attributes:
         brakes: Of the clusters that are held back now: since when, and how.
+        ceilings: Of each cluster as a whole.
         endings: Told of every machine that begins to end.
     """
 
@@ -116,6 +118,7 @@ class World:
             slow=scene.slow,
         )
         self.brakes: dict[str, tuple[int, Brakes]] = {}
+        self.ceilings = {one.name: one.ceiling for one in scene.clusters}
         self.endings: list[Callable[[Machine], None]] = []
         self.apis: dict[str, ApiServer] = {}
         self.sides: dict[str, NodeSide] = {}

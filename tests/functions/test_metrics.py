@@ -92,6 +92,28 @@ def test_a_machine_that_never_joined_is_counted(
 
 
 @pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({"result": "given up", "image_stopped": True}, [[1]]),
+        ({"result": "given up"}, []),
+        # Its node still has to go: the state comes again.
+        ({"next": "wait", "image_stopped": True}, []),
+    ],
+)
+def test_an_image_whose_first_machine_did_not_join_is_counted_once(
+    use: Use,
+    capsys: pytest.CaptureFixture[str],
+    state: dict[str, Any],
+    expected: list[list[int]],
+) -> None:
+    use("registration", Steps(**state))
+    registration({"cluster": "test"}, Context())
+
+    lines = told(capsys.readouterr().out)
+    assert [one["ImagesStopped"] for one in lines if "ImagesStopped" in one] == expected
+
+
+@pytest.mark.parametrize(
     ("result", "expected"),
     [
         ("replaced", {"NodesReplaced": [2]}),

@@ -21,6 +21,7 @@ class ClusterAlarms(Construct):
         self._bell = AlarmBell(self, topic_arn=topic_arn)
         self._watch_pods()
         self._watch_launches()
+        self._watch_changes()
         self._watch_brakes()
         self._bell.ring_when_silent(
             "ForwarderSilent",
@@ -64,6 +65,23 @@ class ClusterAlarms(Construct):
             page="nodes-never-join",
             threshold=2,
             periods=1,
+        )
+
+    def _watch_changes(self) -> None:
+        self._watch(
+            "ImageStopped",
+            "The first machine of a new AMI did not join; no more are launched from it",
+            name="ImagesStopped",
+            page="image-stopped",
+            periods=1,
+        )
+        self._watch(
+            "ReplacementsFail",
+            "Replacements of nodes come to nothing again and again",
+            name="ReplacementsGivenUp",
+            page="replacements-fail",
+            periods=_HOUR,
+            datapoints_to_alarm=3,
         )
 
     def _watch_brakes(self) -> None:

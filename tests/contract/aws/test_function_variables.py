@@ -1,0 +1,96 @@
+"""The doctor finds the functions' variables, and works with the rights of whoever runs it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from shared.aws.function_variables import function_variables
+from shared.aws.session import Session
+from shared.model.errors import NotFoundError
+from shared.runtime.doctor import DoctorRuntime, doctor_runtime
+from shared.runtime.wiring import Right, Wiring
+from shared.settings import FunctionSettings, SettingsError
+
+VARIABLES = {
+    "DOVETAIL_TABLE": "ledger",
+    "DOVETAIL_BUCKET": "archive",
+    "DOVETAIL_QUEUE_URL": "https://sqs.test/wake",
+    "DOVETAIL_DEAD_LETTER_URL": "https://sqs.test/dead",
+    "DOVETAIL_ORPHAN_GRACE_SECONDS": "90",
+}
+OWN = "arn:aws:iam::123456789012:role"
+
+
+@pytest.fixture
+def here(aws: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setenv("AWS_REGION", aws.region)
+    return aws
+
+
+def deploy(aws: Session) -> None:
+    """Stand in for a control plane: the function that is asked."""
+    trust = {"Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole"}]}
+    role = aws.client("iam").create_role(
+        RoleName="sweep", AssumeRolePolicyDocument=json.dumps(trust)
+    )
+    aws.client("lambda").create_function(
+        FunctionName="dovetail-sweep",
+        Role=role["Role"]["Arn"],
+        Runtime="python3.13",
+        Handler="functions.sweep.handler.handler",
+        Code={"ZipFile": b"PK\x05\x06" + bytes(18)},
+        Environment={"Variables": VARIABLES},
+    )
+
+
+def test_the_variables_are_those_of_the_deployed_function(here: Session) -> None:
+    deploy(here)
+
+    assert function_variables(here, "dovetail-sweep") == VARIABLES
+    assert isinstance(doctor_runtime({}), DoctorRuntime)
+
+
+def test_without_a_control_plane_it_is_said_where_it_was_looked_for(here: Session) -> None:
+    with pytest.raises(NotFoundError, match=f"no function dovetail-sweep in {here.region}"):
+        doctor_runtime({"PATH": "/bin"})
+
+
+def test_variables_that_are_set_are_taken_and_checked(here: Session) -> None:
+    assert isinstance(doctor_runtime(VARIABLES), DoctorRuntime)
+    with pytest.raises(SettingsError, match="DOVETAIL_BUCKET"):
+        doctor_runtime({"DOVETAIL_TABLE": "ledger"})
+
+
+@pytest.mark.parametrize(
+    ("right", "roles"),
+    [
+        (Right.LAUNCH, [f"{OWN}/launch"]),
+        (Right.TERMINATE, [f"{OWN}/terminate"]),
+        (Right.OWN, []),
+    ],
+)
+def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_cluster(
+    here: Session, right: Right, roles: list[str]
+) -> None:
+    attachment = {
+        "name": "test",
+        "launch_role": f"{OWN}/launch",
+        "terminate_role": f"{OWN}/terminate",
+        "instance_profile": "nodes",
+    }
+    here.client("ssm").put_parameter(
+        Name="/dovetail/clusters/test", Type="String", Value=json.dumps(attachment)
+    )
+    here.client("eks").create_cluster(
+        name="test", roleArn=f"{OWN}/eks", resourcesVpcConfig={"subnetIds": ["subnet-1"]}
+    )
+    wiring = Wiring(FunctionSettings.from_environment(VARIABLES), right)
+    asked: list[Mapping[str, Any]] = []
+    wiring.session.client("sts").meta.events.register(
+        "provide-client-params.sts.AssumeRole", lambda params, **_: asked.append(params)
+    )
+
+    assert wiring.ports("test").instance_profile == "nodes"
+    assert [one["RoleArn"] for one in asked] == roles
