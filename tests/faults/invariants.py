@@ -164,6 +164,11 @@ class Invariants:
         workload = api.workloads.get(known.labels.get("app", ""))
         if workload is None or workload.unavailable is None:
             return
+        node = api.node_values.get(known.node_name)
+        machine = self._world.region.machines.get(node.instance_id) if node is not None else None
+        if machine is not None and machine.taken:
+            # EC2 took it back: it does not run any more, whatever its status says until then.
+            return
         if api.healthy(workload) - 1 < workload.replicas - workload.unavailable:
             fail("budget", f"delete_pod {pod.key} breaks its budget")
 
