@@ -28,6 +28,7 @@ class Board:
         order: Pods in binding order.
         loose: Nodes to be bought that got fewer pods than they were packed for.
         late: Whether a node opened after pods were admitted may have changed what counts for them.
+        hosts_count: Whether a pod was admitted whose place a further empty host could make wrong.
     """
 
     wares: Wares
@@ -42,6 +43,7 @@ class Board:
     order: list[tuple[Applicant, PodRef, Spot]] = field(default_factory=list)
     loose: list[Spot] = field(default_factory=list)
     late: bool = False
+    hosts_count: bool = False
     _opened: int = 0
     _sold_out: frozenset[str] | None = None
     _groups: dict[tuple[int, int], tuple[Group, object, object]] = field(default_factory=dict)
@@ -49,10 +51,12 @@ class Board:
     def admit(self, one: Applicant, spot: Spot, count: int) -> None:
         """Place the next pods of an applicant, which the judge has accepted."""
         pods = [one.waiting.pop() for _ in range(count)]
-        profile = one.stance.kind.profile
+        kind = one.stance.kind
+        profile = kind.profile
+        self.hosts_count = self.hosts_count or kind.counts_hosts
         if profile.adds:
             if spot.room is None:
-                self._settle(spot, one.stance.kind.keys, profile)
+                self._settle(spot, kind.keys, profile)
             add(profile, spot, count)
         spot.put(one, pods)
         self.order.extend((one, ref, spot) for ref in pods)
@@ -65,7 +69,7 @@ class Board:
         self.spots.append(spot)
         before = self.census.eligible_domains() if self.order else 0
         self.census.open(spot)
-        if self.order and self.census.eligible_domains() != before:
+        if self.order and (self.hosts_count or self.census.eligible_domains() != before):
             self.late = True
         self._accompany(spot)
         return spot

@@ -104,6 +104,16 @@ class Kind:
         return bool(self.spreads or self.affinities or self.avoids or self.shunned)
 
     @property
+    def counts_hosts(self) -> bool:
+        """Whether a further host, empty as yet, could make its place wrong.
+
+        Where a pod could have a new node itself, an empty host is reckoned with from the start.
+        """
+        return any(
+            one.counter.key == keys.HOSTNAME and one.reach is not None for one in self.spreads
+        )
+
+    @property
     def with_host(self) -> bool:
         """Whether it must share its host with others."""
         return any(one.key == keys.HOSTNAME for rule in self.affinities for one in rule.counters)

@@ -25,6 +25,7 @@ from tests.unit.planning.asking import (
     B,
     C,
     in_zone,
+    there,
     together,
     why,
     zones_of,
@@ -245,3 +246,20 @@ def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_judged_again
     replay(board)
     assert [spot.name for _, _, spot in board.order] == before
     assert any(spot.companions for spot in board.spots)
+
+
+def test_a_host_opened_for_others_counts_for_a_pod_that_could_not_have_one() -> None:
+    rule = make.spread(keys.HOSTNAME, selector=make.selector(app="web"))
+    tied = pod("tied", priority=9, spreads=(rule,), volume_terms=((needs(keys.ZONE, "In", C),),))
+    other = pod("other", labels={"app": "none"}, cpu=1500, spreads=(rule,))
+    world = snapshot(
+        tied,
+        nodes=(in_zone(C, "n1"),),
+        bound=(pod("stands", node_name="n1"),),
+        sites=(make.site(zones=(A, B)),),
+    )
+    assert there(decide(world, QUICK)) == {"tied": "n1"}
+    # Its volume keeps it from the new node, which its spread counts all the same.
+    plan = decide(replace(world, pending=(tied, other)), QUICK)
+    assert set(why(plan)) == {"tied"}
+    assert together(plan) == [["other"]]
