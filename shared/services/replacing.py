@@ -211,12 +211,14 @@ class Replacing:
 
     def _release(self, node: Node) -> None:
         """Take the mark of a new node back; sweep does it where somebody else writes just now."""
+        change = NodeChange(set_annotations={keys.REPLACES: None})
         try:
-            self._ports.cluster.change_node(node, NodeChange(set_annotations={keys.REPLACES: None}))
+            self._ports.cluster.change_node(node, change)
+        except NotFoundError:
+            return
         except ConflictError:
             fresh = self._ports.cluster.node(node.name)
             if fresh is not None and fresh.uid == node.uid:
-                change = NodeChange(set_annotations={keys.REPLACES: None})
                 self._ports.cluster.change_node(fresh, change)
 
     def _continue(self, state: Mapping[str, Any]) -> dict[str, Any]:

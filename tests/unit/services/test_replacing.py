@@ -7,7 +7,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
-from shared.model.errors import ConflictError, InvalidMessageError
+from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.pdb import PodDisruptionBudget
 from shared.ports import TimerKind
 from shared.services.replacing import REPLACED, Replacing, start_replacement
@@ -199,6 +199,15 @@ def test_the_mark_of_a_new_node_is_taken_back_at_the_second_try() -> None:
     del world.cluster.node_values["big"]
     step(world, state_of(world))
     assert keys.REPLACES not in world.cluster.node_values[fresh.name].annotations
+
+
+def test_a_new_node_that_vanishes_meanwhile_does_not_stop_the_end_of_a_change() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    joined(world)
+    world.cluster.fail_next("change_node", NotFoundError("gone"))
+    del world.cluster.node_values["big"]
+    assert step(world, state_of(world))["result"] == "replaced"
 
 
 def test_a_pod_that_holds_the_last_node_ends_the_change_in_the_end() -> None:
