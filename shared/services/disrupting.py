@@ -18,7 +18,7 @@ from shared.model.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, Happening, Severity, TimerKind
-from shared.services.announcing import Announcer
+from shared.services.announcing import Announcer, node_event
 from shared.services.ceilings import affordable, as_machines, under_ceilings
 from shared.services.gathering import Gathered
 from shared.services.gathering_volumes import with_volumes
@@ -213,15 +213,7 @@ def _cut(change: Change) -> Change:
 
 
 def _event(node: Node, reason: str, text: str) -> Happening:
-    return Happening(
-        kind="Node",
-        namespace="",
-        name=node.name,
-        uid=node.uid,
-        severity=Severity.NORMAL,
-        reason=reason,
-        message=text,
-    )
+    return node_event(node, reason, text, severity=Severity.NORMAL)
 
 
 def _with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapshot:

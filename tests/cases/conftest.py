@@ -4,26 +4,14 @@ Reports of all workers arrive here, so the count is right with any number of the
 whole checklist folder fails when a mapped test did not run or did not pass.
 """
 
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.cases.checklists import FOLDER, Case, Checklist, checklists
+from tests.cases.checklists import Case, Checklist, checklists
 
-# Node ids, one per line, of tests that are known to fail for now; one that passes fails the run.
-PENDING: Final = FOLDER / "pending.txt"
 _SHOWN: Final = 20
-
-
-@cache
-def _pending() -> tuple[str, ...]:
-    if not PENDING.is_file():
-        return ()
-    lines = (line.partition("#")[0].strip() for line in PENDING.read_text("utf-8").splitlines())
-    return tuple(line for line in lines if line)
 
 
 class Count:
@@ -55,8 +43,6 @@ class Count:
             line = f"{one.name} cases: {len(kept)} of {len(one.cases)}"
             if one.differing:
                 line += f", {len(one.differing)} differ for a written reason"
-            if waiting := [case for case in one.tested if _is_pending(case.node_id)]:
-                line += f", {len(waiting)} not yet"
             terminalreporter.write_line(line)
             if self._is_whole(one):
                 for line in self._lost(one)[:_SHOWN]:
@@ -66,7 +52,7 @@ class Count:
         return [
             f"{case.group}: {case.name}: {case.node_id} did not run and pass"
             for case in checklist.tested
-            if not self._is_kept(case) and not _is_pending(case.node_id)
+            if not self._is_kept(case)
         ]
 
     def _is_kept(self, case: Case) -> bool:
@@ -91,18 +77,6 @@ class Count:
             found.setdefault(one, set()).add(node_id)
 
 
-def _is_pending(node_id: str) -> bool:
-    return any(node_id == one or node_id.startswith(f"{one}[") for one in _pending())
-
-
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Count(config), "cases-count")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    for item in items:
-        if _is_pending(item.nodeid):
-            item.add_marker(pytest.mark.xfail(strict=True, reason="not yet"))
-    return (yield)
