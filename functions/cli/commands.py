@@ -28,9 +28,9 @@ INTERRUPTED: Final = 130  # as shells say it: 128 and the number of SIGINT
 _PLAN_TEXT: Final = """\
 Prints the nodes Dovetail would buy for the pods that wait, with a proven lower bound.
 Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Provisioners,
-PersistentVolumes, claims, StorageClasses, CSINodes, Namespaces, RuntimeClasses and
-PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what `kubectl get -o json`
-prints. Needs no cluster and no AWS.
+AWSNodeTemplates, PersistentVolumes, claims, StorageClasses, CSINodes, Namespaces,
+PriorityClasses, RuntimeClasses and PodDisruptionBudgets, one or many in a file, as YAML or
+JSON, also what `kubectl get -o json` prints. Needs no cluster and no AWS.
 """
 _REPLAY_TEXT: Final = """\
 Decides again what `plan --save` wrote or S3 holds and says whether the plan comes out
@@ -154,7 +154,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from functions.cli.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
-    from shared.planning.explanation import explanation, find_pod  # noqa: PLC0415
+    from shared.planning.explanation import explanation, find_pod, keys_near  # noqa: PLC0415
     from shared.planning.offline import read_snapshot  # noqa: PLC0415
 
     given = [*(["thorough=true"] if arguments.thorough else []), *arguments.settings]
@@ -167,7 +167,10 @@ def _plan(arguments: argparse.Namespace) -> int:
     if arguments.explain is not None:
         pod = find_pod(offline.snapshot, arguments.explain)
         if pod is None:
-            raise InputError(f"--explain {arguments.explain}: no such pod among the manifests")
+            near = ", ".join(keys_near(offline.snapshot, arguments.explain)) or "there is none"
+            raise InputError(
+                f"--explain {arguments.explain}: no such pod among the manifests; near it: {near}"
+            )
     began = time.perf_counter()
     plan = decide(offline.snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000

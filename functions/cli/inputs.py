@@ -33,9 +33,10 @@ def read_all(names: Iterable[str], notes: list[str]) -> list[Document]:
         if name != STDIN and path.is_dir():
             found.extend(_of_folder(path, notes))
         else:
-            documents = read_documents("stdin" if name == STDIN else name, read_bytes(name))
+            source = "stdin" if name == STDIN else name
+            documents = read_documents(source, read_bytes(name))
             if not documents:
-                raise InputError(f"{name}: is empty; expected Kubernetes manifests")
+                raise InputError(f"{source}: is empty; expected Kubernetes manifests")
             found.extend(documents)
     return found
 

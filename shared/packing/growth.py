@@ -1,9 +1,9 @@
-"""A handful of pods beside many that run: what is bought should be of use to those to come.
+"""A small batch beside many pods that run: what is bought should be of use to those to come.
 
 Pods to come are taken to be like those that run and wait, in the mean: the mix. Free room is worth
 as much as the mix it holds, by what it has least of; what it has too much of will be stranded.
-So a pod goes to the node where it takes least of that away, and of the nodes that could be bought
-the one is taken whose price less such worth is least, within a small part of what runs.
+So free room is filled with the pods that use up all it has, and a single node may be bought that
+is larger than need be, if room on it is worth more than it adds to the price.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,12 @@ from shared.packing.market import Kind
 from shared.packing.problem import PackingProblem
 
 ROOMY: Final = "roomy"
-_FEW_PODS: Final = 20  # with more, a node that fits them all is large enough
 _MOST_LOOKS: Final = 20_000  # pod by bin
-_FULLER: Final = 0.02  # of equal bins, the fuller one
 _STRICT: Final = 0.8  # how much of the worth of free room is that of the mix it holds
+_PIECES: Final = 0.5  # of its worth, what room is worth that is spread over several nodes
+# Exponents of a pod's worth and of the part it takes of what is left: a bin is filled by each pair,
+# and the fullest is kept. Without the second the pods worth most come first, whatever they take.
+_FILLINGS: Final = ((1.0, 1.0), (1.3, 1.0), (1.0, 1.5), (1.0, 0.0))
 
 
 class Mix(NamedTuple):
@@ -32,7 +34,7 @@ class Mix(NamedTuple):
         memory: Bytes, above zero.
         cpu_worth: Of all the cpu, in micro-dollars per hour.
         memory_worth: The same of memory.
-        budget: What a node may cost, though a smaller one would do, in micro-dollars per hour.
+        budget: What a node may cost beyond what would do, in micro-dollars per hour.
     """
 
     cpu: int
@@ -41,16 +43,14 @@ class Mix(NamedTuple):
     memory_worth: float
     budget: float
 
-    def parts(self, cpu: int, memory: int) -> tuple[float, float]:
-        """Return amounts as parts of the whole."""
-        return cpu / self.cpu, memory / self.memory
+    def apart(self, cpu: int, memory: int) -> float:
+        """Return what amounts are worth each for itself, in micro-dollars per hour."""
+        return cpu / self.cpu * self.cpu_worth + memory / self.memory * self.memory_worth
 
     def worth(self, cpu: int, memory: int) -> float:
         """Return what free room is worth, in micro-dollars per hour."""
-        some_cpu, some_memory = self.parts(cpu, memory)
-        mixed = min(some_cpu, some_memory) * (self.cpu_worth + self.memory_worth)
-        single = some_cpu * self.cpu_worth + some_memory * self.memory_worth
-        return _STRICT * mixed + (1 - _STRICT) * single
+        mixed = min(cpu / self.cpu, memory / self.memory) * (self.cpu_worth + self.memory_worth)
+        return _STRICT * mixed + (1 - _STRICT) * self.apart(cpu, memory)
 
 
 def find_mix(
@@ -59,13 +59,14 @@ def find_mix(
     """Return the mix where pods to come matter, else None.
 
     Args:
-        problem: Its settings say how much may be bought for pods to come.
+        problem: Its settings say how much may be bought for pods to come, and in which batches.
         demand: The classes.
         counts: Pods per class, each of which fits some kind.
         kinds: What can be bought.
     """
-    percent = problem.settings.growth_percent
-    if not (percent and problem.running and 0 < sum(counts) <= _FEW_PODS) or problem.limits:
+    settings = problem.settings
+    few = 0 < sum(counts) <= settings.small_batch_pods
+    if not (settings.growth_percent and problem.running and few) or problem.limits:
         return None
     totals = [
         problem.running[name] + sum([n * a for n, a in zip(counts, column, strict=True)])
@@ -89,49 +90,74 @@ def find_mix(
         memory=totals[1],
         cpu_worth=cpu * totals[0],
         memory_worth=memory * totals[1],
-        budget=runs * percent / 100,
+        budget=runs * settings.growth_percent / 100,
     )
 
 
 def place_for_growth(
-    problem: PackingProblem, demand: Demand, counts: list[int], values: Sequence[float], mix: Mix
+    problem: PackingProblem, demand: Demand, counts: list[int], mix: Mix
 ) -> Placements | None:
     """Return what goes to the bins, or None where that is too much to look at.
+
+    The bins with least room come first; each is filled with what leaves least of it.
 
     Args:
         problem: Its bins and who may run on them.
         demand: The classes.
         counts: Pods per class; what is placed is taken off.
-        values: Worth of one pod per class: those worth most go first.
         mix: Of the pods to come.
     """
     free = useful_bins(problem, demand, counts)
     if len(free) * sum(counts) > _MOST_LOOKS:
         return None
+    free.sort(key=lambda one: (mix.apart(one[1][0], one[1][1]), one[0]))
+    worths = [mix.apart(c, m) for c, m in zip(demand.cpu, demand.memory, strict=True)]
     placed: dict[int, dict[int, int]] = {}
-    for k in sorted(range(len(counts)), key=lambda k: (-values[k], k)):
-        needs, mask = demand.amounts(k), problem.compatible_bins[k]
-        some = [(index, room) for index, room in free if mask >> index & 1]
-        while counts[k]:
-            fitting = [
-                one for one in some if all(one[1][place] >= amount for place, amount in needs)
-            ]
-            if not fitting:
-                break
-            index, room = min(fitting, key=lambda one: (_loss(demand, k, one[1], mix), one[0]))
-            for place, amount in needs:
-                room[place] -= amount
-            counts[k] -= 1
-            contents = placed.setdefault(index, {})
-            contents[k] = contents.get(k, 0) + 1
+    for index, room in free:
+        some = [
+            k
+            for k, count in enumerate(counts)
+            if count and problem.compatible_bins[k] >> index & 1 and _fits(demand, k, room)
+        ]
+        if not some:
+            continue
+        fillings = [_fill(demand, room, some, counts, worths, powers) for powers in _FILLINGS]
+        placed[index] = max(
+            fillings, key=lambda contents: sum([worths[k] * n for k, n in contents.items()])
+        )
+        for k, n in placed[index].items():
+            counts[k] -= n
     return tuple((index, tuple(sorted(placed[index].items()))) for index in sorted(placed))
 
 
-def _loss(demand: Demand, k: int, room: Sequence[int], mix: Mix) -> float:
-    """Return how much less of the mix some room holds with a pod of a class in it."""
-    before = min(mix.parts(room[0], room[1]))
-    after = min(mix.parts(room[0] - demand.cpu[k], room[1] - demand.memory[k]))
-    return before - after + _FULLER * before
+def _fill(
+    demand: Demand,
+    room: Sequence[int],
+    some: Sequence[int],
+    counts: Sequence[int],
+    worths: Sequence[float],
+    powers: tuple[float, float],
+) -> dict[int, int]:
+    """Return pods per class that fill a bin: always one of the class worth most for its part."""
+    left = list(room)
+    of_worth, of_part = powers
+    contents: dict[int, int] = {}
+    while some:
+        cpu, memory = left[0] or 1, left[1] or 1
+        parts = [(demand.cpu[k] or 1) / cpu + (demand.memory[k] or 1) / memory for k in some]
+        scores = [
+            worths[k] ** of_worth / part**of_part for k, part in zip(some, parts, strict=True)
+        ]
+        chosen = some[scores.index(max(scores))]
+        contents[chosen] = contents.get(chosen, 0) + 1
+        for place, amount in demand.amounts(chosen):
+            left[place] -= amount
+        some = [k for k in some if counts[k] > contents.get(k, 0) and _fits(demand, k, left)]
+    return contents
+
+
+def _fits(demand: Demand, k: int, room: Sequence[int]) -> bool:
+    return all(room[place] >= amount for place, amount in demand.amounts(k))
 
 
 def roomier(
@@ -148,22 +174,32 @@ def roomier(
     """
     contents = tuple([(k, count) for k, count in enumerate(counts) if count])
     needs, signatures = ground.needs(contents)
-    most = max(
-        mix.budget, sum([ground.kinds[one.kind].planning_price * one.copies for one in found.plan])
-    )
-    scores = []
-    for number, kind in enumerate(ground.kinds):
-        room = kind.room
-        if (
-            kind.planning_price <= most
-            and not signatures & ~kind.signatures
-            and all(a <= b for a, b in zip(needs, room, strict=True))
-        ):
-            # A kind's room is without what these pods can never use; others can.
-            whole = problem.shapes[kind.shapes[0]].allocatable
-            left = mix.worth(whole[CPU] - needs[0], whole[MEMORY] - needs[1])
-            scores.append((kind.planning_price - left, number))
-    if not scores:
+    prices = [kind.planning_price for kind in ground.kinds]
+    most = mix.budget + sum([prices[one.kind] * one.copies for one in found.plan])
+    scores = [
+        (prices[number] - _left_over(problem, kind, needs, mix), number)
+        for number, kind in enumerate(ground.kinds)
+        if prices[number] <= most
+        and not signatures & ~kind.signatures
+        and all(a <= b for a, b in zip(needs, kind.room, strict=True))
+    ]
+    if not scores or _score(problem, ground, found, mix) <= min(scores)[0]:
         return found
     plan = [Planned(kind=min(scores)[1], contents=contents)]
     return Found(ground=ground, plan=plan, name=ROOMY, tight=None)
+
+
+def _score(problem: PackingProblem, ground: Ground, found: Found, mix: Mix) -> float:
+    """Return a plan's price less what its free room is worth to pods to come."""
+    total = 0.0
+    for one in found.plan:
+        kind = ground.kinds[one.kind]
+        left = _left_over(problem, kind, ground.needs(one.contents)[0], mix)
+        total += one.copies * (kind.planning_price - _PIECES * left)
+    return total
+
+
+def _left_over(problem: PackingProblem, kind: Kind, needs: Sequence[int], mix: Mix) -> float:
+    # A kind's room is without what these pods can never use; others can.
+    whole = problem.shapes[kind.shapes[0]].allocatable
+    return mix.worth(whole[CPU] - needs[0], whole[MEMORY] - needs[1])

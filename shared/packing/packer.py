@@ -67,7 +67,7 @@ def plan(
         worth = find_prices(demand, fitting, market.best, market.planning_prices)
         values = [worth.of_class(demand, k) for k in range(len(counts))]
         mix = find_mix(problem, demand, fitting, market.best)
-        wise = place_for_growth(problem, demand, counts, values, mix) if mix else None
+        wise = place_for_growth(problem, demand, counts, mix) if mix else None
         placements = place_on_bins(problem, demand, counts, values) if wise is None else wise
     unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not fitting[k]]
     for k, _, _ in unplaced:

@@ -80,10 +80,10 @@ class PackingSettings:
             worth in a small batch, when there are ten bins or more; in proportion when there are
             fewer, so a first node is never bought too large. Default 90: in a stream of small
             batches the next pods use nearly all of it, and roomy nodes come out cheapest.
-        small_batch_pods: Batches of at most this many pods count as small. Default 60; 0 for none.
-        growth_percent: When a few pods (20 at most) come to a cluster where others run, a node may
-            be larger than they need, if the room left suits the mix of pods that runs: up to this
-            percent of what those need, in price. Default 1; 0 for no room beyond the need.
+        small_batch_pods: Batches of at most this many pods count as small. Default 100; 0 for none.
+        growth_percent: When a small batch comes to a cluster where other pods run, its node may be
+            larger than it needs, if the room left suits the mix of pods that runs: dearer by up to
+            this percent of what those need. Default 1; 0 for no room beyond the need.
         max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 64: costs
             less than 1 % and limits what one failure takes away; 0 for no cap.
         diversification_k_on_demand: Nodes are compared by the mean price of this many cheapest
@@ -105,7 +105,7 @@ class PackingSettings:
 
     node_fee_micros_per_hour: int = 2_000
     leftover_value_percent: int = 90
-    small_batch_pods: int = 60
+    small_batch_pods: int = 100
     growth_percent: int = 1
     max_node_vcpus: int = 64
     diversification_k_on_demand: int = 5

@@ -1,5 +1,6 @@
 """Why one pod went where the plan puts it, as lines for people."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -18,8 +19,28 @@ _MICROS: Final = 1_000_000
 
 def find_pod(snapshot: ClusterSnapshot, key: str) -> Pod | None:
     """Return the pod of this `namespace/name` (`default/` may be left out), or None."""
-    wanted = key if "/" in key else f"default/{key}"
+    wanted = _whole(key)
     return next((pod for pod in (*snapshot.pending, *snapshot.bound) if pod.key == wanted), None)
+
+
+def keys_near(snapshot: ClusterSnapshot, key: str) -> tuple[str, ...]:
+    """Return `namespace/name` of up to three pods that could be meant, sorted.
+
+    Those of any namespace whose names begin like this one: pods of workloads have names that nobody
+    wrote, `web` is most likely meant as `web-0`. Where there are none, those among which it would
+    stand if it existed.
+    """
+    known = sorted(pod.key for pod in (*snapshot.pending, *snapshot.bound))
+    name = key.rpartition("/")[2]
+    alike = [one for one in known if name and one.partition("/")[2].startswith(name)]
+    if alike:
+        return tuple(alike[:3])
+    place = bisect_left(known, _whole(key))
+    return tuple(known[max(place - 1, 0) : place + 2])
+
+
+def _whole(key: str) -> str:
+    return key if "/" in key else f"default/{key}"
 
 
 def explanation(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """CPU time of calls, and an end for those that take too long."""
 
 import gc
+import os
 import signal
 import statistics
 import time
@@ -31,6 +32,16 @@ def cpu_time(call: Callable[[], _Found], runs: int = 1) -> tuple[_Found, float]:
         times.append((time.process_time() - began) * 1000)
     assert found is not None
     return found, statistics.median(times)
+
+
+def kept_byte_code(folder: str) -> dict[str, str]:
+    """Return the environment of a process that keeps its byte code in a folder.
+
+    What the second such process takes is what installed code takes, whatever this process was
+    told about byte code and however fresh the sources are.
+    """
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "PYTHONPYCACHEPREFIX": folder}
 
 
 def several(call: Callable[[], _Found], budget_seconds: float = 6.0) -> tuple[_Found, float]:

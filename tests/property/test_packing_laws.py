@@ -66,6 +66,15 @@ def some_shapes(draw: st.DrawFn, number: int = 0) -> Shape:
     )
 
 
+# Nothing, of one resource alone, little and much: pods to come are taken to be like these.
+RUNNING = (
+    Resources(),
+    Resources.of(cpu=4000),
+    Resources.of(cpu=3000, memory=2 * GIB),
+    Resources.of(cpu=10**7, memory=20_000 * GIB, pods=10_000),
+)
+
+
 @st.composite
 def problems(draw: st.DrawFn) -> PackingProblem:
     classes = draw(st.lists(pod_classes(), max_size=7))
@@ -94,6 +103,7 @@ def problems(draw: st.DrawFn) -> PackingProblem:
             for _ in classes
         ),
         limits=limits,
+        running=draw(st.sampled_from(RUNNING)),
         settings=draw(
             st.sampled_from(
                 [

@@ -275,6 +275,16 @@ def test_standard_input_is_read(
     assert "for 3 pods" in capsys.readouterr().out
 
 
+def test_standard_input_without_manifests_is_refused_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert run("plan", "-f", "-") == 2
+    assert capsys.readouterr().err == (
+        "dovetail plan: stdin: is empty; expected Kubernetes manifests\n"
+    )
+
+
 def test_a_folder_leaves_out_what_is_no_kubernetes_object(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

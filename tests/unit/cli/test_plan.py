@@ -141,6 +141,33 @@ def test_explain_says_why_a_pod_goes_where_it_goes(
     assert answer in told
 
 
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("web", "default/web-0, default/web-1"),
+        ("shop/web-1", "default/web-1"),
+        ("zzz", "default/web-1"),
+        ("default/a", "default/far-0, default/web-0"),
+    ],
+)
+def test_a_pod_that_is_not_there_is_answered_with_those_near_it(
+    asked: str, near: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER, deployment("far", 1), deployment(replicas=2))
+    assert run("plan", "-f", file, "--explain", asked) == 2
+    assert capsys.readouterr().err == (
+        f"dovetail plan: --explain {asked}: no such pod among the manifests; near it: {near}\n"
+    )
+
+
+def test_an_explanation_without_pods_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "a.yaml", PROVISIONER)
+    assert run("plan", "-f", file, "--explain", "web") == 2
+    assert "near it: there is none" in capsys.readouterr().err
+
+
 def test_an_explanation_does_not_spoil_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""A handful of pods beside many that run."""
+"""A small batch beside many pods that run."""
 
 from dataclasses import replace
 
@@ -34,17 +34,31 @@ def test_growth_can_be_turned_off() -> None:
     assert bought(asked(pod(900, 3, 1), settings=off)) == ["even1"]
 
 
-def test_a_node_is_never_dearer_than_the_budget_allows_or_the_pods_need() -> None:
-    little = Resources.of(cpu=4000, memory=16 * GIB)
-    question = replace(asked(pod(900, 3, 1)), running=little)
-    assert bought(question) == ["even1"]
+def test_a_node_is_dearer_than_need_be_by_a_part_of_what_runs_at_most() -> None:
+    # What runs is worth about 44,000 a core: a hundredth of 300 cores is what four times the room
+    # costs beyond the smallest node, a hundredth of 280 is not.
+    some = Resources.of(cpu=300_000, memory=1200 * GIB)
+    fewer = Resources.of(cpu=280_000, memory=1120 * GIB)
+    question = asked(pod(900, 3, 1))
+    assert bought(replace(question, running=some)) == ["even4"]
+    assert bought(replace(question, running=fewer)) == ["even1"]
+
+
+def test_one_node_with_room_is_better_than_several_with_pieces_of_it() -> None:
+    batch = asked(pod(2000, 8, 2), pod(1000, 4, 2))
+    assert bought(replace(batch, running=Resources())) == ["even1", "even1", "even4"]
+    assert bought(batch) == ["even16"]
+
+
+def test_several_nodes_that_are_full_are_better_than_one_that_is_not() -> None:
+    assert bought(asked(pod(8000, 16, 4))) == ["lean16", "lean16"]
 
 
 def test_many_pods_limits_or_an_unknown_mix_leave_things_as_they_are() -> None:
     limited = {"default": Resources.of(cpu=100_000)}
     assert bought(asked(pod(900, 3, 1), limits=limited)) == ["even1"]
     assert bought(replace(asked(pod(900, 0, 1)), running=Resources.of(cpu=9000))) == ["lean1"]
-    many = asked(pod(900, 1, 21))
+    many = asked(pod(900, 1, 101))
     assert pack(many) == pack(replace(many, running=Resources()))
 
 
@@ -62,6 +76,19 @@ def test_a_pod_goes_where_it_takes_least_from_those_to_come() -> None:
     made = good(question)
     assert dict(made.placements) == {0: ((1, 1),), 1: ((0, 1),)}
     assert sum(n for node in made.nodes for _, n in node.contents) == 1
+
+
+def test_a_bin_is_filled_with_the_pods_that_use_up_all_it_has() -> None:
+    bins = (Bin(name="any", available=amounts(4000, 16, 10)),)
+    # The larger pod would come first by what it is worth, and lose eight gibibytes.
+    question = asked(pod(3000, 4, 1), pod(1000, 4, 4), bins=bins, compatible_bins=(1, 1))
+    assert good(question).placements == ((0, ((1, 4),)),)
+
+
+def test_a_bin_with_room_of_every_kind_may_still_hold_none_of_the_pods() -> None:
+    bins = tuple(Bin(name=str(n), available=amounts(n * 1000, 8, 10)) for n in (1, 2))
+    question = asked(pod(500, 12, 1), pod(2000, 4, 1), bins=bins, compatible_bins=(3, 3))
+    assert good(question).placements == ((1, ((1, 1),)),)
 
 
 def test_among_very_many_bins_the_plain_way_is_taken() -> None:
