@@ -5,12 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.catalog import overhead
-from shared.catalog.attachments import (
-    POD_INTERFACE,
-    USUAL_EBS_VOLUMES,
-    branch_interfaces_of,
-    ebs_volumes_of,
-)
+from shared.catalog.attachments import USUAL_EBS_VOLUMES, ebs_volumes_of
+from shared.catalog.branch_interfaces import POD_INTERFACE, branch_interfaces_of
 from shared.catalog.document import VERSION, CatalogDocument, OfferingRow, TypeRow
 from shared.catalog.facts import Fact, arch_of, gpus_of, labels_of, max_pods_of
 from shared.catalog.network import DEFAULT_NETWORK, PodNetwork

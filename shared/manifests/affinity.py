@@ -14,7 +14,7 @@ from shared.model.pods import (
 )
 from shared.model.requirements import Requirement, Requirements
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _FIELDS = (
     "node affinity: matchFields names a single node: only kube-scheduler can place it; "
@@ -28,7 +28,7 @@ def required_terms(affinity: Raw, problems: list[str]) -> tuple[Requirements, ..
     Terms without any expression select no node and are left out; when nothing is left although
     something was required, that is a problem.
     """
-    required = mapping(affinity.get("nodeAffinity")).get(_REQUIRED)
+    required = mapping(affinity.get("nodeAffinity")).get(REQUIRED)
     if required is None:
         return ()
     terms = []
@@ -75,7 +75,7 @@ def pod_terms(
     section = mapping(affinity.get(kind))
     required = [
         _pod_term(one, None, namespace, pod_labels, problems)
-        for one in mappings(section.get(_REQUIRED))
+        for one in mappings(section.get(REQUIRED))
     ]
     preferred = [
         _pod_term(
@@ -126,7 +126,7 @@ def label_keys_used(spec: Raw) -> tuple[str, ...]:
     terms: list[Raw] = list(mappings(spec.get("topologySpreadConstraints")))
     for kind in ("podAffinity", "podAntiAffinity"):
         section = mapping(affinity.get(kind))
-        terms += mappings(section.get(_REQUIRED))
+        terms += mappings(section.get(REQUIRED))
         terms += [mapping(one.get("podAffinityTerm")) for one in mappings(section.get(_PREFERRED))]
     used: set[str] = set()
     for one in terms:
@@ -209,6 +209,3 @@ def _fold(
         match_labels=tuple(sorted({*selector.match_labels, *same.items()})),
         requirements=Requirements.of((*selector.requirements, *other)),
     )
-
-
-_selector = label_selector

@@ -121,13 +121,20 @@ def held_by(pods: Iterable[Pod], volumes: Volumes) -> tuple[Held, ...]:
     )
 
 
-def staying_pods(pods: Iterable[Pod], nodes: Iterable[Node]) -> tuple[Pod, ...]:
-    """Return those of the pods that keep their volumes where they are.
+def split_pods(
+    pods: Iterable[Pod], nodes: Iterable[Node]
+) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
+    """Return those of the pods that keep their volumes where they are, and those that do not.
 
     One that is being deleted, or whose node is cordoned or going, lets its volumes go.
     """
-    leaving = {one.name for one in nodes if one.unschedulable or one.deletion_at is not None}
-    return tuple(one for one in pods if not one.is_terminating and one.node_name not in leaving)
+    closed = {one.name for one in nodes if one.unschedulable or one.deletion_at is not None}
+    staying: list[Pod] = []
+    leaving: list[Pod] = []
+    for pod in pods:
+        goes = pod.is_terminating or pod.node_name in closed
+        (leaving if goes else staying).append(pod)
+    return tuple(staying), tuple(leaving)
 
 
 def claims_of(pods: Iterable[Pod]) -> frozenset[str]:

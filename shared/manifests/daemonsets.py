@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from shared.manifests.affinity import label_selector
-from shared.manifests.fields import Raw, mapping, text, text_map
+from shared.manifests.affinity import REQUIRED, label_selector
+from shared.manifests.fields import Raw, mapping, mappings, text, text_map
 from shared.manifests.pods import decode_scheduling
 from shared.manifests.runtimes import names_runtime, runtimes_by_name, with_runtime
+from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.taints import Effect, Toleration
 
@@ -55,7 +56,7 @@ def decode_daemonset(raw: Raw, runtimes: Mapping[str, Raw] | None = None) -> Dae
     """
     metadata = mapping(raw.get("metadata"))
     template = mapping(mapping(raw.get("spec")).get("template"))
-    spec = with_runtime(_pod_spec(raw), runtimes or {})
+    spec = _by_host(with_runtime(_pod_spec(raw), runtimes or {}))
     labels = text_map(mapping(template.get("metadata")).get("labels"))
     namespace = text(metadata.get("namespace"))
     # No pod name: claims of ephemeral volumes are named after each pod.
@@ -75,6 +76,29 @@ def decode_daemonset(raw: Raw, runtimes: Mapping[str, Raw] | None = None) -> Dae
 
 def _pod_spec(raw: Raw) -> Raw:
     return mapping(mapping(mapping(raw.get("spec")).get("template")).get("spec"))
+
+
+def _by_host(spec: Raw) -> Raw:
+    """Return the spec with nodes named by their host label, where it names them by field.
+
+    The controller looks at both, and a node that is still to come has neither.
+    """
+    affinity = mapping(spec.get("affinity"))
+    of_nodes = mapping(affinity.get("nodeAffinity"))
+    terms = mappings(mapping(of_nodes.get(REQUIRED)).get("nodeSelectorTerms"))
+    if not any(one.get("matchFields") for one in terms):
+        return spec
+    named = [
+        {
+            "matchExpressions": [
+                *mappings(one.get("matchExpressions")),
+                *({**field, "key": keys.HOSTNAME} for field in mappings(one.get("matchFields"))),
+            ]
+        }
+        for one in terms
+    ]
+    of_nodes = {**of_nodes, REQUIRED: {"nodeSelectorTerms": named}}
+    return {**spec, "affinity": {**affinity, "nodeAffinity": of_nodes}}
 
 
 def _problem(spec: Raw, labels: Mapping[str, str]) -> str:

@@ -16,6 +16,8 @@ def resolve(
     waiting: Sequence[Pod],
     standing: Sequence[Pod],
     limited: Collection[str] = (),
+    *,
+    leaving: Sequence[Pod] = (),
 ) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
     """Return the pods with what their volumes ask; those that then ask the same share it.
 
@@ -24,17 +26,20 @@ def resolve(
     they never start. So pods that share such a claim are tied to each other (by a label that no
     other pod has), and whoever comes to a node first attaches it for all of them. A
     claim that many nodes may have is counted for each pod, never too little; before it has a
-    volume, its pods keep to one zone. Of a claim for a single pod, all others wait.
+    volume, its pods keep to one zone. Of a claim for a single pod, all others wait until that
+    pod is gone, as with kube-scheduler: a node bought before would stand empty.
 
     Args:
         volumes: What the claims ask.
         waiting: Pods without a node, in the order of their keys.
         standing: Pods with a node that stays.
         limited: Drivers whose attachments are counted; the others' volumes can be anywhere.
+        leaving: Pods with a node that let their volumes go, but not before they have ended.
     """
     asked = {one.uid: volumes.asked(one) for one in (*waiting, *standing)}
     ties = _ties(asked.values(), frozenset(limited))
-    holders = _holders(waiting, standing, asked)
+    asked |= {one.uid: volumes.asked(one) for one in leaving}
+    holders = _holders(waiting, (*standing, *leaving), asked)
     shared: dict[Scheduling, Scheduling] = {}
     resolved = []
     for pod in waiting:
@@ -93,9 +98,8 @@ def _holders(
     waiting: Iterable[Pod], standing: Iterable[Pod], asked: Mapping[str, Asked]
 ) -> dict[str, Pod]:
     """Return who has, or will be the first to have, each claim that is for a single pod."""
-    first = sorted(
-        (one for one in waiting if _comes(one)), key=lambda one: -one.scheduling.priority
-    )
+    able = (one for one in waiting if _comes(one, asked[one.uid]))
+    first = sorted(able, key=lambda one: -one.scheduling.priority)
     found: dict[str, Pod] = {}
     for pod in (*standing, *first):
         for use in asked[pod.uid].uses:
@@ -113,9 +117,11 @@ def _held(pod: Pod, own: Asked, holders: Mapping[str, Pod]) -> list[str]:
     ]
 
 
-def _comes(pod: Pod) -> bool:
-    """Return whether a waiting pod will be placed, or is about to take a place."""
-    return pod.is_provisionable or bool(pod.nominated_node)
+def _comes(pod: Pod, asked: Asked) -> bool:
+    """Return whether a waiting pod may be placed, or is about to take a place."""
+    if pod.nominated_node:
+        return True
+    return pod.is_provisionable and not pod.scheduling.refusals and not asked.problems
 
 
 def _attached(

@@ -31,7 +31,7 @@ class Resources:
     @classmethod
     def from_mapping(cls, amounts: Mapping[str, int]) -> Self:
         """Return the amounts, sorted by name, zeros dropped."""
-        return cls(tuple(sorted((k, v) for k, v in amounts.items() if v)))
+        return cls(tuple(sorted([one for one in amounts.items() if one[1]])))
 
     @classmethod
     def of(cls, **amounts: int) -> Self:
@@ -80,7 +80,10 @@ class Resources:
         return Resources.total((self, other))
 
     def __sub__(self, other: "Resources") -> "Resources":
-        return Resources.total((self, other.times(-1)))
+        amounts = dict(self.items)
+        for name, amount in other.items:
+            amounts[name] = amounts.get(name, 0) - amount
+        return Resources.from_mapping(amounts)
 
     def times(self, count: int) -> "Resources":
         """Return `count` times every amount."""

@@ -39,11 +39,6 @@ def inline_volume(claim: str) -> str:
     return claim.removeprefix(_INLINE) if claim.startswith(_INLINE) else ""
 
 
-def driver_of(resource: str) -> str:
-    """Return the CSI driver that such a resource counts volumes of, empty for any other."""
-    return resource.removeprefix(_ATTACHABLE) if resource.startswith(_ATTACHABLE) else ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A PersistentVolumeClaim, or one that will be made for a pod.

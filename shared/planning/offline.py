@@ -277,6 +277,7 @@ def _missing_daemons(
             namespace=one.namespace,
             name=f"{one.name}-{node.name}",
             uid=f"DaemonSet/{one.namespace}/{one.name}/{node.name}",
+            labels=one.labels,
             scheduling=one.scheduling,
             node_name=node.name,
             owner=Owner(kind="DaemonSet", name=one.name, uid="", api_version="apps/v1"),

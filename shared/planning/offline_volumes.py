@@ -8,7 +8,7 @@ from shared.manifests.attaching import (
     Attachable,
     held_by,
     limited_drivers,
-    staying_pods,
+    split_pods,
     with_attachable,
 )
 from shared.manifests.documents import Document
@@ -49,8 +49,8 @@ def with_volumes(
     drivers = volumes.drivers(snapshot.pending)
     limits = _decoded(documents, "CSINode", decode_attach_limits)
     limited = limited_drivers(drivers, limits)
-    staying = staying_pods(snapshot.bound, snapshot.nodes)
-    pending, marked = resolve(volumes, snapshot.pending, staying, limited)
+    staying, leaving = split_pods(snapshot.bound, snapshot.nodes)
+    pending, marked = resolve(volumes, snapshot.pending, staying, limited, leaving=leaving)
     instead = {one.uid: one for one in marked}
     bound = tuple(instead.get(one.uid, one) for one in snapshot.bound)
     resolved = replace(snapshot, pending=pending, bound=bound)

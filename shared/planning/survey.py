@@ -1,6 +1,6 @@
 """The survey: what a decision starts from, made of a snapshot."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from shared.model.pods import Pod, Scheduling
 from shared.model.requirements import Requirements
@@ -13,13 +13,27 @@ from shared.scheduling.census import Census, Place, Profile, add, expect
 from shared.scheduling.classes import PodClass, group, selected_keys
 from shared.scheduling.companions import Companions
 from shared.scheduling.compatibility import accepted_terms
-from shared.scheduling.existing import Bystander, Room, bystanders, rooms
+from shared.scheduling.existing import Bystander, Room, bystanders, daemons_on, rooms
 from shared.scheduling.limits import remaining
 from shared.scheduling.offers import Offer, in_order, label_choices, offers
 from shared.scheduling.rules import Rulebook
 from shared.scheduling.selection import Namespaces
 from shared.scheduling.spots import Spot
 from shared.scheduling.wares import Wares
+
+
+class _Aside:
+    """A node that takes no more pods.
+
+    Attributes:
+        place: Where its pods stand, as far as that is known.
+        maybe: What it may turn out to be, where that is not settled.
+    """
+
+    def __init__(self, node: Bystander) -> None:
+        self.node = node
+        self.place = Place(node.name, node.labels, node.taints, unsettled=node.unsettled)
+        self.maybe = tuple(Place(node.name, had, node.taints) for had in node.possible)
 
 
 def survey(snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings) -> Board:
@@ -38,8 +52,9 @@ def survey(snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingS
     taints = [one.provisioner.taints for one in found] + [room.taints for room in existing]
     soft_taints = _soft(taints)
     spots = [Spot(room.name, room.labels, room) for room in existing]
-    _count(census, book, [*(one.scheduling for one in classes), *rules], spots, others)
-    _expect_companions(companions, spots)
+    aside = [_Aside(one) for one in others]
+    _count(census, book, [*(one.scheduling for one in classes), *rules], spots, aside)
+    _expect_companions(companions, spots, aside)
     census.mark()
     applicants = tuple(
         Applicant(index, one, book, wares, soft_taints=soft_taints)
@@ -130,7 +145,7 @@ def _count(
     book: Rulebook,
     rules: Iterable[Scheduling],
     spots: Sequence[Spot],
-    others: Sequence[Bystander],
+    others: Sequence[_Aside],
 ) -> None:
     """Count who stands where already."""
     if not census:
@@ -151,7 +166,7 @@ def _count(
     places: list[tuple[Place, tuple[Pod, ...]]] = [
         (spot, spot.room.pods) for spot in spots if spot.room is not None
     ]
-    places += [(Place(one.name, one.labels, one.taints), one.pods) for one in others]
+    places += [(one.place, one.node.pods) for one in others]
     for place, _ in places:
         census.open(place)
     for place, pods in places:
@@ -159,24 +174,41 @@ def _count(
             if pod.node_name or not pod.nominated_node:
                 add(profile(pod), place)
             else:
-                expect(profile(pod), place)
-    # Of a node that may be any of several, whoever comes must be right with each.
-    maybe = [(Place(one.name, had, one.taints), one.pods) for one in others for had in one.possible]
-    for place, pods in maybe:
+                expect(profile(pod), (place,))
+    for one in others:
+        _expect_pods(census, one, profile)
+
+
+def _expect_pods(census: Census, aside: _Aside, profile: Callable[[Pod], Profile]) -> None:
+    """Count the pods of a node that may be any of several: who comes must be right with each."""
+    for place in aside.maybe:
         census.open(place)
-        for pod in pods:
-            expect(profile(pod), place)
+    for pod in aside.node.pods:
+        expect(profile(pod), aside.maybe, sure=aside.place)
 
 
-def _expect_companions(companions: Companions, spots: Iterable[Spot]) -> None:
+def _expect_companions(
+    companions: Companions, spots: Iterable[Spot], others: Iterable[_Aside]
+) -> None:
     """Count the pods of DaemonSets that nodes in flight will still get."""
+    if not companions:
+        return
     for spot in spots:
         room = spot.room
-        if companions and room is not None and room.starting:
-            present = [
-                (pod.namespace, pod.owner.name)
-                for pod in room.pods
-                if pod.owner is not None and pod.is_daemon
-            ]
-            for profile in companions.of(room.labels, room.taints, present):
+        if room is not None and room.starting:
+            for profile in companions.of(room.labels, room.taints, daemons_on(room.pods)):
                 add(profile, spot)
+    for one in others:
+        if one.node.starting and not one.maybe:
+            for profile in companions.of(one.node.labels, one.node.taints):
+                add(profile, one.place)
+        _expect_somewhere(companions, one.maybe)
+
+
+def _expect_somewhere(companions: Companions, maybe: Iterable[Place]) -> None:
+    places: dict[Profile, list[Place]] = {}
+    for place in maybe:
+        for profile in companions.of(place.labels, place.taints):
+            places.setdefault(profile, []).append(place)
+    for profile, there in places.items():
+        expect(profile, there)

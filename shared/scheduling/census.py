@@ -1,6 +1,6 @@
 """The census: how many pods each rule counts in each domain, kept up to date pod by pod."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,9 +52,11 @@ class Place:
         labels: Those that are settled.
         full: All labels it has as things stand, settled or not.
         partial: Whether it is only a domain: nothing but the labels of topology keys is known.
+        unsettled: Keys of labels whose values are made up: who stands there is counted, but there
+            is no such domain.
     """
 
-    __slots__ = ("_scopes", "full", "labels", "name", "partial", "taints")
+    __slots__ = ("_scopes", "full", "labels", "name", "partial", "taints", "unsettled")
 
     def __init__(
         self,
@@ -63,12 +65,14 @@ class Place:
         taints: tuple[Taint, ...] = (),
         *,
         partial: bool = False,
+        unsettled: frozenset[str] = frozenset(),
     ) -> None:
         self.name = name
         self.labels = labels
         self.full = labels
         self.taints = taints
         self.partial = partial
+        self.unsettled = unsettled
         self._scopes: dict[Scope, bool] = {}
 
     def within(self, scope: Scope) -> bool:
@@ -209,7 +213,7 @@ class Census:
     def _open(counter: Counter, place: Place) -> None:
         if counter.scope is not None and place.within(counter.scope):
             domain = place.labels.get(counter.key)
-            if domain is not None:
+            if domain is not None and counter.key not in place.unsettled:
                 counter.eligible[domain] = counter.eligible.get(domain, 0) + 1
 
     def mark(self) -> None:
@@ -265,12 +269,24 @@ class Census:
                 self._open(counter, place)
 
 
-def expect(profile: Profile, place: Place) -> None:
-    """Count a pod that may or may not come to a place."""
+def expect(profile: Profile, places: Sequence[Place], sure: Place | None = None) -> None:
+    """Count a pod that may or may not come, to one of some places.
+
+    Args:
+        sure: Where it is counted in any case: what it adds there is not expected once more.
+    """
     for counter in profile.adds:
-        domain = place.labels.get(counter.key)
-        if domain is not None and (counter.scope is None or place.within(counter.scope)):
-            counter.ghosts[domain] = counter.ghosts.get(domain, 0) + 1
+        counted = None if sure is None else _domain(counter, sure)
+        domains = dict.fromkeys(_domain(counter, place) for place in places)
+        for domain in domains:
+            if domain is not None and domain != counted:
+                counter.ghosts[domain] = counter.ghosts.get(domain, 0) + 1
+
+
+def _domain(counter: Counter, place: Place) -> str | None:
+    """Return the domain in which a counter counts who stands on a place, None for none."""
+    inside = counter.scope is None or place.within(counter.scope)
+    return place.labels.get(counter.key) if inside else None
 
 
 def add(profile: Profile, place: Place, pods: int = 1) -> None:

@@ -1,6 +1,6 @@
 """Companions: pods of DaemonSets that rules of other pods count on nodes still to come."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
@@ -34,7 +34,7 @@ class Companions:
         self,
         labels: Mapping[str, str],
         taints: Sequence[Taint],
-        present: Iterable[tuple[str, str]] = (),
+        present: Collection[tuple[str, str]] = (),
     ) -> tuple[Profile, ...]:
         """Return what the pods of DaemonSets add that such a node will get.
 
@@ -45,9 +45,8 @@ class Companions:
         """
         if not self._counted:
             return ()
-        there = set(present)
         return tuple(
             profile
             for one, profile in self._counted
-            if (one.namespace, one.name) not in there and runs_on(one, labels, taints)
+            if (one.namespace, one.name) not in present and runs_on(one, labels, taints)
         )

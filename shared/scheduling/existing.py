@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.model import labels as keys
-from shared.model.launch import Slot
+from shared.model.launch import PlannedNode, Slot
 from shared.model.nodes import Node
 from shared.model.pods import Pod, Scheduling
 from shared.model.provisioner import Provisioner
@@ -90,14 +90,18 @@ class Bystander:
 
     Attributes:
         labels: As far as they are settled; of others a value nothing else has.
+        unsettled: Keys of those others.
         possible: Labels it may turn out to have, where they are not settled.
+        starting: Whether it is still to come, and with it the pods of DaemonSets.
     """
 
     name: str
     labels: Mapping[str, str] = field(hash=False)
     taints: tuple[Taint, ...]
     pods: tuple[Pod, ...]
+    unsettled: frozenset[str] = frozenset()
     possible: tuple[Mapping[str, str], ...] = field(default=(), hash=False)
+    starting: bool = False
 
 
 def bystanders(snapshot: ClusterSnapshot, found: Iterable[Room]) -> tuple[Bystander, ...]:
@@ -119,31 +123,43 @@ def bystanders(snapshot: ClusterSnapshot, found: Iterable[Room]) -> tuple[Bystan
     ]
     pending = {pod.uid: pod for pod in snapshot.pending}
     types = {one.name: one.labels for one in snapshot.instance_types}
+    taints = {one.name: one.taints for one in snapshot.provisioners}
     for number, planned in enumerate(snapshot.launching):
-        options = [
-            {
-                **types.get(one.offering.instance_type, {}),
-                keys.ZONE: one.offering.zone,
-                keys.CAPACITY_TYPE: one.offering.capacity_type.value,
-            }
-            for one in (*planned.options, *planned.fallback)
-        ]
-        sure = {k: v for k, v in options[0].items() if all(o.get(k) == v for o in options)}
-        name = f"launching/{number}"
-        # A domain nobody knows yet: who stands there stands somewhere, but not here.
-        unsure = {k: f"\x00{name}" for k in options[0] if k not in sure}
-        listed.append(
-            Bystander(
-                name=name,
-                labels={keys.HOSTNAME: name, **unsure, **sure, **planned.labels},
-                taints=(),
-                pods=tuple(pending[ref.uid] for ref in planned.pods if ref.uid in pending),
-                possible=tuple(
-                    {keys.HOSTNAME: name, **one, **planned.labels} for one in options if unsure
-                ),
-            )
-        )
+        pods = tuple(pending[ref.uid] for ref in planned.pods if ref.uid in pending)
+        of_owner = taints.get(planned.provisioner, ())
+        listed.append(_launching(f"launching/{number}", planned, pods, types, of_owner))
     return tuple(listed)
+
+
+def _launching(
+    name: str,
+    planned: PlannedNode,
+    pods: tuple[Pod, ...],
+    types: Mapping[str, Mapping[str, str]],
+    taints: tuple[Taint, ...],
+) -> Bystander:
+    """Return a node that may come up as any of its options."""
+    options = [
+        {
+            **types.get(one.offering.instance_type, {}),
+            keys.ZONE: one.offering.zone,
+            keys.CAPACITY_TYPE: one.offering.capacity_type.value,
+        }
+        for one in (*planned.options, *planned.fallback)
+    ]
+    own = {keys.HOSTNAME: name, **planned.labels}
+    sure = {k: v for k, v in options[0].items() if all(o.get(k) == v for o in options)}
+    # A domain nobody knows yet: who stands there stands somewhere, but not here.
+    unsure = {k: f"\x00{name}" for k in options[0] if k not in sure and k not in own}
+    return Bystander(
+        name=name,
+        labels={**unsure, **sure, **own},
+        taints=taints,
+        pods=pods,
+        unsettled=frozenset(unsure),
+        possible=tuple({**one, **own} for one in options if unsure),
+        starting=True,
+    )
 
 
 def _room_of_node(
@@ -169,10 +185,10 @@ def _room_of_node(
         taints = tuple(t for t in taints if (t.key, t.effect) not in starting)
         # Device plugins report late: what the launch promised counts until the node is ready.
         allocatable = slot.allocatable if not allocatable else allocatable.largest(slot.allocatable)
-        daemons_there = Resources.total(p.scheduling.requests for p in standing if p.is_daemon)
-        due = daemon_requests(snapshot.daemonsets, node.labels, taints)
-        expected = _positive(due - daemons_there)
-        due_ports = daemon_ports(snapshot.daemonsets, node.labels, taints)
+        there = daemons_on(standing)
+        due = [one for one in snapshot.daemonsets if (one.namespace, one.name) not in there]
+        expected = daemon_requests(due, node.labels, taints)
+        due_ports = daemon_ports(due, node.labels, taints)
     used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
     volumes, attached = _volumes((*standing, *promised))
     return Room(
@@ -216,7 +232,8 @@ def _room_of_slot(
 def _volumes(pods: Sequence[Pod]) -> tuple[frozenset[str], Resources]:
     """Return the shared volumes of a node, and what those take that have yet to be attached.
 
-    What pods with a node hold is not among what the node has for others any more.
+    What pods with a node hold is not among what the node has for others any more. One that others
+    make way for may never come: its volumes take their room, and help nobody.
     """
     there = {
         f"{pod.namespace}/{label.removeprefix(CLAIM_LABEL)}"
@@ -227,7 +244,8 @@ def _volumes(pods: Sequence[Pod]) -> tuple[frozenset[str], Resources]:
     }
     coming = {volume: resource for pod in pods for volume, resource in pod.scheduling.shared}
     amounts = [Resources(((coming[one], 1),)) for one in sorted(coming.keys() - there)]
-    return frozenset(there | coming.keys()), Resources.total(amounts)
+    sure = {volume for pod in pods if not pod.nominated_node for volume, _ in pod.scheduling.shared}
+    return frozenset(there | sure), Resources.total(amounts)
 
 
 def _ports(pods: Iterable[Pod]) -> Iterator[Port]:
@@ -241,10 +259,13 @@ def _promised(slot: Slot | None, pending: Mapping[str, Pod]) -> tuple[Pod, ...]:
     return tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)
 
 
+def daemons_on(pods: Iterable[Pod]) -> frozenset[tuple[str, str]]:
+    """Return namespace and name of the DaemonSets that have a pod among these."""
+    return frozenset(
+        (pod.namespace, pod.owner.name) for pod in pods if pod.owner is not None and pod.is_daemon
+    )
+
+
 def nominated(slots: Iterable[Slot]) -> frozenset[str]:
     """Return the uids of pods that are promised to a node in flight: they count as placed."""
     return frozenset(ref.uid for slot in slots for ref in slot.pods)
-
-
-def _positive(amounts: Resources) -> Resources:
-    return Resources(tuple((k, v) for k, v in amounts.items if v > 0))

@@ -9,7 +9,7 @@ from shared.manifests.attaching import (
     claims_of,
     held_by,
     limited_drivers,
-    staying_pods,
+    split_pods,
     with_attachable,
 )
 from shared.manifests.resolving import placed, resolve
@@ -55,10 +55,9 @@ def _resolved(
     standing = [
         one for one in snapshot.bound if one.scheduling.claims and one.namespace in namespaces
     ]
-    staying = staying_pods(standing, snapshot.nodes)
-    resolved = _with(
-        snapshot, itertools.chain.from_iterable(resolve(volumes, claiming, staying, drivers))
-    )
+    staying, leaving = split_pods(standing, snapshot.nodes)
+    found = resolve(volumes, claiming, staying, drivers, leaving=leaving)
+    resolved = _with(snapshot, itertools.chain.from_iterable(found))
     if not drivers:
         return resolved
     attached = [(one.node, one.driver, one.volume) for one in storage.attached_volumes()]

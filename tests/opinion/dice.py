@@ -44,6 +44,7 @@ FEATURES: Final = (
     "several_rules",
     "soft_taints",
     "shared_claims",
+    "single_pod_claims",
     "spread_arch",
     "spread_capacity",
     "spread_custom",

@@ -124,14 +124,28 @@ def slot(dice: Dice, number: int, owner: Json, types: list[str]) -> Json:
         ways.append("ordered")
     labels = made["metadata"]["labels"]
     place = {key: labels[key] for key in (keys.INSTANCE_TYPE, keys.ZONE, keys.CAPACITY_TYPE)}
-    others = [{**place, keys.ZONE: zone} for zone in ZONES if zone != place[keys.ZONE]]
+    options = [place]
+    if dice.luck(0.5):
+        options += [{**place, keys.INSTANCE_TYPE: one} for one in _alike(labels, types)]
+    if dice.luck(0.5):
+        elsewhere = [zone for zone in ZONES if zone != place[keys.ZONE]]
+        options += [{**one, keys.ZONE: zone} for zone in elsewhere for one in options]
     return {
         "number": number,
         "node": made,
         "seen": dice.one(ways),
-        "options": [place, *(others if dice.luck(0.5) else [])],
+        "options": options,
         "pods": [],
     }
+
+
+def _alike(labels: Json, types: list[str]) -> list[str]:
+    """Return other types of the same architecture."""
+    return [
+        one.name
+        for one in instance_types(types)
+        if one.labels[keys.ARCH] == labels[keys.ARCH] and one.name != labels[keys.INSTANCE_TYPE]
+    ]
 
 
 def as_seen(flying: Json, owner: Json) -> Json | None:

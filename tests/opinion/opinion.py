@@ -6,6 +6,7 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from tests.opinion import keys
 from tests.opinion.dice import Json
 from tests.opinion.judging import (
     Finding,
@@ -88,7 +89,10 @@ def _missed(
     case: Json, snapshot: ClusterSnapshot, plan: Plan, worlds: list[World]
 ) -> tuple[int, tuple[str, ...]]:
     """Try every place for some of the pods given up; one counts that every outcome has."""
-    unsettled = any(one["seen"] == "ordered" and len(one["options"]) > 1 for one in case["slots"])
+    unsettled = any(
+        one["seen"] == "ordered" and len({way[keys.ZONE] for way in one["options"]}) > 1
+        for one in case["slots"]
+    )
     # Where ordered nodes may come up in several zones no single world says what is possible.
     if not plan.unschedulable or len(case["pods"]) > _LARGE or unsettled:
         return 0, ()

@@ -22,6 +22,9 @@ def draw_claims(dice: Dice, case: Json) -> None:
     for pod in case["pods"]:
         if pod["metadata"]["namespace"] != "kube-system" and dice.luck(0.4):
             _give(dice, case, pod)
+    for made in case["claims"]:
+        if made["spec"]["storageClassName"] != "hand" and dice.has("single_pod_claims", 0.5):
+            made["spec"]["accessModes"] = ["ReadWriteOncePod"]
     if "attach_limits" in dice.on:
         case["volume_limits"] = {name: dice.upto(1, 3) for name in case["types"]}
         case["csi_nodes"] = [

@@ -94,10 +94,6 @@ class Rooms:
             self._place[key] = name, requests
         return True
 
-    def place_of(self, key: Key) -> str:
-        """Return where a pod is counted, empty for nowhere."""
-        return self._place.get(key, ("", {}))[0]
-
     def open(self) -> list[tuple[str, Room]]:
         """Return the rooms whose node exists, by name."""
         return sorted((n, room) for n, room in self.by_name.items() if room.node is not None)

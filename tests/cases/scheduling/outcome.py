@@ -15,8 +15,9 @@ from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.services.gathering_volumes import with_volumes
 from tests import builders as make
+from tests.cases.scheduling.machines import node
 from tests.cases.scheduling.market import MARKET, ZONES
-from tests.cases.scheduling.writing import node, pod, provisioner
+from tests.cases.scheduling.writing import pod, provisioner
 from tests.fakes.cluster import FakeCluster
 
 # As cheap as can be, quickly found; nothing is bought for pods to come.

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from tests.cases.scheduling.machines import node
 from tests.cases.scheduling.outcome import Outcome, alone, solve
-from tests.cases.scheduling.writing import TEAM, Expression, node, pod, provisioner
+from tests.cases.scheduling.writing import TEAM, Expression, pod, provisioner
 
 RED: dict[str, Any] = {"labels": {TEAM: "red"}}
 PLACES = ("new", "standing")

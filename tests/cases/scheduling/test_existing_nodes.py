@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from shared.model import labels as keys
+from tests.cases.scheduling.machines import node
 from tests.cases.scheduling.market import LARGE, SMALL, TINY
 from tests.cases.scheduling.outcome import solve
-from tests.cases.scheduling.writing import TEAM, daemonset, node, pod, pods, provisioner
+from tests.cases.scheduling.writing import TEAM, daemonset, pod, pods, provisioner
 
 FOREIGN = {"cpu": "10", "memory": "10Gi", "pods": "110"}
 

@@ -7,19 +7,10 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.pods import Pod
+from tests.cases.scheduling.machines import node, slot
 from tests.cases.scheduling.market import LARGE, NVIDIA, SMALL, ZONES, A, B
 from tests.cases.scheduling.outcome import Outcome, solve
-from tests.cases.scheduling.writing import (
-    Raw,
-    daemonset,
-    node,
-    pod,
-    pods,
-    provisioner,
-    slot,
-    spread,
-    taint,
-)
+from tests.cases.scheduling.writing import Raw, daemonset, pod, pods, provisioner, spread, taint
 
 STARTING = [taint(keys.NOT_READY_TAINT), taint(keys.CLOUD_UNINITIALIZED_TAINT, value="true")]
 FIRST = pod("first", cpu="1")
@@ -143,7 +134,8 @@ def test_a_startup_taint_that_is_back_on_a_ready_node_keeps_the_pod_away() -> No
 def test_daemons_still_to_come_keep_their_room(arrived: int) -> None:
     """Of 3.9 cores the daemon takes 1, once: whether it has come yet or not."""
     there = node("n1", taints=STARTING, ready=False)
-    daemon = pod("agent-1", cpu="1", owner="DaemonSet", node="n1", namespace="kube-system")
+    theirs = {"owner": "DaemonSet", "owner_name": "agent", "namespace": "kube-system"}
+    daemon = pod("agent-1", cpu="1", node="n1", **theirs)
     outcome = solve(
         pod("a", cpu="2800m"),
         pod("b", cpu="200m"),
@@ -163,6 +155,19 @@ def test_a_daemon_nobody_expected_takes_only_its_own_room() -> None:
         pod("a", cpu="2800m"), nodes=(there,), bound=(surprise,), slots=(slot(node="n1"),)
     )
     assert outcome.where("a") == "n1"
+
+
+def test_a_daemon_nobody_expected_does_not_stand_for_one_that_is_still_to_come() -> None:
+    there = node("n1", taints=STARTING, ready=False)
+    surprise = pod("other-1", cpu="1", owner="DaemonSet", node="n1", namespace="kube-system")
+    outcome = solve(
+        pod("a", cpu="2"),
+        nodes=(there,),
+        bound=(surprise,),
+        slots=(slot(node="n1"),),
+        daemonsets=(daemonset(cpu="1"),),
+    )
+    assert outcome.where("a") == "new-0"
 
 
 def test_devices_the_kubelet_does_not_show_yet_count_as_launched() -> None:

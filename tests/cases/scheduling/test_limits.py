@@ -1,8 +1,9 @@
 """Limits: counted with what stands and flies, never overshot."""
 
+from tests.cases.scheduling.machines import node, slot
 from tests.cases.scheduling.market import LARGE, MEDIUM, NVIDIA, SMALL, TINY
 from tests.cases.scheduling.outcome import Outcome, alone, settled, solve
-from tests.cases.scheduling.writing import Raw, node, pod, pods, provisioner, slot
+from tests.cases.scheduling.writing import Raw, pod, pods, provisioner
 
 PLAIN = (TINY, SMALL, MEDIUM, LARGE)
 

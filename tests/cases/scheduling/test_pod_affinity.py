@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from tests.cases.scheduling.machines import node, slot
 from tests.cases.scheduling.market import MEDIUM, SMALL, A, B, C, machine
 from tests.cases.scheduling.outcome import Outcome, alone, solve
-from tests.cases.scheduling.writing import Raw, near, node, pod, pods, slot, spread
+from tests.cases.scheduling.writing import Raw, near, pod, pods, spread
 
 ZONE, HOST, ARCH = keys.ZONE, keys.HOSTNAME, keys.ARCH
 DB = {"app": "db"}

@@ -5,9 +5,10 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.nodes import Node
 from shared.model.pods import Pod
+from tests.cases.scheduling.machines import node
 from tests.cases.scheduling.market import ZONES, B
 from tests.cases.scheduling.outcome import Outcome, solve
-from tests.cases.scheduling.writing import near, node, pod, pods
+from tests.cases.scheduling.writing import near, pod, pods
 
 ZONE, HOST, ARCH = keys.ZONE, keys.HOSTNAME, keys.ARCH
 DB, SECRET = {"app": "db"}, {"app": "secret"}

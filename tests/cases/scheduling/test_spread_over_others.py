@@ -7,9 +7,10 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.pods import Pod
+from tests.cases.scheduling.machines import node
 from tests.cases.scheduling.market import A, B
 from tests.cases.scheduling.outcome import Outcome, settled, solve
-from tests.cases.scheduling.writing import node, pod, pods, provisioner, spread
+from tests.cases.scheduling.writing import pod, pods, provisioner, spread
 
 ZONE, HOST, KIND, ARCH = keys.ZONE, keys.HOSTNAME, keys.CAPACITY_TYPE, keys.ARCH
 FULL = {"cpu": "10m", "memory": "1Mi", "pods": "0"}

@@ -8,9 +8,10 @@ import pytest
 from shared.model import labels as keys
 from shared.model.nodes import Node
 from shared.model.pods import Pod
+from tests.cases.scheduling.machines import node
 from tests.cases.scheduling.market import ZONES, A, B, C
 from tests.cases.scheduling.outcome import alone, settled, solve
-from tests.cases.scheduling.writing import Raw, node, pod, pods, provisioner, spread
+from tests.cases.scheduling.writing import Raw, pod, pods, provisioner, spread
 
 ZONE = keys.ZONE
 EVEN = [spread()]

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from tests.cases.scheduling.machines import node
 from tests.cases.scheduling.market import ZONES, A, B, C
 from tests.cases.scheduling.outcome import alone, solve
-from tests.cases.scheduling.writing import node, pod, provisioner
+from tests.cases.scheduling.writing import pod, provisioner
 
 ZONE = keys.ZONE
 PLACES = ("new", "standing")

@@ -2,12 +2,8 @@ from typing import Any
 
 import pytest
 
-from shared.catalog.attachments import (
-    POD_INTERFACE,
-    USUAL_EBS_VOLUMES,
-    branch_interfaces_of,
-    ebs_volumes_of,
-)
+from shared.catalog.attachments import USUAL_EBS_VOLUMES, ebs_volumes_of
+from shared.catalog.branch_interfaces import POD_INTERFACE, branch_interfaces_of
 from shared.catalog.building import build_catalog
 from shared.catalog.document import TypeRow
 from shared.catalog.network import PodNetwork, eni_limited_pods
@@ -47,24 +43,57 @@ def test_volumes_share_attachments_with_what_else_is_attached(
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "own", "expected"),
     [
-        ("c6g.medium", 4),
-        ("m5.large", 9),
-        ("m5.xlarge", 18),
-        ("m5.2xlarge", 38),
-        ("m5.4xlarge", 54),
-        ("c5.12xlarge", 54),
-        ("m5.16xlarge", 107),
-        ("m5.metal", 107),
-        ("i7i.metal-24xl", 107),
-        ("t3.large", 0),
-        ("x9.nano", 0),
+        ("c6g.medium", 2, 4),
+        ("m5.large", 3, 9),
+        ("m5.xlarge", 4, 18),
+        ("m5.2xlarge", 4, 38),
+        ("i3en.3xlarge", 4, 38),
+        ("m5.4xlarge", 8, 54),
+        ("c5.12xlarge", 8, 54),
+        ("m5.16xlarge", 15, 107),
+        ("c8gn.48xlarge", 24, 98),
+        ("p4d.24xlarge", 60, 62),
+        ("m6g.metal", 15, 107),
+        ("i7i.metal-24xl", 15, 107),
+        ("c8g-flex.large", 3, 3),
+        ("c8g-flex.16xlarge", 15, 47),
     ],
 )
-def test_pods_with_interfaces_of_their_own_are_limited_by_size(name: str, expected: int) -> None:
-    assert branch_interfaces_of(fact(name)) == expected
-    assert branch_interfaces_of(fact(name, Hypervisor="xen")) == 0
+def test_pods_get_the_interfaces_that_a_machine_has_beyond_its_own(
+    name: str, own: int, expected: int
+) -> None:
+    assert branch_interfaces_of(fact(name, interfaces=own)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "expected"),
+    [
+        ("a1.medium", 2, 10),
+        ("g5.xlarge", 4, 4),
+        ("g4dn.xlarge", 3, 39),
+        ("i4i.xlarge", 4, 6),
+        ("z1d.large", 3, 13),
+        ("u-3tb1.56xlarge", 8, 6),
+        ("g7e.2xlarge", 4, 120),
+    ],
+)
+def test_a_machine_that_is_known_to_have_another_number_has_it(
+    name: str, own: int, expected: int
+) -> None:
+    assert branch_interfaces_of(fact(name, interfaces=own)) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["t3.large", "mac2-m2.metal", "hpc7a.96xlarge", "trn2.48xlarge", "x9.nano"]
+)
+def test_a_machine_without_a_trunk_has_none_for_pods(name: str) -> None:
+    assert branch_interfaces_of(fact(name)) == 0
+
+
+def test_a_machine_that_is_not_of_the_nitro_system_has_none_for_pods() -> None:
+    assert branch_interfaces_of(fact("m5.large", Hypervisor="xen")) == 0
 
 
 def row_of(network: PodNetwork, **more: Any) -> TypeRow:

@@ -5,7 +5,7 @@ from shared.manifests.attaching import (
     claims_of,
     held_by,
     limited_drivers,
-    staying_pods,
+    split_pods,
     with_attachable,
 )
 from shared.manifests.storage import decode_claim, decode_volume
@@ -88,4 +88,4 @@ def test_pods_that_leave_let_their_volumes_go() -> None:
     staying = make.pod("a", node_name="n1")
     leaving = [make.pod(name, node_name=name) for name in ("cordoned", "going")]
     ending = make.pod("b", node_name="n1", deletion_at=make.NOW)
-    assert staying_pods([staying, *leaving, ending], nodes) == (staying,)
+    assert split_pods([staying, *leaving, ending], nodes) == ((staying,), (*leaving, ending))

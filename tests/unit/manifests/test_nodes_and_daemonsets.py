@@ -10,6 +10,7 @@ from shared.manifests.nodes import decode_node, encode_taint
 from shared.model.nodes import NodePhase
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint, Toleration
+from shared.scheduling.daemons import runs_on
 
 
 def node(**status: Any) -> dict[str, Any]:
@@ -104,6 +105,21 @@ def test_a_daemonset_on_the_hosts_network_also_tolerates_an_absent_network() -> 
     assert "node.kubernetes.io/network-unavailable" in {
         one.key for one in found.scheduling.tolerations
     }
+
+
+def test_a_daemonset_that_names_its_nodes_runs_on_no_other() -> None:
+    def runs(operator: str, **labels: str) -> bool:
+        names = {"key": "metadata.name", "operator": operator, "values": ["n1"]}
+        other = {"key": "team", "operator": "In", "values": ["a"]}
+        terms = [{"matchFields": [names]}, {"matchExpressions": [other], "matchFields": [names]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        return runs_on(decode_daemonset(daemonset(affinity={"nodeAffinity": required})), labels, ())
+
+    there = {"kubernetes.io/hostname": "n1"}
+    assert runs("In", **there)
+    assert not runs("In", team="a")
+    assert runs("NotIn", team="a")
+    assert not runs("NotIn", **there)
 
 
 def test_a_daemonset_has_no_claims_for_ephemeral_volumes() -> None:

@@ -120,6 +120,12 @@ def test_the_more_important_pod_comes_first_and_one_that_waits_for_nothing_does_
     assert refusals(gated, pod("b"))["b"] == ()
 
 
+def test_a_pod_that_can_have_no_node_keeps_a_claim_from_nobody() -> None:
+    lost = replace(pod("a"), scheduling=make.scheduling(claims=("data",), refusals=("why",)))
+    assert refusals(lost, pod("b"))["b"] == ()
+    assert refusals(pod("a", "data", "gone"), pod("b"))["b"] == ()
+
+
 def test_a_pod_that_stands_keeps_its_claim() -> None:
     (text,) = refusals(pod("a"), standing=(pod("z", node_name="n1"),))["a"]
     assert text.endswith("and shop/z has it")

@@ -19,7 +19,6 @@ from shared.model.volumes import (
     StorageClass,
     Volume,
     attachable,
-    driver_of,
 )
 from tests import builders as make
 from tests.unit.manifests.storage_documents import (
@@ -36,8 +35,6 @@ IN_ZONE = make.needs(keys.ZONE, "In", ZONE)
 
 def test_attachments_are_a_resource_named_after_their_driver() -> None:
     assert attachable(EBS_DRIVER) == "attachable-volumes-ebs.csi.aws.com"
-    assert driver_of(attachable(EBS_DRIVER)) == EBS_DRIVER
-    assert driver_of("cpu") == ""
 
 
 def test_a_claim_says_what_it_is_bound_to() -> None:

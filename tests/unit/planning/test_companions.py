@@ -3,13 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.resources import Resources
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import needs, pod, provisioner, snapshot
-from tests.unit.planning.asking import QUICK, A, B, there, together, why, zones_of
+from tests.unit.planning.asking import QUICK, A, B, C, there, together, why, zones_of
 
 AGENT = make.selector(app="agent")
 SPREAD_OF_TWO = make.spread(keys.HOSTNAME, selector=AGENT, max_skew=2)
@@ -68,6 +70,39 @@ def test_followers_of_daemons_find_them_on_a_node_in_flight() -> None:
     assert there(decide(snapshot(near, slots=(slot,), daemonsets=(agent(),)), QUICK)) == {
         "a": slot.name
     }
+
+
+@pytest.mark.parametrize(
+    ("zones", "left"), [((A,), {B, C}), ((A, B), {C}), ((A, B, C), set[str]())]
+)
+def test_daemons_of_a_node_without_a_machine_count_wherever_it_may_come_up(
+    zones: tuple[str, ...], left: set[str]
+) -> None:
+    on_large = agent(node_selector=needs(keys.INSTANCE_TYPE, "In", "m5.large"))
+    promised = pod("there", labels={})
+    options = tuple(make.option(zone=zone) for zone in zones)
+    alone = pod(
+        anti_affinity=apart(keys.ZONE), node_selector=needs(keys.INSTANCE_TYPE, "In", "m5.xlarge")
+    )
+    world = snapshot(
+        promised,
+        alone,
+        daemonsets=(on_large,),
+        launching=(make.planned(promised, options=options),),
+        promised=frozenset({promised.uid}),
+    )
+    plan = decide(world, QUICK)
+    assert set(zones_of(plan).values()) <= left
+    assert bool(why(plan)) is not bool(left)
+
+
+def test_daemons_of_a_ready_node_count_as_the_pods_they_are() -> None:
+    owner = replace(make.REPLICA_SET, kind="DaemonSet", name="agent")
+    stands = pod("agent-x", node_name="n1", labels={"app": "agent"}, owner=owner, cpu=100)
+    world = snapshot(
+        pod(affinity=apart()), nodes=(make.node("n1"),), bound=(stands,), daemonsets=(agent(),)
+    )
+    assert there(decide(world, QUICK)) == {"a": "n1"}
 
 
 def test_a_daemon_that_is_there_already_is_counted_once() -> None:

@@ -66,6 +66,13 @@ def test_without_an_attachment_left_a_room_takes_none_of_them() -> None:
     assert there(decide(world, QUICK)) == {"a": "n1", "b": "n1"}
 
 
+def test_a_pod_that_others_make_way_for_has_attached_nothing_so_far() -> None:
+    guest, other = sharing(of_claim("guest", nominated_node="n0"), of_claim("other"))
+    for volumes, places in ((1, {}), (2, {"other": "n0"})):
+        world = snapshot(guest, other, nodes=(room("n0", volumes),), instance_types=())
+        assert there(decide(world, QUICK)) == places
+
+
 def test_a_pod_that_stands_has_attached_it_already() -> None:
     first, second, stands = sharing(
         of_claim("a"), of_claim("b"), standing=(of_claim("z", node_name="n1"),)

@@ -153,6 +153,8 @@ def test_daemons_take_room_on_nodes_that_are_there_once() -> None:
         ("agent-x", "n2"),
     ]
     assert [one.name for one in snapshot.daemonsets] == ["agent", "picky"]
+    # Rules of other pods count them like any others.
+    assert dict(snapshot.bound[0].labels) == {"app": "agent"}
 
 
 def test_every_zone_of_the_catalogue_has_a_subnet() -> None:

@@ -1,5 +1,6 @@
 """Nodes that are there or on their way, as room."""
 
+from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
@@ -17,7 +18,8 @@ DAEMON = Owner(kind="DaemonSet", name="logs", uid="d")
 
 
 def daemon(cpu: int = 100) -> Pod:
-    return make.pod("logs-1", node_name="n1", cpu=cpu, memory=64 * make.MIB, owner=DAEMON)
+    made = make.pod("logs-1", node_name="n1", cpu=cpu, memory=64 * make.MIB, owner=DAEMON)
+    return replace(made, namespace="kube-system")
 
 
 def in_flight(**changes: Any) -> Node:

@@ -122,6 +122,19 @@ def test_pods_of_one_claim_are_drawn_to_the_one_that_has_a_node() -> None:
     assert found.nodes[0].allocatable[EBS] == 24
 
 
+def test_a_claim_for_a_single_pod_is_not_free_before_that_pod_is_gone() -> None:
+    modes = {"volumeName": "pv", "accessModes": ["ReadWriteOncePod"]}
+    raws = (claim(spec=modes), volume("pv", in_zones(ZONE)))
+    ending = claiming("z", "data", node_name="n1", deletion_at=NOW)
+    (found,) = seen(world(claiming("a", "data"), ending, raws=raws)).pending
+    (reason,) = found.scheduling.refusals
+    assert reason == "volume: claim shop/data is for a single pod, and shop/z has it"
+    there = world(claiming("a", "data"), claiming("z", "data", node_name="n2"), raws=raws)
+    there.cluster.node_values["n2"] = node("n2", unschedulable=True)
+    (found,) = seen(there).pending
+    assert found.scheduling.refusals == (reason,)
+
+
 def test_a_role_that_may_not_read_volumes_leaves_only_their_pods() -> None:
     there = world(claiming("a", "data"), pod("b"))
     there.cluster.fail_next("claims", UnauthorizedError("GET: 403"))
