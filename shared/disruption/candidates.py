@@ -91,6 +91,7 @@ def find_candidates(
     by_node: dict[str, list[Pod]] = {}
     for pod in snapshot.bound:
         by_node.setdefault(pod.node_name, []).append(pod)
+    nominated = {pod.nominated_node for pod in snapshot.pending}
     promised = {slot.instance_id for slot in snapshot.slots if slot.pods and not slot.bound}
     found: list[Candidate] = []
     refused: dict[str, str] = {}
@@ -108,9 +109,7 @@ def find_candidates(
         if not reason and node.instance_id in promised:
             reason = "pods are promised to it"
         if not reason and wanted is None:
-            reason = _not_worth_it(node, settings, now)
-            if not reason and node.name not in prices:
-                reason = "its price is not known"
+            reason = _not_worth_it(node, settings, now, nominated, prices)
         if reason:
             refused[node.name] = reason
             continue
@@ -167,12 +166,20 @@ def _refusal(node: Node, owner: Provisioner, resting: Collection[str]) -> str:
     return ""
 
 
-def _not_worth_it(node: Node, settings: DisruptionSettings, now: datetime) -> str:
+def _not_worth_it(
+    node: Node,
+    settings: DisruptionSettings,
+    now: datetime,
+    nominated: Collection[str],
+    prices: Collection[str],
+) -> str:
     if node.annotations.get(keys.DO_NOT_CONSOLIDATE) == "true":
         return f"its annotation {keys.DO_NOT_CONSOLIDATE} forbids it"
     if node.created_at is None or now - node.created_at < settings.minimum_age:
         return "it is young"
-    return ""
+    if node.name in nominated:
+        return "kube-scheduler makes room on it for a pod"
+    return "" if node.name in prices else "its price is not known"
 
 
 def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> str:

@@ -12,8 +12,9 @@ from shared.disruption.consolidation import Method, consolidate
 from shared.disruption.drift import drift_of
 from shared.disruption.expiration import expires_in
 from shared.disruption.settings import DisruptionSettings
-from shared.disruption.simulation import simulate
+from shared.disruption.simulation import by_price, simulate
 from shared.model import labels as keys
+from shared.model.instance_types import OfferingKey
 from shared.model.pdb import PodDisruptionBudget
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
@@ -97,6 +98,8 @@ class Scene:
 
     Attributes:
         images: For drift.
+        passed_over: Spot pools that consolidation does not count on: EC2 was offered them lately
+            and took dearer ones.
     """
 
     snapshot: ClusterSnapshot
@@ -105,6 +108,7 @@ class Scene:
     packing: PackingSettings
     pace: Pace = Pace()
     images: Images = Images()
+    passed_over: frozenset[OfferingKey] = frozenset()
 
 
 def look(
@@ -123,15 +127,15 @@ def look(
     going = {one.uid for one in nodes if one.deletion_at is not None}
     if any(one.uid in pace.running and one.uid not in going for one in nodes):
         return Look(reason="a change is under way")
-    scene = dataclasses.replace(scene, snapshot=closed(scene.snapshot))
     held: dict[str, str] = {}
     for cause in _ONE_BY_ONE:
-        change, refused = _one_by_one(scene, cause, _due(scene, cause), go_on)
+        change, refused = _one_by_one(as_simulated(scene, cause), cause, go_on)
         held.update(refused)
         if change is not None:
             return Look(change=change, held=held)
     if not consolidating:
         return Look(reason="nothing has changed", held=held)
+    scene = as_simulated(scene, Cause.CONSOLIDATION)
     ours = {one.uid for one in nodes if one.is_ours}
     used = len((going & ours) | pace.rested | pace.running)
     outlook = consolidate(
@@ -169,6 +173,19 @@ def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     )
 
 
+def as_simulated(scene: Scene, cause: Cause) -> Scene:
+    """Return the scene as changes of a cause are simulated in it.
+
+    Nodes that were bought to replace others are closed. Consolidation, which is about money,
+    does not count on pools that EC2 passes over; whatever must go takes what there is.
+    """
+    seen, packing = closed(scene.snapshot), scene.packing
+    if cause == Cause.CONSOLIDATION:
+        packing = by_price(packing)
+        seen = dataclasses.replace(seen, unavailable=seen.unavailable | scene.passed_over)
+    return dataclasses.replace(scene, snapshot=seen, packing=packing)
+
+
 def _due(scene: Scene, cause: Cause) -> dict[str, tuple[datetime, str]]:
     """Return nodes a cause wants replaced: since when, and why, for people."""
     snapshot = scene.snapshot
@@ -196,15 +213,13 @@ def _due(scene: Scene, cause: Cause) -> dict[str, tuple[datetime, str]]:
 
 
 def _one_by_one(
-    scene: Scene,
-    cause: Cause,
-    due: Mapping[str, tuple[datetime, str]],
-    go_on: Callable[[], bool],
+    scene: Scene, cause: Cause, go_on: Callable[[], bool]
 ) -> tuple[Change | None, dict[str, str]]:
     """Choose among the nodes a cause wants: all empty ones, else the one due longest.
 
     One whose pods would find no place is passed over for the next.
     """
+    due = _due(scene, cause)
     if not due:
         return None, {}
     snapshot, settings = scene.snapshot, scene.settings

@@ -73,9 +73,10 @@ def consolidate(  # noqa: PLR0913 -- three of them by keyword
     """Return the change of nodes that saves most, if any saves enough.
 
     All empty nodes go first, and alone. Else sets of candidates are tried: each node, and growing
-    groups of those that are cheapest to disrupt and of those that are least used, up to all. Of
-    the best set every node is kept that is hardly worth its pods' moving. As each accepted change
-    makes the cluster strictly cheaper, no later change can undo it.
+    groups of those that are cheapest to disrupt and of those that are least used, up to all. The
+    set as a whole must save enough; of the best one every node is kept that adds less to it than
+    the least amount. As each accepted change makes the cluster strictly cheaper, no later change
+    can undo it.
 
     The same snapshot always gives the same answer.
 
@@ -156,15 +157,15 @@ class _Search:
         return max(found, key=lambda one: one.rank, default=None)
 
     def smallest(self, best: _Change) -> _Change:
-        """Return the change without the nodes that add hardly anything to it.
+        """Return the change without the nodes that add hardly any money to it.
 
         Those that are dearest to disrupt are tried first.
         """
+        worth = self._settings.minimum_saving_micros_per_hour
         for candidate in sorted(best.group, key=lambda one: (-one.disruption_cost, one.node.name)):
             if len(best.group) == 1:
                 break
             fewer = self._try(tuple(one for one in best.group if one is not candidate))
-            worth = self._settings.required_saving(candidate.price_micros_per_hour)
             if fewer is not None and _loses_less_than(best, fewer, worth):
                 best = fewer
         return best
@@ -180,7 +181,8 @@ class _Search:
     def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
         plan = simulate(self._snapshot, names, self._packing)
         price = sum(one.price_micros_per_hour for one in group)
-        if plan is None:
+        most = price - self._settings.required_saving(price)
+        if plan is None or most < 0:
             return None
         if not plan.nodes:
             change = Consolidation(
@@ -190,7 +192,6 @@ class _Search:
                 saving_micros_per_hour=price,
             )
             return _Change(group=group, change=change, hoped_micros_per_hour=price)
-        most = price - self._settings.required_saving(price)
         kept = _affordable(plan, most, self._settings)
         if kept is None or not self._spot_is_wide_enough(group, kept):
             return None

@@ -40,5 +40,5 @@ def _lines(scene: Scene) -> Iterator[str]:
         yield repr((owner.uid, owner.resource_version, owner.paused, owner.shadow))
     for budget in scene.budgets:
         yield repr((budget.namespace, budget.name, budget.disruptions_allowed))
-    yield repr(sorted(scene.snapshot.unavailable))
+    yield repr((sorted(scene.snapshot.unavailable), sorted(scene.passed_over)))
     yield repr((sorted(scene.pace.running), sorted(scene.pace.rested), repr(settings)))

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection
+from typing import Final
 
 from shared.model.nodes import Node
 from shared.model.plan import Plan
@@ -9,6 +10,9 @@ from shared.model.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+
+# A new node may cost up to so much more than the cheapest, in percent: what it replaces bounds it.
+_OPTION_CEILING: Final = 100
 
 
 def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapshot:
@@ -50,6 +54,19 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
         nodes=(*nodes, *ghosts),
         slots=(),
         promised=frozenset(),
+    )
+
+
+def by_price(packing: PackingSettings) -> PackingSettings:
+    """Return the settings by which consolidation compares spot nodes: by the price to be paid.
+
+    For new pods nodes are compared by the mean of many pools, since nobody knows which EC2 takes.
+    Here pools that it passes over are left out, and how many pools must be open is a rule.
+    """
+    return dataclasses.replace(
+        packing,
+        diversification_k_spot=1,
+        option_price_ceiling_percent=max(_OPTION_CEILING, packing.option_price_ceiling_percent),
     )
 
 

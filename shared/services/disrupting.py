@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.disruption.choice import Change, Images, Look, Pace, Scene, closed, look
+from shared.disruption.choice import Change, Images, Look, Pace, Scene, as_simulated, look
 from shared.disruption.fingerprint import fingerprint
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import as_pending, simulate, without
@@ -24,6 +24,7 @@ from shared.services.gathering import Gathered
 from shared.services.gathering_volumes import with_volumes
 from shared.services.image_rollout import ImageRollout
 from shared.services.machine_image import resolve_images
+from shared.services.passed_over import passed_over
 from shared.services.patience import Patience
 from shared.services.recording import record
 from shared.services.replacing import REPLACED, start_replacement
@@ -88,6 +89,7 @@ class Disrupting:
             packing=self._packing,
             pace=self._pace(snapshot.taken_at),
             images=self._images(gathered) if self._settings.drift else Images(),
+            passed_over=passed_over(self._ports, snapshot.taken_at),
         )
         patience = Patience(turn, self._ports.clock, until)
         found = self._look(scene, patience)
@@ -108,7 +110,7 @@ class Disrupting:
             text = over[0].reason if over else "its replacement would be bought in shadow mode"
             self._say(remove[0], "DisruptionBlocked", f"{change.cause.value}: {text}")
             return Disrupted()
-        self._record(snapshot, change, plan_id)
+        self._record(scene, change, plan_id)
         if turn.held_back:
             self._say(remove[0], "ShadowDisruption", f"would be given up: {_story(change)}")
             return Disrupted(cause=change.cause.value)
@@ -165,10 +167,10 @@ class Disrupting:
             of_instance={one.instance_id: one.image_id for one in machines}, current=current
         )
 
-    def _record(self, snapshot: ClusterSnapshot, change: Change, plan_id: str) -> None:
+    def _record(self, scene: Scene, change: Change, plan_id: str) -> None:
         """Write down what was simulated, so that it can be decided again, and what came of it."""
-        seen = closed(snapshot)
-        plan = simulate(seen, change.remove, self._packing) or change.plan
+        seen = as_simulated(scene, change.cause)
+        plan = simulate(seen.snapshot, change.remove, seen.packing) or change.plan
         why: Mapping[str, Any] = {
             "cause": change.cause.value,
             "method": change.method.value,
@@ -178,9 +180,9 @@ class Disrupting:
         record(
             self._ports.decisions,
             plan_id,
-            without(seen, change.remove),
+            without(seen.snapshot, change.remove),
             plan,
-            self._packing,
+            seen.packing,
             why,
         )
 

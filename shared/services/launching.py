@@ -22,6 +22,7 @@ from shared.services.launch_archive import body_of, write_body
 from shared.services.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
 from shared.services.launch_request import LaunchGround, launch_body
 from shared.services.pairing import Pairing
+from shared.services.passed_over import note_passed_over
 from shared.services.shortage import Shortage, without
 
 _FLEET: Final = "CreateFleet"
@@ -188,6 +189,7 @@ class Launcher:
         missing = self._pairing.pair(
             body.attempt, body.attempt.slots, answer.instances, launched_now=anew
         )
+        note_passed_over(self._ports, body.attempt, answer)
         if not missing:
             self.shortage.remember(answer.refused)
             return self.book.finish(asked, LaunchOutcome.DONE)

@@ -94,6 +94,21 @@ def test_a_node_is_left_alone_and_says_why(change: dict[str, Any], reason: str) 
     assert _look(node(**change)) == ((), {"n1": reason})
 
 
+def test_a_node_on_which_the_scheduler_makes_room_is_left_alone_by_consolidation() -> None:
+    waiting = (pod("important", nominated_node="n1"),)
+    seen = snapshot(
+        *waiting,
+        nodes=(node(),),
+        provisioners=(provisioner(consolidation=True),),
+        taken_at=LATER,
+    )
+
+    found, refused = find_candidates(seen, (), DisruptionSettings(), LATER)
+    assert (found, refused) == ((), {"n1": "kube-scheduler makes room on it for a pod"})
+    found, refused = find_candidates(seen, (), DisruptionSettings(), LATER, among=["default"])
+    assert ([one.node.name for one in found], refused) == (["n1"], {})
+
+
 def test_a_paused_provisioner_keeps_its_nodes() -> None:
     owner = provisioner(consolidation=True, paused=True)
 

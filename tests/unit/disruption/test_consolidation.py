@@ -1,81 +1,39 @@
 """Which nodes are given up for fewer or cheaper ones."""
 
 import dataclasses
-from datetime import timedelta
 from typing import Any
 
 from shared.disruption.consolidation import Method, Outlook, consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.instance_types import CapacityType
-from shared.model.nodes import Node
 from shared.model.pdb import PodDisruptionBudget
-from shared.model.pods import Pod
 from shared.model.resources import Resources
-from shared.model.snapshot import ClusterSnapshot
-from shared.packing.problem import PackingSettings
 from tests.builders import (
     CATALOG,
     GIB,
-    NOW,
     affinity,
     instance_type,
-    needs,
     node,
     pod,
     pods,
     provisioner,
     selector,
     slot,
-    snapshot,
 )
-
-PACKING = PackingSettings(diversification_k_on_demand=1, diversification_k_spot=1)
-_SPOT = provisioner(
-    consolidation=True,
-    requirements=needs(keys.CAPACITY_TYPE, "In", "spot").merge(needs(keys.ARCH, "In", "amd64")),
+from tests.unit.disruption.clusters import (
+    PACKING,
+    SPOT_ONLY,
+    cluster,
+    look,
+    machine,
+    on,
+    spot,
 )
-LATER = NOW + timedelta(hours=1)
-
-
-def _machine(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
-    """Return a node of ours of some type of the catalogue."""
-    shape = next(one for one in CATALOG if one.name == kind)
-    labels = {**node(name).labels, keys.INSTANCE_TYPE: kind, **overrides.pop("labels", {})}
-    return node(
-        name,
-        labels=labels,
-        capacity=shape.capacity,
-        allocatable=shape.allocatable,
-        **overrides,
-    )
-
-
-def _cluster(*nodes: Node, bound: tuple[Pod, ...], **overrides: Any) -> ClusterSnapshot:
-    fields: dict[str, Any] = {
-        "provisioners": (provisioner(consolidation=True),),
-        "taken_at": LATER,
-        **overrides,
-    }
-    return snapshot(nodes=nodes, bound=bound, **fields)
-
-
-def _look(seen: ClusterSnapshot, most: int = 100, **settings: Any) -> Outlook:
-    budgets = settings.pop("budgets", ())
-    return consolidate(seen, budgets, DisruptionSettings(**settings), PACKING, most_nodes=most)
-
-
-def _spot(name: str, kind: str) -> Node:
-    return _machine(name, kind, labels={keys.CAPACITY_TYPE: CapacityType.SPOT.value})
-
-
-def _on(name: str, count: int, cpu: int = 500, **more: Any) -> tuple[Pod, ...]:
-    return pods(count, prefix=f"{name}-", node_name=name, cpu=cpu, memory=GIB // 2, **more)
 
 
 def test_empty_nodes_go_first_and_all_at_once() -> None:
-    seen = _cluster(_machine("a"), _machine("b"), _machine("c"), bound=_on("c", 1))
-    outlook = _look(seen)
+    seen = cluster(machine("a"), machine("b"), machine("c"), bound=on("c", 1))
+    outlook = look(seen)
 
     assert outlook.best is not None
     assert outlook.best.method == Method.EMPTY
@@ -85,18 +43,18 @@ def test_empty_nodes_go_first_and_all_at_once() -> None:
 
 
 def test_no_more_empty_nodes_go_than_the_budget_allows() -> None:
-    outlook = _look(_cluster(_machine("a"), _machine("b"), bound=()), most=1)
+    outlook = look(cluster(machine("a"), machine("b"), bound=()), most=1)
 
     assert outlook.best is not None
     assert outlook.best.remove == ("a",)
-    assert _look(_cluster(_machine("a"), bound=()), most=0) == Outlook(
+    assert look(cluster(machine("a"), bound=()), most=0) == Outlook(
         reason="the budget of disruptions is used up"
     )
 
 
 def test_a_node_whose_pods_fit_on_others_goes_without_a_replacement() -> None:
-    seen = _cluster(_machine("a", "m5.xlarge"), _machine("b"), bound=(*_on("a", 2), *_on("b", 1)))
-    outlook = _look(seen)
+    seen = cluster(machine("a", "m5.xlarge"), machine("b"), bound=(*on("a", 2), *on("b", 1)))
+    outlook = look(seen)
 
     assert outlook.best is not None
     assert outlook.best.method == Method.DELETE
@@ -106,7 +64,7 @@ def test_a_node_whose_pods_fit_on_others_goes_without_a_replacement() -> None:
 
 
 def test_a_node_too_large_for_its_pods_is_replaced_by_a_cheaper_one() -> None:
-    outlook = _look(_cluster(_machine("a", "m5.2xlarge"), bound=_on("a", 2)))
+    outlook = look(cluster(machine("a", "m5.2xlarge"), bound=on("a", 2)))
 
     assert outlook.best is not None
     assert outlook.best.method == Method.REPLACE
@@ -120,8 +78,8 @@ def test_a_node_too_large_for_its_pods_is_replaced_by_a_cheaper_one() -> None:
 def test_one_node_may_become_several_cheaper_ones() -> None:
     dear = instance_type("m5.2xlarge", cpu=8000, memory=32 * GIB, price=500_000)
     types = (CATALOG[2], dear)
-    seen = _cluster(_machine("a", "m5.2xlarge"), bound=_on("a", 9, cpu=600), instance_types=types)
-    outlook = _look(seen)
+    seen = cluster(machine("a", "m5.2xlarge"), bound=on("a", 9, cpu=600), instance_types=types)
+    outlook = look(seen)
 
     assert outlook.best is not None
     assert len(outlook.best.plan.nodes) == 3
@@ -132,11 +90,11 @@ def test_one_node_may_become_several_cheaper_ones() -> None:
 
 
 def test_three_half_empty_nodes_become_fewer() -> None:
-    seen = _cluster(
-        *(_machine(name, "m5.xlarge") for name in "abc"),
-        bound=tuple(one for name in "abc" for one in _on(name, 2, cpu=600)),
+    seen = cluster(
+        *(machine(name, "m5.xlarge") for name in "abc"),
+        bound=tuple(one for name in "abc" for one in on(name, 2, cpu=600)),
     )
-    outlook = _look(seen)
+    outlook = look(seen)
 
     assert outlook.best is not None
     assert outlook.best.saving_micros_per_hour >= 2 * 192_000
@@ -146,8 +104,8 @@ def test_three_half_empty_nodes_become_fewer() -> None:
 
 def test_two_nodes_do_not_become_one_of_the_same_type() -> None:
     """One of them goes, and the other takes its pods."""
-    seen = _cluster(_machine("a"), _machine("b"), bound=(*_on("a", 1), *_on("b", 1)))
-    outlook = _look(seen)
+    seen = cluster(machine("a"), machine("b"), bound=(*on("a", 1), *on("b", 1)))
+    outlook = look(seen)
 
     assert outlook.best is not None
     assert outlook.best.method == Method.DELETE
@@ -155,18 +113,18 @@ def test_two_nodes_do_not_become_one_of_the_same_type() -> None:
 
 
 def test_a_saving_below_the_minimum_moves_nobody() -> None:
-    seen = _cluster(_machine("a", "m5.2xlarge"), bound=_on("a", 2))
+    seen = cluster(machine("a", "m5.2xlarge"), bound=on("a", 2))
 
-    assert _look(seen, minimum_saving_percent=80) == Outlook(
+    assert look(seen, minimum_saving_percent=80) == Outlook(
         reason="nothing saves enough", simulations=1
     )
-    assert _look(seen, minimum_saving_micros_per_hour=300_000).best is None
-    assert _look(seen, minimum_saving_micros_per_hour=288_000).best is not None
+    assert look(seen, minimum_saving_micros_per_hour=300_000).best is None
+    assert look(seen, minimum_saving_micros_per_hour=288_000).best is not None
 
 
 def test_a_machine_on_demand_is_only_replaced_by_what_the_next_look_would_keep() -> None:
     packing = dataclasses.replace(PACKING, option_price_ceiling_percent=300)
-    seen = _cluster(_machine("a", "m5.2xlarge"), bound=_on("a", 2))
+    seen = cluster(machine("a", "m5.2xlarge"), bound=on("a", 2))
     outlook = consolidate(seen, (), DisruptionSettings(), packing, most_nodes=1)
 
     assert outlook.best is not None
@@ -177,7 +135,7 @@ def test_a_machine_on_demand_is_only_replaced_by_what_the_next_look_would_keep()
 def test_of_spot_only_the_cheapest_pools_that_keep_the_saving_are_asked_for() -> None:
     """EC2 takes a deep one of them, and the next look would find what it costs too much."""
     packing = dataclasses.replace(PACKING, option_price_ceiling_percent=300)
-    seen = _cluster(_spot("a", "m5.2xlarge"), bound=_on("a", 2), provisioners=(_SPOT,))
+    seen = cluster(spot("a", "m5.2xlarge"), bound=on("a", 2), provisioners=(SPOT_ONLY,))
     for pools, types in ((1, {"m5.large"}), (4, {"m5.large", "m5.xlarge"})):
         settings = DisruptionSettings(minimum_saving_percent=50, spot_pools=pools)
         best = consolidate(seen, (), settings, packing, most_nodes=1).best
@@ -190,71 +148,69 @@ def test_of_spot_only_the_cheapest_pools_that_keep_the_saving_are_asked_for() ->
 
 
 def test_nothing_is_disrupted_while_pods_wait_for_capacity() -> None:
-    seen = _cluster(_machine("a"), bound=(), pending=(pod("new"),))
+    seen = cluster(machine("a"), bound=(), pending=(pod("new"),))
 
-    assert _look(seen).reason == "pods wait for capacity"
+    assert look(seen).reason == "pods wait for capacity"
 
 
 def test_a_pod_that_no_node_can_hold_does_not_stop_consolidation() -> None:
     hopeless = pod("huge", cpu=900_000)
-    seen = _cluster(_machine("a"), bound=(), pending=(hopeless,))
+    seen = cluster(machine("a"), bound=(), pending=(hopeless,))
 
-    assert _look(seen).best is not None
+    assert look(seen).best is not None
 
 
 def test_a_node_is_not_given_up_for_a_machine_that_is_on_its_way() -> None:
     coming = slot(0, allocatable=Resources.of(cpu=1900, memory=7 * GIB, pods=29))
-    seen = _cluster(_machine("a"), bound=_on("a", 1), slots=(coming,))
+    seen = cluster(machine("a"), bound=on("a", 1), slots=(coming,))
 
-    assert _look(seen).reason == "nothing saves enough"
+    assert look(seen).reason == "nothing saves enough"
 
 
 def test_an_uninitialized_node_is_no_room_either() -> None:
-    young = _machine("b", ready=None, provider_id="aws:///us-east-1a/i-slot0")
-    seen = _cluster(_machine("a"), young, bound=_on("a", 1), slots=(slot(0, node_name="b"),))
+    young = machine("b", ready=None, provider_id="aws:///us-east-1a/i-slot0")
+    seen = cluster(machine("a"), young, bound=on("a", 1), slots=(slot(0, node_name="b"),))
 
-    assert _look(seen).best is None
+    assert look(seen).best is None
 
 
 def test_limits_count_the_old_node_while_the_new_one_comes() -> None:
     owner = provisioner(consolidation=True, limits=Resources.of(cpu=9000))
-    seen = _cluster(_machine("a", "m5.2xlarge"), bound=_on("a", 2), provisioners=(owner,))
+    seen = cluster(machine("a", "m5.2xlarge"), bound=on("a", 2), provisioners=(owner,))
     wide = provisioner(consolidation=True, limits=Resources.of(cpu=10_000))
 
-    assert _look(seen).best is None
-    assert _look(dataclasses.replace(seen, provisioners=(wide,))).best is not None
+    assert look(seen).best is None
+    assert look(dataclasses.replace(seen, provisioners=(wide,))).best is not None
 
 
 def test_anti_affinity_and_budgets_keep_their_nodes() -> None:
     apart: dict[str, Any] = {"anti_affinity": (affinity(),)}
-    seen = _cluster(
-        _machine("a"), _machine("b"), bound=(*_on("a", 1, **apart), *_on("b", 1, **apart))
-    )
+    seen = cluster(machine("a"), machine("b"), bound=(*on("a", 1, **apart), *on("b", 1, **apart)))
     held = PodDisruptionBudget(
         namespace="default", name="web", selector=selector(app="web"), disruptions_allowed=0
     )
 
-    assert _look(seen).reason == "nothing saves enough"
-    assert _look(seen, budgets=(held,)).reason == "no node may be disrupted"
+    assert look(seen).reason == "nothing saves enough"
+    assert look(seen, budgets=(held,)).reason == "no node may be disrupted"
 
 
 def test_spot_becomes_spot_only_with_enough_cheaper_pools() -> None:
-    seen = _cluster(_spot("a", "m5.2xlarge"), bound=_on("a", 2), provisioners=(_SPOT,))
+    seen = cluster(spot("a", "m5.2xlarge"), bound=on("a", 2), provisioners=(SPOT_ONLY,))
 
-    assert _look(seen, spot_pools=15).best is None
-    found = _look(seen, spot_pools=3).best
+    assert look(seen, spot_pools=15).best is None
+    found = look(seen, spot_pools=3).best
     assert found is not None
     assert len(found.plan.nodes[0].options) >= 3
 
 
 def test_two_spot_nodes_become_one_whatever_the_number_of_pools() -> None:
-    seen = _cluster(
-        _spot("a", "m5.xlarge"),
-        _spot("b", "m5.xlarge"),
-        bound=(*_on("a", 3, cpu=600), *_on("b", 3, cpu=600)),
-        provisioners=(_SPOT,),
+    seen = cluster(
+        spot("a", "m5.xlarge"),
+        spot("b", "m5.xlarge"),
+        bound=(*on("a", 3, cpu=600), *on("b", 3, cpu=600)),
+        provisioners=(SPOT_ONLY,),
     )
-    outlook = _look(seen, spot_pools=100)
+    outlook = look(seen, spot_pools=100)
 
     assert outlook.best is not None
     assert outlook.best.saving_micros_per_hour > 0
@@ -262,37 +218,37 @@ def test_two_spot_nodes_become_one_whatever_the_number_of_pools() -> None:
 
 
 def test_the_tries_are_limited_and_counted() -> None:
-    seen = _cluster(
-        *(_machine(name, "m5.xlarge") for name in "abcdef"),
-        bound=tuple(one for name in "abcdef" for one in _on(name, 3, cpu=1200)),
+    seen = cluster(
+        *(machine(name, "m5.xlarge") for name in "abcdef"),
+        bound=tuple(one for name in "abcdef" for one in on(name, 3, cpu=1200)),
     )
 
-    assert _look(seen, max_simulations=3).simulations == 3
+    assert look(seen, max_simulations=3).simulations == 3
 
 
 def test_the_same_snapshot_always_gives_the_same_answer() -> None:
-    seen = _cluster(
-        *(_machine(name, "m5.xlarge") for name in "abc"),
-        bound=tuple(one for name in "abc" for one in _on(name, 2, cpu=600)),
+    seen = cluster(
+        *(machine(name, "m5.xlarge") for name in "abc"),
+        bound=tuple(one for name in "abc" for one in on(name, 2, cpu=600)),
     )
 
-    assert _look(seen) == _look(dataclasses.replace(seen, nodes=tuple(reversed(seen.nodes))))
+    assert look(seen) == look(dataclasses.replace(seen, nodes=tuple(reversed(seen.nodes))))
 
 
 def test_of_the_best_group_only_the_nodes_that_count_are_moved() -> None:
     """Two of three would go; one of them saves next to nothing, so its pods stay."""
     tiny = instance_type("t3.nano", cpu=2000, memory=8 * GIB, price=5_000)
-    seen = _cluster(
-        _machine("a", "m5.2xlarge"),
+    seen = cluster(
+        machine("a", "m5.2xlarge"),
         node(
             "b",
             labels={**node().labels, keys.INSTANCE_TYPE: "t3.nano"},
             allocatable=Resources.of(memory=7 * GIB, pods=29),
         ),
-        bound=(*_on("a", 2), *pods(1, prefix="b-", node_name="b", cpu=0, memory=GIB)),
+        bound=(*on("a", 2), *pods(1, prefix="b-", node_name="b", cpu=0, memory=GIB)),
         instance_types=(*CATALOG, tiny),
     )
-    outlook = _look(seen)
+    outlook = look(seen)
 
     assert outlook.best is not None
     assert outlook.best.remove == ("a",)
