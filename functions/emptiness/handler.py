@@ -23,7 +23,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     message = decode(event)
     service = emptiness_runtime().service(message.cluster)
     for node in message.wake.objects:
-        outcome = service.begin(node.name, message.wake.at)
+        at = message.wake.at
+        outcome = service.begin(node.name, node.since or at, seen_at=at)
         logger.info(
             "node reported empty",
             cluster=message.cluster,

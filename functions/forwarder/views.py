@@ -2,9 +2,18 @@
 
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from shared.manifests.fields import condition, controller, mapping, mappings, text
+from shared.manifests.fields import (
+    condition,
+    controller,
+    integer,
+    mapping,
+    mappings,
+    moment,
+    text,
+)
 from shared.manifests.provisioners import is_paused
 from shared.model import labels as keys
 
@@ -31,19 +40,26 @@ class NodeView(NamedTuple):
     """A node.
 
     Attributes:
-        ours: Whether it carries the label of a Provisioner.
+        provisioner: The one whose label it carries; empty when it is not ours.
         held: Whether our not-ready taint still keeps kube-scheduler away.
         shown: What it shows as allocatable and its taint keys, as one text; empty if not ours.
+        emptied: The time written on it from which it has been empty; None for none.
     """
 
     name: str
     uid: str
     version: str
-    ours: bool
+    provisioner: str
     deleting: bool
     ready: bool
     held: bool
     shown: str
+    emptied: datetime | None = None
+
+    @property
+    def ours(self) -> bool:
+        """Whether it carries the label of a Provisioner."""
+        return bool(self.provisioner)
 
     @property
     def initialized(self) -> bool:
@@ -56,6 +72,7 @@ class ProvisionerView(NamedTuple):
 
     Attributes:
         generation: Grows with each change of its spec.
+        ttl_seconds: After how long an empty node of it goes; None for never.
     """
 
     name: str
@@ -64,6 +81,7 @@ class ProvisionerView(NamedTuple):
     generation: int
     deleting: bool
     paused: bool
+    ttl_seconds: int | None = None
 
 
 View = PodView | NodeView | ProvisionerView
@@ -98,18 +116,19 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
     """Return what is kept of a node."""
     metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
     taints = sorted(text(one.get("key")) for one in mappings(spec.get("taints")))
-    ours = bool(mapping(metadata.get("labels")).get(keys.PROVISIONER_NAME))
+    provisioner = text(mapping(metadata.get("labels")).get(keys.PROVISIONER_NAME))
     allocatable = mapping(status.get("allocatable"))
     parts = [*(f"{name}={allocatable[name]}" for name in sorted(allocatable)), *taints]
     return NodeView(
         name=text(metadata.get("name")),
         uid=text(metadata.get("uid")),
         version=text(metadata.get("resourceVersion")),
-        ours=ours,
+        provisioner=sys.intern(provisioner),
         deleting=metadata.get("deletionTimestamp") is not None,
         ready=condition(status, "Ready").get("status") == "True",
         held=keys.NOT_READY_TAINT in taints,
-        shown=sys.intern(" ".join(parts)) if ours else "",
+        shown=sys.intern(" ".join(parts)) if provisioner else "",
+        emptied=moment(mapping(metadata.get("annotations")).get(keys.EMPTINESS_TIMESTAMP)),
     )
 
 
@@ -124,4 +143,5 @@ def view_provisioner(raw: Mapping[str, Any]) -> ProvisionerView:
         generation=generation if isinstance(generation, int) else 0,
         deleting=metadata.get("deletionTimestamp") is not None,
         paused=is_paused(mapping(metadata.get("annotations"))),
+        ttl_seconds=integer(mapping(raw.get("spec")).get("ttlSecondsAfterEmpty")),
     )

@@ -1,10 +1,11 @@
 """What is worth saying: a state machine without threads, clock or network."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from functions.forwarder.reminding import FIRST_AGAIN, Reminders, Standing, ttl_of
 from functions.forwarder.views import NodeView, PodView, ProvisionerView, View
 from shared.messages.wake import Kind
 
@@ -21,12 +22,13 @@ class Collection(StrEnum):
 
 
 class Ref(NamedTuple):
-    """Names an object as it was last seen."""
+    """Names an object as it was last seen; `since` as in `ObjectRef`."""
 
     namespace: str
     name: str
     uid: str
     version: str
+    since: datetime | None = None
 
 
 class Announcement(NamedTuple):
@@ -41,7 +43,8 @@ class Observer:
 
     Nothing is announced before all three collections are complete: a node is not empty because
     its pods have not been read yet. Then everything that still needs somebody is announced again:
-    what is pending, empty, deleting, or ready to be bound to, and all Provisioners.
+    what is pending, empty, deleting, or ready to be bound to, and all Provisioners. The time
+    itself lets everything be announced once more that still waits for somebody to act.
     """
 
     def __init__(self) -> None:
@@ -50,6 +53,7 @@ class Observer:
         self._nodes: dict[str, NodeView] = {}
         self._provisioners: dict[str, ProvisionerView] = {}
         self._pods_on: dict[str, int] = {}
+        self._reminders = Reminders()
         self._next_heartbeat: datetime | None = None
 
     @property
@@ -68,7 +72,7 @@ class Observer:
             case PodView():
                 found = list(self._pod(_pod(old), _pod(new), now))
             case NodeView():
-                found = list(self._node(_node(old), _node(new)))
+                found = list(self._node(_node(old), _node(new), now))
             case _:
                 found = list(self._provisioner(_provisioner(old), _provisioner(new)))
         return found if self.is_synced else []
@@ -82,6 +86,7 @@ class Observer:
             self._waiting[uid] = (now + REPEAT_AFTER, ref)
         found = [Announcement(Kind.POD_PENDING, ref) for _, ref in self._waiting.values()]
         for node in self._nodes.values():
+            self._reminders.note(node.name, self._needs(node), now, node.emptied or now)
             found.extend(self._standing(node))
         found += [
             Announcement(Kind.PROVISIONER_CHANGED, _named(one))
@@ -90,7 +95,7 @@ class Observer:
         return found
 
     def tick(self, now: datetime) -> list[Announcement]:
-        """Return what the time itself gives to say: pods still waiting, and the heartbeat."""
+        """Return what the time itself gives to say: the heartbeat, and what is still to be done."""
         found = []
         if self._next_heartbeat is None or now >= self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_EVERY
@@ -107,6 +112,8 @@ class Observer:
             _, ref = self._waiting.pop(uid)
             self._waiting[uid] = (now + REPEAT_AFTER, ref)
             found.append(Announcement(Kind.POD_PENDING, ref))
+        for name, kind in self._reminders.due(now, self._waits_until):
+            found.append(Announcement(kind, self._named(self._nodes[name], kind)))
         return found
 
     # --- pods
@@ -128,24 +135,33 @@ class Observer:
             return
         if after:
             self._pods_on[after] = self._pods_on.get(after, 0) + 1
+            self._note(after, now)
         if before:
             left = self._pods_on.get(before, 1) - 1
             if left:
                 self._pods_on[before] = left
                 return
             self._pods_on.pop(before, None)
+            self._note(before, now)
             node = self._nodes.get(before)
-            if node is not None and self._is_empty(node):
-                yield Announcement(Kind.NODE_EMPTY, _named(node))
+            if node is not None and self._needs(node) is Kind.NODE_EMPTY:
+                yield Announcement(Kind.NODE_EMPTY, self._named(node, Kind.NODE_EMPTY))
 
     # --- nodes
 
-    def _node(self, old: NodeView | None, new: NodeView | None) -> Iterable[Announcement]:
+    def _node(
+        self, old: NodeView | None, new: NodeView | None, now: datetime
+    ) -> Iterable[Announcement]:
         if new is None:
-            if old is not None:
-                self._nodes.pop(old.name, None)
+            # One that took its name may have been seen before: lists tell what is new first.
+            if old is not None and _is_known(self._nodes, old):
+                del self._nodes[old.name]
+                self._reminders.note(old.name, None, now, now)
             return
+        if old is None:
+            self._reminders.note(new.name, None, now, now)
         self._nodes[new.name] = new
+        self._note(new.name, now)
         if not new.ours:
             return
         if old is None or not old.ours:
@@ -153,26 +169,52 @@ class Observer:
             return
         if new.deleting:
             if not old.deleting:
-                yield Announcement(Kind.NODE_DELETED, _named(new))
+                yield Announcement(Kind.NODE_DELETED, self._named(new, Kind.NODE_DELETED))
             return
         if new.ready and (not old.ready or (new.held and new.shown != old.shown)):
-            yield Announcement(Kind.NODE_READY, _named(new))
-        if self._is_empty(new) and not old.initialized:
-            yield Announcement(Kind.NODE_EMPTY, _named(new))
+            yield Announcement(Kind.NODE_READY, self._named(new, Kind.NODE_READY))
+        if self._needs(new) is Kind.NODE_EMPTY and not old.initialized:
+            yield Announcement(Kind.NODE_EMPTY, self._named(new, Kind.NODE_EMPTY))
 
     def _standing(self, node: NodeView) -> Iterable[Announcement]:
         """Yield what a node that was not known before gives to say."""
-        if node.ours and node.deleting:
-            yield Announcement(Kind.NODE_DELETED, _named(node))
-        elif node.ours and node.ready and node.held:
-            yield Announcement(Kind.NODE_READY, _named(node))
-        elif self._is_empty(node):
-            yield Announcement(Kind.NODE_EMPTY, _named(node))
+        kind = self._needs(node)
+        if kind is not None:
+            yield Announcement(kind, self._named(node, kind))
 
-    def _is_empty(self, node: NodeView) -> bool:
-        return (
-            node.ours and node.initialized and not node.deleting and node.name not in self._pods_on
-        )
+    def _needs(self, node: NodeView) -> Kind | None:
+        """Return what somebody must do about a node, None for nothing."""
+        if not node.ours:
+            return None
+        if node.deleting:
+            return Kind.NODE_DELETED
+        if node.ready and node.held:
+            return Kind.NODE_READY
+        empty = node.initialized and node.name not in self._pods_on
+        return Kind.NODE_EMPTY if empty else None
+
+    def _note(self, name: str, now: datetime) -> None:
+        """Note what a node needs now, once everything is known."""
+        node = self._nodes.get(name)
+        if node is not None and self.is_synced:
+            self._reminders.note(name, self._needs(node), now, now)
+
+    def _waits_until(self, name: str, standing: Standing) -> datetime | None:
+        """Return before when a node is not spoken of again."""
+        if standing.kind is not Kind.NODE_EMPTY:
+            return standing.next_at
+        node = self._nodes[name]
+        owner = self._provisioners.get(node.provisioner)
+        if owner is None or owner.paused or owner.ttl_seconds is None:
+            return None
+        if node.emptied is None or node.emptied < standing.since.replace(microsecond=0):
+            # Not heard of yet, or what is written is about an earlier emptiness.
+            return standing.next_at
+        return node.emptied + ttl_of(owner.ttl_seconds) + FIRST_AGAIN
+
+    def _named(self, node: NodeView, kind: Kind) -> Ref:
+        since = self._reminders.since(node.name, kind) if kind is Kind.NODE_EMPTY else None
+        return Ref("", node.name, node.uid, node.version, since)
 
     # --- provisioners
 
@@ -180,8 +222,8 @@ class Observer:
         self, old: ProvisionerView | None, new: ProvisionerView | None
     ) -> Iterable[Announcement]:
         if new is None:
-            if old is not None:
-                self._provisioners.pop(old.name, None)
+            if old is not None and _is_known(self._provisioners, old):
+                del self._provisioners[old.name]
             return
         self._provisioners[new.name] = new
         # The pause annotation is no part of the spec: it does not count as a generation.
@@ -201,5 +243,11 @@ def _provisioner(view: View | None) -> ProvisionerView | None:
     return view if isinstance(view, ProvisionerView) else None
 
 
-def _named(view: NodeView | ProvisionerView) -> Ref:
+def _is_known(known: Mapping[str, View], view: NodeView | ProvisionerView) -> bool:
+    """Return whether the object of that name is this one, and not one that took its name."""
+    found = known.get(view.name)
+    return found is not None and found.uid == view.uid
+
+
+def _named(view: ProvisionerView) -> Ref:
     return Ref("", view.name, view.uid, view.version)

@@ -2,7 +2,7 @@
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html,
-https://docs.aws.amazon.com/health/latest/ug/aws-health-concepts-and-terms.html (2026-08).
+https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html (2026-08).
 """
 
 from collections.abc import Mapping
@@ -27,6 +27,7 @@ class Notice:
     """One notice about one or more instances.
 
     Attributes:
+        instance_ids: Sorted; empty when what was scheduled is over or was called off.
         state: New instance state for STATE_CHANGE, else empty.
     """
 
@@ -57,11 +58,24 @@ def decode_notice(event: Mapping[str, Any]) -> Notice:
     if not isinstance(detail, Mapping):
         raise InvalidMessageError("detail: expected an object")
     if kind == NoticeKind.SCHEDULED_CHANGE:
-        entities = detail.get("affectedEntities") or []
-        ids = [str(one.get("entityValue", "")) for one in entities if isinstance(one, Mapping)]
+        ids = _affected(detail)
     else:
-        ids = [str(detail.get("instance-id", ""))]
-    found = tuple(sorted({one for one in ids if one.startswith("i-")}))
-    if not found:
+        ids = {str(detail.get("instance-id", "")): True}
+    named = {one: stands for one, stands in ids.items() if one.startswith("i-")}
+    if not named:
         raise InvalidMessageError("detail: names no instance")
+    found = tuple(sorted(one for one, stands in named.items() if stands))
     return Notice(kind=kind, instance_ids=found, state=str(detail.get("state", "")))
+
+
+def _affected(detail: Mapping[str, Any]) -> dict[str, bool]:
+    """Return what a Health event is about, and whether it still stands.
+
+    The end of an event is told like its beginning: its machines have nothing to fear any more.
+    """
+    closed = detail.get("statusCode") == "closed"
+    entities = [one for one in detail.get("affectedEntities") or [] if isinstance(one, Mapping)]
+    return {
+        str(one.get("entityValue", "")): not closed and one.get("status") != "RESOLVED"
+        for one in entities
+    }

@@ -34,7 +34,11 @@ class Kind(StrEnum):
 
 
 class ObjectRef(BaseModel):
-    """Names one Kubernetes object as the forwarder last saw it."""
+    """Names one Kubernetes object as the forwarder last saw it.
+
+    Attributes:
+        since: From when what is said of it has been so; absent where nobody needs that.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -42,6 +46,7 @@ class ObjectRef(BaseModel):
     name: str = Field(min_length=1, max_length=253)
     uid: str = Field(default="", max_length=64)
     resource_version: str = Field(default="", max_length=64)
+    since: AwareDatetime | None = None
 
 
 class Wake(BaseModel):
@@ -121,7 +126,7 @@ def encode(message: Message) -> dict[str, Any]:
     return {
         "source": SOURCE,
         "detail-type": message.kind.value,
-        "detail": message.wake.model_dump(mode="json"),
+        "detail": message.wake.model_dump(mode="json", exclude_none=True),
     }
 
 

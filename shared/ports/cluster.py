@@ -181,7 +181,7 @@ class Cluster(Storage, Templates, Protocol):
         ...
 
     def happened(self, happenings: Sequence[Happening]) -> None:
-        """Write Kubernetes Events; failures are counted, never raised."""
+        """Write Kubernetes Events; failures are logged, never raised."""
         ...
 
     def set_provisioner_condition(

@@ -74,17 +74,11 @@ class Ledger(Protocol):
         """
         ...
 
-    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
+    def change_slot(self, slot: Slot) -> bool:
         """Replace a slot's row if it still has that instance and is as the slot was read.
-
-        Args:
-            lease: Of a caller that plans; bind and the timers have none.
 
         Returns:
             False when the row is gone (it stays gone) or was changed since it was read.
-
-        Raises:
-            ConflictError: If the lease was lost.
         """
         ...
 

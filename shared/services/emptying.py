@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from shared.disruption.emptiness import (
     EmptinessDecision,
@@ -19,8 +19,13 @@ from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.services.removing import remove
 from shared.services.timers import again, done, start_emptiness, text_of
 
-_SOON = timedelta(seconds=1)
-_REASON = "emptiness"
+_SOON: Final = timedelta(seconds=1)
+_REASON: Final = "emptiness"
+# How old a message may be to be believed about since when its node is empty, and how far back it
+# may reach: longer than the forwarder waits before it says so again, shorter than any promise
+# that may have held the node meanwhile.
+_FRESH: Final = timedelta(seconds=10)
+_EARLIEST: Final = timedelta(seconds=15)
 
 
 class Emptying:
@@ -30,12 +35,17 @@ class Emptying:
         """Prepare for one cluster."""
         self._ports = ports
 
-    def begin(self, node_name: str, at: datetime | None) -> str:
+    def begin(
+        self, node_name: str, since: datetime | None, *, seen_at: datetime | None = None
+    ) -> str:
         """Start the timer of a node that was reported empty, if it is; return what was done.
 
+        One whose time is over already is removed at once: its timer did not wake, or died.
+
         Args:
-            at: When its last pod left; an older stamp is of an earlier emptiness and replaced.
+            since: When its last pod left; an older stamp is of an earlier emptiness and replaced.
                 None when that is not known: a stamp that is there stands.
+            seen_at: When it was seen to be empty since then; None for just then.
         """
         node = self._ports.cluster.node(node_name)
         if node is None:
@@ -44,15 +54,14 @@ class Emptying:
         if decision.step == EmptinessStep.FORGET:
             return "not empty"
         now = self._ports.clock.now()
-        written = empty_since(node)
-        outdated = written is not None and at is not None and written < at.replace(microsecond=0)
-        if decision.step == EmptinessStep.STAMP or outdated:
-            stamp = now.replace(microsecond=0)
+        if decision.step == EmptinessStep.STAMP or _is_outdated(empty_since(node), since):
+            stamp = _stamp(since, seen_at or since, now)
             change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp.isoformat()})
             node = self._ports.cluster.change_node(node, change)
             decision = self._decide(node)
-        since = empty_since(node) or now
-        start_emptiness(self._ports, node, since, decision.wait, now)
+        if decision.step == EmptinessStep.REMOVE:
+            return self._remove(node) or "changed meanwhile"
+        start_emptiness(self._ports, node, empty_since(node) or now, decision.wait, now)
         return "timer started"
 
     def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,24 +89,27 @@ class Emptying:
             case EmptinessStep.WAIT:
                 return again(state, decision.wait)
             case EmptinessStep.REMOVE:
-                return self._remove(node, state)
+                result = self._remove(node)
+                return self._end(state, result) if result else again(state, _SOON)
             case _:
                 # Occupied, or stamped anew by another timer: this one is over.
                 self._forget(node)
                 return self._end(state, "not empty")
 
-    def _remove(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Cordon, look again, and remove; whoever moved in meanwhile keeps the node."""
+    def _remove(self, node: Node) -> str:
+        """Cordon, look again, and remove; whoever moved in meanwhile keeps the node.
+
+        Returns:
+            What became of it; empty when it changed meanwhile: look again.
+        """
         if not node.unschedulable:
             # The reason says that the cordon is ours to take back.
             change = NodeChange(unschedulable=True, set_annotations={keys.REMOVAL_REASON: _REASON})
             node = self._ports.cluster.change_node(node, change)
         if not is_empty(node, self._ports.cluster.pods_on(node.name), self._slot_of(node)):
             self._forget(node)
-            return self._end(state, "not empty")
-        if not remove(self._ports, node, _REASON):
-            return again(state, _SOON)
-        return self._end(state, "removed")
+            return "not empty"
+        return "removed" if remove(self._ports, node, _REASON) else ""
 
     def _forget(self, node: Node) -> None:
         """Take the stamp back, and the cordon if it is ours and not somebody else's."""
@@ -132,3 +144,19 @@ class Emptying:
             self._ports.cluster.name, text_of(state, "uid"), TimerKind.EMPTINESS
         )
         return done(state, result)
+
+
+def _is_outdated(written: datetime | None, since: datetime | None) -> bool:
+    """Return whether what is written is about an earlier emptiness."""
+    if written is None or since is None:
+        return False
+    return written < since.replace(microsecond=0)
+
+
+def _stamp(since: datetime | None, seen_at: datetime | None, now: datetime) -> datetime:
+    """Return what is written as the time from which a node is empty: whole seconds, not later."""
+    if since is None or seen_at is None or now - seen_at > _FRESH:
+        stamp = now
+    else:
+        stamp = min(max(since, now - _EARLIEST), now)
+    return stamp.replace(microsecond=0)

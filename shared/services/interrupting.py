@@ -9,7 +9,8 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError, RetryableError
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.nodes import Node
-from shared.ports import ClusterPorts, Happening, NodeChange, Severity
+from shared.ports import ClusterPorts, NodeChange
+from shared.services.announcing import node_event
 from shared.services.removing import remove
 
 # Provision is not called again within this.
@@ -163,17 +164,5 @@ class Interrupting:
                 [offering], self._ports.clock.now(), certain=certain
             )
 
-    def _say(self, node: Node, reason: str, message: str) -> None:
-        self._ports.cluster.happened(
-            [
-                Happening(
-                    kind="Node",
-                    namespace="",
-                    name=node.name,
-                    uid=node.uid,
-                    severity=Severity.WARNING,
-                    reason=reason,
-                    message=message,
-                )
-            ]
-        )
+    def _say(self, node: Node, reason: str, text: str) -> None:
+        self._ports.cluster.happened([node_event(node, reason, text)])

@@ -12,15 +12,17 @@ from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts, TimerKind
 from shared.services.emptying import Emptying
 from shared.services.timers import (
-    payload,
+    LONG_SILENT,
+    keep_termination,
+    resume_termination,
     start_expiration,
     start_registration,
-    start_termination,
-    timer_name,
 )
 
-# A drain steps every few seconds: one that was not heard of for this long has ended by accident.
-_SILENT: Final = timedelta(minutes=2)
+# A drain steps every few seconds; what was read about it may be some seconds old.
+_PATIENCE: Final = timedelta(seconds=20)
+# What an emptiness timer does may be done twice, so it is not waited for so long.
+_LATE: Final = timedelta(seconds=10)
 
 
 def start_missing_timers(
@@ -40,7 +42,7 @@ def start_missing_timers(
         if not node.is_ours:
             continue
         if node.deletion_at is not None:
-            missing += _termination(ports, node, running)
+            missing += keep_termination(ports, node, running, _PATIENCE)
         elif not (node.is_initialized or node.has_joined):
             missing += _registration(ports, node, running, registration)
         elif (owner := owners.get(node.provisioner)) is not None:
@@ -89,32 +91,23 @@ def _emptiness(
     ttl = owner.ttl_after_empty
     if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
         return 0
-    if last is not None and not _overdue(last, empty_since(node), ttl, now):
+    since = empty_since(node)
+    if last is not None and not _overdue(last, since, ttl, now, late=_LATE):
         return 0
-    # One that ended by accident keeps its name: a new stamp gives the next one another.
-    Emptying(ports).begin(node.name, None if last is None else now)
+    Emptying(ports).begin(node.name, None)
     return 1
 
 
-def _overdue(last: datetime, since: datetime | None, span: timedelta, now: datetime) -> bool:
+def _overdue(
+    last: datetime,
+    since: datetime | None,
+    span: timedelta,
+    now: datetime,
+    *,
+    late: timedelta = LONG_SILENT,
+) -> bool:
     """Return whether a timer neither acted when it was due nor was heard of since."""
-    return now - max(last, (since or last) + span) > _SILENT
-
-
-def _termination(
-    ports: ClusterPorts, node: Node, running: Mapping[tuple[str, str], datetime]
-) -> int:
-    now = ports.clock.now()
-    last = running.get((node.uid, TimerKind.TERMINATION))
-    if last is not None and now - last < _SILENT:
-        return 0
-    if last is None:
-        start_termination(ports, node, now)
-        return 1
-    # It ran and fell silent: its name is taken, so it goes on under a new one.
-    _resume_termination(ports, node.name, node.uid, node.instance_id)
-    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
-    return 1
+    return now - max(last, (since or last) + span) > late
 
 
 def end_orphan(ports: ClusterPorts, instance_id: str) -> None:
@@ -122,33 +115,9 @@ def end_orphan(ports: ClusterPorts, instance_id: str) -> None:
     now = ports.clock.now()
     uid, kind = instance_id, TimerKind.TERMINATION
     last = ports.ledger.timers(ports.cluster.name).get((uid, kind))
-    if last is not None and now - last < _SILENT:
+    if last is not None and now - last < LONG_SILENT:
         return
-    _resume_termination(ports, "", uid, uid)
-    ports.ledger.note_timer(ports.cluster.name, uid, kind, now)
-
-
-def _resume_termination(ports: ClusterPorts, node: str, uid: str, instance_id: str) -> None:
-    """Start a termination that is another one each time.
-
-    Args:
-        node: Name, empty when the machine has no Node.
-        uid: Of the node, or the instance id where there is none.
-    """
-    now = ports.clock.now()
-    ports.outbox.start_timer(
-        TimerKind.TERMINATION,
-        timer_name(ports.cluster.name, uid, TimerKind.TERMINATION, now),
-        payload(
-            ports,
-            node,
-            uid,
-            timedelta(0),
-            instance_id=instance_id,
-            since=now.isoformat(),
-            steps=0,
-        ),
-    )
+    resume_termination(ports, "", uid, uid, since=now.isoformat())
 
 
 def _empty_nodes(

@@ -2,7 +2,8 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
@@ -21,6 +22,9 @@ from shared.services.held_lease import HeldLease
 from shared.services.machine_image import boot_taints
 from shared.services.timers import start_expiration, start_registration
 
+# So many Nodes are made before somebody else's turn may come: that takes about a second.
+_PART: Final = 10
+
 
 class NodeMaker:
     """Turns filled slots into Node objects with their first pods."""
@@ -37,14 +41,17 @@ class NodeMaker:
         provisioners: Mapping[str, Provisioner],
         instance_types: Mapping[str, InstanceType],
         pending: Mapping[str, Pod],
+        *,
+        goes_on: Callable[[], bool],
     ) -> int:
         """Make the Node of every slot that has none, as far as EC2 shows the machine.
 
-        First all Nodes, then all bindings, then the timers: pods wait for the first two. Last the
-        name in the slot, which says that all of it is done.
+        Some at a time: of each part first all Nodes, then all bindings, then the timers, as pods
+        wait for the first two. Last the name in the slot, which says that all of it is done.
 
         Args:
             pending: Unbound pods by uid.
+            goes_on: Returns whether to make another part now; the rest is left to the next call.
 
         Returns:
             How many slots ask for another look soon: their machine is not shown yet, or it died
@@ -55,10 +62,28 @@ class NodeMaker:
             one.instance_id: one
             for one in self._ports.cloud.instances([slot.instance_id for slot in without])
         }
+        # What is not shown yet must not hold back what is.
+        without.sort(key=lambda slot: slot.instance_id not in shown)
+        look_again = 0
+        for start in range(0, len(without), _PART):
+            if start and not goes_on():
+                return look_again
+            part = without[start : start + _PART]
+            look_again += self._make(part, shown, provisioners, instance_types, pending)
+        return look_again
+
+    def _make(
+        self,
+        slots: Sequence[Slot],
+        shown: Mapping[str, Instance],
+        provisioners: Mapping[str, Provisioner],
+        instance_types: Mapping[str, InstanceType],
+        pending: Mapping[str, Pod],
+    ) -> int:
         now = self._ports.clock.now()
         look_again = 0
         made: list[tuple[Slot, Node]] = []
-        for slot in without:
+        for slot in slots:
             instance = shown.get(slot.instance_id)
             given_up = now - slot.launched_at > self._policy.registration
             if (instance is None and given_up) or (instance is not None and not instance.is_alive):
@@ -74,8 +99,8 @@ class NodeMaker:
                 manifest = node_manifest(slot, instance, owner, instance_types)
                 self._lease.keep()
                 node = self._ports.cluster.create_node(manifest)
-                if node.deletion_at is not None and not node.is_ours:
-                    # It takes no finalizer any more: once it is gone it is made anew.
+                if node.deletion_at is not None:
+                    self._leave(slot, node)
                     look_again += 1
                     continue
                 try:
@@ -91,6 +116,15 @@ class NodeMaker:
         self._wake_bind([node for _, node in made])
         Announcer(self._ports).tell(made_events(made, provisioners))
         return look_again
+
+    def _leave(self, slot: Slot, node: Node) -> None:
+        """Leave a Node that is being deleted alone; nobody is bound to what may never run them.
+
+        The drain of one of ours ends the machine, too, so that its pods are free to be planned
+        again. Another takes no finalizer any more: once it is gone it is made anew.
+        """
+        if node.is_ours and node.instance_id == slot.instance_id:
+            self._ports.ledger.drop_slot(slot, self._lease.keep())
 
     def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
         now = self._ports.clock.now()
@@ -145,10 +179,10 @@ class NodeMaker:
     ) -> None:
         for slot, node in made:
             waiting = tuple(left[slot.name])
+            self._lease.keep()
             # One that bind has completed meanwhile stays gone.
             self._ports.ledger.change_slot(
-                dataclasses.replace(slot, node_name=node.name, pods=waiting, bound=not waiting),
-                self._lease.keep(),
+                dataclasses.replace(slot, node_name=node.name, pods=waiting, bound=not waiting)
             )
 
     def _wake_bind(self, nodes: Sequence[Node]) -> None:

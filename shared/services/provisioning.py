@@ -220,7 +220,8 @@ class Provisioning:
         nodes, over = affordable(snapshot, wanted, ports.brakes.ceiling)
         calls = turn.launches.launcher.calls
         outcomes = turn.launches.launch(gathered, plan_id, nodes)
-        filled = [one for one in ports.ledger.slots(ports.cluster.name) if one.plan_id == plan_id]
+        slots = ports.ledger.slots(ports.cluster.name) if outcomes else ()
+        filled = [one for one in slots if one.plan_id == plan_id]
         pending = {pod.uid: pod for pod in snapshot.pending}
         report = dataclasses.replace(
             report,

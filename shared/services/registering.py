@@ -8,8 +8,9 @@ from shared.model import labels as keys
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import Trial
 from shared.model.nodes import Node
-from shared.ports import ClusterPorts, Happening, Severity, TimerKind
+from shared.ports import ClusterPorts, TimerKind
 from shared.scheduling.binding import binds_early
+from shared.services.announcing import node_event
 from shared.services.image_rollout import ImageRollout
 from shared.services.removing import remove
 from shared.services.runaway import note_failure, plan_of, subject_of
@@ -62,7 +63,8 @@ class Registering:
             return again(state, _LOOK_AGAIN)
         for pod in standing:
             if pod.counts_for_emptiness and not pod.is_terminating and not binds_early(pod):
-                self._ports.cluster.delete_pod(pod)
+                # A kubelet that joins just now may run it: then its budget has a say.
+                self._ports.cluster.evict(pod)
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
             if slot.instance_id == node.instance_id:
                 self._ports.ledger.drop_slot(slot)
@@ -71,19 +73,8 @@ class Registering:
         offering = _offering_of(node)
         if offering is not None:
             self._ports.ledger.mark_unavailable([offering], self._ports.clock.now())
-        self._ports.cluster.happened(
-            [
-                Happening(
-                    kind="Node",
-                    namespace="",
-                    name=node.name,
-                    uid=node.uid,
-                    severity=Severity.WARNING,
-                    reason="NeverJoined",
-                    message=f"{node.instance_id} did not join the cluster in time: given up",
-                )
-            ]
-        )
+        text = f"{node.instance_id} did not join the cluster in time: given up"
+        self._ports.cluster.happened([node_event(node, "NeverJoined", text)])
         # What was promised to it is free to be planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return self._end(state, "given up")

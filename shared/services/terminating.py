@@ -21,10 +21,9 @@ from shared.services.removing import deadline_of, is_voluntary
 from shared.services.timers import (
     again,
     done,
-    payload,
-    start_termination,
+    keep_termination,
+    resume_termination,
     text_of,
-    timer_name,
 )
 
 # In a timer's state: how many pods held the drain back at its last step; absent for none.
@@ -49,6 +48,8 @@ _UNSEEN_POLL: Final = timedelta(seconds=30)
 _NAMED: Final = 3
 # An execution may have 25,000 events and a step makes about ten: go on in a new one before.
 _MAX_STEPS: Final = 1500
+# A step that waits longer says beforehand when it will be heard of again.
+_LONG_WAIT: Final = timedelta(seconds=4)
 # EC2 may not yet show a machine that is younger than this.
 _SHOWN_AFTER: Final = timedelta(minutes=5)
 
@@ -68,14 +69,18 @@ class Terminating:
         self._announcer = Announcer(ports)
 
     def begin(self, node_name: str) -> str:
-        """Start the termination of a node that is being deleted; return what was done."""
+        """Start the termination of a node that is being deleted; return what was done.
+
+        One that runs and is heard of is left alone.
+        """
         node = self._ports.cluster.node(node_name)
         if node is None:
             return "gone"
         if not node.is_ours or node.deletion_at is None:
             return "not ours or not being deleted"
-        start_termination(self._ports, node, self._ports.clock.now())
-        return "timer started"
+        running = self._ports.ledger.timers(self._ports.cluster.name)
+        started = keep_termination(self._ports, node, running)
+        return "timer started" if started else "timer runs"
 
     def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Take the next step of a termination.
@@ -84,11 +89,21 @@ class Terminating:
             InvalidMessageError: If the state lacks a field.
             RetryableError: If the world could not be read or changed now.
         """
-        state = {**state, "steps": int(state.get("steps", 0)) + 1}
         uid = text_of(state, "uid")
+        self._note(uid, timedelta(0))
+        after = self._step({**state, "steps": int(state.get("steps", 0)) + 1}, uid)
+        wait = timedelta(seconds=after["wait_seconds"])
+        if wait > _LONG_WAIT:
+            self._note(uid, wait)
+        return after
+
+    def _note(self, uid: str, ahead: timedelta) -> None:
+        """Write down that this drain lives, or will be heard of again so much later."""
         self._ports.ledger.note_timer(
-            self._ports.cluster.name, uid, TimerKind.TERMINATION, self._ports.clock.now()
+            self._ports.cluster.name, uid, TimerKind.TERMINATION, self._ports.clock.now() + ahead
         )
+
+    def _step(self, state: Mapping[str, Any], uid: str) -> dict[str, Any]:
         name = text_of(state, "node")
         try:
             node = self._ports.cluster.node(name) if name else None
@@ -239,13 +254,8 @@ class Terminating:
         return min((one for one in ends if one is not None), default=None)
 
     def _continue(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = self._ports.clock.now()
-        more = {key: state[key] for key in ("instance_id", "since")}
-        self._ports.outbox.start_timer(
-            TimerKind.TERMINATION,
-            timer_name(self._ports.cluster.name, node.uid, TimerKind.TERMINATION, now),
-            payload(self._ports, node.name, node.uid, timedelta(0), **more, steps=0),
-        )
+        instance_id, since = text_of(state, "instance_id"), text_of(state, "since")
+        resume_termination(self._ports, node.name, node.uid, instance_id, since=since)
         return done(state, "continued in another execution")
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:

@@ -16,6 +16,11 @@ from shared.ports import ClusterPorts, TimerKind
 
 # One execution lives at most a year; a longer wait is cut and chained.
 LONGEST_WAIT: Final = timedelta(days=300)
+# A drain that was not heard of for so long has ended by accident or hangs. Of many that go at once
+# each may have to wait its turn.
+_SILENT: Final = timedelta(seconds=8)
+LONG_SILENT: Final = timedelta(minutes=2)
+_MANY: Final = 50
 DONE: Final = "done"
 WAIT: Final = "wait"
 
@@ -124,6 +129,60 @@ def start_termination(ports: ClusterPorts, node: Node, now: datetime) -> None:
         ),
     )
     ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
+
+
+def keep_termination(
+    ports: ClusterPorts,
+    node: Node,
+    running: Mapping[tuple[str, str], datetime],
+    patience: timedelta = timedelta(0),
+) -> bool:
+    """Start the drain of a node that is being deleted if none runs; return whether it was.
+
+    One that ran and fell silent goes on under another name, as its own is taken. If it does live,
+    two take the same steps for a while, which is harmless.
+
+    Args:
+        running: When each timer was last heard of.
+        patience: For how long silence is of no account, where that is longer than usual.
+    """
+    last, now = running.get((node.uid, TimerKind.TERMINATION)), ports.clock.now()
+    if last is None:
+        start_termination(ports, node, now)
+        return True
+    going = sum(1 for _, kind in running if kind == TimerKind.TERMINATION)
+    if now - last < max(patience, _SILENT if going < _MANY else LONG_SILENT):
+        return False
+    since = (node.deletion_at or now).isoformat()
+    resume_termination(ports, node.name, node.uid, node.instance_id, since=since)
+    return True
+
+
+def resume_termination(
+    ports: ClusterPorts, node: str, uid: str, instance_id: str, *, since: str
+) -> None:
+    """Start a termination that is another one each time.
+
+    Args:
+        node: Name, empty when the machine has no Node.
+        uid: Of the node, or the instance id where there is none.
+        since: When the first one began.
+    """
+    now = ports.clock.now()
+    ports.outbox.start_timer(
+        TimerKind.TERMINATION,
+        timer_name(ports.cluster.name, uid, TimerKind.TERMINATION, now),
+        payload(
+            ports,
+            node,
+            uid,
+            timedelta(0),
+            instance_id=instance_id,
+            since=since,
+            steps=0,
+        ),
+    )
+    ports.ledger.note_timer(ports.cluster.name, uid, TimerKind.TERMINATION, now)
 
 
 def _start(

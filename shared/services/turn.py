@@ -47,18 +47,26 @@ class Turn:
         return not self._held.renew().dirty
 
     def make_nodes(self, snapshot: ClusterSnapshot) -> None:
-        """Make the Nodes of launched machines, as far as EC2 shows them."""
+        """Make the Nodes of launched machines, as far as EC2 shows them.
+
+        To make a hundred takes seconds. When somebody asks for another plan meanwhile, it is made
+        first, as machines take longer to start than Nodes to be made; the rest comes after it.
+        """
         slots = self._ports.ledger.slots(self._ports.cluster.name)
         if not any(not slot.node_name for slot in slots):
             return
         types = {one.name: one for one in self._ports.catalog.instance_types()}
         provisioners = {one.name: one for one in snapshot.provisioners}
         pending = {pod.uid: pod for pod in snapshot.pending}
-        if self._nodes.make(slots, provisioners, types, pending):
+        if self._nodes.make(slots, provisioners, types, pending, goes_on=self.keep_lease):
             self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
 
     def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:
         """Promise in-flight nodes the pods that were placed on them.
+
+        What holds a stale holder back is the version of the slot it read: whoever took over and
+        gave that room away has written the slot. A transaction with the lease would say no more,
+        at three times the price, once for each pod that comes alone.
 
         Returns:
             False when one of them was changed meanwhile: plan again.
@@ -70,5 +78,6 @@ class Turn:
             if slot is not None:
                 pods = tuple(sorted({*slot.pods, *placement.pods}))
                 promised = dataclasses.replace(slot, pods=pods, bound=False)
-                done &= self._ports.ledger.change_slot(promised, self._held.keep())
+                self._held.keep()
+                done &= self._ports.ledger.change_slot(promised)
         return done

@@ -48,11 +48,15 @@ def node(
     ready: bool = True,
     taints: tuple[str, ...] = (),
     deleting: bool = False,
+    emptied: str = "",
+    uid: str = "",
     **allocatable: str,
 ) -> View:
-    metadata: dict[str, Any] = {"name": name, "uid": f"uid-{name}", "labels": {}}
+    metadata: dict[str, Any] = {"name": name, "uid": uid or f"uid-{name}", "labels": {}}
     if ours:
         metadata["labels"]["karpenter.sh/provisioner-name"] = "default"
+    if emptied:
+        metadata["annotations"] = {"karpenter.sh/emptiness-timestamp": emptied}
     if deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     conditions = [{"type": "Ready", "status": "True" if ready else "Unknown"}]
@@ -65,9 +69,12 @@ def node(
     )
 
 
-def provisioner(generation: int = 1, **metadata: Any) -> View:
+def provisioner(generation: int = 1, *, ttl: int | None = None, **metadata: Any) -> View:
     return view_provisioner(
-        {"metadata": {"name": "default", "uid": "u", "generation": generation, **metadata}}
+        {
+            "metadata": {"name": "default", "uid": "u", "generation": generation, **metadata},
+            "spec": {} if ttl is None else {"ttlSecondsAfterEmpty": ttl},
+        }
     )
 
 

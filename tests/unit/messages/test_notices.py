@@ -38,6 +38,24 @@ def test_a_health_event_names_every_instance_once() -> None:
     assert decode_notice(raw).instance_ids == ("i-1", "i-2")
 
 
+def test_a_scheduled_change_that_was_called_off_touches_no_machine() -> None:
+    entities = [{"entityValue": "i-2"}, {"entityValue": "i-1"}]
+    for status in ("open", "upcoming"):
+        raw = event("AWS Health Event", "aws.health", statusCode=status, affectedEntities=entities)
+        assert decode_notice(raw).instance_ids == ("i-1", "i-2")
+    raw = event("AWS Health Event", "aws.health", statusCode="closed", affectedEntities=entities)
+    assert decode_notice(raw) == Notice(kind=NoticeKind.SCHEDULED_CHANGE, instance_ids=())
+
+
+def test_a_machine_whose_part_of_a_scheduled_change_is_resolved_is_left_alone() -> None:
+    entities = [
+        {"entityValue": "i-2", "status": "RESOLVED"},
+        {"entityValue": "i-1", "status": "PENDING"},
+    ]
+    raw = event("AWS Health Event", "aws.health", affectedEntities=entities)
+    assert decode_notice(raw).instance_ids == ("i-1",)
+
+
 @pytest.mark.parametrize(
     ("raw", "text"),
     [

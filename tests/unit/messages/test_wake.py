@@ -29,7 +29,14 @@ def event(**changes: Any) -> dict[str, Any]:
 
 
 names = st.text("abc-.", min_size=1, max_size=8)
-refs = st.builds(ObjectRef, namespace=names, name=names, uid=names, resource_version=names)
+refs = st.builds(
+    ObjectRef,
+    namespace=names,
+    name=names,
+    uid=names,
+    resource_version=names,
+    since=st.none() | st.datetimes(timezones=st.just(UTC)),
+)
 
 
 @given(
@@ -51,6 +58,11 @@ def test_what_is_encoded_is_decoded(
 def test_a_message_of_ours_carries_utc() -> None:
     at = datetime(2026, 1, 1, 3, tzinfo=timezone(timedelta(hours=3)))
     assert encode(wake(Kind.RESUME, "prod", at))["detail"]["at"] == AT
+
+
+def test_what_is_not_known_is_not_on_the_wire() -> None:
+    sent = wake(Kind.NODE_EMPTY, "prod", datetime.now(UTC), objects=[ObjectRef(name="a")])
+    assert "since" not in encode(sent)["detail"]["objects"][0]
 
 
 def test_unknown_fields_are_ignored_and_known_ones_have_defaults() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, EvictionRefusedError
 from shared.model.pods import Owner
 from shared.model.resources import Resources
 from shared.ports import TimerKind
@@ -147,7 +147,16 @@ def starting(**changes: Any) -> dict[str, Any]:
 def test_a_machine_that_runs_a_pod_has_joined_whatever_was_read_before() -> None:
     world = World(provisioner(), node(**starting()), pod("early", node_name="n1"))
     assert register(world)["next"] == "wait"
-    assert world.cluster.called("delete_pod") == []
+    assert world.cluster.called("evict") == []
+    assert world.node.deletion_at is None
+
+
+def test_a_budget_has_a_say_when_the_kubelet_joins_while_its_machine_is_given_up() -> None:
+    early = pod("early", node_name="n1", phase="Pending")
+    world = World(provisioner(), node(**starting()), early)
+    world.cluster.budgeted.add(early.key)
+    with pytest.raises(EvictionRefusedError):
+        register(world)
     assert world.node.deletion_at is None
 
 
@@ -161,7 +170,7 @@ def test_a_machine_that_never_joins_is_given_up() -> None:
     promised = slot(instance_id="i-n1", node_name="n1", pods=(ref(pod("later")),))
     world.ledger.slot_values[NAME, promised.name] = promised
     assert register(world)["result"] == "given up"
-    assert world.cluster.called("delete_pod") == ["default/early"]
+    assert world.cluster.called("evict") == ["default/early"]
     assert world.ledger.slots(NAME) == ()
     assert world.node.deletion_at is not None
     assert world.ledger.unavailable_offerings(world.clock.now()) == {offering()}
@@ -229,7 +238,7 @@ def test_pods_bound_early_come_back_and_are_planned_again() -> None:
     timer = world.outbox.timers_of(TimerKind.REGISTRATION)[0]
     world.advance(timedelta(minutes=5))
     assert Registering(world.ports).step(timer.payload)["result"] == "given up"
-    assert world.cluster.called("delete_pod") == ["default/p000", "default/p001"]
+    assert world.cluster.called("evict") == ["default/p000", "default/p001"]
     world.cluster.kubelets_stop_pods()
     world.cluster.add(*pods(2, "again"))
     world.provision()

@@ -1,39 +1,17 @@
 """Emptiness timers: stamp, wait, cordon, look again, remove."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError
 from shared.model.nodes import Node
-from shared.model.pods import Pod
 from shared.ports import NodeChange, TimerKind
 from shared.services.emptying import Emptying
 from tests.builders import NOW, node, pod, provisioner, ref, slot
+from tests.unit.services.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
 from tests.unit.services.world import NAME, SECOND, World, instead
-
-TTL = 30 * SECOND
-
-
-def empty_world(*more: Pod, **changes: Any) -> World:
-    return World(provisioner(ttl_after_empty=TTL), node(**changes), *more)
-
-
-def begin(world: World, at: datetime | None = None) -> str:
-    return Emptying(world.ports).begin("n1", at)
-
-
-def step(world: World, state: Any = None) -> dict[str, Any]:
-    return Emptying(world.ports).step(
-        state or world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload
-    )
-
-
-def stamp_of(one: Node) -> str | None:
-    return one.annotations.get(keys.EMPTINESS_TIMESTAMP)
 
 
 def test_an_empty_node_is_stamped_and_a_timer_starts() -> None:
@@ -56,20 +34,6 @@ def test_duplicate_events_are_harmless() -> None:
     assert world.node == first
     assert len(world.outbox.timers) == 1
     assert len(world.outbox.refused) == 2
-
-
-def test_a_node_that_empties_again_starts_its_clock_anew() -> None:
-    world = empty_world()
-    begin(world, NOW)
-    old = world.outbox.timers[0].payload
-    world.advance(20 * SECOND)
-    begin(world, world.clock.now())
-    assert stamp_of(world.node) == (NOW + 20 * SECOND).isoformat()
-    assert len(world.outbox.timers) == 2
-    world.advance(10 * SECOND)
-    assert step(world, old)["result"] == "empty anew: another timer runs"
-    assert (world.node.uid, "emptiness") in world.ledger.timers(NAME)
-    assert step(world)["wait_seconds"] == 20
 
 
 @pytest.mark.parametrize(
@@ -111,18 +75,6 @@ def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
     assert timer.payload["instance_id"] == "i-n1"
     assert (world.node.uid, "emptiness") not in world.ledger.timers(NAME)
-
-
-def moving_in(world: World) -> None:
-    """Let a pod be bound while the node is being cordoned."""
-    original = world.cluster.change_node
-
-    def change_node(one: Node, change: NodeChange) -> Node:
-        if change.unschedulable:
-            world.cluster.add(pod(node_name="n1"))
-        return original(one, change)
-
-    instead(world.cluster, "change_node", change_node)
 
 
 def test_whoever_moves_in_while_the_node_is_cordoned_keeps_it() -> None:
@@ -226,29 +178,6 @@ def test_a_provisioner_that_no_longer_removes_empty_nodes_is_obeyed() -> None:
 def test_a_state_without_its_fields_is_refused() -> None:
     with pytest.raises(InvalidMessageError, match="node: None: expected a text"):
         step(empty_world(), {"cluster": NAME})
-
-
-def test_waits_are_whole_seconds_rounded_up() -> None:
-    world = empty_world()
-    begin(world, NOW)
-    world.advance(timedelta(seconds=0.25))
-    assert step(world)["wait_seconds"] == 30
-
-
-@pytest.mark.parametrize("thousandths", [0, 1, 499, 500, 999])
-def test_a_node_goes_in_the_very_step_in_which_its_timer_wakes(thousandths: int) -> None:
-    """A stamp is in whole seconds and so is a wait: together they add less than two."""
-    world = empty_world()
-    world.advance(timedelta(milliseconds=thousandths))
-    emptied = world.clock.now()
-    begin(world, emptied)
-    (timer,) = world.outbox.timers
-    world.advance(timedelta(seconds=timer.payload["wait_seconds"]))
-
-    assert step(world)["result"] == "removed"
-    deleted = world.node.deletion_at
-    assert deleted is not None
-    assert TTL - SECOND < deleted - emptied < TTL + 2 * SECOND
 
 
 def test_a_bare_pod_that_its_kubelet_rejects_is_bought_for_once_and_its_node_goes() -> None:

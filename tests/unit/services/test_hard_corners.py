@@ -72,7 +72,7 @@ def test_a_launch_interrupted_before_the_name_is_written_starts_its_timers_again
     world = World(provisioner(), *apart(1))
     original = world.ledger.change_slot
 
-    def change_slot(one: Any, lease: Any = None) -> bool:
+    def change_slot(one: Any) -> bool:
         raise ThrottledError("dynamodb")
 
     instead(world.ledger, "change_slot", change_slot)

@@ -1,32 +1,27 @@
 """Node objects of launched machines, and their first pods."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
-from shared.model.launch import Instance
+from shared.model.errors import ConflictError, UnavailableError
+from shared.model.launch import FleetAnswer
 from shared.model.nodes import Node
 from shared.model.pods import Owner
 from shared.model.taints import Effect, Taint, Toleration
-from shared.ports import TimerKind
-from shared.services.announcing import made_events
-from shared.services.node_making import node_manifest, region_of
+from shared.ports import NodeManifest, TimerKind
 from tests.builders import (
     DEFAULT_TOLERATIONS,
     NOT_READY,
-    node,
     offering,
     pod,
     provisioner,
-    ref,
-    slot,
 )
 from tests.unit.services.launches import apart, two_nodes
-from tests.unit.services.world import MINUTE, NAME, SECOND, World
+from tests.unit.services.world import MINUTE, NAME, SECOND, World, instead
 
 BATCH = Taint(key="batch", effect=Effect.NO_SCHEDULE)
 WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
@@ -58,6 +53,51 @@ def test_the_node_has_all_it_needs() -> None:
         one.key for one in node.taints
     }
     assert world.bound == {"a": node.name}
+
+
+def test_who_asks_for_another_plan_meanwhile_waits_for_ten_nodes_and_not_for_all() -> None:
+    world = World(provisioner(), *apart(25))
+    late = pod("late", cpu=1500, host_ports=(("0.0.0.0", "TCP", 80),))
+    done: list[str] = []
+    original = world.cluster.create_node, world.cloud.create_fleet
+
+    def create_node(manifest: NodeManifest) -> Node:
+        if len(world.cluster.node_values) == 2:
+            world.cluster.add(late)
+            assert world.ledger.acquire(NAME, "another", world.clock.now()) is None
+        done.append("node")
+        return original[0](manifest)
+
+    def create_fleet(request: Mapping[str, Any]) -> FleetAnswer:
+        done.append("machines")
+        return original[1](request)
+
+    instead(world.cluster, "create_node", create_node)
+    instead(world.cloud, "create_fleet", create_fleet)
+    assert world.provision().nodes_launched == 26
+    assert done.index("machines", 1) == 11
+    assert done.count("node") == len(world.cluster.node_values) == 26
+    assert len(world.bound) == 26
+
+
+def test_nobody_is_bound_to_a_node_that_is_being_deleted_before_it_was_complete() -> None:
+    world = World(provisioner(), pod())
+    original = world.cluster.bind_all
+
+    def bind_all(_: object) -> None:
+        instead(world.cluster, "bind_all", original)
+        raise UnavailableError("no answer")
+
+    instead(world.cluster, "bind_all", bind_all)
+    with pytest.raises(UnavailableError):
+        world.provision()
+    world.cluster.delete_node(world.node)
+    world.provision_until_quiet()
+    (first,) = [one for one in world.cluster.nodes() if one.deletion_at is not None]
+    (second,) = [one for one in world.cluster.nodes() if one.deletion_at is None]
+    assert world.bound == {"a": second.name}
+    assert first.name != second.name
+    assert all(one.instance_id != first.instance_id for one in world.ledger.slots(NAME))
 
 
 def test_timers_watch_over_registration_and_age() -> None:
@@ -193,19 +233,6 @@ def test_the_node_of_a_provisioner_that_is_gone_is_made_all_the_same() -> None:
     assert world.node.labels[keys.INSTANCE_TYPE] == "m5.large"
 
 
-@pytest.mark.parametrize(
-    ("zone", "region"),
-    [
-        ("us-east-1a", "us-east-1"),
-        ("us-west-2-lax-1a", "us-west-2"),
-        ("us-gov-west-1b", "us-gov-west-1"),
-        ("odd", "odd"),
-    ],
-)
-def test_the_region_is_read_from_the_zone(zone: str, region: str) -> None:
-    assert region_of(zone) == region
-
-
 def test_a_machine_that_is_not_shown_yet_is_looked_for_again() -> None:
     world = two_nodes()
     world.cloud.delays.shown = 3 * SECOND
@@ -238,42 +265,6 @@ def test_a_machine_ec2_never_shows_is_given_up() -> None:
     world.cloud._machines.clear()
     world.provision_until_quiet()
     assert len(world.bound) == 2
-
-
-def test_what_was_launched_is_told_once_to_provisioners_and_pods() -> None:
-    world = World(provisioner(), *apart(4))
-    world.provision()
-    world.provision()
-    told = {one: count for one, count in world.cluster.happenings.items() if one.reason != "x"}
-    assert set(told.values()) == {1}
-    (launched,) = [one for one in told if one.reason == "Launched"]
-    assert (launched.kind, launched.name) == ("Provisioner", "default")
-    assert " for 4 pods at $" in launched.message
-    assert launched.message.endswith(" …")
-    nominated = {one.name: one.message for one in told if one.reason == "Nominated"}
-    assert len(nominated) == 4
-    for name, node_name in world.bound.items():
-        assert nominated[name] == f"its place is on node {node_name}"
-
-
-def test_of_very_many_pods_only_the_first_are_told_one_by_one() -> None:
-    made = [(slot(pods=tuple(ref(pod(f"p{n}")) for n in range(40))), node())]
-    told = made_events(made, {})
-    assert len([one for one in told if one.kind == "Pod"]) == 25
-
-
-def test_the_node_carries_the_hash_of_its_provisioner_and_whom_it_replaces() -> None:
-    owner = provisioner(annotations={"team": "red"})
-    machine = Instance(instance_id="i-1", state="running", offering=offering(), image_id="ami-9")
-    manifest = node_manifest(slot(replaces="old,older"), machine, owner, {})
-    assert manifest.annotations == {
-        "team": "red",
-        keys.SLOT: "plan-1/0/0",
-        keys.IMAGE_ID: "ami-9",
-        keys.PRICE: str(slot().price_micros_per_hour),
-        keys.REPLACES: "old,older",
-        keys.PROVISIONER_HASH: shape_hash(owner),
-    }
 
 
 def test_a_node_its_kubelet_made_first_gets_its_owner() -> None:

@@ -7,40 +7,10 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import InvalidMessageError
-from shared.model.launch import Instance
-from shared.model.pods import Owner
-from shared.ports import TimerKind
 from shared.services.removing import is_voluntary, remove
-from shared.services.terminating import Terminating
-from tests.builders import NOW, node, offering, pod, provisioner, slot
-from tests.unit.services.world import NAME, SECOND, World, instead
-
-DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
-HELD = {keys.DO_NOT_EVICT: "true"}
-
-
-def going(*more: Any, reason: str = "", **changes: Any) -> World:
-    """A node that is being deleted, with its machine running and its drain started."""
-    annotations = {keys.REMOVAL_REASON: reason} if reason else {}
-    fields = {"deletion_at": NOW, "annotations": annotations, **changes}
-    world = World(provisioner(), node(**fields), *more)
-    world.cloud.add(
-        Instance(
-            instance_id="i-n1",
-            state="running",
-            offering=offering(),
-            tags={keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"},
-        )
-    )
-    assert Terminating(world.ports, None).begin("n1") == "timer started"
-    return world
-
-
-def step(
-    world: World, state: Any = None, *, deadline: timedelta | None = None, **more: Any
-) -> dict[str, Any]:
-    payload = state or world.outbox.timers_of(TimerKind.TERMINATION)[0].payload
-    return Terminating(world.ports, deadline).step({**payload, **more})
+from tests.builders import NOW, node, pod, slot
+from tests.unit.services.drains import DAEMON, HELD, going, step
+from tests.unit.services.world import NAME, SECOND, instead
 
 
 @pytest.mark.parametrize(("written", "released"), [("96000", 96_000), ("", 0), ("much", 0)])
@@ -74,21 +44,6 @@ def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
     assert world.ledger.memos(NAME, "going#") == ()
     assert world.ledger.cluster_of("i-n1") is None
     assert world.ledger.timers(NAME) == {}
-
-
-def test_beginning_twice_is_one_timer() -> None:
-    world = going()
-    Terminating(world.ports, None).begin("n1")
-    assert len(world.outbox.timers) == 1
-
-
-def test_only_nodes_of_ours_that_are_being_deleted_are_begun() -> None:
-    world = World(node("stays"), node("foreign", finalizers=(), deletion_at=NOW))
-    service = Terminating(world.ports, None)
-    assert service.begin("gone") == "gone"
-    assert service.begin("stays") == "not ours or not being deleted"
-    assert service.begin("foreign") == "not ours or not being deleted"
-    assert world.outbox.timers == []
 
 
 def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
@@ -205,17 +160,6 @@ def test_a_node_that_is_not_to_go_is_left_alone(changes: dict[str, Any], result:
     assert len(world.alive) == 1
 
 
-def test_a_long_drain_goes_on_in_another_execution() -> None:
-    world = going(pod(node_name="n1"))
-    world.advance(SECOND)
-    state = step(world, steps=1499)
-    assert state["result"] == "continued in another execution"
-    first, second = world.outbox.timers_of(TimerKind.TERMINATION)
-    assert second.payload["steps"] == 0
-    assert second.payload["since"] == first.payload["since"]
-    assert (world.node.uid, "termination") in world.ledger.timers(NAME)
-
-
 def test_a_time_that_cannot_be_read_is_refused() -> None:
     world = going()
     world.cluster.attachments["n1"] = ("csi-1",)
@@ -283,14 +227,3 @@ def test_a_young_machine_that_ec2_does_not_show_yet_is_waited_for() -> None:
     assert state["next"] == "wait"
     world.advance(timedelta(minutes=6))
     assert step(world, state)["result"] == "terminated"
-
-
-def test_removing_deletes_with_a_reason_and_starts_the_drain() -> None:
-    world = World(node())
-    assert remove(world.ports, world.node, "emptiness")
-    assert world.node.annotations[keys.REMOVAL_REASON] == "emptiness"
-    assert len(world.outbox.timers) == 1
-    world = World(node(finalizers=()))
-    assert remove(world.ports, world.node, "emptiness")
-    assert world.cluster.nodes() == ()
-    assert world.outbox.timers == []

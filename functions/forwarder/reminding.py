@@ -1,0 +1,82 @@
+"""What nodes still need: said again until it is done, whatever became of the first message.
+
+A message can be lost or late, and whoever got it can have died. The cluster itself says whether
+it was acted upon: an empty node is stamped and then deleted, a deleted one goes, a held one is let
+loose. A node of which that is not so yet is spoken of again after 5, 10, 18, 29 seconds and so on,
+at last once a minute; of an empty one that is stamped, not before its time is over. A node that
+comes and goes as it should is spoken of only while its pods take their time to leave.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.messages.wake import Kind
+
+FIRST_AGAIN: Final = timedelta(seconds=5)
+LONGEST_AGAIN: Final = timedelta(seconds=60)
+_LONGER: Final = 1.5
+# A time to live longer than this is one for ever; it also keeps sums of times within bounds.
+_LONGEST_TTL: Final = timedelta(days=3650)
+
+
+@dataclass(slots=True)
+class Standing:
+    """What one node needs.
+
+    Attributes:
+        since: From when it has.
+        next_at: When to say so again.
+        delay: How long after that to wait.
+    """
+
+    kind: Kind
+    since: datetime
+    next_at: datetime
+    delay: timedelta = FIRST_AGAIN
+
+
+class Reminders:
+    """Keeps what nodes need, by name."""
+
+    def __init__(self) -> None:
+        self._standing: dict[str, Standing] = {}
+
+    def note(self, name: str, kind: Kind | None, now: datetime, since: datetime) -> None:
+        """Note what a node needs now; None for nothing. What it needed before goes on."""
+        known = self._standing.get(name)
+        if kind is None:
+            self._standing.pop(name, None)
+        elif known is None or known.kind is not kind:
+            self._standing[name] = Standing(kind, since, now + FIRST_AGAIN)
+
+    def since(self, name: str, kind: Kind) -> datetime | None:
+        """Return from when a node has needed that, None when it does not."""
+        known = self._standing.get(name)
+        return known.since if known is not None and known.kind is kind else None
+
+    def due(
+        self, now: datetime, waits_until: Callable[[str, Standing], datetime | None]
+    ) -> list[tuple[str, Kind]]:
+        """Return the nodes to speak of again, and note that this is done.
+
+        Args:
+            waits_until: Returns before when a node is not spoken of, None for never now.
+        """
+        found = []
+        for name, one in self._standing.items():
+            if one.next_at > now:
+                continue
+            until = waits_until(name, one)
+            if until is None or until > now:
+                continue
+            found.append((name, one.kind))
+            one.next_at = now + one.delay
+            one.delay = min(one.delay * _LONGER, LONGEST_AGAIN)
+        return found
+
+
+def ttl_of(seconds: int) -> timedelta:
+    """Return a time to live as it stands in a manifest, however absurd, as a span."""
+    return timedelta(seconds=max(min(seconds, int(_LONGEST_TTL.total_seconds())), 0))

@@ -1,0 +1,121 @@
+"""What nodes still need is said again until it is done."""
+
+from datetime import datetime
+
+import pytest
+
+from functions.forwarder.views import View
+from tests.unit.forwarder.views import HELD, T0, Cluster, at, node, pod, provisioner
+
+PAUSED = {"dovetail.dev/paused": "true"}
+
+
+def spoken(cluster: Cluster, until: int, begin: int = 1) -> list[int]:
+    """Return at which seconds something is said of a node."""
+    return [
+        second
+        for second in range(begin, until + 1)
+        if any(kind.startswith("node-") for kind, _ in cluster.tick(second))
+    ]
+
+
+def since_of(cluster: Cluster, seconds: float) -> datetime | None:
+    (one,) = cluster.observer.tick(at(seconds))
+    assert one.ref is not None
+    return one.ref.since
+
+
+@pytest.mark.parametrize("view", [node(deleting=True), node(taints=HELD)])
+def test_what_a_node_needs_is_said_again_at_growing_distances(view: View) -> None:
+    cluster = Cluster()
+    cluster.see(view)
+    assert spoken(cluster, 260) == [5, 10, 18, 30, 47, 73, 111, 168, 228]
+
+
+def test_a_node_that_goes_or_is_let_loose_is_spoken_of_no_more() -> None:
+    cluster = Cluster()
+    cluster.see(provisioner(ttl=30))
+    for name in ("goes", "joins", "leaves"):
+        cluster.see(node(name, taints=HELD))
+    cluster.see(pod("a", node="joins"))
+    assert len(cluster.tick(5)) == 3
+    cluster.see(node("joins"), at(6))
+    cluster.see(node("leaves", ours=False), at(6))
+    cluster.lose(node("goes"), at(6))
+    assert spoken(cluster, 50, 6) == []
+
+
+def test_one_that_takes_the_name_of_another_is_spoken_of_though_that_is_seen_to_go_after() -> None:
+    """A list that was read anew tells what is new before what is gone."""
+    cluster = Cluster()
+    cluster.see(provisioner(ttl=30))
+    cluster.see(node())
+    cluster.see(node(uid="another"), at(20))
+    cluster.lose(node(), at(20))
+    cluster.see(provisioner(uid="another", ttl=30), at(20))
+    cluster.lose(provisioner(), at(20))
+    assert since_of(cluster, 25) == at(20)
+    assert cluster.see(node(uid="another", deleting=True), at(26)) == [("node-deleted", "n1")]
+    cluster.see(node(), at(27))
+    cluster.lose(node(), at(27))
+    cluster.lose(node(uid="another"), at(27))
+    assert spoken(cluster, 60, 28) == []
+
+
+def test_an_empty_node_without_a_stamp_is_spoken_of_again_with_the_time_it_became_empty() -> None:
+    cluster = Cluster()
+    cluster.see(provisioner(ttl=30))
+    cluster.see(pod("a", node="n1"))
+    cluster.see(node())
+    cluster.lose(pod("a"), at(2))
+    assert cluster.tick(6) == []
+    assert since_of(cluster, 7) == at(2)
+    assert since_of(cluster, 12) == at(2)
+
+
+def test_an_empty_node_with_a_stamp_is_spoken_of_again_when_its_time_is_over() -> None:
+    cluster = Cluster()
+    cluster.see(provisioner(ttl=30))
+    assert cluster.see(node()) == [("node-empty", "n1")]
+    cluster.see(node(emptied=at(1).isoformat()), at(1))
+    assert spoken(cluster, 50) == [36, 41, 49]
+
+
+def test_a_stamp_of_an_earlier_emptiness_is_no_answer() -> None:
+    cluster = Cluster()
+    cluster.see(provisioner(ttl=30))
+    cluster.see(node(emptied=T0.isoformat()))
+    cluster.see(pod("a", node="n1"), at(10))
+    assert spoken(cluster, 19, 10) == []
+    cluster.lose(pod("a"), at(20))
+    assert spoken(cluster, 30, 20) == [25, 30]
+    assert since_of(cluster, 38) == at(20)
+
+
+def test_what_stands_at_the_start_has_been_so_since_its_stamp() -> None:
+    cluster = Cluster(synced=False)
+    cluster.see(provisioner(ttl=30))
+    cluster.see(node(emptied=at(-28).isoformat()))
+    cluster.sync()
+    assert cluster.tick(6) == []
+    assert since_of(cluster, 7) == at(-28)
+
+
+@pytest.mark.parametrize("owner", [None, provisioner(), provisioner(ttl=30, annotations=PAUSED)])
+def test_a_node_that_may_stay_empty_is_spoken_of_once(owner: View | None) -> None:
+    cluster = Cluster()
+    if owner is not None:
+        cluster.see(owner)
+    assert cluster.see(node()) == [("node-empty", "n1")]
+    assert spoken(cluster, 200) == []
+    cluster.see(provisioner(2, ttl=30))
+    assert spoken(cluster, 201, 201) == [201]
+
+
+@pytest.mark.parametrize(("ttl", "due"), [(-5, 6), (10**30, None)])
+def test_absurd_times_to_live_do_no_harm(ttl: int, due: int | None) -> None:
+    cluster = Cluster()
+    cluster.see(provisioner(ttl=ttl))
+    cluster.see(node())
+    cluster.see(node(emptied=at(1).isoformat()), at(1))
+    assert spoken(cluster, 8) == ([due] if due is not None else [])
