@@ -46,7 +46,7 @@ def mount(subparsers: Any, runtime: "Callable[[], DoctorRuntime] | None" = None)
     parser.add_argument(
         "--prerequisites",
         action="store_true",
-        help="only what must be so before nodes can join, with your own rights; needs no variables",
+        help="look only at what nodes need to join; before anything is deployed, too",
     )
     parser.add_argument("--output", choices=("table", "json"), default="table")
     parser.set_defaults(run=lambda arguments: _chosen(arguments, runtime))
@@ -90,7 +90,8 @@ def _of_cluster(
 def _as_text(found: "Sequence[tuple[str, Sequence[Finding], Sequence[Finding]]]") -> str:
     lines = []
     for cluster, left, repaired in found:
-        lines.append(f"{cluster}: {len(left)} findings, {len(repaired)} repaired")
+        findings = "1 finding" if len(left) == 1 else f"{len(left)} findings"
+        lines.append(f"{cluster}: {findings}, {len(repaired)} repaired")
         lines += [f"  repaired {one.kind} {one.subject}: {one.text}" for one in repaired]
         for one in left:
             lines.append(f"  {one.kind} {one.subject}: {one.text}")

@@ -25,8 +25,8 @@ def run(
     from shared.model.errors import AutoscalerError  # noqa: PLC0415
     from shared.runtime.prerequisites import PrerequisitesRuntime  # noqa: PLC0415
 
-    made = (runtime or PrerequisitesRuntime)(_PARAMETERS)
     try:
+        made = (runtime or PrerequisitesRuntime)(_PARAMETERS)
         clusters = tuple(arguments.cluster) or made.clusters()
     except AutoscalerError as error:
         sys.stderr.write(f"dovetail doctor: {' '.join(str(error).split())}\n")

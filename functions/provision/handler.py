@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.messages.wake import Kind, decode
+from shared.messages.wake import Kind, Message, decode
 from shared.model.errors import PermanentError, RetryableError
 from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
@@ -23,13 +23,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Serve a batch of queue records, or one event of the fast lane."""
     runtime = provision_runtime()
     if "Records" not in event:
-        message = decode(event)
-        service = runtime.service(message.cluster)
-        looks = message.kind == Kind.LOOK
-        report = service.run(
-            context.aws_request_id, runtime.deadline(context), settle=not looks, look=looks
-        )
-        report_provision(message.cluster, report, lane="fast")
+        _serve_at_once(runtime, decode(event), context)
         return {"batchItemFailures": []}
     bodies = {one["messageId"]: one["body"] for one in event["Records"]}
     clusters, invalid = wakes(bodies.items())
@@ -49,6 +43,22 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
             if not runtime.wake_later(wake.cluster, error.delay, look=wake.look):
                 failed.extend(wake.record_ids)
     return {"batchItemFailures": [{"itemIdentifier": one} for one in failed]}
+
+
+def _serve_at_once(runtime: ProvisionRuntime, message: Message, context: LambdaContext) -> None:
+    looks = message.kind == Kind.LOOK
+    service = runtime.service(message.cluster)
+    try:
+        report = service.run(
+            context.aws_request_id, runtime.deadline(context), settle=not looks, look=looks
+        )
+    except RetryableError as error:
+        # The record of the same pod may be settled by now: it found us planning, and left it to us.
+        logger.warning("plan again later", cluster=message.cluster, error=str(error))
+        if not runtime.wake_later(message.cluster, error.delay, look=looks):
+            raise
+        return
+    report_provision(message.cluster, report, lane="fast")
 
 
 def _serve(

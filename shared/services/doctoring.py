@@ -1,24 +1,23 @@
 """Doctor: compares ledger, machines and nodes, and writes a lost ledger anew from the others."""
 
-import dataclasses
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, PermanentError
-from shared.model.instance_types import InstanceType
-from shared.model.launch import Instance, Lease, Slot
+from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
-from shared.model.resources import Resources
 from shared.ports import ClusterPorts
 from shared.services.held_back import held_back, rivals_of
 from shared.services.launch_archive import body_of
+from shared.services.ledger_rebuilding import write_anew
 
 # The forwarder speaks every five minutes; three misses are no accident.
 _SILENT: Final = timedelta(minutes=15)
 # A launch is finished in seconds; sweep has looked at it several times by then.
 _STUCK: Final = timedelta(minutes=5)
+# EC2 lists a machine seconds after it was launched; until then nothing says that it is not there.
 _ORPHAN: Final = timedelta(seconds=90)
 
 
@@ -43,17 +42,37 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _World:
-    """Ledger, machines and nodes of one cluster at one time."""
+    """Ledger, machines and nodes of one cluster at one time.
+
+    Attributes:
+        instances: Those with our tags.
+        besides: Those without, that slots or Nodes of ours name and that run.
+    """
 
     now: datetime
     slots: tuple[Slot, ...]
     nodes: tuple[Node, ...]
     instances: tuple[Instance, ...]
+    besides: tuple[Instance, ...]
 
     @property
     def alive(self) -> dict[str, Instance]:
         """Machines that run or are about to, by id."""
         return {one.instance_id: one for one in self.instances if one.is_alive}
+
+    @property
+    def dead_slots(self) -> tuple[Slot, ...]:
+        """Slots whose machine does not run, tagged or not, and is no new one."""
+        running = self.alive.keys() | {one.instance_id for one in self.besides}
+        return tuple(
+            slot
+            for slot in self.slots
+            if slot.instance_id not in running and self.is_old(slot.launched_at)
+        )
+
+    def is_old(self, since: datetime | None) -> bool:
+        """Return whether EC2 would list a machine that was launched then."""
+        return since is None or self.now - since > _ORPHAN
 
 
 class Doctoring:
@@ -78,6 +97,7 @@ class Doctoring:
             *self._orphans(world),
             *self._dead_slots(world),
             *self._lost_nodes(world),
+            *self._untagged(world),
             *self._launches(world.now),
         ]
         return tuple(sorted(found))
@@ -94,11 +114,10 @@ class Doctoring:
             raise ConflictError(f"cluster {self._name}: somebody plans now; run it again")
         repaired = [one for one in self.look() if one.repairable]
         world = self._read()
-        self._write_anew(lease, world)
-        for slot in world.slots:
-            if slot.instance_id not in world.alive:
-                ledger.drop_slot(slot, lease)
-                ledger.drop_instance(slot.instance_id)
+        write_anew(self._ports, lease, tuple(world.alive.values()), world.nodes, world.slots)
+        for slot in world.dead_slots:
+            ledger.drop_slot(slot, lease)
+            ledger.drop_instance(slot.instance_id)
         ledger.release(lease)
         if repaired:
             # Whoever is woken plans with what is written now, and goes on with open launches.
@@ -107,11 +126,19 @@ class Doctoring:
 
     def _read(self) -> _World:
         ports = self._ports
+        slots, nodes = ports.ledger.slots(self._name), ports.cluster.nodes()
+        instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: self._name})
+        named = {slot.instance_id for slot in slots}
+        named |= {node.instance_id for node in nodes if node.is_ours and node.instance_id}
+        missing = sorted(named - {one.instance_id for one in instances if one.is_alive})
+        # Asked by id once more: lists lag behind, and tags can be taken off.
+        shown = ports.cloud.instances(missing) if missing else ()
         return _World(
             now=ports.clock.now(),
-            slots=ports.ledger.slots(self._name),
-            nodes=ports.cluster.nodes(),
-            instances=ports.cloud.tagged_instances({keys.TAG_CLUSTER: self._name}),
+            slots=slots,
+            nodes=nodes,
+            instances=instances,
+            besides=tuple(one for one in shown if one.is_alive),
         )
 
     # --- what may be wrong
@@ -181,11 +208,11 @@ class Doctoring:
                 text=f"is paired with {slot.instance_id}, which does not run",
                 repairable=True,
             )
-            for slot in world.slots
-            if slot.instance_id not in world.alive
+            for slot in world.dead_slots
         ]
 
     def _lost_nodes(self, world: _World) -> list[Finding]:
+        running = world.alive.keys() | {one.instance_id for one in world.besides}
         return [
             Finding(
                 kind="node-without-machine",
@@ -194,7 +221,26 @@ class Doctoring:
                 command=f"kubectl delete node {node.name}",
             )
             for node in world.nodes
-            if node.is_ours and node.deletion_at is None and node.instance_id not in world.alive
+            if node.is_ours
+            and node.deletion_at is None
+            and node.instance_id not in running
+            and world.is_old(node.created_at)
+        ]
+
+    def _untagged(self, world: _World) -> list[Finding]:
+        """Return machines of our Nodes and slots that run, and that our tags do not lead to."""
+        return [
+            Finding(
+                kind="machine-without-tags",
+                subject=one.instance_id,
+                text=f"runs for a Node or slot of ours, and its tag {keys.TAG_CLUSTER} is "
+                f"{one.tags.get(keys.TAG_CLUSTER, '')!r}: it is not counted, and never ended",
+                command=f"aws ec2 create-tags --resources {one.instance_id} --tags "
+                f"Key={keys.TAG_CLUSTER},Value={self._name} "
+                f"Key=kubernetes.io/cluster/{self._name},Value=owned",
+            )
+            for one in world.besides
+            if world.is_old(one.launched_at)
         ]
 
     def _launches(self, now: datetime) -> list[Finding]:
@@ -212,77 +258,3 @@ class Doctoring:
                 Finding(kind="unfinished-launch", subject=name, text=text, repairable=True)
             )
         return found
-
-    # --- writing the ledger anew
-
-    def _write_anew(self, lease: Lease, world: _World) -> None:
-        """Write rows for machines the ledger does not know, from their tags and Nodes."""
-        types = {one.name: one for one in self._ports.catalog.instance_types()}
-        node_of = {node.instance_id: node for node in world.nodes if node.instance_id}
-        slot_with = {slot.instance_id: slot for slot in world.slots}
-        numbers = {(slot.plan_id, slot.group, slot.number) for slot in world.slots}
-        for instance_id, one in sorted(world.alive.items()):
-            if self._ports.ledger.cluster_of(instance_id) == self._name:
-                continue
-            lease = self._ports.ledger.renew(lease, self._ports.clock.now())
-            slot = slot_with.get(instance_id)
-            if slot is not None:
-                # Only one side of the pair is lost: the pair is written again.
-                self._ports.ledger.drop_slot(slot, lease)
-            else:
-                slot = self._slot_of(one, node_of.get(instance_id), types, world.now)
-                slot = dataclasses.replace(slot, number=_first_free(slot, numbers))
-            self._ports.ledger.fill_slot(lease, slot)
-            node = node_of.get(instance_id)
-            if node is not None and node.is_initialized:
-                # It has joined: all that is left to know is whose it is.
-                self._ports.ledger.drop_slot(slot, lease)
-
-    def _slot_of(
-        self,
-        one: Instance,
-        node: Node | None,
-        types: dict[str, InstanceType],
-        now: datetime,
-    ) -> Slot:
-        of_type = types.get(one.offering.instance_type)
-        group = one.tags.get(keys.TAG_GROUP, "")
-        provisioner = one.tags.get(keys.PROVISIONER_NAME, "")
-        place = {
-            keys.PROVISIONER_NAME: provisioner,
-            keys.ZONE: one.offering.zone,
-            keys.CAPACITY_TYPE: one.offering.capacity_type.value,
-            keys.INSTANCE_TYPE: one.offering.instance_type,
-        }
-        return Slot(
-            cluster=self._name,
-            plan_id=one.tags.get(keys.TAG_PLAN, "") or "unknown",
-            group=int(group) if group.isdecimal() else 0,
-            number=0,
-            provisioner=provisioner,
-            instance_id=one.instance_id,
-            offering=one.offering,
-            price_micros_per_hour=_price_of(one, of_type),
-            capacity=of_type.capacity if of_type is not None else Resources(),
-            allocatable=of_type.allocatable if of_type is not None else Resources(),
-            labels={**(node.labels if node is not None else {}), **place},
-            node_name=node.name if node is not None else "",
-            launched_at=one.launched_at or now,
-        )
-
-
-def _first_free(slot: Slot, numbers: set[tuple[str, int, int]]) -> int:
-    """Return a number that no slot of the group has, and take it."""
-    number = 0
-    while (slot.plan_id, slot.group, number) in numbers:
-        number += 1
-    numbers.add((slot.plan_id, slot.group, number))
-    return number
-
-
-def _price_of(one: Instance, of_type: InstanceType | None) -> int:
-    """Return what a machine costs, 0 when the catalogue does not know."""
-    for way in of_type.offerings if of_type is not None else ():
-        if (way.zone, way.capacity_type) == (one.offering.zone, one.offering.capacity_type):
-            return way.price_micros_per_hour
-    return 0

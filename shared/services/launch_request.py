@@ -71,6 +71,7 @@ def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
     """
     first = attempt.options[0].offering
     templates: dict[str, dict[str, Any]] = {}
+    template_of: dict[str, str] = {}
     overrides: dict[str, list[dict[str, Any]]] = {}
     own_template = ground.provisioner.template.launch_template
     subnets = ground.addresses.roomiest(ground.site.subnets)
@@ -79,11 +80,11 @@ def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
         image = "" if own_template else ground.images.of(option.offering.instance_type)
         if subnet is None or image is None:
             continue
-        name = own_template
-        if not own_template:
+        if not own_template and image not in template_of:
             data = _template_data(ground, image, attempt.labels, first.capacity_type)
-            name = _template_name(ground.cluster, data)
-            templates[name] = data
+            template_of[image] = _template_name(ground.cluster, data)
+            templates[template_of[image]] = data
+        name = own_template or template_of[image]
         overrides.setdefault(name, []).append(
             {"InstanceType": option.offering.instance_type, "SubnetId": subnet}
         )

@@ -284,7 +284,7 @@ class FakeCluster(FakeProvisioners):
         return known
 
     def _sorted_pods(self, wanted: Callable[[Pod], bool]) -> tuple[Pod, ...]:
-        return tuple(self.pods[key] for key in sorted(self.pods) if wanted(self.pods[key]))
+        return tuple(sorted(filter(wanted, self.pods.values()), key=lambda one: one.key))
 
     def _write(self, method: str, subject: str, argument: object = None) -> None:
         self.calls.append(Call(method, subject, argument))

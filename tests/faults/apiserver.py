@@ -99,16 +99,20 @@ class ApiServer(FakeCluster):
         known = self.pods.get(pod.key)
         if known is None or known.uid != pod.uid or known.is_terminating:
             return
-        workload = self.workloads.get(known.labels.get("app", ""))
-        if (
-            workload is not None
-            and workload.unavailable is not None
-            and known.phase == "Running"
-            and self.healthy(workload) - 1 < workload.replicas - workload.unavailable
-        ):
+        if self.is_held(known):
             raise EvictionRefusedError(f"pod {pod.key}: a PodDisruptionBudget forbids it")
         self._write("evict", pod.key)
         self._stop(pod)
+
+    def is_held(self, pod: Pod) -> bool:
+        """Return whether a budget forbids to evict a pod now."""
+        workload = self.workloads.get(pod.labels.get("app", ""))
+        return (
+            workload is not None
+            and workload.unavailable is not None
+            and pod.phase == "Running"
+            and self.healthy(workload) - 1 < workload.replicas - workload.unavailable
+        )
 
     def healthy(self, workload: Workload) -> int:
         return sum(1 for one in self.pods_of(workload.name) if one.ready and not one.is_terminating)

@@ -1,7 +1,7 @@
 """Small choices, each made from the seed and a name: leaving one out never changes another."""
 
-import hashlib
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -10,9 +10,8 @@ _WHOLE = 2**64
 
 def draw(seed: int, *names: object) -> float:
     """Return a number from 0 up to 1 that is always the same for these names."""
-    text = "/".join(map(str, (seed, *names)))
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / _WHOLE
+    text = f"{seed}/{'/'.join(map(str, names))}"
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") / _WHOLE
 
 
 def between(low: float, high: float, seed: int, *names: object) -> float:

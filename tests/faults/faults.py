@@ -109,6 +109,7 @@ class CallFaults:
     fired: list[CallFault] = field(default_factory=list)
     counts: dict[Site, int] = field(default_factory=dict)
     _plans: dict[Site, dict[int, Action]] = field(default_factory=dict)
+    _names: dict[Site, str] = field(default_factory=dict)
 
     @classmethod
     def only(cls, faults: Iterable[CallFault], until: int) -> "CallFaults":
@@ -155,7 +156,10 @@ class CallFaults:
             return plan.get(number)
         if self.elsewhere is not None and site.function not in self.elsewhere:
             return None
-        left = draw(self.seed, "event", site, number)
+        name = self._names.get(site)
+        if name is None:
+            name = self._names[site] = f"event/{site}"
+        left = draw(self.seed, name, number)
         for action, chance in chances:
             left -= chance
             if left < 0:

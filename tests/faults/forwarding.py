@@ -7,6 +7,7 @@ from typing import Final
 from functions.forwarder.publish import Outgoing
 from functions.forwarder.views import NodeView, PodView, ProvisionerView, View
 from functions.forwarder.watch import Collection, Observer
+from shared.disruption.emptiness import empty_since
 from shared.messages.wake import Message
 from shared.model import labels as keys
 from shared.model.errors import UnavailableError
@@ -18,7 +19,9 @@ from tests.faults.chances import draw
 from tests.faults.faults import Action, CallFaults, Site
 from tests.faults.kernel import START, Kernel, micros
 
-_TICK: Final = 20.0
+_LIFE: Final = 20.0
+# The real one ticks every second; half as often costs a schedule half as much.
+_TICK: Final = 2.0
 
 
 class Forwarder:
@@ -37,12 +40,13 @@ class Forwarder:
         self._publish = publish
         self._begin()
         api.watched.append(self._look)
+        kernel.after(_LIFE, self._age)
         kernel.after(_TICK, self._tick)
 
     def _begin(self) -> None:
         self._lives = True
-        self._seen: dict[tuple[str, str], object] = {}
-        self._views: dict[tuple[str, str], View] = {}
+        self._seen: dict[str, object] = {}
+        self._views: dict[str, View] = {}
         self._observer = Observer()
         self._out = Outgoing(self._api.name, lambda: 0.5)
         self._flushing = False
@@ -56,22 +60,20 @@ class Forwarder:
 
     def _read(self) -> None:
         """Tell the observer of everything that is another value than it was."""
-        found: dict[tuple[str, str], object] = {}
-        found.update((("pod", key), one) for key, one in self._api.pods.items())
-        found.update((("node", key), one) for key, one in self._api.node_values.items())
-        found.update((("provisioner", k), one) for k, one in self._api.provisioner_values.items())
-        for key in [one for one in self._seen if one not in found]:
-            del self._seen[key]
+        api, seen = self._api, self._seen
+        # Names of pods have a slash, and names of nodes a dot.
+        found: dict[str, object] = {**api.pods, **api.node_values, **api.provisioner_values}
+        for key in [one for one in seen if one not in found]:
+            del seen[key]
             self._observe(self._views.pop(key), None)
-        for key, value in found.items():
-            if self._seen.get(key) is not value:
-                self._seen[key] = value
-                new, old = view(value), self._views.get(key)
-                self._views[key] = new
-                if old is not None and old.uid != new.uid:
-                    self._observe(old, None)
-                    old = None
-                self._observe(old, new)
+        for key in [key for key, value in found.items() if seen.get(key) is not value]:
+            seen[key] = found[key]
+            new, old = view(found[key]), self._views.get(key)
+            self._views[key] = new
+            if old is not None and old.uid != new.uid:
+                self._observe(old, None)
+                old = None
+            self._observe(old, new)
 
     def _observe(self, old: View | None, new: View | None) -> None:
         self._say(self._observer.observe(old, new, self._kernel.now()))
@@ -108,6 +110,11 @@ class Forwarder:
 
     def _tick(self) -> None:
         self._kernel.after(_TICK, self._tick)
+        if self._lives:
+            self._say(self._observer.tick(self._kernel.now()))
+
+    def _age(self) -> None:
+        self._kernel.after(_LIFE, self._age)
         if not self._lives:
             return
         site = Site("forwarder", "life", self._api.name)
@@ -116,8 +123,6 @@ class Forwarder:
             number = self._faults.counts[site]
             away = 20 + 100 * draw(self._faults.seed, "forwarder", self._api.name, number)
             self._kernel.after(away, self._begin)
-            return
-        self._say(self._observer.tick(self._kernel.now()))
 
 
 def view(value: object) -> View:
@@ -139,13 +144,15 @@ def view(value: object) -> View:
                 name=value.name,
                 uid=value.uid,
                 version=value.resource_version,
-                ours=bool(value.provisioner),
+                provisioner=value.provisioner,
                 deleting=value.deletion_at is not None,
                 ready=value.ready is True,
                 held=keys.NOT_READY_TAINT in taints,
                 shown=f"{value.allocatable.items} {taints}",
+                emptied=empty_since(value),
             )
         case Provisioner():
+            ttl = value.ttl_after_empty
             return ProvisionerView(
                 name=value.name,
                 uid=value.uid,
@@ -153,6 +160,7 @@ def view(value: object) -> View:
                 generation=value.generation,
                 deleting=value.deleting,
                 paused=value.paused,
+                ttl_seconds=None if ttl is None else int(ttl.total_seconds()),
             )
     raise AssertionError(value)
 

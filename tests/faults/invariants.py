@@ -12,7 +12,7 @@ from shared.model.pods import Pod
 from shared.model.resources import CPU, MEMORY, Resources
 from tests.faults.faults import Site
 from tests.faults.kernel import Process
-from tests.faults.launch_laws import LaunchLaws, fail
+from tests.faults.launch_laws import ANSWERED, LAUNCHING, LaunchLaws, fail
 from tests.faults.machines import Machine
 from tests.faults.workloads import used_on
 
@@ -25,6 +25,13 @@ _BY_CHOICE: Final = {
     "create_fleet": frozenset({"provision"}),
     "delete_node": frozenset({"emptiness", "expiration", "replacement"}),
 }
+
+
+# Calls that something is checked at, whoever makes them; provision's are watched besides.
+_WATCHED_BEFORE: Final = frozenset(
+    {*_BY_CHOICE, "terminate", "change_node", "delete_node", "delete_pod"}
+)
+_WATCHED_AFTER: Final = frozenset({"create_node", "bind_all"})
 
 
 class Invariants:
@@ -54,6 +61,10 @@ class Invariants:
         self.checks += 1
         if self.also is not None:
             self.also(process, site, args, cluster)
+        if process.function == "provision" and site.method in LAUNCHING:
+            self.launches.before(process, site, args, cluster)
+        if site.method not in _WATCHED_BEFORE:
+            return
         if site.method in _BY_CHOICE and cluster in self._world.brakes:
             self._held_back(process, site, cluster)
         match site.method:
@@ -66,12 +77,14 @@ class Invariants:
                 self._may_change(args[0], None)
             case "delete_pod":
                 self._may_delete(cluster, args[0])
-        if process.function == "provision":
-            self.launches.before(process, site, args, cluster)
 
     def after(
         self, process: Process, site: Site, args: tuple[Any, ...], answer: object, cluster: str
     ) -> None:
+        if process.function == "provision" and site.method in ANSWERED:
+            self.launches.after(process, site, args, answer, cluster)
+        if site.method not in _WATCHED_AFTER:
+            return
         match site.method:
             case "create_node":
                 assert isinstance(answer, Node)
@@ -79,8 +92,10 @@ class Invariants:
             case "bind_all":
                 for node in sorted({where for _, where in args[0]}):
                     self._holds(site, cluster, node)
+
+    def ended(self, process: Process, outcome: object) -> None:
         if process.function == "provision":
-            self.launches.after(process, site, args, answer, cluster)
+            self.launches.ended(process, outcome)
 
     def launched(self, machine: Machine) -> None:
         """Check the limits of the machine's provisioner and cluster the moment it exists."""

@@ -135,6 +135,7 @@ class Functions:
                     raise outcome
                 if not isinstance(outcome, (AutoscalerError, Killed)):
                     raise UnexpectedError(f"{function}: {outcome!r}") from outcome
+            self._recorder.witness.ended(process, outcome)
             over(outcome)
 
         self._kernel.start(process, lambda: HANDLERS[function](event, context), done)

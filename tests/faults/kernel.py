@@ -59,6 +59,7 @@ class Process:
         skew: How far its clock is ahead.
         napped: Whether it slept longer than a lease lasts: a zombie since.
         began: Microsecond at which it was started.
+        last: Method of the outside that it called last.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Process:
         self.killed = False
         self.napped = False
         self.began = 0
+        self.last = ""
         self.worker: _Worker | None = None
         self.job: Callable[[], None] = _nothing
 
@@ -158,7 +160,8 @@ class Kernel:
         wake = self.time + span
         if wake > process.deadline:
             wake, process.killed = process.deadline, True
-        if wake <= self._limit and not (self._heap and self._heap[0][0] <= wake):
+        heap = self._heap
+        if wake <= self._limit and not (heap and heap[0][0] <= wake):
             self.time = wake
         else:
             assert process.worker is not None

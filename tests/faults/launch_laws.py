@@ -6,17 +6,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from shared.model import labels as keys
-from shared.model.errors import NotFoundError
+from shared.model.errors import NotFoundError, RetryableError
 from shared.model.launch import IntentState, LaunchIntent, Lease
 from shared.services.launch_body import LaunchBody
 from tests.faults.faults import Site
-from tests.faults.kernel import Process
+from tests.faults.kernel import Killed, Process
 from tests.faults.machines import Machine
 
 if TYPE_CHECKING:
     from tests.faults.world import World
 
 FENCED: Final = frozenset({"open_intent", "change_intent", "fill_slot"})
+# The calls of provision that are watched: before they are carried out, and their answers.
+LAUNCHING: Final = FENCED | {"release", "create_fleet"}
+MESSAGES: Final = frozenset({"wake", "look"})
+ANSWERED: Final = FENCED | MESSAGES | {"acquire", "pending_pods", "release"}
 _SKEW: Final = timedelta(seconds=7)
 
 
@@ -40,6 +44,9 @@ class LaunchLaws:
         self._leases: dict[int, Lease] = {}
         self._stale: dict[int, bool] = {}
         self._unheard: dict[str, int] = {}
+        self._owing: dict[int, str] = {}
+        self._said: set[int] = set()
+        self._unsaid: set[str] = set()
         self._launched: Counter[tuple[str, str, str]] = Counter()
 
     def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
@@ -57,9 +64,14 @@ class LaunchLaws:
                     self._leases[process.number] = answer
                     # Whoever was turned away by a holder before is this one's to serve now.
                     self._unheard.pop(args[0], None)
+                    self._unsaid.discard(args[0])
                 else:
                     self._unheard[args[0]] = self._unheard.get(args[0], 0) + 1
+            case method if method in MESSAGES:
+                self._owing.pop(process.number, None)
+                self._said.add(process.number)
             case "pending_pods" if process.number in self._leases:
+                self._owing.pop(process.number, None)
                 if not self._is_stale(self._leases[process.number]):
                     self._unheard.pop(cluster, None)
             case "release":
@@ -69,6 +81,19 @@ class LaunchLaws:
                     fail("fence", f"{site} succeeded under a lease that was lost")
                 if method == "open_intent":
                     self._promised_once(args[1])
+
+    def ended(self, process: Process, outcome: object) -> None:
+        """Check that who was told to look again has done so, or that somebody else will."""
+        cluster = self._owing.pop(process.number, None)
+        if cluster is None or (isinstance(outcome, dict) and outcome["batchItemFailures"]):
+            return
+        unsaid = process.last in MESSAGES and isinstance(outcome, RetryableError)
+        if isinstance(outcome, Killed) and self._world.ledger.is_held(cluster):
+            self._unheard[cluster] = self._unheard.get(cluster, 0) + 1
+        elif isinstance(outcome, Killed) or unsaid:
+            self._unsaid.add(cluster)
+        else:
+            fail("wake", f"{cluster}: {process.function} promised to look again: {outcome!r}")
 
     def launched(self, machine: Machine) -> None:
         """Check that a group has no more machines than planned nodes."""
@@ -92,8 +117,11 @@ class LaunchLaws:
     def forsaken(self) -> bool:
         """Return whether a leader died on whom somebody relied whose message is settled.
 
-        It was told to look again and cannot. Nobody repeats that but sweep.
+        It was told to look again and cannot, nor could it send a message. Nobody repeats that but
+        sweep.
         """
+        if self._unsaid:
+            return True
         ledger, now = self._world.ledger, self._world.kernel.now()
         return any(count and ledger.abandoned(one, now) for one, count in self._unheard.items())
 
@@ -110,6 +138,8 @@ class LaunchLaws:
         if answer is False:
             # Told: from here it is the holder's to look again, or to send a message.
             self._unheard.pop(lease.cluster, None)
+            if process.number not in self._said:
+                self._owing[process.number] = lease.cluster
         elif self._unheard.pop(lease.cluster, 0):
             fail("wake", f"{lease.cluster}: released, and nobody looks for whom it turned away")
 

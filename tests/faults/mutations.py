@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.model.launch import FleetInstance, IntentState, Lease
+from shared.runtime import bootstrap
 from shared.services import launching, pairing, provisioning
 from shared.services.launch_body import LaunchAttempt
 from tests.fakes.ledger import FakeLedger
@@ -177,6 +178,11 @@ def _no_brakes() -> contextlib.AbstractContextManager[object, bool | None]:
     return swapped(provisioning, held_back=lambda ports, rivals: "")
 
 
+def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Who fails to plan believes to have sent the message that plans again."""
+    return swapped(bootstrap.ProvisionRuntime, wake_later=lambda *_, **__: True)
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -184,6 +190,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("no reservation of limits", _no_reservation),
     Mutation("no dirty mark", _no_dirty_mark),
     Mutation("release is not atomic", _loose_release),
+    Mutation("no message after a failed plan", _nothing_said),
     Mutation("lease shorter than the call", _short_lease),
     Mutation("no ceiling on nodes and dollars", _no_ceiling),
     Mutation("pause and shadow not looked at", _no_brakes),

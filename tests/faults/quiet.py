@@ -1,10 +1,12 @@
 """What must hold once faults and users are quiet."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.launch import Slot
 from shared.model.nodes import Node
 from shared.model.plan import Plan
 from shared.model.pods import Pod
@@ -13,11 +15,12 @@ from shared.ports import ClusterPorts
 from shared.services.ceilings import OverCeiling, affordable, as_machines, under_ceilings
 from shared.services.gathering import gather
 from shared.services.replacing import REPLACED
+from shared.services.runaway import runaways
 from tests.faults.apiserver import ApiServer
 from tests.faults.world import World
 
 # So many machines that were of no use to a pod end the buying for it, for an hour.
-RUNAWAY: Final = 2
+_RUNAWAY: Final = 2
 
 
 def unrest(world: World) -> list[str]:
@@ -42,7 +45,7 @@ def _of_cluster(world: World, name: str) -> Iterator[str]:
         yield f"lost: {name}: {ours[one].name} has no machine"
     yield from _nodes(name, ours.values())
     yield from _rows(world, name)
-    yield from _empty(world, api)
+    yield from _empty(api)
 
 
 def _nodes(name: str, ours: Iterable[Node]) -> Iterator[str]:
@@ -75,14 +78,10 @@ def _rows(world: World, name: str) -> Iterator[str]:
             yield f"timer row: {name}: {kind} of {uid}, which is gone"
 
 
-def _empty(world: World, api: ApiServer) -> Iterator[str]:
-    # Its launcher died, and when it came at last its replacement was given up: sweep alone tells.
-    late = not world.scene.sweeps and bool(world.functions.errors.get("Killed"))
+def _empty(api: ApiServer) -> Iterator[str]:
     for node in api.node_values.values():
         owner = api.provisioner_values.get(node.provisioner)
         if owner is None or owner.ttl_after_empty is None:
-            continue
-        if late and keys.REPLACES in node.annotations:
             continue
         if not any(one.counts_for_emptiness for one in api.pods_of_node(node.name)):
             yield f"empty: {api.name}: {node.name} is still there"
@@ -92,11 +91,8 @@ def _excused(world: World, name: str, waiting: list[Pod], drains: list[str]) -> 
     """Return what is wrong besides pods that nothing may run, and drains that wait for those."""
     if any(one.node_name or one.is_terminating for one in waiting):
         return [*drains, f"pod: {name}: {waiting[0].key} is on its way"]
-    plan, over = _plan(world, name)
-    api = world.apis[name]
-    if _useless(world, name) >= RUNAWAY:
-        # Nothing is bought for them, so what they were evicted for may wait, too.
-        return _without_stuck(api, drains, {one.labels["app"] for one in waiting})
+    api, given_up = world.apis[name], _given_up(world, name, waiting)
+    plan, over = _plan(world, name, given_up)
     could = [f"{node.pods[0].key} could run on a new node" for node in plan.nodes]
     could += [f"{one.pods[0].key} could run on {one.node}" for one in plan.placements]
     could += [f"{one.key} is not yet looked at" for one in waiting if not one.unschedulable]
@@ -106,30 +102,62 @@ def _excused(world: World, name: str, waiting: list[Pod], drains: list[str]) -> 
     nowhere = [one.pod for one in plan.unschedulable]
     nowhere += [pod for one in over for pod in one.node.pods]
     stuck = {api.pods[one.key].labels["app"] for one in nowhere}
+    # Nothing is bought for these, so what they were evicted for may wait, too.
+    stuck |= {one.labels["app"] for one in waiting if one.uid in given_up}
     return _without_stuck(api, drains, stuck)
 
 
 def _without_stuck(api: ApiServer, drains: list[str], stuck: set[str]) -> list[str]:
-    """Return the drains but for those of nodes with pods of workloads that cannot grow."""
+    """Return the drains but for those that a budget holds, of workloads that cannot grow."""
     return [
         one
         for one in drains
-        if not any(pod.labels["app"] in stuck for pod in api.pods_of_node(one.split()[2]))
+        if not any(
+            pod.labels["app"] in stuck and api.is_held(pod)
+            for pod in api.pods_of_node(one.split()[2])
+        )
     ]
 
 
-def _useless(world: World, name: str) -> int:
-    """Return how many machines of the last hour never ran a pod, though EC2 let them be."""
-    begun = world.kernel.time - 3600 * 1_000_000
-    return sum(
-        1
-        for one in world.region.machines.values()
-        if one.cluster == name and one.born >= begun and not (one.useful or one.taken)
+def _given_up(world: World, name: str, waiting: Sequence[Pod]) -> frozenset[str]:
+    """Return the uids of pods nothing is bought for, as two machines were of no use to their like.
+
+    The product must have written that down, and it must be true.
+    """
+    useless = _useless(world, name)
+    told = runaways(waiting, world.ledger.trials(name, world.kernel.now()))
+    return frozenset(
+        one.uid for one in waiting if one.uid in told and useless[one.labels["app"]] >= _RUNAWAY
     )
 
 
-def _plan(world: World, name: str) -> tuple[Plan, Sequence[OverCeiling]]:
+def _useless(world: World, name: str) -> Counter[str]:
+    """Return how many machines of the last hour never ran a pod, though EC2 let them be.
+
+    Returns:
+        By workload they were ever promised to, alone or with others.
+    """
+    begun = world.kernel.time - 3600 * 1_000_000
+    useless = {
+        one.instance.instance_id
+        for one in world.region.machines.values()
+        if one.cluster == name and one.born >= begun and not (one.useful or one.taken)
+    }
+    promised = {
+        (slot.instance_id, ref.name.rpartition("-")[0])
+        for method, slot in world.ledger.calls
+        if method in ("fill_slot", "change_slot") and isinstance(slot, Slot)
+        for ref in slot.pods
+        if slot.instance_id in useless
+    }
+    return Counter(workload for _, workload in promised)
+
+
+def _plan(world: World, name: str, given_up: frozenset[str]) -> tuple[Plan, Sequence[OverCeiling]]:
     """Return what the planner itself would do now: the second opinion on who could run.
+
+    Args:
+        given_up: Uids of pods it is not asked about.
 
     Returns:
         The plan, and the nodes that ceilings keep out of it.
@@ -145,6 +173,7 @@ def _plan(world: World, name: str) -> tuple[Plan, Sequence[OverCeiling]]:
     )
     snapshot, ceiling = gather(ports, "oracle").snapshot, world.ceilings[name]
     packing = world.functions.runtimes["provision"]._packing
+    snapshot = replace(snapshot, promised=snapshot.promised | given_up)
     plan = decide(under_ceilings(snapshot, ceiling), packing)
     kept, over = affordable(snapshot, as_machines(plan.nodes), ceiling)
     return replace(plan, nodes=kept), over

@@ -49,6 +49,8 @@ class Witness(Protocol):
 
     def trouble(self, cluster: str, port: str, method: str) -> RetryableError | None: ...
 
+    def ended(self, process: Process, outcome: object) -> None: ...
+
 
 class Port:
     """One port as an invocation sees it.
@@ -125,6 +127,7 @@ class Recorder:
         if self.log is not None:
             self._note(process, site, args, action)
         process.calls += 1
+        process.last = method
         latency = _LATENCIES[(process.salt + 7919 * process.calls) % 1009]
         self.made[method] += 1
         if method in self.every_second and self.made[method] % 2 == 0:
@@ -215,7 +218,7 @@ class ProcessClock:
     def now(self) -> datetime:
         process = self._kernel.current
         now = self._kernel.now()
-        return now if process is None else now + process.skew
+        return now if process is None or not process.skew else now + process.skew
 
     def sleep(self, span: timedelta) -> None:
         self._kernel.pause(micros(span))

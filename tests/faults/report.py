@@ -21,6 +21,7 @@ MOST_FAILED = 70
 MOST_TRIES = 3
 MOST_FACTOR = 2.0
 MOST_RUNAWAYS = 2
+NEVER_USABLE = "NodesNeverUsable"
 # Seconds: after its ttl until an empty node is gone; until what replaces a warned machine is asked
 # for, in 99 of 100; until all notices of a storm are dealt with.
 MOST_LATE = 30.0
@@ -122,7 +123,7 @@ class Figures:
         ]
         if burst.missed:
             found.append(f"burst: {burst}")
-        if self.runaway.machines > MOST_RUNAWAYS or not self.runaway.events:
+        if self.runaway.machines > MOST_RUNAWAYS or NEVER_USABLE not in self.runaway.events:
             found.append(f"runaway: {self.runaway}")
         return found + self.lives.missed()
 

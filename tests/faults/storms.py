@@ -45,7 +45,8 @@ def run(world: World, seconds: float, *, until_quiet: float = 0, end: bool = Tru
         finally:
             if end:
                 world.kernel.end()
-    return left
+    left += [f"dead letter: {one}" for one in world.delivery.dead]
+    return left + [f"timer: {one}" for one in world.timers.failed]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,13 @@
 import pytest
 
 from tests.faults import storms
-from tests.faults.report import MOST_FACTOR, MOST_FAILED, MOST_RUNAWAYS, MOST_TRIES
+from tests.faults.report import (
+    MOST_FACTOR,
+    MOST_FAILED,
+    MOST_RUNAWAYS,
+    MOST_TRIES,
+    NEVER_USABLE,
+)
 
 
 @pytest.mark.timeout(300)
@@ -42,7 +48,7 @@ def test_many_machines_of_mixed_shapes_take_few_calls() -> None:
 def test_a_node_that_is_never_of_use_is_bought_twice_an_hour_at_most() -> None:
     runaway = storms.runaway()
     assert runaway.machines <= MOST_RUNAWAYS
-    assert "NodesNeverUsable" in runaway.events
+    assert NEVER_USABLE in runaway.events
 
 
 def test_a_type_with_less_room_than_was_said_is_bought_once_and_then_known() -> None:

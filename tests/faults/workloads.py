@@ -1,5 +1,6 @@
 """What users run: workloads, the controllers that keep their pods, and kube-scheduler."""
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -9,7 +10,7 @@ from shared.model import labels as keys
 from shared.model.nodes import Node
 from shared.model.pods import Owner, Pod, Scheduling
 from shared.model.requirements import Requirements
-from shared.model.resources import CPU, MEMORY, PODS
+from shared.model.resources import CPU, MEMORY, PODS, Resources
 from shared.model.taints import first_untolerated
 from tests.builders import DEFAULT_TOLERATIONS, MIB, needs, scheduling
 
@@ -120,10 +121,14 @@ def fits(wanted: tuple[int, int], used: tuple[int, int, int], room: tuple[int, i
     )
 
 
+@functools.lru_cache(maxsize=512)
+def _amounts(asked: Resources) -> tuple[int, int]:
+    return asked[CPU], asked[MEMORY]
+
+
 def wanted_by(pod: Pod) -> tuple[int, int]:
     """Return millicores and bytes that a pod asks for."""
-    asked = dict(pod.scheduling.requests.items)
-    return asked.get(CPU, 0), asked.get(MEMORY, 0)
+    return _amounts(pod.scheduling.requests)
 
 
 def used_on(pods: Iterable[Pod]) -> tuple[int, int, int]:
@@ -141,7 +146,10 @@ def used_on(pods: Iterable[Pod]) -> tuple[int, int, int]:
 def schedule(api: "ApiServer") -> None:
     """Bind what fits somewhere, and mark the rest unschedulable, as kube-scheduler does."""
     pods = api.pods.values()
-    waiting = [one for one in pods if not one.node_name and one.deletion_at is None]
+    waiting = sorted(
+        [one for one in pods if not one.node_name and one.deletion_at is None],
+        key=lambda one: one.key,
+    )
     if not waiting:
         return
     open_nodes = [
@@ -157,10 +165,15 @@ def schedule(api: "ApiServer") -> None:
     rooms = {one.name: room_on(one) for one in open_nodes}
     open_nodes.sort(key=lambda one: one.name)
     hopeless: set[str] = set()
-    for pod in sorted(waiting, key=lambda one: one.key):
+    for pod in waiting:
         # Its pods are all alike: where one finds no room, none does.
+        app = pod.labels["app"]
+        if app in hopeless or not open_nodes:
+            if not pod.unschedulable:
+                api.mark_unschedulable(pod)
+            continue
         wanted = wanted_by(pod)
-        for node in () if pod.labels["app"] in hopeless else open_nodes:
+        for node in open_nodes:
             name = node.name
             if (
                 fits(wanted, used[name], rooms[name])
@@ -175,7 +188,7 @@ def schedule(api: "ApiServer") -> None:
                 open_nodes.insert(0, node)
                 break
         else:
-            hopeless.add(pod.labels["app"])
+            hopeless.add(app)
             if not pod.unschedulable:
                 api.mark_unschedulable(pod)
 

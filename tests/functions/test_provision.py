@@ -116,6 +116,32 @@ def test_a_failure_that_may_pass_is_tried_again(use: Use, *, sends: bool) -> Non
     assert not world.ledger.is_held("test")
 
 
+def test_a_failure_of_the_fast_lane_is_tried_again_by_a_message(use: Use) -> None:
+    """The record of the same pod finds the lease held, and is settled: nobody else would look."""
+    world = waiting()
+
+    def turned_away(*_: object) -> None:
+        assert world.ledger.acquire("test", "record", world.clock.now()) is None
+        raise UNREACHABLE
+
+    instead(world.cluster, "provisioners", turned_away)
+    runtime = ProvisionRuntime(test=world)
+    use("provision", runtime)
+    assert handler(json.loads(body()), Context()) == {"batchItemFailures": []}
+    assert runtime.woken_later == [("test", None)]
+    assert not world.ledger.is_held("test")
+
+
+def test_a_failure_of_the_fast_lane_that_no_message_can_tell_is_an_error(use: Use) -> None:
+    world = waiting()
+    instead(world.cluster, "pending_pods", failing(UNREACHABLE))
+    runtime = ProvisionRuntime(test=world)
+    runtime.sends = False
+    use("provision", runtime)
+    with pytest.raises(type(UNREACHABLE)):
+        handler(json.loads(body()), Context())
+
+
 def test_the_delay_of_a_throttle_is_kept(use: Use) -> None:
     world = waiting()
     wait = timedelta(seconds=7)

@@ -19,7 +19,7 @@ from shared.settings import SettingsError
 from tests.builders import node, offering
 from tests.fakes.ledger import FakeLedger
 from tests.unit.services.launches import open_intent, two_nodes
-from tests.unit.services.world import MINUTE, NAME, World
+from tests.unit.services.world import MINUTE, NAME, World, instead
 
 
 def healthy() -> World:
@@ -122,6 +122,50 @@ def test_each_trouble_has_its_finding() -> None:
     assert "slot-without-machine" not in kinds(world)
 
 
+@pytest.mark.parametrize("provider_id", ["", "aws:///us-east-1a/i-gone"])
+def test_a_node_of_ours_without_a_machine_is_told_once_it_is_no_new_one(provider_id: str) -> None:
+    world = healthy()
+    world.cluster.add(
+        node(
+            "left-over",
+            labels={keys.PROVISIONER_NAME: "default"},
+            finalizers=(keys.TERMINATION_FINALIZER,),
+            provider_id=provider_id,
+            created_at=world.clock.now(),
+        )
+    )
+    assert kinds(world) == []
+    world.advance(2 * MINUTE)
+    (found,) = Doctoring(world.ports).look()
+    assert (found.kind, found.subject) == ("node-without-machine", "left-over")
+    assert provider_id.rpartition("/")[2] in found.text
+    assert Doctoring(world.ports).repair("me") == ()
+    assert len(world.alive) == 2
+
+
+def test_a_machine_that_ec2_does_not_list_yet_keeps_its_slot() -> None:
+    world = healthy()
+    (slot,) = world.ledger.slots(NAME)
+    instead(world.cloud, "_shown", list)
+    assert kinds(world) == []
+    assert Doctoring(world.ports).repair("me") == ()
+    assert world.ledger.slots(NAME) == (slot,)
+
+
+def test_a_machine_that_lost_its_tags_is_told_and_its_node_is_not_called_lost() -> None:
+    world = healthy()
+    untagged = {one.instance_id for one in world.alive}
+    world.cloud.add(*(replace(one, tags={}) for one in world.alive))
+    world.advance(2 * MINUTE)
+    found = Doctoring(world.ports).look()
+    assert {(one.kind, one.subject) for one in found} == {
+        ("machine-without-tags", one) for one in untagged
+    }
+    assert found[0].command.startswith(f"aws ec2 create-tags --resources {found[0].subject} ")
+    assert Doctoring(world.ports).repair("me") == ()
+    assert len(world.ledger.slots(NAME)) == 1
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_launch_that_stays_open_is_found_and_woken(*, lost: bool) -> None:
     world = two_nodes()
@@ -176,6 +220,7 @@ def test_the_command_says_what_to_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(world, "--cluster", NAME) == 1
     told = capsys.readouterr().out
     assert "test: 0 findings, 0 repaired" in told
+    assert "test: 1 finding, 0 repaired" in told
     assert "run: kubectl -n dovetail rollout restart deployment/dovetail-forwarder" in told
 
 
