@@ -124,7 +124,12 @@ class Bill:
             Line(
                 name="decisions",
                 dollars=each("objects") * PRICES["s3_put"],
-                how="kept for 30 days",
+                how="written to S3",
+            ),
+            Line(
+                name="decisions kept",
+                dollars=plans * assumed("decision_bytes") / 1e9 * PRICES["s3_gb_month"],
+                how=f"{plans * assumed('decision_bytes') / 1e9:,.1f} GB for 30 days",
             ),
         )
 
@@ -132,7 +137,13 @@ class Bill:
         """Return what a thousand nodes cost from launch to end, the machines left out."""
         count = 1000
         calls = count * assumed("node_calls")
+        messages = count * assumed("node_messages")
         return (
+            Line(
+                name="bus",
+                dollars=messages * PRICES["event"],
+                how=f"{messages:,.0f} messages of the forwarder",
+            ),
             Line(
                 name="timers",
                 dollars=count * assumed("node_transitions") * PRICES["transition"],
@@ -215,14 +226,10 @@ def assumed(name: str) -> float:
 def alarm_metrics(resources: Mapping[str, Any]) -> int:
     """Return how many metrics the alarms watch: an alarm is paid for by metric."""
     return sum(
-        sum(1 for row in one["Properties"].get("Metrics", ({"MetricStat": {}},)) if _paid(row))
+        sum("MetricStat" in row for row in one["Properties"].get("Metrics", ({"MetricStat": {}},)))
         for one in resources.values()
         if one["Type"] == "AWS::CloudWatch::Alarm"
     )
-
-
-def _paid(row: Mapping[str, Any]) -> bool:
-    return "MetricStat" in row
 
 
 def minutes_of(expression: str) -> float:

@@ -17,7 +17,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "infra" / "cluster"
 CHART: Final = ROOT / "infra" / "chart"
-IMAGE: Final = "dovetail/forwarder"
+IMAGE: Final = "registry.invalid/dovetail/forwarder"
 # What stands in a template for a value; `required` stops an install that lacks it.
 CLUSTER_VALUE: Final = '{{ required "give --set cluster=<name as attached>" .Values.cluster }}'
 IMAGE_VALUE: Final = (

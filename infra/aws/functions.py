@@ -25,6 +25,8 @@ class FunctionPlan:
         asynchronous: Whether events or other functions call it without waiting for its answer.
         async_retries: How often a failed call of that kind is repeated.
         async_max_age_seconds: ... and how long it stays worth doing.
+        async_failures_kept: ... and whether it ends in the dead letters, for people to look at;
+            not where the queue brings the same.
         right: Which role of each cluster it assumes; None when it calls no cluster.
         starts: State machines it starts.
         wakes: Whether it sends to the wake queue.
@@ -44,6 +46,7 @@ class FunctionPlan:
     asynchronous: bool = True
     async_retries: int = 2
     async_max_age_seconds: int = 3600
+    async_failures_kept: bool = True
     right: Right | None = None
     starts: tuple[Timer, ...] = ()
     wakes: bool = False
@@ -62,9 +65,10 @@ FUNCTIONS: Final = (
         settings=ProvisionSettings,
         timeout_seconds=120,
         memory_mib=1024,
-        # Only the fast lane calls it so, and the queue has the same event.
+        # Fast lane and interrupt call it so, and the queue has the same event.
         async_retries=0,
         async_max_age_seconds=60,
+        async_failures_kept=False,
         right=Right.LAUNCH,
         starts=(Timer.EXPIRATION, Timer.REGISTRATION, Timer.REPLACEMENT),
         wakes=True,

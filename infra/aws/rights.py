@@ -29,7 +29,6 @@ def ledger_statements(table: dynamodb.ITable) -> list[iam.PolicyStatement]:
                 "dynamodb:ConditionCheckItem",
                 "dynamodb:DeleteItem",
                 "dynamodb:GetItem",
-                "dynamodb:PutItem",
                 "dynamodb:Query",
                 "dynamodb:UpdateItem",
             ],

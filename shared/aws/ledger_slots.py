@@ -45,22 +45,16 @@ class Slots(Leases):
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
         return all(free)
 
-    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
+    def change_slot(self, slot: Slot) -> bool:
         """Replace a slot's row if it still has that instance and is as the slot was read.
 
-        Args:
-            lease: Of a caller that plans; bind and the timers have none.
+        The row's version holds a stale holder of the lease back as well as the lease would:
+        whoever took over and used what stands there has written it.
 
         Returns:
             False when the row is gone (it stays gone) or was changed since it was read.
-
-        Raises:
-            ConflictError: If the lease was lost.
         """
-        key, fields, unchanged = rows.slot_key(slot), self._slot(slot), _as_read(slot)
-        if lease is None:
-            return self._table.write(key, fields, unchanged).done
-        return self._fenced(lease, {"Update": self._table.update(key, fields, unchanged)})
+        return self._table.write(rows.slot_key(slot), self._slot(slot), _as_read(slot)).done
 
     def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
         """Remove a slot; its instance's row stays until the instance is gone.
@@ -74,15 +68,10 @@ class Slots(Leases):
         key, same = rows.slot_key(slot), _same_pair(slot)
         if lease is None:
             self._table.remove(key, same)
-        else:
-            self._fenced(lease, {"Delete": self._table.delete(key, same)})
-
-    def _fenced(self, lease: Lease, item: dict[str, Any]) -> bool:
-        """Write one item while the lease is held; return whether its own condition held."""
-        held, done = self._table.transact([self._fence(lease), item])
-        if not held:
+            return
+        delete = {"Delete": self._table.delete(key, same)}
+        if not self._table.transact([self._fence(lease), delete])[0]:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
-        return done
 
     def drop_instance(self, instance_id: str) -> None:
         """Remove an instance's row: it is terminated."""

@@ -5,12 +5,21 @@ import gzip
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
+from shared.model.instance_types import InstanceType
 from shared.model.plan import Plan
+from shared.model.pods import Scheduling
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.ports import Decisions
+
+_PLAIN: Final = frozenset({str, int, bool, float, type(None)})
+# What many objects and many decisions have in common: the types of the catalogue, and what the
+# pods of a workload ask for. Made plain anew each time they took longer than a small decision.
+_SHARED: Final = frozenset({InstanceType, Scheduling})
+_MOST_SHARED: Final = 8192
 
 
 def record(
@@ -60,11 +69,17 @@ def compressed(document: bytes) -> bytes:
 
 
 def to_plain(value: Any) -> Any:
-    """Return a frozen value as plain JSON: dataclasses as objects, sets sorted, times as text."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)
-        }
+    """Return a frozen value as plain JSON: dataclasses as objects, sets sorted, times as text.
+
+    The result is to be read only: parts of it are kept for the next call.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind in _SHARED:
+        return _shared(value)
+    if dataclasses.is_dataclass(kind):
+        return _fields(value)
     if isinstance(value, Mapping):
         return {str(key): to_plain(one) for key, one in value.items()}
     if isinstance(value, (frozenset, set)):
@@ -76,3 +91,18 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     return value
+
+
+@lru_cache(maxsize=_MOST_SHARED)
+def _shared(value: Any) -> dict[str, Any]:
+    return _fields(value)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    kind: Any = type(value)
+    return {name: to_plain(getattr(value, name)) for name in _names(kind)}
+
+
+@lru_cache(maxsize=256)
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))

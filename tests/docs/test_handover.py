@@ -138,6 +138,8 @@ def test_nodes_that_are_handed_over_stay_and_nobody_ends_them(
     for one in sorted(machines):
         terminal.run(untag.replace("i-0123456789abcdef0", one))
     terminal.run("kubectl delete deployment inflate")
+    # Kubernetes deletes what a Provisioner owns with it.
+    terminal.run(steps(UNINSTALL, "3. Remove what is in the cluster")[0])
     for _ in range(2):
         Mischief(terminal.world.control, terminal.world.client).sweep_now()
         time.sleep(3)

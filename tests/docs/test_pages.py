@@ -126,6 +126,7 @@ def test_every_decision_is_listed_and_says_what_was_rejected() -> None:
     assert [one.name for one in records] == pages.links(folder / "README.md")
     for record in records:
         text = record.read_text(encoding="utf-8")
+        assert re.search(r"^Status: (accepted|superseded by \[)", text, re.MULTILINE), record.name
         for part in ("## Context", "## Decision", "## Rejected", "## Consequences"):
             assert part in text, f"{record.name}: {part}"
 

@@ -148,9 +148,13 @@ def test_asynchronous_calls_end_in_the_dead_letters(control_plane: Template) -> 
     assert set(found) == {
         f"dovetail-{plan.name.replace('_', '-')}" for plan in FUNCTIONS if plan.asynchronous
     }
-    for one in found.values():
+    for name, one in found.items():
+        if name == "dovetail-provision":
+            continue
         target = one.raw["Properties"]["DestinationConfig"]["OnFailure"]["Destination"]
         assert target["Fn::GetAtt"][0].startswith("QueuesDeadLetters")
+    # What fails there comes by the queue: nothing is undone, so no alarm may ring for it.
+    assert "DestinationConfig" not in fast_lane
     assert fast_lane["MaximumRetryAttempts"] == 0
     assert fast_lane["MaximumEventAgeInSeconds"] == 60
 

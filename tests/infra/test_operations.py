@@ -22,7 +22,14 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 GUIDES = {"README", "uninstall", "upgrade"}
 # What the command line makes of several calls or adds to all of them.
 COMPOSED = {("ecr", "get-login-password"), ("logs", "tail"), ("s3", "ls"), ("s3", "rm")}
-GLOBAL = {"--query", "--output", "--region", "--max-items", "--cli-input-json"}
+GLOBAL = {
+    "--query",
+    "--output",
+    "--region",
+    "--max-items",
+    "--cli-input-json",
+    "--cli-binary-format",
+}
 # A page and an alarm tell the same truth in words of their own.
 PARTS = ("## What it means", "## Where to look", "## What to do")
 _CODE = re.compile(r"`(aws [^`]+)`|^ {4,}(aws .*)$", re.MULTILINE)
@@ -131,3 +138,23 @@ def test_what_kubectl_is_asked_for_on_a_page_exists() -> None:
         for line in re.findall(r"^ {4,}kubectl (.*)$", page.read_text(), re.MULTILINE):
             words = [one for one in shlex.split(line) if not one.startswith("-")]
             assert verbs & set(words[:2]), f"{page.name}: kubectl {line}"
+
+
+def test_the_ledger_s_alarms_watch_what_is_asked_of_it_and_no_more(
+    alarms: Mapping[str, Resource],
+) -> None:
+    adapter = ROOT / "shared" / "aws" / "ledger_table.py"
+    asked = {
+        "".join(word.capitalize() for word in call.split("_"))
+        for call in re.findall(r"self\._client\.(\w+)\(", adapter.read_text())
+    }
+    for name in ("LedgerFails", "LedgerThrottled"):
+        watched = {
+            dimension["Value"]
+            for row in alarms[name].properties["Metrics"]
+            if "MetricStat" in row
+            for dimension in row["MetricStat"]["Metric"]["Dimensions"]
+            if dimension["Name"] == "Operation"
+        }
+
+        assert watched == asked

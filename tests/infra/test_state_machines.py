@@ -16,6 +16,13 @@ SERVICE_ERRORS = {
     "Lambda.SdkClientException",
     "Lambda.TooManyRequestsException",
     "Lambda.ClientExecutionTimeoutException",
+    # A function in subnets that rested for weeks, or whose interfaces are being made.
+    "Lambda.EC2ThrottledException",
+    "Lambda.EC2UnexpectedException",
+    "Lambda.ENILimitReachedException",
+    "Lambda.ResourceConflictException",
+    "Lambda.ResourceNotReadyException",
+    "Lambda.SubnetIPAddressLimitReachedException",
     "Lambda.Unknown",
     "Sandbox.Timedout",
     "Runtime.ExitError",

@@ -27,8 +27,8 @@ DAY = Duration.days(1)
 PAGES: Final = "docs/operations"
 # What the functions ask of the ledger.
 _LEDGER_OPERATIONS: Final = (
+    dynamodb.Operation.DELETE_ITEM,
     dynamodb.Operation.GET_ITEM,
-    dynamodb.Operation.PUT_ITEM,
     dynamodb.Operation.QUERY,
     dynamodb.Operation.TRANSACT_WRITE_ITEMS,
     dynamodb.Operation.UPDATE_ITEM,

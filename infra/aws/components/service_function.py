@@ -114,8 +114,9 @@ class ServiceFunction(Construct):
             self.function, "L1", "all functions share one bundle, built and tested for this runtime"
         )
         if plan.asynchronous:
+            kept = destinations.SqsDestination(surroundings.failures)
             self.function.configure_async_invoke(
-                on_failure=destinations.SqsDestination(surroundings.failures),
+                on_failure=kept if plan.async_failures_kept else None,
                 retry_attempts=plan.async_retries,
                 max_event_age=Duration.seconds(plan.async_max_age_seconds),
             )

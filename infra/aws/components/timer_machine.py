@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Final
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import Aws, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.aws.acknowledgements import acknowledge, allow
-from infra.aws.names import Timer, construct_name
+from infra.aws.names import Timer, construct_name, machine_arn
 from infra.aws.rights import trace_statements
 
 DEFINITION: Final = Path(__file__).parent.parent / "state_machines" / "timer.asl.json"
@@ -35,7 +35,17 @@ class TimerMachine(Construct):
         role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal("states.amazonaws.com"),
+            # Only for executions of this very machine, whoever else may start some.
+            # Source:
+            # https://docs.aws.amazon.com/step-functions/latest/dg/procedure-create-iam-role.html
+            # (2026-11).
+            assumed_by=iam.ServicePrincipal(
+                "states.amazonaws.com",
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                    "ArnLike": {"aws:SourceArn": machine_arn(Stack.of(self), timer)},
+                },
+            ),
             description=f"Lets {timer.machine_name} call its function",
         )
         allow(

@@ -9,6 +9,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from infra.aws.names import Timer
 from tests.infra.policies.evaluation import Ask
 from tests.infra.templates import Template
 
@@ -49,12 +50,11 @@ ASYNCHRONOUS: Final = (
     "bind",
     "emptiness",
     "interrupt",
-    "provision",
     "refresh_catalog",
     "sweep",
     "termination",
 )
-_ROWS: Final = ("ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")
+_ROWS: Final = ("ConditionCheckItem", "DeleteItem", "GetItem", "Query", "UpdateItem")
 
 
 def role_of(function: str) -> str:
@@ -170,11 +170,14 @@ def asked_by_services(control_plane: Template) -> Iterator[Ask]:
         else:
             for action in ("SendMessage", "GetQueueAttributes", "GetQueueUrl"):
                 yield _ask(service, f"sqs:{action}", arns.wake, source)
-    for step in ("emptiness", "expiration", "registration", "replacement", "termination"):
+    for timer in Timer:
+        step = timer.value
         machine = (
             f"arn:aws:iam::{ACCOUNT}:role/{arns.id('AWS::IAM::Role', f'{_camel(step)}MachineRole')}"
         )
-        yield _ask("states.amazonaws.com", "sts:AssumeRole", machine)
+        arn = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:{timer.machine_name}"
+        source = {"aws:SourceAccount": ACCOUNT, "aws:SourceArn": arn}
+        yield _ask("states.amazonaws.com", "sts:AssumeRole", machine, source)
         yield _ask(machine, "lambda:InvokeFunction", arns.function(step))
 
 
