@@ -162,6 +162,11 @@ class Slot:
         return f"{self.plan_id}/{self.group}/{self.number}"
 
 
+def slot_of(slots: Iterable[Slot], instance_id: str) -> Slot | None:
+    """Return the slot that was paired with an instance, or None."""
+    return next((one for one in slots if one.instance_id == instance_id), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """That machines a plan bought are of no use to pods they were bought for.

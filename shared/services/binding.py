@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
-from shared.model.launch import PodRef, Slot
+from shared.model.launch import PodRef, Slot, slot_of
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
@@ -103,7 +103,7 @@ class Binding:
 
     def _slot_of(self, node: Node) -> Slot | None:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
-        return next((one for one in slots if one.instance_id == node.instance_id), None)
+        return slot_of(slots, node.instance_id)
 
     def _not_ready(self, node: Node, slot: Slot | None) -> str:
         if node.ready is not True:

@@ -13,11 +13,12 @@ from shared.disruption.emptiness import (
 )
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
-from shared.model.launch import Slot
+from shared.model.launch import Slot, slot_of
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.services.leftovers import unmarked
 from shared.services.removing import remove
-from shared.services.timers import again, done, start_emptiness, text_of
+from shared.services.timers import again, done, ended, start_emptiness, text_of
 
 _SOON: Final = timedelta(seconds=1)
 _REASON: Final = "emptiness"
@@ -50,10 +51,11 @@ class Emptying:
         node = self._ports.cluster.node(node_name)
         if node is None:
             return "gone"
+        now = self._ports.clock.now()
+        node = unmarked(self._ports, node, now)
         decision = self._decide(node)
         if decision.step == EmptinessStep.FORGET:
             return "not empty"
-        now = self._ports.clock.now()
         if decision.step == EmptinessStep.STAMP or _is_outdated(empty_since(node), since):
             stamp = _stamp(since, seen_at or since, now)
             change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp.isoformat()})
@@ -137,13 +139,10 @@ class Emptying:
 
     def _slot_of(self, node: Node) -> Slot | None:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
-        return next((one for one in slots if one.instance_id == node.instance_id), None)
+        return slot_of(slots, node.instance_id)
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
-        self._ports.ledger.drop_timer(
-            self._ports.cluster.name, text_of(state, "uid"), TimerKind.EMPTINESS
-        )
-        return done(state, result)
+        return ended(self._ports, state, TimerKind.EMPTINESS, result)
 
 
 def _is_outdated(written: datetime | None, since: datetime | None) -> bool:

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from shared.disruption.emptiness import is_empty
 from shared.disruption.expiration import expires_in
-from shared.model.launch import Slot
+from shared.model.launch import Slot, slot_of
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.ports import ClusterPorts, TimerKind
 from shared.services.looking_first import Removal, remove_by_choice
-from shared.services.timers import again, done, text_of
+from shared.services.timers import again, done, ended, text_of
 
 _SOON: Final = timedelta(seconds=1)
 # While it waits for its turn; sweep calls a timer lost that is silent for two minutes.
@@ -75,10 +75,7 @@ class Expiring:
 
     def _slot_of(self, node: Node) -> Slot | None:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
-        return next((one for one in slots if one.instance_id == node.instance_id), None)
+        return slot_of(slots, node.instance_id)
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
-        self._ports.ledger.drop_timer(
-            self._ports.cluster.name, text_of(state, "uid"), TimerKind.EXPIRATION
-        )
-        return done(state, result)
+        return ended(self._ports, state, TimerKind.EXPIRATION, result)

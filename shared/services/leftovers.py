@@ -1,6 +1,6 @@
 """What timers that ended by accident have left on nodes: taken back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +14,8 @@ from shared.services.removing import VOLUNTARY
 # A timer that acts is heard of more often than this.
 _SILENT: Final = timedelta(minutes=3)
 _ACTING: Final = (TimerKind.EMPTINESS, TimerKind.EXPIRATION, TimerKind.REPLACEMENT)
+
+_UNMARK: Final = NodeChange(set_annotations={keys.REPLACES: None})
 
 Heard = Mapping[tuple[str, str], datetime]
 
@@ -34,11 +36,28 @@ def take_back(ports: ClusterPorts, nodes: Sequence[Node], now: datetime) -> int:
         if _is_cordoned(node) and not _is_heard(heard, node.uid, _ACTING, now):
             uncordon(ports, node)
             found += 1
-        elif keys.REPLACES in node.annotations and _is_old(node, now):
-            old = (uids.get(name, "") for name in node.annotations[keys.REPLACES].split(","))
-            if not any(_is_heard(heard, uid, (TimerKind.REPLACEMENT,), now) for uid in old):
-                found += _unmark(ports, node)
+        elif _is_replacement(node, now) and not _is_awaited(
+            heard, (uids.get(name, "") for name in _replaced(node)), now
+        ):
+            found += _unmark(ports, node)
     return found
+
+
+def unmarked(ports: ClusterPorts, node: Node, now: datetime) -> Node:
+    """Return a node without its mark as a replacement, when none of those is being replaced.
+
+    A node that is reported empty is so looked at by itself; sweep looks at all of them.
+
+    Raises:
+        RetryableError: If it was written to meanwhile.
+    """
+    if not _is_replacement(node, now):
+        return node
+    old = [ports.cluster.node(name) for name in _replaced(node)]
+    heard = ports.ledger.timers(ports.cluster.name)
+    if _is_awaited(heard, (one.uid for one in old if one is not None), now):
+        return node
+    return ports.cluster.change_node(node, _UNMARK)
 
 
 def _is_marked(node: Node) -> bool:
@@ -49,8 +68,18 @@ def _is_cordoned(node: Node) -> bool:
     return node.unschedulable and node.annotations.get(keys.REMOVAL_REASON) in VOLUNTARY
 
 
-def _is_old(node: Node, now: datetime) -> bool:
-    return node.created_at is not None and now - node.created_at >= _SILENT
+def _is_replacement(node: Node, now: datetime) -> bool:
+    """Return whether a node is marked, and has been there for so long that it may be in vain."""
+    old = node.created_at is not None and now - node.created_at >= _SILENT
+    return old and keys.REPLACES in node.annotations
+
+
+def _replaced(node: Node) -> Sequence[str]:
+    return node.annotations[keys.REPLACES].split(",")
+
+
+def _is_awaited(heard: Heard, old: Iterable[str], now: datetime) -> bool:
+    return any(_is_heard(heard, uid, (TimerKind.REPLACEMENT,), now) for uid in old)
 
 
 def _is_heard(heard: Heard, uid: str, kinds: Sequence[TimerKind], now: datetime) -> bool:
@@ -60,7 +89,7 @@ def _is_heard(heard: Heard, uid: str, kinds: Sequence[TimerKind], now: datetime)
 
 def _unmark(ports: ClusterPorts, node: Node) -> int:
     try:
-        ports.cluster.change_node(node, NodeChange(set_annotations={keys.REPLACES: None}))
+        ports.cluster.change_node(node, _UNMARK)
     except (ConflictError, NotFoundError):
         # Looked at again in a minute.
         return 0

@@ -14,7 +14,7 @@ from shared.services.announcing import node_event
 from shared.services.image_rollout import ImageRollout
 from shared.services.removing import remove
 from shared.services.runaway import note_failure, plan_of, subject_of
-from shared.services.timers import again, done, text_of
+from shared.services.timers import again, ended, text_of
 
 # In the state of a timer: its machine was the trial of a new image.
 IMAGE_STOPPED: Final = "image_stopped"
@@ -103,10 +103,7 @@ class Registering:
         note_failure(ports.ledger, name, failed, ports.ledger.trials(name, now))
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
-        self._ports.ledger.drop_timer(
-            self._ports.cluster.name, text_of(state, "uid"), TimerKind.REGISTRATION
-        )
-        return done(state, result)
+        return ended(self._ports, state, TimerKind.REGISTRATION, result)
 
 
 def _offering_of(node: Node) -> OfferingKey | None:

@@ -21,6 +21,7 @@ from shared.services.removing import deadline_of, is_voluntary
 from shared.services.timers import (
     again,
     done,
+    ended,
     keep_termination,
     resume_termination,
     text_of,
@@ -268,10 +269,7 @@ class Terminating:
                 if slot.instance_id == instance_id:
                     self._ports.ledger.drop_slot(slot)
             self._ports.ledger.drop_instance(instance_id)
-        self._ports.ledger.drop_timer(
-            self._ports.cluster.name, text_of(state, "uid"), TimerKind.TERMINATION
-        )
-        return done(state, result)
+        return ended(self._ports, state, TimerKind.TERMINATION, result)
 
 
 def _unblocked(state: Mapping[str, Any]) -> dict[str, Any]:

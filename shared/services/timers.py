@@ -66,6 +66,14 @@ def done(state: Mapping[str, Any], result: str) -> dict[str, Any]:
     return {**state, "next": DONE, "wait_seconds": 0, "result": result}
 
 
+def ended(
+    ports: ClusterPorts, state: Mapping[str, Any], kind: TimerKind, result: str
+) -> dict[str, Any]:
+    """Take the timer's row away and return the state that ends it."""
+    ports.ledger.drop_timer(ports.cluster.name, text_of(state, "uid"), kind)
+    return done(state, result)
+
+
 def text_of(state: Mapping[str, Any], name: str) -> str:
     """Return a text field of a timer's state.
 

@@ -4,12 +4,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.ports import TimerKind
 from shared.services.emptying import Emptying
-from tests.builders import NOW
+from tests.builders import NOW, node
 from tests.unit.services.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
-from tests.unit.services.world import NAME, SECOND
+from tests.unit.services.world import MINUTE, NAME, SECOND
 
 
 def test_the_clock_starts_when_the_node_became_empty_and_not_when_that_was_heard() -> None:
@@ -104,3 +105,15 @@ def test_a_node_goes_in_the_very_step_in_which_its_timer_wakes(thousandths: int)
     deleted = world.node.deletion_at
     assert deleted is not None
     assert TTL - SECOND < deleted - emptied < TTL + 2 * SECOND
+
+
+def test_a_replacement_that_nobody_waits_for_any_more_counts_as_empty_when_it_is_reported() -> None:
+    world = empty_world(annotations={keys.REPLACES: "old,older"})
+    world.cluster.add(node("old"))
+    assert begin(world) == "not empty"
+    world.advance(4 * MINUTE)
+    world.ledger.note_timer(NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
+    assert begin(world) == "not empty"
+    world.advance(4 * MINUTE)
+    assert begin(world) == "timer started"
+    assert keys.REPLACES not in world.cluster.node_values["n1"].annotations
