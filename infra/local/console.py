@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         "demo",
         help="run a scenario on this machine and show what happened",
         description=(
-            "Starts the embedded AWS and Kubernetes APIs, deploys the CDK template into them, "
+            "Starts the embedded AWS and Kubernetes APIs, deploys the CDK template into them,\n"
             "plays a scenario and checks what must come of it. Ends by itself."
         ),
         epilog=_EXIT_CODES,
@@ -185,7 +185,10 @@ def _options(arguments: argparse.Namespace) -> Any:
     from infra.local.demo.foreign import require_allowed_kubeconfig
     from infra.local.demo.world import WorldOptions
 
-    if arguments.kubeconfig is not None:
+    if arguments.kubeconfig is None:
+        if arguments.bare:
+            raise Problem("--bare: needs the server it speaks of: name it with --kubeconfig FILE")
+    else:
         allowed = os.environ.get("TEST_CLUSTER_OK", "")
         require_allowed_kubeconfig(arguments.kubeconfig, allowed)
     return WorldOptions(

@@ -64,11 +64,6 @@ class BucketCatalog:
         """Return all instance types with an offering, sorted by name."""
         return self.catalog().instance_types
 
-    @property
-    def is_embedded(self) -> bool:
-        """Whether the catalogue last given is the one that ships with Dovetail."""
-        return self._kept is not None and not self._etag
-
     def catalog(self) -> Catalog:
         """Return the whole catalogue, with its date and source; at most five minutes old.
 

@@ -152,7 +152,8 @@ def translated(action: str) -> Iterator[None]:
         # Whatever answered was not the service: a proxy, or a server error as a page.
         raise UnavailableError(f"{action}: the answer cannot be read") from error
     except (NoCredentialsError, PartialCredentialsError) as error:
-        raise UnauthorizedError(f"{action}: {error}") from error
+        text = f"{action}: {error}; log in, or set AWS_PROFILE or AWS_ACCESS_KEY_ID"
+        raise UnauthorizedError(text) from error
     except CredentialRetrievalError as error:
         raise UnavailableError(f"{action}: {error}") from error
     except BotoCoreError as error:

@@ -22,6 +22,16 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def configured_region() -> str:
+    """Return the Region that the SDK's own configuration names, such as the profile's; or empty.
+
+    Raises:
+        PermanentError: If the configuration cannot be read, or lacks the profile that is asked for.
+    """
+    with translated("configuration of the SDK"):
+        return str(boto3.session.Session().region_name or "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RoleSession:
     """An SDK session with the credentials of a role."""

@@ -56,11 +56,6 @@ class KubeCluster(KubeProvisioners):
         """The cluster's name."""
         return self._name
 
-    @property
-    def failed_happenings(self) -> int:
-        """Events that could not be written so far."""
-        return self._happenings.failures
-
     # --- reading
 
     def pending_pods(self) -> tuple[Pod, ...]:
@@ -232,7 +227,7 @@ class KubeCluster(KubeProvisioners):
     # --- what people read
 
     def happened(self, happenings: Sequence[Happening]) -> None:
-        """Write Kubernetes Events; failures are counted, never raised."""
+        """Write Kubernetes Events; failures are logged, never raised."""
         self._happenings.write(happenings)
 
     # --- inside

@@ -73,9 +73,8 @@ def _with_condition(
     old = next((one for one in known if one.get("type") == kind), {})
     if all(old.get(key) == value for key, value in wanted.items()):
         return None
-    same = old.get("status") == wanted["status"]
-    moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    wanted["lastTransitionTime"] = old.get("lastTransitionTime") if same else moment
+    since = old.get("lastTransitionTime") if old.get("status") == wanted["status"] else None
+    wanted["lastTransitionTime"] = since or at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return [*(one for one in known if one.get("type") != kind), wanted]
 
 

@@ -1,12 +1,8 @@
 """Three ways to reach a cluster: as a Lambda function, as a pod, by a kubeconfig file."""
 
 import base64
-import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
@@ -39,7 +35,10 @@ def connect_endpoint(
     """
     configuration = Configuration(host=url)
     if certificate_authority:
-        configuration.ssl_ca_cert = _written(base64.b64decode(certificate_authority))
+        # Not as a file: nobody can put another in its place. Certificates are ASCII; what is not
+        # can only be a remark beside them.
+        pem = base64.b64decode(certificate_authority).decode("ascii", "ignore")
+        configuration.ca_cert_data = pem
 
     def refresh(current: Configuration) -> None:
         current.api_key["authorization"] = f"Bearer {token()}"
@@ -85,15 +84,3 @@ def _api(configuration: Configuration, timeout: timedelta, *, compress: bool) ->
     client = ApiClient(configuration)
     client.user_agent = USER_AGENT
     return KubeApi(client, timeout=timeout, compress=compress)
-
-
-def _written(certificates: bytes) -> str:
-    """Return the path of a file with these bytes, written once per content."""
-    digest = hashlib.sha256(certificates).hexdigest()[:16]
-    path = Path(tempfile.gettempdir()) / f"dovetail-ca-{os.getuid()}-{digest}.pem"
-    if not path.exists() or path.read_bytes() != certificates:
-        handle, draft = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(certificates)
-        Path(draft).replace(path)
-    return str(path)

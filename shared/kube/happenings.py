@@ -22,19 +22,14 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Happenings:
-    """Writes Events; the name is a hash of what it says, so that a repeat raises the count.
-
-    Attributes:
-        failures: Events that could not be written, since the process began.
-    """
+    """Writes Events; the name is a hash of what it says, so that a repeat raises the count."""
 
     def __init__(self, api: KubeApi, now: Callable[[], datetime]) -> None:
         self._api = api
         self._now = now
-        self.failures = 0
 
     def write(self, happenings: Sequence[Happening]) -> None:
-        """Write all, several at a time; failures are counted and logged, never raised."""
+        """Write all, several at a time; failures are logged, never raised."""
         counts: dict[Happening, int] = {}
         for one in happenings:
             counts[one] = counts.get(one, 0) + 1
@@ -49,7 +44,6 @@ class Happenings:
         try:
             self._create_or_count(one, count)
         except AutoscalerError as error:
-            self.failures += 1
             _LOG.warning("event %s about %s %s: %s", one.reason, one.kind, one.name, error)
 
     def _create_or_count(self, one: Happening, count: int) -> None:

@@ -101,7 +101,6 @@ class Reflector(Generic[T]):
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.has_synced = False
-        self.unreadable = 0
 
     def __len__(self) -> int:
         return len(self._known)
@@ -238,7 +237,6 @@ class Reflector(Generic[T]):
             new = self._project(raw)
         except (KeyError, TypeError, ValueError, AttributeError):
             # One strange object must not end the watch of all others.
-            self.unreadable += 1
             _LOG.exception("%s: object %s cannot be read", self._path, uid)
             return uid
         old = self._known.get(uid)

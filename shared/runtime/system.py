@@ -40,8 +40,20 @@ def environment() -> Mapping[str, str]:
 
 
 def region() -> str:
-    """Return the Region this process works in."""
-    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    """Return the Region this process works in.
+
+    Lambda always names it. People may have it in the profile they use, as for the aws CLI.
+
+    Raises:
+        PermanentError: If the SDK's configuration had to be asked and cannot be used.
+    """
+    named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if named:
+        return named
+    # Only here: the forwarder uses this module and does without boto3.
+    from shared.aws.session import configured_region  # noqa: PLC0415
+
+    return configured_region() or "us-east-1"
 
 
 def function_name() -> str:

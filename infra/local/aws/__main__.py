@@ -1,7 +1,6 @@
 """Command line of the embedded AWS API."""
 
 import argparse
-import json
 import logging
 import os
 import signal
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from infra.local.aws.server import AwsServer
 from infra.local.aws.service import Options
+from infra.local.ready import announce
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     server = AwsServer(port=arguments.port, options=options)
     server.start()
     if arguments.ready_file:
-        _announce(arguments.ready_file, server.url)
+        announce(arguments.ready_file, {"url": server.url, "pid": os.getpid()})
     print(f"embedded AWS API on {server.url}", flush=True)
     ended.wait()
     server.stop()
@@ -76,12 +76,6 @@ def _log_to(folder: Path | None) -> None:
 
 def _seconds(text: str) -> tuple[float, ...]:
     return tuple(float(part) for part in text.split(","))
-
-
-def _announce(ready_file: Path, url: str) -> None:
-    partial = ready_file.with_name(ready_file.name + ".partial")
-    partial.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", encoding="utf-8")
-    partial.replace(ready_file)
 
 
 def _watch_parent(ended: threading.Event) -> None:

@@ -70,23 +70,6 @@ class ClusterClient:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 
-    @classmethod
-    def from_kubeconfig(cls, path: Path) -> "ClusterClient":
-        """Return a client of the current context; token and client-less configurations only."""
-        try:
-            config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
-            raise Problem(f"{path}: cannot be read as a kubeconfig: {error}") from error
-        named = {one["name"]: one for one in config["contexts"]}
-        context = named[config["current-context"]]["context"]
-        cluster = next(c for c in config["clusters"] if c["name"] == context["cluster"])["cluster"]
-        user = next(u for u in config["users"] if u["name"] == context["user"])["user"]
-        return cls(
-            cluster["server"],
-            token=user.get("token", ""),
-            ca_file=cluster.get("certificate-authority"),
-        )
-
     def call(
         self,
         method: str,

@@ -62,8 +62,9 @@ def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
     """
     folder = examples / name
     if not (folder / _FILE).exists():
-        known = ", ".join(scenario_names(examples)) or f"none, {examples} has no scenarios"
-        raise Problem(f"scenario {name!r} does not exist: use one of {known}")
+        if known := ", ".join(scenario_names(examples)):
+            raise Problem(f"scenario {name!r} does not exist: use one of {known}")
+        raise Problem(f"{examples}: holds no scenario: name a folder with */{_FILE} in it")
     documents = read_documents([folder / _FILE])
     try:
         (document,) = documents

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from infra.local.front.proxy import Front
 from infra.local.front.target import read_target, require_allowed
 from infra.local.kube.auth import Authenticator
 from infra.local.kube.certificates import ca_file, server_context
+from infra.local.ready import announce
 
 
 def _arguments() -> argparse.Namespace:
@@ -45,9 +45,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         "target": target.url,
     }
     if arguments.ready_file:
-        partial = arguments.ready_file.with_name(arguments.ready_file.name + ".partial")
-        partial.write_text(json.dumps(ready) + "\n", encoding="utf-8")
-        partial.replace(arguments.ready_file)
+        announce(arguments.ready_file, ready)
     await stop.wait()
     await front.stop()
 

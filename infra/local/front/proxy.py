@@ -5,7 +5,6 @@ caller may do. The kubeconfig's user must therefore be allowed to impersonate, a
 Source: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/ (2026-08).
 """
 
-import asyncio
 import json
 import ssl
 
@@ -17,6 +16,7 @@ from yarl import URL
 from infra.local.front.target import Target
 from infra.local.kube.auth import Authenticator, User
 from infra.local.kube.errors import ApiError, bad_request
+from infra.local.kube.loopback import Loopback
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
 # Of one connection, not of the message. Upgrades (exec, port-forward) are not passed on.
@@ -55,10 +55,8 @@ class Front:
     ) -> None:
         self.url = ""
         self._target = target
-        self._tls = tls
         self._authenticator = authenticator
-        self._port = port
-        self._runner: web.ServerRunner | None = None
+        self._server = Loopback(self._serve, port, tls)
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -75,28 +73,14 @@ class Front:
             skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent", "Content-Type"),
             auto_decompress=False,
         )
-        server = web.Server(self._serve, handler_cancellation=True, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=0.2)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls).start()
-        scheme = "https" if self._tls else "http"
-        self.url = f"{scheme}://127.0.0.1:{self._runner.addresses[0][1]}"
+        self.url = await self._server.start()
 
     async def stop(self) -> None:
         """End all streams and stop serving."""
-        if self._runner is not None:
-            server = self._runner.server
-            open_now = [] if server is None else [one.transport for one in server.connections]
-            await self._runner.cleanup()
-            for transport in open_now:
-                if transport is not None:
-                    # A TLS connection would wait half a minute for the farewell of its client.
-                    transport.abort()
+        await self._server.stop()
         if self._session is not None:
             await self._session.close()
         await self._authenticator.close()
-        # A transport that was closed lets go of its socket in a later turn of the loop.
-        await asyncio.sleep(0.005)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         try:

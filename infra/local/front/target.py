@@ -90,9 +90,11 @@ def _current(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         context = named["contexts"][config["current-context"]]["context"]
         cluster = named["clusters"][context["cluster"]]["cluster"]
         user = named["users"][context["user"]].get("user") or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        why = str(error).splitlines()[0]
-        raise ValueError(f"kubeconfig {path}: cannot be read: {why}; name a kubeconfig") from error
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+        raise ValueError(f"kubeconfig {path}: {why}; name a kubeconfig") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"kubeconfig {path}: is not YAML; name a kubeconfig") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"kubeconfig {path}: no usable current-context ({error}); set it with "

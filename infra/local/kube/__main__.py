@@ -11,6 +11,7 @@ from pathlib import Path
 from infra.local.kube.auth import Authenticator
 from infra.local.kube.certificates import ca_file, server_context
 from infra.local.kube.server import KubeApi
+from infra.local.ready import announce
 
 
 def _arguments() -> argparse.Namespace:
@@ -42,20 +43,11 @@ async def _serve(arguments: argparse.Namespace) -> None:
         "ca_file": str(ca_file(tls).resolve()) if tls else None,
         "admin_token": authenticator.admin_token if authenticator else None,
     }
-    line = json.dumps(ready)
     if arguments.ready_file:
-        _publish(arguments.ready_file, line)
-    print(line, flush=True)
+        announce(arguments.ready_file, ready)
+    print(json.dumps(ready), flush=True)
     await stop.wait()
     await api.stop()
-
-
-def _publish(path: Path, line: str) -> None:
-    """Write the file in one step: a reader sees all of it or nothing."""
-    partial = path.with_name(path.name + ".partial")
-    partial.touch(mode=0o600)
-    partial.write_text(line + "\n", encoding="utf-8")
-    partial.replace(path)
 
 
 def main() -> int:

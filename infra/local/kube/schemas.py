@@ -2,16 +2,13 @@
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from infra.local.kube import cel
 from infra.local.kube.errors import Cause, JsonObject
-from infra.local.kube.kinds import Resource, custom_resources
+from infra.local.kube.kinds import Kinds, Resource, custom_resources
 from infra.local.kube.schema_checks import IMPLICIT, check, default, inner_schema, prune
-from infra.local.kube.store import Entry
-
-if TYPE_CHECKING:
-    from infra.local.kube.lifecycle import Lifecycle
+from infra.local.kube.store import Entry, Store
 
 
 def _schema(resource: Resource) -> JsonObject:
@@ -26,12 +23,12 @@ class Schemas:
     def __init__(self) -> None:
         self._rules: dict[str, cel.Program] = {}
 
-    def register(self, lifecycle: "Lifecycle", resource: Resource, entry: Entry) -> None:
+    def register(self, store: Store, kinds: Kinds, resource: Resource, entry: Entry) -> None:
         """Serve the resources of a definition that was just written, and report it established."""
         crd = entry.load()
         spec = crd["spec"]
-        lifecycle.kinds.drop(spec["group"], spec["names"]["plural"])
-        lifecycle.kinds.add(custom_resources(crd))
+        kinds.drop(spec["group"], spec["names"]["plural"])
+        kinds.add(custom_resources(crd))
         moment = crd["metadata"]["creationTimestamp"]
         status = {
             "conditions": [
@@ -45,7 +42,7 @@ class Schemas:
             "storedVersions": [one["name"] for one in spec["versions"] if one.get("storage")],
         }  # fmt: skip
         if crd.get("status") != status:
-            lifecycle.store.write(resource, crd | {"status": status}, entry)
+            store.write(resource, crd | {"status": status}, entry)
 
     def definition_complaints(self, crd: JsonObject) -> Iterable[Cause]:
         """Return why a definition cannot be served."""

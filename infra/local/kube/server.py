@@ -19,6 +19,7 @@ from infra.local.kube.errors import ApiError, no_such_path
 from infra.local.kube.faults import Fault, Faults
 from infra.local.kube.kinds import Kinds
 from infra.local.kube.lifecycle import Lifecycle
+from infra.local.kube.loopback import Loopback
 from infra.local.kube.store import Store
 from infra.local.kube.verbs import Answer, Verbs
 
@@ -55,10 +56,8 @@ class KubeApi:
         self.faults = Faults()
         self.url = ""
         self._verbs = Verbs(self.lifecycle)
-        self._port = port
-        self._tls = tls
         self._authenticator = authenticator
-        self._runner: web.ServerRunner | None = None
+        self._server = Loopback(self._serve, port, tls)
 
     async def start(self) -> None:
         """Start to serve; `url` is set after this.
@@ -66,27 +65,11 @@ class KubeApi:
         Raises:
             OSError: The port is taken.
         """
-        server = web.Server(self._serve, handler_cancellation=True, access_log=None)
-        self._runner = web.ServerRunner(server, shutdown_timeout=0.2)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls)
-        await site.start()
-        scheme = "https" if self._tls else "http"
-        self.url = f"{scheme}://127.0.0.1:{self._runner.addresses[0][1]}"
+        self.url = await self._server.start()
 
     async def stop(self) -> None:
         """End all streams and stop serving."""
-        if self._runner is not None:
-            server = self._runner.server
-            open_now = [] if server is None else [one.transport for one in server.connections]
-            await self._runner.cleanup()
-            self._runner = None
-            for transport in open_now:
-                if transport is not None:
-                    # A TLS connection would wait half a minute for the farewell of its client.
-                    transport.abort()
-            # A transport that was closed lets go of its socket in a later turn of the loop.
-            await asyncio.sleep(0.005)
+        await self._server.stop()
         if self._authenticator is not None:
             await self._authenticator.close()
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+from infra.local.ready import announce
 from infra.local.sim.client import Server
 from infra.local.sim.kubelet import SIMULATED
 from infra.local.sim.machines import AssumedMachines, Ec2Machines, Machines, Sizes
@@ -52,15 +53,8 @@ async def _serve(simulation: Simulation, ready_file: Path) -> None:
 
 async def _play(simulation: Simulation, ready_file: Path) -> None:
     async with simulation:
-        await asyncio.to_thread(_announce, ready_file)
+        await asyncio.to_thread(announce, ready_file, {})
         await simulation.wait()
-
-
-def _announce(ready_file: Path) -> None:
-    # Moved into place when complete, so that who waits for it never reads half of it.
-    partial = ready_file.with_name(f"{ready_file.name}.partial")
-    partial.write_text("{}\n", encoding="utf-8")
-    partial.replace(ready_file)
 
 
 def _parser() -> argparse.ArgumentParser:

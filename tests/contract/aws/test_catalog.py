@@ -46,7 +46,6 @@ def test_the_buckets_catalogue_is_read(
     write_catalog(aws, bucket, few_types(3))
     assert len(catalog.instance_types()) == 3
     assert catalog.catalog().date == "2026-11-01"
-    assert not catalog.is_embedded
     assert notices == []
 
 
@@ -70,13 +69,11 @@ def test_without_one_the_embedded_catalogue_is_used_and_told_of(
     aws: Session, bucket: str, catalog: BucketCatalog, clock: FakeClock, notices: list[str]
 ) -> None:
     assert catalog.instance_types() == load_catalog(embedded()).instance_types
-    assert catalog.is_embedded
     assert len(notices) == 1
     assert "refresh-catalog" in notices[0]
     write_catalog(aws, bucket, few_types(2))
     clock.advance(5 * MINUTE)
     assert len(catalog.instance_types()) == 2
-    assert not catalog.is_embedded
 
 
 def test_one_that_cannot_be_read_leaves_the_last_good_one_in_use(

@@ -10,7 +10,7 @@ import pytest
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 
-from shared.kube.calls import ExpiredError, KubeApi, RejectedError
+from shared.kube.calls import ExpiredError, RejectedError
 from shared.kube.connection import connect_endpoint, connect_in_cluster, connect_kubeconfig
 from shared.kube.listing import list_all
 from shared.model.errors import (
@@ -154,19 +154,22 @@ def test_outside_a_cluster_there_is_no_service_account(monkeypatch: pytest.Monke
         connect_in_cluster()
 
 
-def test_the_clusters_certificates_are_written_once(
+def test_the_clusters_certificates_never_become_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    pem = _certificate()
-    encoded = base64.b64encode(pem).decode()
-    for _ in range(2):
-        assert isinstance(connect_endpoint("https://127.0.0.1:1", encoded, lambda: "t"), KubeApi)
-    (written,) = tmp_path.iterdir()
-    assert written.read_bytes() == pem
-    written.write_bytes(b"cut short")
-    connect_endpoint("https://127.0.0.1:1", encoded, lambda: "t")
-    assert written.read_bytes() == pem
+    encoded = base64.b64encode(_certificate()).decode()
+    api = connect_endpoint("https://127.0.0.1:1", encoded, lambda: "t")
+    with pytest.raises(UnavailableError, match="no answer"):
+        api.get("/x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_remark_beside_the_certificates_does_no_harm_and_none_at_all_is_no_answer() -> None:
+    for text, said in (("né\n".encode() + _certificate(), "refused"), (b"\xff\x00", "no answer")):
+        encoded = base64.b64encode(text).decode()
+        with pytest.raises(UnavailableError, match=said):
+            connect_endpoint("https://127.0.0.1:1", encoded, lambda: "t").get("/x")
 
 
 def _certificate() -> bytes:

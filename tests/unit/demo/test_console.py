@@ -54,6 +54,35 @@ def test_a_log_folder_that_cannot_be_made_is_refused_before_the_work(
     assert line.startswith(f"dovetail: --keep-logs {file}/logs: Not a directory")
 
 
+@pytest.mark.parametrize("command", ["demo", "up"])
+def test_a_bare_server_that_nobody_named_is_refused(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = said(capsys, command, "--bare")
+    assert line.startswith("dovetail: --bare: needs the server it speaks of")
+
+
+def test_a_kubeconfig_that_cannot_be_used_is_named_without_the_words_of_a_library(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    absent, broken = tmp_path / "absent", tmp_path / "broken"
+    broken.write_text("a: [", encoding="utf-8")
+    assert said(capsys, "demo", "--kubeconfig", str(absent)) == (
+        f"dovetail: kubeconfig {absent}: cannot be read: No such file or directory; "
+        "name a kubeconfig"
+    )
+    assert said(capsys, "up", "--kubeconfig", str(broken)) == (
+        f"dovetail: kubeconfig {broken}: is not YAML; name a kubeconfig"
+    )
+
+
+def test_a_folder_without_scenarios_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    line = said(capsys, "demo", "--examples", str(tmp_path))
+    assert line.startswith(f"dovetail: {tmp_path}: holds no scenario")
+
+
 def test_a_missing_node_js_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ def test_an_unknown_scenario_names_those_of_the_folder(tmp_path: Path) -> None:
     write(tmp_path, "title: Mine\nsteps: []\n")
     with pytest.raises(Problem, match=r"'other' does not exist: use one of mine$"):
         load_scenario("other", tmp_path)
-    with pytest.raises(Problem, match="has no scenarios"):
+    with pytest.raises(Problem, match="holds no scenario: name a folder"):
         load_scenario("other", tmp_path / "mine")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from infra.local.aws.ec2.capacity import SPOT, PoolKey, Refusal, Stock
+from infra.local.aws.ec2.capacity import PoolKey, Refusal, Stock
 
 DEPTHS: Final = 100
 """Synthetic pool depths run from 1 (shallow) to this."""
@@ -182,8 +182,3 @@ def _unfulfillable() -> Refusal:
         code="UnfulfillableCapacity",
         message="Unable to fulfill capacity due to your request configuration.",
     )
-
-
-def is_spot(candidate: Candidate) -> bool:
-    """Whether the machine can be taken back."""
-    return candidate.capacity_type == SPOT

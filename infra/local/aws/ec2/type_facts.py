@@ -11,11 +11,6 @@ def known(instance_type: str) -> bool:
     return instance_type in INSTANCE_TYPES
 
 
-def all_types() -> tuple[str, ...]:
-    """Every type name, sorted."""
-    return tuple(sorted(INSTANCE_TYPES))
-
-
 def facts(instance_type: str) -> dict[str, Any]:
     """The record of one known type in the shape of DescribeInstanceTypes."""
     record: dict[str, Any] = INSTANCE_TYPES[instance_type]

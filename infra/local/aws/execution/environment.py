@@ -65,7 +65,6 @@ class ExecutionEnvironment:
         on_line: Callable[[str], None],
     ) -> None:
         self.spec = spec
-        self.idle_since = time.monotonic()
         self._broken = False
         self._on_line = on_line
         self._inbox: queue.SimpleQueue[Invocation | None] = queue.SimpleQueue()

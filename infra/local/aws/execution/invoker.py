@@ -1,6 +1,5 @@
 """The Lambda service: synchronous and asynchronous invocations of deployed functions."""
 
-import json
 import threading
 import time
 import uuid
@@ -189,12 +188,3 @@ class Invoker:
             "AWS_SECRET_ACCESS_KEY": role.secret_access_key,
             "AWS_SESSION_TOKEN": role.session_token,
         }
-
-
-def failure_text(outcome: Outcome) -> str:
-    """The error message of a failed outcome, for destinations and dead letters."""
-    try:
-        body = json.loads(outcome.payload)
-    except ValueError:
-        return ""
-    return str(body.get("errorMessage", "")) if isinstance(body, dict) else ""

@@ -6,7 +6,6 @@ for its turn instead of being throttled; only reserved concurrency throttles.
 
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -112,7 +111,6 @@ class EnvironmentPool:
             if environment is not None:
                 self._busy.discard(environment)
                 if environment.is_usable:
-                    environment.idle_since = time.monotonic()
                     self._idle.append(environment)
                 else:
                     doomed.append(environment)
