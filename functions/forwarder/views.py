@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from shared.manifests.brakes import is_shadow
 from shared.manifests.fields import (
     condition,
     controller,
@@ -72,6 +73,7 @@ class ProvisionerView(NamedTuple):
 
     Attributes:
         generation: Grows with each change of its spec.
+        paused: Whether none of its nodes is given up now: paused, or in shadow mode.
         ttl_seconds: After how long an empty node of it goes; None for never.
     """
 
@@ -135,6 +137,7 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
 def view_provisioner(raw: Mapping[str, Any]) -> ProvisionerView:
     """Return what is kept of a Provisioner."""
     metadata = mapping(raw.get("metadata"))
+    annotations = mapping(metadata.get("annotations"))
     generation = metadata.get("generation")
     return ProvisionerView(
         name=text(metadata.get("name")),
@@ -142,6 +145,6 @@ def view_provisioner(raw: Mapping[str, Any]) -> ProvisionerView:
         version=text(metadata.get("resourceVersion")),
         generation=generation if isinstance(generation, int) else 0,
         deleting=metadata.get("deletionTimestamp") is not None,
-        paused=is_paused(mapping(metadata.get("annotations"))),
+        paused=is_paused(annotations) or is_shadow(annotations),
         ttl_seconds=integer(mapping(raw.get("spec")).get("ttlSecondsAfterEmpty")),
     )

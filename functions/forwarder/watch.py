@@ -207,8 +207,9 @@ class Observer:
         owner = self._provisioners.get(node.provisioner)
         if owner is None or owner.paused or owner.ttl_seconds is None:
             return None
-        if node.emptied is None or node.emptied < standing.since.replace(microsecond=0):
-            # Not heard of yet, or what is written is about an earlier emptiness.
+        since = standing.since.replace(microsecond=0)
+        if node.emptied is None or not since <= node.emptied <= standing.next_at:
+            # Not heard of yet, or what is written is about an earlier emptiness, or no such time.
             return standing.next_at
         return node.emptied + ttl_of(owner.ttl_seconds) + FIRST_AGAIN
 

@@ -6,9 +6,10 @@
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from shared.manifests.problems import Section
 from shared.model import labels as keys
@@ -36,13 +37,18 @@ def read_brakes(metadata: Section) -> ProvisionerBrakes:
     if not isinstance(annotations, dict):
         return ProvisionerBrakes()
     section = Section(annotations, metadata.at("annotations"), metadata.problems)
-    shadow = annotations.get(keys.SHADOW)
     return ProvisionerBrakes(
-        shadow=shadow is not None and str(shadow).lower() != "false",
+        shadow=is_shadow(annotations),
         ceiling=Ceiling(
             max_nodes=_max_nodes(section), max_price_micros_per_hour=_max_price(section)
         ),
     )
+
+
+def is_shadow(annotations: Mapping[str, Any]) -> bool:
+    """Return whether the shadow annotation stands; any value but `false` counts."""
+    value = annotations.get(keys.SHADOW)
+    return value is not None and str(value).lower() != "false"
 
 
 def _max_nodes(annotations: Section) -> int | None:

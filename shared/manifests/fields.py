@@ -50,9 +50,9 @@ def moment(value: object) -> datetime | None:
     """Return an RFC 3339 timestamp as aware UTC time, None when it is absent or unreadable."""
     try:
         read = datetime.fromisoformat(text(value))
-    except ValueError:
+        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
 
 
 def controller(metadata: Raw) -> Owner | None:

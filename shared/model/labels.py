@@ -53,6 +53,8 @@ MAX_NODES: Final = "dovetail.dev/max-nodes"
 MAX_PRICE_PER_HOUR: Final = "dovetail.dev/max-price-per-hour"
 SLOT: Final = "dovetail.dev/slot"
 DRAIN_BLOCKED: Final = "dovetail.dev/drain-blocked"
+# On a node whose drain went on in another execution: which one; all others end.
+DRAIN_RUN: Final = "dovetail.dev/drain-run"
 IMAGE_ID: Final = "dovetail.dev/image-id"
 # On a node: what its machine costs, so that it is known when the node goes.
 PRICE: Final = "dovetail.dev/price-micros-per-hour"

@@ -19,6 +19,7 @@ from shared.services.learning import learn
 from shared.services.timers import start_expiration
 
 _CLOUD_TAINTS = frozenset({keys.CLOUD_UNINITIALIZED_TAINT, keys.NODE_NOT_READY_TAINT})
+_BUSY = "a quiet moment"
 _PLAIN = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 
 
@@ -50,8 +51,17 @@ class Binding:
         """Bind and untaint one node if it is ready; else say what it waits for.
 
         Pods are bound first: while the taint stands kube-scheduler keeps away, so that nobody
-        takes their place.
+        takes their place. Then the promise is closed, so that nobody is added to it any more; if
+        somebody just was, all is read once more.
         """
+        report = self._run(node_name)
+        if report is None:
+            report = self._run(node_name)
+        # Planners and kubelets write often: a later wake does the rest.
+        return report or BindReport(node=node_name, waiting_for=_BUSY)
+
+    def _run(self, node_name: str) -> BindReport | None:
+        """Return what came of it, None when the promise was changed meanwhile."""
         node = self._ports.cluster.node(node_name)
         if node is None or not node.is_ours or node.deletion_at is not None:
             return BindReport(node=node_name, waiting_for="no node of ours that stays")
@@ -65,6 +75,8 @@ class Binding:
         if waiting_for:
             return BindReport(node=node_name, waiting_for=waiting_for)
         report = self._bind(node, slot)
+        if report is None:
+            return None
         self._remember(node, slot)
         change = NodeChange(
             remove_taint_keys=frozenset({keys.NOT_READY_TAINT}),
@@ -73,10 +85,10 @@ class Binding:
         try:
             node = self._ports.cluster.change_node(node, change)
         except ConflictError:
-            # Kubelets write often: read again, once; a later wake does the rest.
+            # Read again, once.
             fresh = self._ports.cluster.node(node_name)
             if fresh is None or fresh.uid != node.uid or self._not_ready(fresh, slot):
-                return dataclasses.replace(report, waiting_for="a quiet moment")
+                return dataclasses.replace(report, waiting_for=_BUSY)
             node = self._ports.cluster.change_node(fresh, change)
         self._complete(node, slot)
         return dataclasses.replace(report, initialized=True)
@@ -127,8 +139,12 @@ class Binding:
             for taint in one.startup_taints
         )
 
-    def _bind(self, node: Node, slot: Slot | None) -> BindReport:
-        """Bind the nominated pods; say how many, and how many are left to kube-scheduler."""
+    def _bind(self, node: Node, slot: Slot | None) -> BindReport | None:
+        """Bind the nominated pods and close the promise; say how many, and how many are left.
+
+        Returns:
+            None when somebody changed the promise meanwhile.
+        """
         if slot is None or self._policy.binding == BindingPolicy.SCHEDULER:
             promised = len(slot.pods) if slot is not None else 0
             return BindReport(node=node.name, pods_left_to_scheduler=promised)
@@ -143,8 +159,10 @@ class Binding:
             else:
                 bindings.append((pod, node.name))
         bound = len(self._ports.cluster.bind_all(bindings))
-        if bound:
-            self._ports.ledger.change_slot(dataclasses.replace(slot, pods=tuple(left), bound=True))
+        # A planner that read the slot before this can promise nothing more of it.
+        kept = dataclasses.replace(slot, pods=tuple(left), bound=True)
+        if not self._ports.ledger.change_slot(kept):
+            return None
         return BindReport(
             node=node.name,
             pods_bound=bound,

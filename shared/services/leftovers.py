@@ -51,7 +51,7 @@ def unmarked(ports: ClusterPorts, node: Node, now: datetime) -> Node:
     Raises:
         RetryableError: If it was written to meanwhile.
     """
-    if not _is_replacement(node, now):
+    if not node.is_ours or node.deletion_at is not None or not _is_replacement(node, now):
         return node
     old = [ports.cluster.node(name) for name in _replaced(node)]
     heard = ports.ledger.timers(ports.cluster.name)

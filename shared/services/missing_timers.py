@@ -35,14 +35,14 @@ def start_missing_timers(
     registration: timedelta,
 ) -> int:
     """Start what is missing for the nodes of ours; return how many timers that were."""
-    running = ports.ledger.timers(ports.cluster.name)
+    running, read_at = ports.ledger.timers(ports.cluster.name), ports.clock.now()
     empty = _empty_nodes(nodes, slots, bound)
     missing = 0
     for node in nodes:
         if not node.is_ours:
             continue
         if node.deletion_at is not None:
-            missing += keep_termination(ports, node, running, _PATIENCE)
+            missing += keep_termination(ports, node, running, read_at, _PATIENCE)
         elif not (node.is_initialized or node.has_joined):
             missing += _registration(ports, node, running, registration)
         elif (owner := owners.get(node.provisioner)) is not None:
@@ -117,7 +117,7 @@ def end_orphan(ports: ClusterPorts, instance_id: str) -> None:
     last = ports.ledger.timers(ports.cluster.name).get((uid, kind))
     if last is not None and now - last < LONG_SILENT:
         return
-    resume_termination(ports, "", uid, uid, since=now.isoformat())
+    resume_termination(ports, "", uid, uid, since=now.isoformat(), now=now)
 
 
 def _empty_nodes(

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, NotFoundError
 from shared.model.instance_types import InstanceType
 from shared.model.launch import Instance, PodRef, Slot
 from shared.model.nodes import Node
@@ -105,8 +105,8 @@ class NodeMaker:
                     continue
                 try:
                     made.append((slot, self._repair(node, manifest, owner)))
-                except ConflictError:
-                    # Its kubelet is writing, too.
+                except (ConflictError, NotFoundError):
+                    # Its kubelet is writing, too, or somebody took it away: it is made anew.
                     look_again += 1
         left = self._bind_early(made, pending)
         for slot, node in made:

@@ -18,14 +18,7 @@ from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.services.announcing import Announcer, node_event
 from shared.services.ending import Ending, Seen
 from shared.services.removing import deadline_of, is_voluntary
-from shared.services.timers import (
-    again,
-    done,
-    ended,
-    keep_termination,
-    resume_termination,
-    text_of,
-)
+from shared.services.timers import again, done, ended, go_on_elsewhere, keep_termination, text_of
 
 # In a timer's state: how many pods held the drain back at its last step; absent for none.
 # What the machine that has ended cost, in micro-dollars per hour.
@@ -80,7 +73,7 @@ class Terminating:
         if not node.is_ours or node.deletion_at is None:
             return "not ours or not being deleted"
         running = self._ports.ledger.timers(self._ports.cluster.name)
-        started = keep_termination(self._ports, node, running)
+        started = keep_termination(self._ports, node, running, self._ports.clock.now())
         return "timer started" if started else "timer runs"
 
     def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,6 +113,9 @@ class Terminating:
             return self._end(state, "not ours")
         if node.deletion_at is None:
             return self._end(state, "not being deleted")
+        run = state.get("run", "")
+        if node.annotations.get(keys.DRAIN_RUN, run) != run:
+            return done(state, "another execution goes on")
         if state["steps"] >= _MAX_STEPS:
             return self._continue(node, state)
         try:
@@ -256,7 +252,8 @@ class Terminating:
 
     def _continue(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         instance_id, since = text_of(state, "instance_id"), text_of(state, "since")
-        resume_termination(self._ports, node.name, node.uid, instance_id, since=since)
+        if not go_on_elsewhere(self._ports, node, instance_id, since=since):
+            return again(state, _POLL)
         return done(state, "continued in another execution")
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.model.errors import InvalidMessageError
+from shared.model import labels as keys
+from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.nodes import Node
-from shared.ports import ClusterPorts, TimerKind
+from shared.ports import ClusterPorts, NodeChange, TimerKind
 
 # One execution lives at most a year; a longer wait is cut and chained.
 LONGEST_WAIT: Final = timedelta(days=300)
@@ -143,31 +144,49 @@ def keep_termination(
     ports: ClusterPorts,
     node: Node,
     running: Mapping[tuple[str, str], datetime],
+    read_at: datetime,
     patience: timedelta = timedelta(0),
 ) -> bool:
     """Start the drain of a node that is being deleted if none runs; return whether it was.
 
-    One that ran and fell silent goes on under another name, as its own is taken. If it does live,
-    two take the same steps for a while, which is harmless.
+    One that ran and fell silent goes on under another name, as its own is taken; if it does live,
+    its next step finds the other's name on the node, and it ends.
 
     Args:
         running: When each timer was last heard of.
+        read_at: When that was read.
         patience: For how long silence is of no account, where that is longer than usual.
     """
-    last, now = running.get((node.uid, TimerKind.TERMINATION)), ports.clock.now()
+    last = running.get((node.uid, TimerKind.TERMINATION))
     if last is None:
-        start_termination(ports, node, now)
+        start_termination(ports, node, ports.clock.now())
         return True
     going = sum(1 for _, kind in running if kind == TimerKind.TERMINATION)
-    if now - last < max(patience, _SILENT if going < _MANY else LONG_SILENT):
+    if read_at - last < max(patience, _SILENT if going < _MANY else LONG_SILENT):
         return False
-    since = (node.deletion_at or now).isoformat()
-    resume_termination(ports, node.name, node.uid, node.instance_id, since=since)
+    since = (node.deletion_at or read_at).isoformat()
+    return go_on_elsewhere(ports, node, node.instance_id, since=since)
+
+
+def go_on_elsewhere(ports: ClusterPorts, node: Node, instance_id: str, *, since: str) -> bool:
+    """Let a drain go on in a new execution; return whether it does.
+
+    Which one stands on the node first, so that never two of them act for long. Whoever dies in
+    between leaves a drain that is silent, and it is begun once more.
+    """
+    now = ports.clock.now()
+    run = timer_name(ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
+    try:
+        ports.cluster.change_node(node, NodeChange(set_annotations={keys.DRAIN_RUN: run}))
+    except (ConflictError, NotFoundError):
+        # Somebody writes to it just now: the next look goes on.
+        return False
+    resume_termination(ports, node.name, node.uid, instance_id, since=since, now=now)
     return True
 
 
 def resume_termination(
-    ports: ClusterPorts, node: str, uid: str, instance_id: str, *, since: str
+    ports: ClusterPorts, node: str, uid: str, instance_id: str, *, since: str, now: datetime
 ) -> None:
     """Start a termination that is another one each time.
 
@@ -175,11 +194,12 @@ def resume_termination(
         node: Name, empty when the machine has no Node.
         uid: Of the node, or the instance id where there is none.
         since: When the first one began.
+        now: Gives it its name.
     """
-    now = ports.clock.now()
+    run = timer_name(ports.cluster.name, uid, TimerKind.TERMINATION, now)
     ports.outbox.start_timer(
         TimerKind.TERMINATION,
-        timer_name(ports.cluster.name, uid, TimerKind.TERMINATION, now),
+        run,
         payload(
             ports,
             node,
@@ -188,6 +208,7 @@ def resume_termination(
             instance_id=instance_id,
             since=since,
             steps=0,
+            run=run,
         ),
     )
     ports.ledger.note_timer(ports.cluster.name, uid, TimerKind.TERMINATION, now)

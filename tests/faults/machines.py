@@ -1,6 +1,6 @@
 """EC2 instances as the simulator keeps them, and who is told of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -21,7 +21,8 @@ class Machine:
     """One instance; times are microseconds.
 
     Attributes:
-        useful: Whether any pod ever ran on it.
+        ran: The workloads of which a pod ever ran on it.
+        rejected: The workloads of which its kubelet refused a pod.
         taken: Whether EC2 ended it by itself.
     """
 
@@ -33,7 +34,8 @@ class Machine:
     user_data: str
     ended: int | None = None
     gone: int = 0
-    useful: bool = False
+    ran: set[str] = field(default_factory=set)
+    rejected: set[str] = field(default_factory=set)
     taken: bool = False
 
 

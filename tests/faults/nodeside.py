@@ -264,9 +264,9 @@ class NodeSide:
             self._starting.discard(pod.uid)
             return
         self.api.put(known, phase=phase, ready=phase == "Running")
-        if phase == "Running":
-            self.kubelets[known.node_name].useful = True
-        workload = self.api.workloads.get(pod.labels.get("app", ""))
+        name, machine = pod.labels.get("app", ""), self.kubelets[known.node_name]
+        (machine.ran if phase == "Running" else machine.rejected).add(name)
+        workload = self.api.workloads.get(name)
         if phase == "Running" and workload is not None and workload.kind == JOB:
             self.kernel.after(finishes(workload, pod).total_seconds(), lambda: self._finish(pod))
 

@@ -132,25 +132,27 @@ def _given_up(world: World, name: str, waiting: Sequence[Pod]) -> frozenset[str]
 
 
 def _useless(world: World, name: str) -> Counter[str]:
-    """Return how many machines of the last hour never ran a pod, though EC2 let them be.
+    """Return how many machines of the last hour were of no use to a workload, by workload.
 
-    Returns:
-        By workload they were ever promised to, alone or with others.
+    EC2 let them be, and either one was promised to pods of the workload, alone or with others, and
+    never ran any, or its kubelet refused one.
     """
     begun = world.kernel.time - 3600 * 1_000_000
-    useless = {
-        one.instance.instance_id
+    machines = {
+        one.instance.instance_id: one
         for one in world.region.machines.values()
-        if one.cluster == name and one.born >= begun and not (one.useful or one.taken)
+        if one.cluster == name and one.born >= begun and not one.taken
     }
     promised = {
         (slot.instance_id, ref.name.rpartition("-")[0])
         for method, slot in world.ledger.calls
         if method in ("fill_slot", "change_slot") and isinstance(slot, Slot)
         for ref in slot.pods
-        if slot.instance_id in useless
+        if slot.instance_id in machines
     }
-    return Counter(workload for _, workload in promised)
+    found = {(one, workload) for one, workload in promised if workload not in machines[one].ran}
+    found |= {(key, workload) for key, one in machines.items() for workload in one.rejected}
+    return Counter(workload for _, workload in found)
 
 
 def _plan(world: World, name: str, given_up: frozenset[str]) -> tuple[Plan, Sequence[OverCeiling]]:

@@ -8,6 +8,7 @@ from functions.forwarder.views import View
 from tests.unit.forwarder.views import HELD, T0, Cluster, at, node, pod, provisioner
 
 PAUSED = {"dovetail.dev/paused": "true"}
+SHADOW = {"dovetail.dev/shadow": "true"}
 
 
 def spoken(cluster: Cluster, until: int, begin: int = 1) -> list[int]:
@@ -101,7 +102,15 @@ def test_what_stands_at_the_start_has_been_so_since_its_stamp() -> None:
     assert since_of(cluster, 7) == at(-28)
 
 
-@pytest.mark.parametrize("owner", [None, provisioner(), provisioner(ttl=30, annotations=PAUSED)])
+@pytest.mark.parametrize(
+    "owner",
+    [
+        None,
+        provisioner(),
+        provisioner(ttl=30, annotations=PAUSED),
+        provisioner(ttl=30, annotations=SHADOW),
+    ],
+)
 def test_a_node_that_may_stay_empty_is_spoken_of_once(owner: View | None) -> None:
     cluster = Cluster()
     if owner is not None:
@@ -119,3 +128,11 @@ def test_absurd_times_to_live_do_no_harm(ttl: int, due: int | None) -> None:
     cluster.see(node())
     cluster.see(node(emptied=at(1).isoformat()), at(1))
     assert spoken(cluster, 8) == ([due] if due is not None else [])
+
+
+def test_a_time_on_a_node_that_cannot_be_is_passed_over() -> None:
+    cluster = Cluster()
+    cluster.see(provisioner(ttl=30))
+    cluster.see(node(emptied="9999-12-31T23:59:59Z"))
+    cluster.see(node("strange", emptied="0001-01-01T00:00:00+14:00"))
+    assert spoken(cluster, 20) == [5, 10, 18]

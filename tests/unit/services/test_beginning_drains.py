@@ -4,12 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 from shared.model import labels as keys
-from shared.ports import TimerKind
+from shared.model.errors import ConflictError
+from shared.model.nodes import Node
+from shared.ports import NodeChange, TimerKind
+from shared.services.missing_timers import start_missing_timers
 from shared.services.removing import remove
 from shared.services.terminating import Terminating
-from tests.builders import NOW, node, pod
+from tests.builders import NOW, node, pod, provisioner
 from tests.unit.services.drains import going, step
-from tests.unit.services.world import NAME, SECOND, World
+from tests.unit.services.world import NAME, SECOND, World, instead
 
 
 def test_beginning_twice_is_one_timer() -> None:
@@ -86,3 +89,53 @@ def test_removing_deletes_with_a_reason_and_starts_the_drain() -> None:
     assert remove(world.ports, world.node, "emptiness")
     assert world.cluster.nodes() == ()
     assert world.outbox.timers == []
+
+
+def test_a_drain_that_stalls_again_and_again_has_one_execution_in_the_end() -> None:
+    held = pod(node_name="n1")
+    world = going(held)
+    world.cluster.budgeted.add(held.key)
+    service = Terminating(world.ports, None)
+    for _ in range(5):
+        for one in world.outbox.timers_of(TimerKind.TERMINATION):
+            service.step(one.payload)
+        world.advance(30 * SECOND)
+        assert service.begin("n1") == "timer started"
+    states = [service.step(one.payload) for one in world.outbox.timers_of(TimerKind.TERMINATION)]
+    assert len(states) == 6
+    assert [one["next"] for one in states].count("wait") == 1
+    assert states[0]["result"] == "another execution goes on"
+
+
+def test_a_drain_whose_node_is_written_to_goes_on_later() -> None:
+    world = going(pod(node_name="n1"))
+    stale, service = world.node, Terminating(world.ports, None)
+    world.advance(9 * SECOND)
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    assert service.begin("n1") == "timer runs"
+    assert keys.DRAIN_RUN not in world.node.annotations
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    late = {**world.outbox.timers_of(TimerKind.TERMINATION)[0].payload, "steps": 1500}
+    assert service.step(late)["next"] == "wait"
+    assert service.step(late)["result"] == "continued in another execution"
+    assert world.node.uid == stale.uid
+
+
+def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
+    owner = provisioner(ttl_after_empty=30 * SECOND)
+    empty = [node(f"a{n:02}") for n in range(12)]
+    world = World(owner, *empty, node("z", deletion_at=NOW))
+    Terminating(world.ports, None).begin("z")
+    original = world.cluster.change_node
+
+    def slow(one: Node, change: NodeChange) -> Node:
+        world.advance(2 * SECOND)
+        world.ledger.note_timer(NAME, "uid-z", TimerKind.TERMINATION, world.clock.now())
+        return original(one, change)
+
+    instead(world.cluster, "change_node", slow)
+    owners = {"default": owner}
+    nodes = world.cluster.nodes()
+    start_missing_timers(world.ports, nodes, (), owners, (), registration=300 * SECOND)
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1

@@ -1,5 +1,6 @@
 """Binding at ready: pods first, then the taint goes."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -158,6 +159,30 @@ def test_a_node_that_was_written_meanwhile_is_read_again_once() -> None:
     report = world.bind(world.node.name)
     assert (report.waiting_for, report.pods_bound) == ("a quiet moment", 1)
     assert not world.node.is_initialized
+
+
+@pytest.mark.parametrize(("times", "waits"), [(1, ""), (2, "a quiet moment")])
+def test_whoever_is_promised_a_place_while_pods_are_bound_is_bound_too(
+    times: int, waits: str
+) -> None:
+    world = launched(pod("p", owner=JOB), pod("late", owner=JOB))
+    (slot,) = world.ledger.slots(NAME)
+    late = next(one for one in slot.pods if one.name == "late")
+    rest = tuple(one for one in slot.pods if one is not late)
+    assert world.ledger.change_slot(replace(slot, pods=rest))
+    original, left = world.cluster.bind_all, [late] * times
+
+    def bind_all(bindings: Any) -> Any:
+        answer = original(bindings)
+        if left:
+            (now,) = world.ledger.slots(NAME)
+            world.ledger.change_slot(replace(now, pods=(*now.pods, left.pop())))
+        return answer
+
+    instead(world.cluster, "bind_all", bind_all)
+    assert world.bind(world.node.name).waiting_for == waits
+    assert world.node.is_initialized == (not waits)
+    assert set(world.bound) == {"p", "late"}
 
 
 def test_a_node_without_a_slot_loses_its_taint_all_the_same() -> None:

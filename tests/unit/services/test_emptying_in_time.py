@@ -1,6 +1,7 @@
 """When the clock of an empty node starts, and that the node goes in time."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -117,3 +118,11 @@ def test_a_replacement_that_nobody_waits_for_any_more_counts_as_empty_when_it_is
     world.advance(4 * MINUTE)
     assert begin(world) == "timer started"
     assert keys.REPLACES not in world.cluster.node_values["n1"].annotations
+
+
+@pytest.mark.parametrize("changes", [{"finalizers": ()}, {"deletion_at": NOW}])
+def test_a_node_that_is_not_ours_to_change_is_not_written_to(changes: dict[str, Any]) -> None:
+    world = empty_world(annotations={keys.REPLACES: "old"}, **changes)
+    world.advance(60 * MINUTE)
+    assert begin(world) == "not empty"
+    assert world.node.annotations == {keys.REPLACES: "old"}

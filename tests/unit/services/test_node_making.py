@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, UnavailableError
+from shared.model.errors import AutoscalerError, ConflictError, NotFoundError, UnavailableError
 from shared.model.launch import FleetAnswer
 from shared.model.nodes import Node
 from shared.model.pods import Owner
@@ -190,9 +190,12 @@ def test_a_node_that_is_ready_already_is_not_tainted_again() -> None:
     assert node.provider_id == "aws:///z/i-own"
 
 
-def test_a_node_whose_kubelet_is_writing_is_repaired_a_little_later() -> None:
+@pytest.mark.parametrize("error", [ConflictError("written"), NotFoundError("taken away")])
+def test_a_node_whose_kubelet_is_writing_or_that_goes_is_repaired_a_little_later(
+    error: AutoscalerError,
+) -> None:
     world = World(provisioner(), pod())
-    world.cluster.fail_next("change_node", ConflictError("written"))
+    world.cluster.fail_next("change_node", error)
     node = joined_first(world)
     assert not node.is_ours
     assert world.outbox.wakes[-1] == (NAME, 2 * SECOND)
