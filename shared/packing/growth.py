@@ -143,7 +143,8 @@ def _fill(
     of_worth, of_part = powers
     contents: dict[int, int] = {}
     while some:
-        cpu, memory = left[0] or 1, left[1] or 1
+        # A node may have less than nothing of what none of these asks for.
+        cpu, memory = max(left[0], 1), max(left[1], 1)
         parts = [(demand.cpu[k] or 1) / cpu + (demand.memory[k] or 1) / memory for k in some]
         scores = [
             worths[k] ** of_worth / part**of_part for k, part in zip(some, parts, strict=True)

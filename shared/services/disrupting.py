@@ -15,6 +15,7 @@ from shared.model.brakes import Ceiling
 from shared.model.errors import PermanentError
 from shared.model.nodes import Node
 from shared.model.pods import Pod
+from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, Happening, Severity, TimerKind
@@ -79,7 +80,7 @@ class Disrupting:
         Raises:
             ConflictError: If the lease was lost.
         """
-        snapshot = under_ceilings(_with_claims(self._ports, gathered.snapshot), self._ceiling)
+        snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), self._ceiling)
         if not any(one.is_ours for one in snapshot.nodes):
             return Disrupted()
         scene = Scene(
@@ -218,7 +219,7 @@ def _event(node: Node, reason: str, text: str) -> Happening:
     return node_event(node, reason, text, severity=Severity.NORMAL)
 
 
-def _with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot with what volumes ask of pods on our nodes, were they to move."""
     ours = {one.name for one in snapshot.nodes if one.is_ours}
     moving = {
@@ -233,11 +234,24 @@ def _with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnaps
     )
     resolved = with_volumes(ports.cluster, asking)
     found: dict[str, Pod] = {one.uid: one for one in resolved.pending}
+    # What these have attached is off their nodes already, and now they ask for it, too.
+    attached: dict[str, Resources] = {}
+    for uid, pod in moving.items():
+        more = found[uid].scheduling.requests - pod.scheduling.requests
+        attached[pod.node_name] = attached.get(pod.node_name, Resources()) + more
     return dataclasses.replace(
         resolved,
         pending=tuple(one for one in resolved.pending if one.uid not in moving),
+        nodes=tuple(
+            dataclasses.replace(one, allocatable=one.allocatable + attached[one.name])
+            if one.allocatable and one.name in attached
+            else one
+            for one in resolved.nodes
+        ),
         bound=tuple(
-            dataclasses.replace(one, scheduling=found[one.uid].scheduling)
+            dataclasses.replace(
+                one, scheduling=found[one.uid].scheduling, labels=found[one.uid].labels
+            )
             if one.uid in moving
             else one
             for one in snapshot.bound

@@ -18,6 +18,7 @@ from shared.model.errors import UnauthorizedError
 from shared.model.pods import Pod
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.volumes import RESOLVED
 from shared.ports import Storage
 
 
@@ -29,7 +30,7 @@ def with_volumes(storage: Storage, snapshot: ClusterSnapshot) -> ClusterSnapshot
     Nothing is read when no pod that waits for capacity has a claim; where the role may not read
     volumes, those pods alone wait, with that as their reason.
     """
-    claiming = [one for one in snapshot.pending if one.scheduling.claims]
+    claiming = [one for one in snapshot.pending if one.scheduling.claims not in ((), RESOLVED)]
     if not any(one.is_provisionable for one in claiming):
         return snapshot
     try:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from shared.model.resources import Resources
 from shared.packing.packer import pack
 from shared.packing.problem import Bin, PackingProblem, PodClass
@@ -95,3 +97,10 @@ def test_among_very_many_bins_the_plain_way_is_taken() -> None:
     bins = tuple(Bin(name=str(n), available=amounts(1000, 4, 9)) for n in range(10_001))
     question = asked(pod(400, 1, 2), bins=bins, compatible_bins=((1 << 10_001) - 1,))
     assert good(question).nodes == ()
+
+
+@pytest.mark.parametrize("cpu", [-300, -2, -1])
+def test_a_node_that_has_less_than_nothing_takes_who_asks_for_none_of_it(cpu: int) -> None:
+    bins = (Bin(name="b", available=Resources.of(cpu=cpu, memory=4 * GIB, pods=10)),)
+    found = good(asked(pod(0, 2, 1), bins=bins, compatible_bins=(1,)))
+    assert not found.nodes
