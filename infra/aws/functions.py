@@ -65,7 +65,8 @@ FUNCTIONS: Final = (
         settings=ProvisionSettings,
         timeout_seconds=120,
         memory_mib=1024,
-        # Fast lane and interrupt call it so, and the queue has the same event.
+        # Fast lane and interrupt call it so. The queue has the same event; where it came while such
+        # a call held the lease and then died, sweep finds what is undone.
         async_retries=0,
         async_max_age_seconds=60,
         async_failures_kept=False,

@@ -153,7 +153,7 @@ def test_asynchronous_calls_end_in_the_dead_letters(control_plane: Template) -> 
             continue
         target = one.raw["Properties"]["DestinationConfig"]["OnFailure"]["Destination"]
         assert target["Fn::GetAtt"][0].startswith("QueuesDeadLetters")
-    # What fails there comes by the queue: nothing is undone, so no alarm may ring for it.
+    # What fails there comes by the queue or is found by sweep: no alarm may ring for it.
     assert "DestinationConfig" not in fast_lane
     assert fast_lane["MaximumRetryAttempts"] == 0
     assert fast_lane["MaximumEventAgeInSeconds"] == 60
