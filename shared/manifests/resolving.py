@@ -18,6 +18,7 @@ def resolve(
     limited: Collection[str] = (),
     *,
     leaving: Sequence[Pod] = (),
+    promised: Collection[str] = (),
 ) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
     """Return the pods with what their volumes ask; those that then ask the same share it.
 
@@ -35,11 +36,13 @@ def resolve(
         standing: Pods with a node that stays.
         limited: Drivers whose attachments are counted; the others' volumes can be anywhere.
         leaving: Pods with a node that let their volumes go, but not before they have ended.
+        promised: Uids of waiting pods that have a place on a machine in flight.
     """
     asked = {one.uid: volumes.asked(one) for one in (*waiting, *standing)}
     ties = _ties(asked.values(), frozenset(limited))
     asked |= {one.uid: volumes.asked(one) for one in leaving}
-    holders = _holders(waiting, (*standing, *leaving), asked)
+    placed_soon = (one for one in waiting if one.uid in promised)
+    holders = _holders(waiting, (*standing, *leaving, *placed_soon), asked)
     shared: dict[Scheduling, Scheduling] = {}
     resolved = []
     for pod in waiting:
@@ -99,7 +102,7 @@ def _holders(
 ) -> dict[str, Pod]:
     """Return who has, or will be the first to have, each claim that is for a single pod."""
     able = (one for one in waiting if _comes(one, asked[one.uid]))
-    first = sorted(able, key=lambda one: -one.scheduling.priority)
+    first = sorted(able, key=lambda one: (not one.nominated_node, -one.scheduling.priority))
     found: dict[str, Pod] = {}
     for pod in (*standing, *first):
         for use in asked[pod.uid].uses:

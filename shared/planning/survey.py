@@ -32,8 +32,10 @@ class _Aside:
 
     def __init__(self, node: Bystander) -> None:
         self.node = node
-        self.place = Place(node.name, node.labels, node.taints, unsettled=node.unsettled)
         self.maybe = tuple(Place(node.name, had, node.taints) for had in node.possible)
+        self.place = Place(
+            node.name, node.labels, node.taints, unsettled=node.unsettled, maybe=self.maybe
+        )
 
 
 def survey(snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings) -> Board:

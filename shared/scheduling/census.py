@@ -54,9 +54,10 @@ class Place:
         partial: Whether it is only a domain: nothing but the labels of topology keys is known.
         unsettled: Keys of labels whose values are made up: who stands there is counted, but there
             is no such domain.
+        maybe: What it may turn out to be: what is not true of each of them is not settled.
     """
 
-    __slots__ = ("_scopes", "full", "labels", "name", "partial", "taints", "unsettled")
+    __slots__ = ("_scopes", "full", "labels", "maybe", "name", "partial", "taints", "unsettled")
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Place:
         *,
         partial: bool = False,
         unsettled: frozenset[str] = frozenset(),
+        maybe: Sequence["Place"] = (),
     ) -> None:
         self.name = name
         self.labels = labels
@@ -73,13 +75,15 @@ class Place:
         self.taints = taints
         self.partial = partial
         self.unsettled = unsettled
+        self.maybe = maybe
         self._scopes: dict[Scope, bool] = {}
 
     def within(self, scope: Scope) -> bool:
         """Return whether a scope includes the place."""
         known = self._scopes.get(scope)
         if known is None:
-            known = self._scopes[scope] = scope.includes(self)
+            known = scope.includes(self) and all(one.within(scope) for one in self.maybe)
+            self._scopes[scope] = known
         return known
 
     def settle(self, labels: Mapping[str, str]) -> None:

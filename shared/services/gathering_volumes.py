@@ -20,6 +20,7 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.volumes import RESOLVED
 from shared.ports import Storage
+from shared.scheduling.existing import nominated
 
 
 def with_volumes(storage: Storage, snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -57,7 +58,8 @@ def _resolved(
         one for one in snapshot.bound if one.scheduling.claims and one.namespace in namespaces
     ]
     staying, leaving = split_pods(standing, snapshot.nodes)
-    found = resolve(volumes, claiming, staying, drivers, leaving=leaving)
+    promised = nominated(snapshot.slots) | snapshot.promised
+    found = resolve(volumes, claiming, staying, drivers, leaving=leaving, promised=promised)
     resolved = _with(snapshot, itertools.chain.from_iterable(found))
     if not drivers:
         return resolved

@@ -120,6 +120,11 @@ def test_the_more_important_pod_comes_first_and_one_that_waits_for_nothing_does_
     assert refusals(gated, pod("b"))["b"] == ()
 
 
+def test_who_is_about_to_take_a_place_comes_before_all_who_wait() -> None:
+    coming = replace(pod("z"), nominated_node="n1")
+    assert [name for name, why in refusals(pod("a"), coming).items() if not why] == ["z"]
+
+
 def test_a_pod_that_can_have_no_node_keeps_a_claim_from_nobody() -> None:
     lost = replace(pod("a"), scheduling=make.scheduling(claims=("data",), refusals=("why",)))
     assert refusals(lost, pod("b"))["b"] == ()

@@ -135,6 +135,17 @@ def test_a_claim_for_a_single_pod_is_not_free_before_that_pod_is_gone() -> None:
     assert found.scheduling.refusals == (reason,)
 
 
+def test_a_claim_for_a_single_pod_is_of_the_one_that_is_promised_a_place() -> None:
+    modes = {"volumeName": "pv", "accessModes": ["ReadWriteOncePod"]}
+    raws = (claim(spec=modes), volume("pv", in_zones(ZONE)))
+    waiting, coming = claiming("a", "data"), claiming("z", "data")
+    there = world(waiting, coming, raws=raws)
+    there.ledger.slot_values["test", "i-slot0"] = make.slot(pods=(make.ref(coming),))
+    refused = {one.name: one.scheduling.refusals for one in seen(there).pending}
+    assert refused["z"] == ()
+    assert refused["a"] == ("volume: claim shop/data is for a single pod, and shop/z has it",)
+
+
 def test_a_role_that_may_not_read_volumes_leaves_only_their_pods() -> None:
     there = world(claiming("a", "data"), pod("b"))
     there.cluster.fail_next("claims", UnauthorizedError("GET: 403"))
