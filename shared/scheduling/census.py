@@ -52,8 +52,7 @@ class Place:
         labels: Those that are settled.
         full: All labels it has as things stand, settled or not.
         partial: Whether it is only a domain: nothing but the labels of topology keys is known.
-        unsettled: Keys of labels whose values are made up: who stands there is counted, but there
-            is no such domain.
+        unsettled: Keys of labels whose values are made up: pods count, but there is no such domain.
         maybe: What it may turn out to be: what is not true of each of them is not settled.
     """
 
@@ -118,7 +117,6 @@ class Counter:
         self.selection = selection
         self.scope = scope
         self.living = living
-
         self.counts: dict[str, int] = {}
         self.ghosts: dict[str, int] = {}
         self.eligible: dict[str, int] = {}
