@@ -71,6 +71,9 @@ class ControlPlane(Stack):
         outputs = {
             "BusName": delivery.bus.event_bus_name,
             "WakeQueueUrl": self._queues.wake.queue_url,
+            "WakeFailuresUrl": self._queues.wake_failures.queue_url,
+            "WakeFailuresArn": self._queues.wake_failures.queue_arn,
+            "DeadLettersUrl": self._queues.dead_letters.queue_url,
             "LedgerTable": self._ledger.table.table_name,
             "ArchiveBucket": self._archive.bucket.bucket_name,
         }

@@ -158,3 +158,20 @@ def test_the_ledger_s_alarms_watch_what_is_asked_of_it_and_no_more(
         }
 
         assert watched == asked
+
+
+def test_every_name_on_a_page_is_an_output_of_the_stack_or_explained(
+    control_plane: Template,
+) -> None:
+    lists = INDEX.read_text().partition("## Names used on these pages")[2]
+    explained = set(re.findall(r"`\$([A-Z_]+)` is", lists))
+    used = {
+        name
+        for page in FOLDER.glob("*.md")
+        for name in re.findall(r'"\$([A-Z_]+)["/]', page.read_text())
+        if page.stem != "upgrade"
+    }
+    assert used == explained
+    outputs = set(re.findall(r"`(\w+(?:Url|Arn|Table|Bucket))`", lists)) - {"StateMachineArn"}
+    assert len(outputs) == 5
+    assert outputs <= set(control_plane.raw["Outputs"])
