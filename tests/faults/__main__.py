@@ -4,6 +4,7 @@ import argparse
 import logging
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.faults import crash_points, lifetimes, mutations, notices, storms
@@ -31,17 +32,7 @@ def main() -> int:
     if arguments.seed is not None:
         return _one(arguments.seed)
     begun = time.monotonic()
-
-    def progress(tally: Tally) -> None:
-        seconds = time.monotonic() - begun
-        left = seconds / tally.schedules * (arguments.schedules - tally.schedules)
-        line = (
-            f"\r{tally.schedules:,} of {arguments.schedules:,} schedules, "
-            f"{len(tally.broken)} violations, {seconds:.0f} s, {left:.0f} s to go  "
-        )
-        sys.stderr.write(line)
-        sys.stderr.flush()
-
+    progress = _progress(arguments.schedules, begun)
     with pool(arguments.workers) as workers:
         parts = [workers.apply_async(storms.storm, (arguments.minutes,))]
         throttling = [
@@ -89,6 +80,26 @@ def main() -> int:
     for line in figures.missed():
         sys.stdout.write(f"MISSED: {line}\n")
     return 1 if figures.missed() else 0
+
+
+def _progress(schedules: int, begun: float) -> Callable[[Tally], None]:
+    told: set[int] = set()
+
+    def progress(tally: Tally) -> None:
+        for outcome in tally.broken[len(told) :]:
+            # Said at once: nobody should wait an hour for a seed to look into.
+            told.add(outcome.seed)
+            sys.stderr.write(f"\rseed {outcome.seed}: {outcome.text}\n")
+        seconds = time.monotonic() - begun
+        left = seconds / tally.schedules * (schedules - tally.schedules)
+        line = (
+            f"\r{tally.schedules:,} of {schedules:,} schedules, "
+            f"{len(tally.broken)} violations, {seconds:.0f} s, {left:.0f} s to go  "
+        )
+        sys.stderr.write(line)
+        sys.stderr.flush()
+
+    return progress
 
 
 def _one(seed: int) -> int:
