@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--report", type=Path, metavar="FILE", help="write the summary as JSON to this file"
     )
-    _speed(demo)
+    _speed(demo, "machines boot, pods start and ttls of applied manifests end")
     _cluster(demo)
     demo.set_defaults(run=_demo)
     up = commands.add_parser(
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
             "short ttls yourself."
         ),
     )
-    _speed(up)
+    _speed(up, "machines boot and pods start")
     _cluster(up)
     up.set_defaults(run=_up)
     scenarios = commands.add_parser("scenarios", help="list the scenarios")
@@ -108,13 +108,13 @@ def _mount_offline(commands: Any) -> None:
     mount(commands)
 
 
-def _speed(parser: argparse.ArgumentParser) -> None:
+def _speed(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--speed",
         type=_positive,
         default=1.0,
         metavar="N",
-        help="machines boot, pods start and ttls of applied manifests end N times faster (1)",
+        help=f"{what} N times faster (1)",
     )
     parser.add_argument("--keep-logs", type=Path, metavar="DIR", help="copy all logs there")
 

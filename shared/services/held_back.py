@@ -25,12 +25,16 @@ def rivals_of(ports: ClusterPorts) -> tuple[Rival, ...]:
 
 
 def held_back(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> str:
-    """Return why nothing may be bought or ended by a choice of ours, empty when it may."""
+    """Return why nothing may be bought or ended by a choice of ours, empty when it may.
+
+    Shadow mode is not silenced by another autoscaler: what would be bought instead of it is what
+    whoever comes from it wants to see.
+    """
     if ports.brakes.paused:
         return PAUSED
-    if rivals:
-        return RIVAL
-    return SHADOW if ports.brakes.shadow else ""
+    if ports.brakes.shadow:
+        return SHADOW
+    return RIVAL if rivals else ""
 
 
 def _in_a_group(ports: ClusterPorts) -> bool:

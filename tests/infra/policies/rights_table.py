@@ -20,7 +20,7 @@ CLUSTER: Final = "prod"
 _PLAIN: Final = {
     "eu-west-1": "<Region>",
     "123456789012": "<account>",
-    "arn:aws:": "arn:",
+    "arn:aws:": "arn:<partition>:",
     "-prod-": "-<cluster>-",
     "cluster/prod": "cluster/<cluster>",
     "clusters/prod": "clusters/<cluster>",

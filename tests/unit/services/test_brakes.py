@@ -198,6 +198,17 @@ def test_beside_karpenter_nothing_is_bought_and_every_provisioner_says_so() -> N
     assert len(world.alive) == 2
 
 
+def test_in_shadow_mode_it_is_told_what_would_be_bought_beside_karpenter() -> None:
+    world = braked(two_nodes(), Brakes(shadow=True))
+    world.ports = replace(world.ports, rivals=Seen(KARPENTER))
+    report = world.provision()
+    assert (report.held_back, report.pods_planned) == ("shadow", 2)
+    assert events(world, "ShadowPlan") == ["would buy 2 nodes for 2 pods at $0.1920/h"]
+    assert world.cluster.conditions["default"][1] == "AnotherAutoscaler"
+    assert world.cloud.called("create_fleet") == []
+    assert world.ledger.intents == {}
+
+
 @pytest.mark.parametrize("in_a_group", [False, True])
 def test_cluster_autoscaler_is_a_rival_once_a_machine_of_ours_is_in_a_group(
     *, in_a_group: bool
