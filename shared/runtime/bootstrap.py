@@ -176,17 +176,20 @@ class TerminationRuntime:
 class InterruptRuntime(_TimerRuntime):
     """What the interrupt function works with."""
 
+    def __init__(self, settings: TimerSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        super().__init__(settings)
+        self._indexes: dict[str, NodeIndex] = {}
+
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster of a machine, None when it is not ours."""
         return self._wiring.ledger.cluster_of(instance_id)
 
     def service(self, cluster: str) -> Interrupting:
         """Return the service of one cluster."""
-        return Interrupting(self._wiring.ports(cluster), self._index(cluster))
-
-    @functools.cache  # noqa: B019 - a process has one runtime, for its whole life
-    def _index(self, _cluster: str) -> NodeIndex:
-        return NodeIndex()
+        return Interrupting(
+            self._wiring.ports(cluster), self._indexes.setdefault(cluster, NodeIndex())
+        )
 
 
 class SweepRuntime:

@@ -48,6 +48,7 @@ class Wiring:
             api_timeout=timedelta(seconds=settings.api_timeout_seconds),
             name=function_name(),
         )
+        self._connected: dict[str, ClusterPorts] = {}
 
     @functools.cached_property
     def registry(self) -> ClusterRegistry:
@@ -112,10 +113,11 @@ class Wiring:
         Raises:
             NotFoundError: If no such cluster is attached.
         """
-        return dataclasses.replace(self._ports(cluster), brakes=self.registry.brakes(cluster))
+        if cluster not in self._connected:
+            self._connected[cluster] = self._connect(cluster)
+        return dataclasses.replace(self._connected[cluster], brakes=self.registry.brakes(cluster))
 
-    @functools.cache  # noqa: B019 - a process has one wiring, for its whole life
-    def _ports(self, cluster: str) -> ClusterPorts:
+    def _connect(self, cluster: str) -> ClusterPorts:
         attachment = self.registry.one(cluster)
         role = {
             Right.LAUNCH: attachment.launch_role,
