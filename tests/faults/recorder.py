@@ -205,7 +205,8 @@ class Recorder:
 
 
 def _short(value: object) -> str:
-    text = str(getattr(value, "name", value))
+    plain = sorted(value, key=str) if isinstance(value, frozenset) else value
+    text = str(getattr(plain, "name", plain))
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
