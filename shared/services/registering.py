@@ -1,18 +1,20 @@
 """Registration: a machine that does not join in time is given up."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 from shared.model import labels as keys
+from shared.model.errors import ConflictError, NotFoundError
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import Trial
 from shared.model.nodes import Node
+from shared.model.pods import Pod
 from shared.ports import ClusterPorts, TimerKind
 from shared.scheduling.binding import binds_early
 from shared.services.announcing import node_event
 from shared.services.image_rollout import ImageRollout
-from shared.services.removing import remove
+from shared.services.removing import remove, with_reason
 from shared.services.runaway import note_failure, plan_of, subject_of
 from shared.services.timers import again, ended, text_of
 
@@ -20,6 +22,7 @@ from shared.services.timers import again, ended, text_of
 IMAGE_STOPPED: Final = "image_stopped"
 _LOOK_AGAIN = timedelta(seconds=30)
 _SOON = timedelta(seconds=1)
+_REASON: Final = "registration"
 
 
 class Registering:
@@ -54,21 +57,24 @@ class Registering:
 
     def _give_up(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         """Free the pods that come back by themselves, remove the node, remember the offering."""
-        self._remember_whom(node)
-        if ImageRollout(self._ports).failed(node):
-            state = {**state, IMAGE_STOPPED: True}
         standing = self._ports.cluster.pods_on(node.name)
         if any(pod.phase == "Running" for pod in standing):
             # Somebody runs them: the kubelet has joined since the node was read.
             return again(state, _LOOK_AGAIN)
-        for pod in standing:
-            if pod.counts_for_emptiness and not pod.is_terminating and not binds_early(pod):
-                # A kubelet that joins just now may run it: then its budget has a say.
-                self._ports.cluster.evict(pod)
-        for slot in self._ports.ledger.slots(self._ports.cluster.name):
-            if slot.instance_id == node.instance_id:
-                self._ports.ledger.drop_slot(slot)
-        if not remove(self._ports, node, "registration"):
+        failed = self._trial_of(node, standing)
+        try:
+            node = with_reason(self._ports, node, _REASON)
+        except (ConflictError, NotFoundError):
+            return again(state, _SOON)
+        # Nobody has written to it since it was read: what follows is said of a machine whose
+        # kubelet has not come.
+        if failed is not None:
+            name, now = self._ports.cluster.name, self._ports.clock.now()
+            note_failure(self._ports.ledger, name, failed, self._ports.ledger.trials(name, now))
+        if ImageRollout(self._ports).failed(node):
+            state = {**state, IMAGE_STOPPED: True}
+        self._free(node, standing)
+        if not remove(self._ports, node, _REASON):
             return again(state, _SOON)
         offering = _offering_of(node)
         if offering is not None:
@@ -79,28 +85,37 @@ class Registering:
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return self._end(state, "given up")
 
-    def _remember_whom(self, node: Node) -> None:
-        """Write down for whom the machine was bought, unless EC2 has taken it meanwhile."""
+    def _free(self, node: Node, standing: Sequence[Pod]) -> None:
+        """Let go of the pods on a node and of those promised to it."""
+        for pod in standing:
+            if pod.counts_for_emptiness and not pod.is_terminating and not binds_early(pod):
+                # A kubelet that joins just now may run it: then its budget has a say.
+                self._ports.cluster.evict(pod)
+        for slot in self._ports.ledger.slots(self._ports.cluster.name):
+            if slot.instance_id == node.instance_id:
+                self._ports.ledger.drop_slot(slot)
+
+    def _trial_of(self, node: Node, standing: Sequence[Pod]) -> Trial | None:
+        """Return for whom the machine was bought in vain, None when EC2 has taken it meanwhile."""
         ports, name = self._ports, self._ports.cluster.name
         shown = ports.cloud.instances([node.instance_id]) if node.instance_id else ()
         if not any(one.is_alive for one in shown):
-            return
+            return None
         promised = [
             ports.cluster.pod(ref.namespace, ref.name)
             for slot in ports.ledger.slots(name)
             if slot.instance_id == node.instance_id
             for ref in slot.pods
         ]
-        pods = [*promised, *ports.cluster.pods_on(node.name)]
-        now = ports.clock.now()
-        failed = Trial(
+        return Trial(
             plan_id=plan_of(node),
-            launched_at=node.created_at or now,
+            launched_at=node.created_at or ports.clock.now(),
             subjects=frozenset(
-                subject_of(pod) for pod in pods if pod is not None and pod.counts_for_emptiness
+                subject_of(pod)
+                for pod in (*promised, *standing)
+                if pod is not None and pod.counts_for_emptiness
             ),
         )
-        note_failure(ports.ledger, name, failed, ports.ledger.trials(name, now))
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
         return ended(self._ports, state, TimerKind.REGISTRATION, result)

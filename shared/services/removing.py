@@ -51,7 +51,7 @@ def remove(ports: ClusterPorts, node: Node, reason: str, deadline: datetime | No
         False when it changed or went away meanwhile: look again.
     """
     try:
-        node = _with_reason(ports, node, reason, deadline)
+        node = with_reason(ports, node, reason, deadline)
         if node.deletion_at is None:
             ports.cluster.delete_node(node)
     except (ConflictError, NotFoundError):
@@ -62,7 +62,15 @@ def remove(ports: ClusterPorts, node: Node, reason: str, deadline: datetime | No
     return True
 
 
-def _with_reason(ports: ClusterPorts, node: Node, reason: str, deadline: datetime | None) -> Node:
+def with_reason(
+    ports: ClusterPorts, node: Node, reason: str, deadline: datetime | None = None
+) -> Node:
+    """Write onto a node why it goes, and from when its drain no longer asks; return it then.
+
+    Raises:
+        ConflictError: If it changed since it was read.
+        NotFoundError: If it went away since.
+    """
     annotations: dict[str, str | None] = {}
     if node.deletion_at is None or (reason not in VOLUNTARY and is_voluntary(node)):
         annotations[keys.REMOVAL_REASON] = reason

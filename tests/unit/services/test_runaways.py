@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from shared.model.errors import ConflictError
 from shared.model.pods import Pod
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
@@ -87,6 +88,25 @@ def test_a_machine_that_ec2_took_is_no_evidence() -> None:
         world.cluster.node_values.clear()
         again(world, next(iter(world.cluster.pods.values())))
     assert len(world.cloud.all_instances) == 4
+
+
+def test_a_machine_that_joined_while_it_was_given_up_is_no_evidence() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    world.provision()
+    one = world.node
+    slots = world.ledger.slots(NAME)
+    world.advance(5 * MINUTE)
+    world.cluster.fail_next("change_node", ConflictError("its kubelet has written to it"))
+    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
+    after = Registering(world.ports).step(state)
+    assert after["next"] == "wait"
+    assert world.ledger.trials(NAME, world.clock.now()) == ()
+    assert world.ledger.slots(NAME) == slots
+    assert world.cluster.called("evict") == []
+    world.kubelet_joins(one.name)
+    world.bind(one.name)
+    assert Registering(world.ports).step(after)["result"] == "joined"
+    assert world.ledger.trials(NAME, world.clock.now()) == ()
 
 
 def test_pods_that_the_kubelet_rejects_get_two_machines_an_hour() -> None:
