@@ -9,7 +9,7 @@ from shared.model.errors import ConflictError, PermanentError
 from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts
-from shared.services.held_back import held_back, rivals_of
+from shared.services.held_back import RIVAL, held_back, rivals_of
 from shared.services.launch_archive import body_of
 from shared.services.ledger_rebuilding import write_anew
 
@@ -154,7 +154,9 @@ class Doctoring:
                 kind="brake",
                 subject=self._name,
                 text=f"held back: {why}" + (f" ({who})" if who else ""),
-                command="" if who else "aws ssm get-parameter --name <clusters>/<name>/brakes",
+                command=""
+                if why == RIVAL
+                else f"aws ssm get-parameter --name /dovetail/clusters/{self._name}/brakes",
             )
         ]
 

@@ -123,9 +123,7 @@ class World:
     @property
     def aws_environment(self) -> dict[str, str]:
         """What the `aws` command line needs to talk to the embedded AWS API."""
-        # Version 1 of it asks the old address of SQS unless that service is named, too.
-        both = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS")
-        return {**_CREDENTIALS, **dict.fromkeys(both, self.aws_url)}
+        return {**_CREDENTIALS, "AWS_ENDPOINT_URL": self.aws_url}
 
     def log(self, name: str) -> Path:
         """Return the log file of a child or function."""

@@ -90,6 +90,16 @@ def test_a_missing_permission_is_recorded(
     assert lacking(lab, role) >= {"ec2:DescribeInstances", "sqs:ListQueues"}
 
 
+@pytest.mark.parametrize(
+    ("service", "role"),
+    [("ec2fleet", "AWSServiceRoleForEC2Fleet"), ("spot", "AWSServiceRoleForEC2Spot")],
+)
+def test_linked_roles_have_the_names_that_iam_gives_them(lab: Lab, service: str, role: str) -> None:
+    iam = lab.aws.client("iam")
+    made = iam.create_service_linked_role(AWSServiceName=f"{service}.amazonaws.com")
+    assert made["Role"]["RoleName"] == role
+
+
 def test_a_missing_permission_is_refused_on_request(
     lab: Lab, session: boto3.session.Session, enforced: None
 ) -> None:

@@ -27,6 +27,7 @@ SELF_TESTS = {
     "machines-stop": "test_a_stop_keeps_error_and_cause",
     "machines-templates": "test_an_event_goes_all_the_way_through_a_deployed_stack",
     "permissions-by-action": "test_a_missing_permission_is_recorded",
+    "permissions-linked-roles": "test_linked_roles_have_the_names_that_iam_gives_them",
     "sqs-atomic-operations": "test_receivers_beside_each_other_never_share_a_message",
     "sqs-clock": "test_a_backlog_stays_cheap",
     "sqs-no-built-in-mapping": "test_a_small_batch_size_is_kept",

@@ -106,6 +106,7 @@ def test_each_trouble_has_its_finding() -> None:
     )
     world.advance(20 * MINUTE)
     world.ports = replace(world.ports, brakes=Brakes(paused=True))
+    assert Doctoring(world.ports).look()[0].command.endswith(f"/{NAME}/brakes")
     assert kinds(world) == [
         "brake",
         "machine-not-in-ledger",

@@ -41,3 +41,11 @@ def check_by_action() -> None:
             raise AccessDeniedError(user_arn=role, action=action)
 
     replace(mixin, "_authenticate_and_authorize_action", authorize)
+
+
+@repair("permissions-linked-roles")
+def name_linked_roles() -> None:
+    """Name the roles of EC2 Fleet and Spot as IAM does: whoever looks for them looks by name."""
+    from moto.iam.models import SERVICE_NAME_CONVERSION
+
+    SERVICE_NAME_CONVERSION.update(ec2fleet="EC2Fleet", spot="EC2Spot")
