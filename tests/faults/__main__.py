@@ -53,6 +53,7 @@ def main() -> int:
         tally = run_all(workers, arguments.first, arguments.schedules, progress)
         sys.stderr.write("\n")
         figures = Figures(
+            seeds=range(arguments.first, arguments.first + arguments.schedules),
             tally=tally,
             wall_seconds=time.monotonic() - begun,
             workers=arguments.workers,

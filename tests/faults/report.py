@@ -95,6 +95,7 @@ class Lives:
 class Figures:
     """Everything that was measured."""
 
+    seeds: range
     tally: Tally
     wall_seconds: float
     workers: int
@@ -135,6 +136,9 @@ class Figures:
         yield ""
         yield "| random schedules | |"
         yield "|---|---|"
+        seeds = self.seeds
+        again = "some once more, to crash where none of them did"
+        yield f"| seeds | {seeds.start:,} to {seeds.stop - 1:,}; {again} |"
         yield f"| schedules | {tally.schedules:,} |"
         yield f"| violations | {len(tally.broken)} |"
         yield f"| messages | {tally.messages:,} ({tally.messages / schedules:.0f} each) |"
