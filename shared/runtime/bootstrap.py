@@ -67,11 +67,7 @@ class ProvisionRuntime:
     def service(self, cluster: str) -> Provisioning:
         """Return the service of one cluster."""
         return Provisioning(
-            self._wiring.ports(cluster),
-            self._policy,
-            self._packing,
-            new_plan_id,
-            self._disruption,
+            self._wiring.ports(cluster), self._policy, self._packing, new_plan_id, self._disruption
         )
 
     def deadline(self, context: LambdaContext) -> datetime:
@@ -179,7 +175,7 @@ class InterruptRuntime(_TimerRuntime):
     def __init__(self, settings: TimerSettings) -> None:
         """Prepare; nothing is connected yet."""
         super().__init__(settings)
-        self._indexes: dict[str, NodeIndex] = {}
+        self._index = functools.cache(lambda _cluster: NodeIndex())
 
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster of a machine, None when it is not ours."""
@@ -187,9 +183,7 @@ class InterruptRuntime(_TimerRuntime):
 
     def service(self, cluster: str) -> Interrupting:
         """Return the service of one cluster."""
-        return Interrupting(
-            self._wiring.ports(cluster), self._indexes.setdefault(cluster, NodeIndex())
-        )
+        return Interrupting(self._wiring.ports(cluster), self._index(cluster))
 
 
 class SweepRuntime:
