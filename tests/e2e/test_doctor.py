@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -131,21 +132,30 @@ def test_a_node_with_our_finalizer_and_no_machine_is_told(
 ) -> None:
     running, _ = world
     before = machines(running)
-    running.cluster.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {
-                "name": "left-over",
-                "labels": {"karpenter.sh/provisioner-name": "default"},
-                "finalizers": ["karpenter.sh/termination"],
-            },
-            # Without a provider id the cloud controller leaves it alone.
-            "spec": {},
-        }
-    )
-    assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == ["node-without-machine"]
+    left_over = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "left-over",
+            "labels": {"karpenter.sh/provisioner-name": "default"},
+            "finalizers": ["karpenter.sh/termination"],
+        },
+        # Without a provider id the cloud controller leaves it alone.
+        "spec": {},
+    }
+    running.cluster.apply(left_over)
+    # A new one is given a minute and a half: its machine may not be shown yet.
+    assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == []
+    ends = time.monotonic() + 120
+    while (
+        found := kinds(doctor(world, monkeypatch, capsys)["findings"])
+    ) == [] and time.monotonic() < ends:
+        time.sleep(5)
+    assert found == ["node-without-machine"]
     assert machines(running) == before
+    # Other tests count what is found.
+    running.cluster.merge("/api/v1/nodes/left-over", {"metadata": {"finalizers": None}})
+    running.cluster.delete(left_over)
 
 
 def test_a_machine_with_our_tags_that_nobody_knows_is_told_and_not_ended(
