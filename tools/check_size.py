@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-LIMIT = 300
+LIMIT = 400
 FOLDERS = ("functions", "infra", "shared", "tests", "tools")
 
 
