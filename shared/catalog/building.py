@@ -83,8 +83,9 @@ def _type_row(
     memory_mib = fact["MemoryInfo"]["SizeInMiB"]
     max_pods = max_pods_of(fact, network)
     vm_mib = overhead.vm_overhead_mib(memory_mib, arch)
-    # The AMI counts by interfaces, however the pods get their addresses.
-    kube_mib = overhead.kube_reserved_memory_mib(max_pods_of(fact))
+    # Machine images count interfaces, however the cluster's CNI gives pods their addresses.
+    image_max_pods = max_pods_of(fact)
+    kube_mib = overhead.kube_reserved_memory_mib(image_max_pods)
     kube_cpu = format_cpu(overhead.kube_reserved_cpu_millis(vcpus))
     kube_storage = overhead.KUBE_RESERVED_STORAGE_GIB * _GIB
     free_storage = overhead.eviction_storage_bytes(overhead.ROOT_VOLUME_GIB * _GIB)
@@ -117,6 +118,8 @@ def _type_row(
     volumes = ebs_volumes_of(fact)
     if volumes != USUAL_EBS_VOLUMES:
         row["ebs_volumes"] = volumes
+    if image_max_pods != max_pods:
+        row["image_max_pods"] = image_max_pods
     branches = branch_interfaces_of(fact) if network.pod_interfaces else 0
     if branches:
         row["extended"] = {POD_INTERFACE: branches}

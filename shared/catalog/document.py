@@ -30,7 +30,8 @@ class TypeRow(TypedDict):
     overhead is made of, so that kubelet settings can be applied exactly:
     overhead = vm_overhead_mib + kube_reserved + eviction_threshold. `extended` has pieces of
     further resources by name; `ebs_volumes` is how many EBS volumes pods can have attached, where
-    it is not the usual number.
+    it is not the usual number; `image_max_pods` is the pod limit that machine images compute for
+    themselves, where it is not `max_pods`.
     """
 
     name: str
@@ -48,6 +49,7 @@ class TypeRow(TypedDict):
     eviction_threshold: NotRequired[dict[str, str]]
     extended: NotRequired[dict[str, int]]
     ebs_volumes: NotRequired[int]
+    image_max_pods: NotRequired[int]
 
 
 class CatalogDocument(TypedDict):

@@ -70,6 +70,24 @@ def _pod_volume_gib(disks: Sequence[BlockDevice], family: Family) -> int | None:
     return None if found is None else found.volume_size_gib
 
 
+def with_pod_limit(
+    kubelet: KubeletConfiguration, instance_type: InstanceType
+) -> KubeletConfiguration:
+    """Return the settings with `maxPods` where the machine image would compute another limit.
+
+    Images count network interfaces and their addresses; they do not know of prefix delegation,
+    custom networking, or a CNI that does not limit pods at all.
+
+    Source: https://github.com/awslabs/amazon-eks-ami (nodeadm/internal/kubelet/config.go, 2026-07).
+
+    Args:
+        instance_type: As the catalogue has it.
+    """
+    if kubelet.max_pods is not None or instance_type.image_max_pods is None:
+        return kubelet
+    return replace(kubelet, max_pods=instance_type.capacity[PODS])
+
+
 def apply_kubelet(
     instance_type: InstanceType,
     kubelet: KubeletConfiguration,

@@ -146,6 +146,7 @@ def to_instance_type(row: Mapping[str, Any]) -> InstanceType:
         overhead=_overhead(row, at, vm_bytes),
         offerings=_offerings(row, at),
         volume_limit=_whole(row, "ebs_volumes", at, default=USUAL_EBS_VOLUMES),
+        image_max_pods=_whole(row, "image_max_pods", at) if "image_max_pods" in row else None,
     )
 
 

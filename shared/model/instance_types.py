@@ -54,6 +54,8 @@ class InstanceType:
         overhead: What pods cannot have.
         offerings: Sorted by price, then zone, then capacity type.
         volume_limit: EBS volumes that a machine can attach for pods.
+        image_max_pods: The pod limit that machine images compute for themselves, None where it
+            is that of `capacity`.
     """
 
     name: str
@@ -62,6 +64,7 @@ class InstanceType:
     overhead: Overhead
     offerings: tuple[Offering, ...]
     volume_limit: int = 25
+    image_max_pods: int | None = None
 
     @property
     def allocatable(self) -> Resources:

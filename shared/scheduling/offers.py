@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.bootstrap import DEFAULT, FAMILIES
-from shared.catalog.kubelet import apply_disks, apply_kubelet
+from shared.catalog.kubelet import apply_disks, apply_kubelet, with_pod_limit
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.instance_types import InstanceType, Offering, OfferingKey
@@ -127,7 +127,7 @@ def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> Inst
     """Return the instance type with the disk and kubelet settings the provisioner gives it."""
     family = FAMILIES.get(provisioner.template.ami_family, FAMILIES[DEFAULT])
     instance_type = apply_disks(instance_type, provisioner.template.block_devices, family)
-    kubelet = family.understood(provisioner.kubelet)
+    kubelet = family.understood(with_pod_limit(provisioner.kubelet, instance_type))
     if kubelet == KubeletConfiguration():
         return instance_type
     return apply_kubelet(instance_type, kubelet, reserves_for_max_pods=family.reserves_for_max_pods)

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shared.bootstrap import Joining, family_of
+from shared.catalog.kubelet import with_pod_limit
 from shared.model import labels as keys
 from shared.model.errors import PermanentError
-from shared.model.instance_types import CapacityType
+from shared.model.instance_types import CapacityType, InstanceType
 from shared.model.launch import PlannedNode
-from shared.model.provisioner import BlockDevice, Provisioner
+from shared.model.provisioner import BlockDevice, KubeletConfiguration, Provisioner
 from shared.ports import ClusterEndpoint, Site
 from shared.services.addresses import AddressBook
 from shared.services.launch_body import LaunchAttempt, LaunchBody
@@ -31,6 +32,7 @@ class LaunchGround:
     Attributes:
         images: What each instance type boots.
         profile: Instance profile to use when the provisioner names none.
+        instance_types: The catalogue, by name.
         addresses: What launches in flight will take of the subnets.
     """
 
@@ -40,6 +42,7 @@ class LaunchGround:
     site: Site
     images: ImageTable
     profile: str
+    instance_types: Mapping[str, InstanceType] = field(default_factory=dict, hash=False)
     addresses: AddressBook = field(default_factory=AddressBook, hash=False, compare=False)
 
 
@@ -64,14 +67,14 @@ def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
     """Return the exact requests of an attempt.
 
     A launch template the user names is taken as it is, in its latest version; else one is made
-    for each image.
+    for each image and pod limit.
 
     Raises:
         PermanentError: If no option can be asked for: no subnet in its zone, or no image.
     """
     first = attempt.options[0].offering
     templates: dict[str, dict[str, Any]] = {}
-    template_of: dict[str, str] = {}
+    template_of: dict[tuple[str, KubeletConfiguration], str] = {}
     overrides: dict[str, list[dict[str, Any]]] = {}
     own_template = ground.provisioner.template.launch_template
     subnets = ground.addresses.roomiest(ground.site.subnets)
@@ -80,11 +83,12 @@ def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
         image = "" if own_template else ground.images.of(option.offering.instance_type)
         if subnet is None or image is None:
             continue
-        if not own_template and image not in template_of:
-            data = _template_data(ground, image, attempt.labels, first.capacity_type)
-            template_of[image] = _template_name(ground.cluster, data)
-            templates[template_of[image]] = data
-        name = own_template or template_of[image]
+        kind = image, _kubelet(ground, option.offering.instance_type)
+        if not own_template and kind not in template_of:
+            data = _template_data(ground, *kind, attempt.labels, first.capacity_type)
+            template_of[kind] = _template_name(ground.cluster, data)
+            templates[template_of[kind]] = data
+        name = own_template or template_of[kind]
         overrides.setdefault(name, []).append(
             {"InstanceType": option.offering.instance_type, "SubnetId": subnet}
         )
@@ -147,8 +151,18 @@ def _request(
     return request
 
 
+def _kubelet(ground: LaunchGround, instance_type: str) -> KubeletConfiguration:
+    kubelet = ground.provisioner.kubelet
+    known = ground.instance_types.get(instance_type)
+    return kubelet if known is None else with_pod_limit(kubelet, known)
+
+
 def _template_data(
-    ground: LaunchGround, image: str, labels: Mapping[str, str], capacity_type: CapacityType
+    ground: LaunchGround,
+    image: str,
+    kubelet: KubeletConfiguration,
+    labels: Mapping[str, str],
+    capacity_type: CapacityType,
 ) -> dict[str, Any]:
     template = ground.provisioner.template
     options = template.metadata_options
@@ -161,7 +175,7 @@ def _template_data(
             service_cidr=ground.endpoint.service_cidr,
             labels={**labels, keys.CAPACITY_TYPE: capacity_type.value},
             taints=boot_taints(ground.provisioner),
-            kubelet=ground.provisioner.kubelet,
+            kubelet=kubelet,
         ),
         template.user_data,
     )

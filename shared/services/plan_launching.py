@@ -122,6 +122,7 @@ class PlanLauncher:
 
     def _ground(self, provisioner: Provisioner, site: Site) -> LaunchGround:
         endpoint = self._ports.cloud.endpoint()
+        instance_types = self._ports.catalog.instance_types()
         return LaunchGround(
             cluster=self._ports.cluster.name,
             provisioner=provisioner,
@@ -131,8 +132,9 @@ class PlanLauncher:
                 self._ports.cloud,
                 provisioner.template,
                 endpoint.version,
-                self._ports.catalog.instance_types(),
+                instance_types,
             ),
             profile=self._ports.instance_profile,
+            instance_types={known.name: known for known in instance_types},
             addresses=self._addresses,
         )

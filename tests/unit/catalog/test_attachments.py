@@ -133,6 +133,12 @@ def test_prefixes_give_a_node_more_pods_but_the_kubelet_no_more_memory() -> None
     assert row["overhead"] == row_of(PodNetwork())["overhead"]
 
 
+def test_catalogue_says_which_pod_limit_an_image_would_compute() -> None:
+    assert to_instance_type(row_of(PREFIXES)).image_max_pods == 29
+    assert to_instance_type(row_of(PodNetwork(reserved_interfaces=1))).image_max_pods == 29
+    assert to_instance_type(row_of(PodNetwork())).image_max_pods is None
+
+
 @pytest.mark.parametrize(
     ("network", "vcpus", "nitro", "expected"),
     [

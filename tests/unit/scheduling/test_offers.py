@@ -1,6 +1,7 @@
 """What Provisioners could buy, and who may have it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -175,6 +176,15 @@ def test_an_image_family_says_what_its_machines_have() -> None:
     # It is never told that setting, so nothing may count on it.
     assert found.capacity["pods"] == large.capacity["pods"]
     assert found.volume_limit == plain.volume_limit - 1
+
+
+def test_bottlerocket_reserves_memory_for_the_pods_that_its_kubelet_is_told() -> None:
+    large = make.CATALOG[2]
+    prefixed = replace(large, image_max_pods=8)
+    rocket = provisioner(template=NodeTemplate(ami_family="Bottlerocket"))
+    assert as_configured(provisioner(), prefixed).allocatable == large.allocatable
+    reserved = as_configured(rocket, prefixed).overhead.kube_reserved
+    assert reserved["memory"] == (255 + 11 * large.capacity["pods"]) * make.MIB
 
 
 def test_daemons_that_will_land_take_their_room() -> None:

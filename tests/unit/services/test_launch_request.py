@@ -13,6 +13,7 @@ from shared.model.instance_types import CapacityType
 from shared.model.launch import LaunchOption
 from shared.model.provisioner import (
     BlockDevice,
+    KubeletConfiguration,
     NodeTemplate,
     Provisioner,
 )
@@ -246,6 +247,41 @@ def test_each_family_has_its_own_disks(family: str, devices: list[tuple[str, int
     else:
         assert [(one["DeviceName"], one["Ebs"]["VolumeSize"]) for one in found] == devices
         assert all(one["Ebs"]["Encrypted"] for one in found)
+
+
+def pod_limits(body: LaunchBody) -> dict[str, int | None]:
+    """Return the maxPods of the user data each instance type boots with."""
+    return {
+        override["InstanceType"]: node_config(
+            base64.b64decode(
+                body.templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]][
+                    "UserData"
+                ]
+            ).decode()
+        )["spec"]["kubelet"]["config"].get("maxPods")
+        for config in body.request["LaunchTemplateConfigs"]
+        for override in config["Overrides"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("of_the_user", "expected"),
+    [
+        (None, {"c6g.large": None, "m5.large": 110, "m5.2xlarge": 234}),
+        (20, {"c6g.large": 20, "m5.large": 20, "m5.2xlarge": 20}),
+    ],
+)
+def test_kubelet_is_told_the_pod_limit_that_its_image_would_not_compute(
+    of_the_user: int | None, expected: dict[str, int | None]
+) -> None:
+    known = {known.name: known for known in CATALOG}
+    for name, limit in (("m5.large", 110), ("m5.2xlarge", 234)):
+        capacity = Resources.from_mapping({**dict(known[name].capacity.items), "pods": limit})
+        known[name] = replace(known[name], capacity=capacity, image_max_pods=29)
+    owner = provisioner(kubelet=KubeletConfiguration(max_pods=of_the_user))
+    options = (option(name="c6g.large"), option(), option(name="m5.2xlarge"))
+    body = launch_body(ground(owner, instance_types=known), attempt(*options))
+    assert pod_limits(body) == expected
 
 
 def test_what_the_user_wants_at_boot_is_in_the_template() -> None:
