@@ -8,7 +8,6 @@ from botocore.exceptions import ClientError
 
 from shared.aws.cloud_parsing import (
     NO_CAPACITY_AT_ALL,
-    asked_for,
     fleet_answer,
     image_of,
     image_request,
@@ -23,7 +22,7 @@ from shared.aws.recall import Recall
 from shared.aws.session import Session
 from shared.model import labels as keys
 from shared.model.errors import NotFoundError
-from shared.model.launch import FleetAnswer, Instance
+from shared.model.launch import FleetAnswer, FleetError, Instance
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
 
@@ -149,8 +148,7 @@ class Ec2Cloud:
             return FleetAnswer(
                 fleet_id="",
                 instances=(),
-                refused=asked_for(request, zones),
-                errors=((code_of(response), str(error.get("Message", ""))),),
+                errors=(FleetError(code=code_of(response), message=str(error.get("Message", ""))),),
             )
         # The machines take addresses: whoever looks next shall see it.
         self._subnets.forget()

@@ -8,33 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from shared.model.fleet_errors import NO_CAPACITY
 from shared.model.instance_types import CapacityType, OfferingKey
-from shared.model.launch import FleetAnswer, FleetInstance, Instance
+from shared.model.launch import FleetAnswer, FleetError, FleetInstance, Instance
 from shared.ports import MachineImage
 
 Row = Mapping[str, Any]
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
-# What EC2 says when an offering cannot be had now: none in stock, a quota reached, no address.
-NO_CAPACITY: Final = frozenset(
-    {
-        "InsufficientCapacityOnHost",
-        "InsufficientFreeAddressesInSubnet",
-        "InsufficientHostCapacity",
-        "InsufficientInstanceCapacity",
-        "InsufficientReservedInstanceCapacity",
-        "InsufficientVolumeCapacity",
-        "InstanceLimitExceeded",
-        "MaxSpotInstanceCountExceeded",
-        "SpotMaxPriceTooLow",
-        "UnfulfillableCapacity",
-        "Unsupported",
-        "VcpuLimitExceeded",
-    }
-)
-
-# The same as an error of the whole call. `Unsupported` is not among them: there it means a request
-# that cannot work anywhere.
+# As an error of the whole call `Unsupported` means a request that cannot work anywhere.
 NO_CAPACITY_AT_ALL: Final = NO_CAPACITY - {"Unsupported"}
 
 
@@ -66,16 +48,6 @@ def subnets_of(request: Row) -> tuple[str, ...]:
     return tuple(sorted({one["SubnetId"] for one in _overrides(request) if one.get("SubnetId")}))
 
 
-def asked_for(request: Row, zones: Mapping[str, str]) -> tuple[OfferingKey, ...]:
-    """Return the offerings that a CreateFleet request asks for, sorted.
-
-    Args:
-        zones: Subnet id to zone.
-    """
-    bought_as = capacity_type_of(request)
-    return tuple(sorted({_offering(one, zones, bought_as) for one in _overrides(request)}))
-
-
 def capacity_type_of(request: Row) -> CapacityType:
     """Return how the machines of a CreateFleet request are paid for."""
     target = request.get("TargetCapacitySpecification", {})
@@ -84,8 +56,6 @@ def capacity_type_of(request: Row) -> CapacityType:
 
 def fleet_answer(response: Row, request: Row, zones: Mapping[str, str]) -> FleetAnswer:
     """Return what CreateFleet answered.
-
-    An error that names no instance type is about all that was asked for and not launched.
 
     Args:
         zones: Subnet id to zone, for all subnets of the request.
@@ -100,22 +70,21 @@ def fleet_answer(response: Row, request: Row, zones: Mapping[str, str]) -> Fleet
         ),
         key=lambda one: one.instance_id,
     )
-    refused: set[OfferingKey] = set()
-    errors: list[tuple[str, str]] = []
+    errors = []
     for row in response.get("Errors", ()):
-        code = str(row.get("ErrorCode", ""))
-        errors.append((code, str(row.get("ErrorMessage", ""))))
-        if code not in NO_CAPACITY:
-            continue
         override = _override(row)
-        if override.get("InstanceType"):
-            refused.add(_offering(override, zones, _capacity_type(row, bought_as)))
-        else:
-            refused |= {*asked_for(request, zones)} - {one.offering for one in instances}
+        offering = _offering(override, zones, _capacity_type(row, bought_as))
+        errors.append(
+            FleetError(
+                code=str(row.get("ErrorCode", "")),
+                message=str(row.get("ErrorMessage", "")),
+                offering=offering if offering.instance_type else None,
+                subnet_id=str(override.get("SubnetId", "")),
+            )
+        )
     return FleetAnswer(
         fleet_id=str(response.get("FleetId", "")),
         instances=tuple(instances),
-        refused=tuple(sorted(refused)),
         errors=tuple(dict.fromkeys(errors)),
     )
 

@@ -233,15 +233,31 @@ class FleetInstance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetAnswer:
-    """What CreateFleet returned: instances and what could not be had, both possible at once.
+class FleetError:
+    """An error that CreateFleet returned, as an answer or inside an answer.
 
     Attributes:
-        refused: Offerings EC2 has no capacity for now.
-        errors: Code and message of every error, for people.
+        code: EC2's error code; `shared.model.fleet_errors` says what each code means.
+        message: EC2's text, for people; nothing is decided by it.
+        offering: What was refused; None when EC2 names no instance type: the error then applies
+            to every offering of the request that was not launched.
+        subnet_id: The subnet of the refused override, empty when EC2 names none.
+    """
+
+    code: str
+    message: str
+    offering: OfferingKey | None = None
+    subnet_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetAnswer:
+    """What CreateFleet returned: instances and errors, both possible at once.
+
+    Attributes:
+        errors: Each distinct error once, in EC2's order.
     """
 
     fleet_id: str
     instances: tuple[FleetInstance, ...]
-    refused: tuple[OfferingKey, ...] = ()
-    errors: tuple[tuple[str, str], ...] = ()
+    errors: tuple[FleetError, ...] = ()

@@ -51,6 +51,11 @@ class LaunchAttempt:
     replaces: str = ""
 
     @property
+    def asked(self) -> frozenset[OfferingKey]:
+        """The offerings this attempt asks for."""
+        return frozenset(one.offering for one in self.options)
+
+    @property
     def key(self) -> str:
         """Where the attempt's body stands among the decisions."""
         return f"decisions/{self.cluster}/launches/{self.plan_id}/{self.group}-{self.number}.json"

@@ -11,6 +11,7 @@ from shared.model.errors import (
     ThrottledError,
     UnavailableError,
 )
+from shared.model.fleet_errors import refused_offerings
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import FleetAnswer, LaunchIntent, PlannedNode, dearest, largest
 from shared.model.policy import LaunchPolicy
@@ -191,13 +192,13 @@ class Launcher:
         )
         note_passed_over(self._ports, body.attempt, answer)
         if not missing:
-            self.shortage.remember(answer.refused)
+            self.shortage.remember(refused_offerings(answer, body.attempt.asked))
             return self.book.finish(asked, LaunchOutcome.DONE)
         if unsettled is not None:
             return self.book.hold(asked, unsettled)
-        if any(code.startswith(_NO_IMAGE) for code, _ in answer.errors):
+        if any(one.code.startswith(_NO_IMAGE) for one in answer.errors):
             # EC2 is short of nothing: planned again, the pods get nodes of another image.
-            self.shortage.without_image(answer)
+            self.shortage.without_image(body.attempt, answer)
             images = {str(one.get("ImageId", "")) for one in body.templates.values()}
             ImageRollout(self._ports).vanished(ground.provisioner.name, images)
             return self.book.finish(asked, LaunchOutcome.SHORT)

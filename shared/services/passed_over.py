@@ -10,6 +10,7 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.model.fleet_errors import refused_offerings
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import FleetAnswer
 from shared.model.memo import Memo
@@ -37,7 +38,7 @@ def note_passed_over(ports: ClusterPorts, attempt: LaunchAttempt, answer: FleetA
     if not dearest:
         return
     passed = {one for one, price in prices.items() if price < dearest}
-    passed -= taken | set(answer.refused)
+    passed -= taken | refused_offerings(answer, prices)
     now = ports.clock.now()
     memo = ports.ledger.memo(ports.cluster.name, PASSED_OVER)
     known = _known(memo, now)

@@ -7,6 +7,7 @@ again without that one alone means a call for each offering that is out.
 
 from collections.abc import Iterable, Sequence
 
+from shared.model.fleet_errors import refused_offerings
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import FleetAnswer, LaunchOption
 from shared.ports import ClusterPorts
@@ -43,15 +44,15 @@ class Shortage:
         self._ports.ledger.mark_unavailable(sorted(named), now)
         self._ports.ledger.mark_unavailable(sorted(suspected), now, certain=False)
 
-    def without_image(self, answer: FleetAnswer) -> None:
+    def without_image(self, attempt: LaunchAttempt, answer: FleetAnswer) -> None:
         """Count a call of which something came to nothing for want of a machine image."""
         self.failed_attempts += 1
-        self.remember(answer.refused)
+        self.remember(refused_offerings(answer, attempt.asked))
 
     def learn(self, attempt: LaunchAttempt, answer: FleetAnswer) -> frozenset[OfferingKey]:
         """Remember what EC2 had none of; return what this launch does not ask for any more."""
-        refused = frozenset(answer.refused)
-        asked = frozenset(one.offering for one in attempt.options)
+        asked = attempt.asked
+        refused = refused_offerings(answer, asked)
         if answer.instances:
             # Fewer than asked for and no reason: none of these is asked for again at once.
             suspects = frozenset() if refused else asked
@@ -83,7 +84,7 @@ class Shortage:
         self.failed_attempts += 1
         key = (attempt.plan_id, attempt.group)
         self._empty[key] = self._empty.get(key, 0) + 1
-        asked = frozenset(one.offering for one in attempt.options)
+        asked = attempt.asked
         if self._empty[key] >= self._max_empty:
             return asked | {one.offering for one in attempt.later}
         if not refused or refused >= asked:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from shared.model import labels as keys
 from shared.model.errors import NotFoundError, ThrottledError, UnavailableError
 from shared.model.instance_types import CapacityType, OfferingKey
-from shared.model.launch import FleetAnswer, FleetInstance, Instance
+from shared.model.launch import FleetAnswer, FleetError, FleetInstance, Instance
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
 from tests.fakes.clock import FakeClock
@@ -243,9 +243,12 @@ class FakeCloud:
         return FleetAnswer(
             fleet_id=f"fleet-{len(self.fleets) + 1}",
             instances=tuple(launched),
-            refused=tuple(sorted(refused)),
             errors=tuple(
-                ("InsufficientInstanceCapacity", f"no {one.instance_type} in {one.zone}")
+                FleetError(
+                    code="InsufficientInstanceCapacity",
+                    message=f"no {one.instance_type} in {one.zone}",
+                    offering=one,
+                )
                 for one in sorted(refused)
             ),
         )

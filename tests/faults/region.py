@@ -8,7 +8,7 @@ from typing import Any, Final
 from shared.aws.decay import TokenBucket
 from shared.model.errors import NotFoundError, PermanentError, ThrottledError
 from shared.model.instance_types import CapacityType, InstanceType, OfferingKey
-from shared.model.launch import FleetAnswer, FleetInstance, Instance
+from shared.model.launch import FleetAnswer, FleetError, FleetInstance, Instance
 from tests.fakes.cloud import FakeCloud
 from tests.faults.chances import between, draw
 from tests.faults.faults import Action, CallFaults, Site
@@ -223,9 +223,12 @@ class RegionCloud(FakeCloud):
         return FleetAnswer(
             fleet_id=f"fleet-{region.calls}",
             instances=tuple(launched),
-            refused=tuple(sorted(refused)),
             errors=tuple(
-                ("InsufficientInstanceCapacity", f"no {one.instance_type} in {one.zone}")
+                FleetError(
+                    code="InsufficientInstanceCapacity",
+                    message=f"no {one.instance_type} in {one.zone}",
+                    offering=one,
+                )
                 for one in sorted(refused)
             ),
         )

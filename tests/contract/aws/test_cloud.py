@@ -96,7 +96,7 @@ def test_a_fleet_launches_what_was_asked_for(lab: Lab) -> None:
     request = fleet_request(("m5.large", lab.subnets["b"]), count=3)
     answer = lab.cloud.create_fleet(request)
     assert answer.fleet_id
-    assert answer.refused == ()
+    assert answer.errors == ()
     assert [one.offering for one in answer.instances] == [offering(zone="us-east-1b")] * 3
     assert len({one.instance_id for one in answer.instances}) == 3
 

@@ -14,7 +14,9 @@ from shared.model.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from shared.model.fleet_errors import refused_offerings
 from shared.model.instance_types import CapacityType
+from shared.model.launch import FleetError
 from shared.model.provisioner import NodeTemplate
 from tests.contract.aws.canned import canned
 from tests.contract.aws.places import IMAGE, OURS, TEMPLATE, Place, fleet_request, tag
@@ -160,11 +162,19 @@ def test_a_partial_fleet_tells_what_it_has_and_what_ec2_was_out_of(
     assert found.fleet_id == "fleet-1"
     assert [one.instance_id for one in found.instances] == ["i-1", "i-2"]
     assert {one.offering for one in found.instances} == {offering(zone="us-east-1b")}
-    assert found.refused == (offering("c5.large"), offering("m5.large"))
     assert found.errors == (
-        ("InsufficientInstanceCapacity", message),
-        ("UnfulfillableCapacity", ""),
-        ("InvalidParameterValue", "x"),
+        FleetError(
+            code="InsufficientInstanceCapacity",
+            message=message,
+            offering=offering(),
+            subnet_id=A,
+        ),
+        FleetError(
+            code="UnfulfillableCapacity", message="", offering=offering("c5.large"), subnet_id=A
+        ),
+        FleetError(
+            code="InvalidParameterValue", message="x", offering=offering("r5.large"), subnet_id=A
+        ),
     )
 
 
@@ -184,7 +194,8 @@ def test_these_codes_refuse_an_offering(aws: Session, ec2: Ec2Cloud, code: str) 
     with canned(aws, "ec2", "CreateFleet", answer):
         found = ec2.create_fleet(fleet_request(("m5.large", A), capacity_type="on-demand"))
     assert found.instances == ()
-    assert found.refused == (offering(capacity_type=CapacityType.ON_DEMAND),)
+    on_demand = offering(capacity_type=CapacityType.ON_DEMAND)
+    assert refused_offerings(found, [on_demand]) == {on_demand}
 
 
 def test_a_refusal_that_names_nothing_is_about_all_that_was_not_launched(
@@ -196,7 +207,9 @@ def test_a_refusal_that_names_nothing_is_about_all_that_was_not_launched(
     }
     with canned(aws, "ec2", "CreateFleet", answer):
         found = ec2.create_fleet(fleet_request(("m5.large", A), ("m5.large", B)))
-    assert found.refused == (offering(),)
+    assert found.errors[0].offering is None
+    both = (offering(), offering(zone="us-east-1b"))
+    assert refused_offerings(found, both) == {offering()}
 
 
 def test_a_fleet_refused_as_a_whole_is_an_answer_too(aws: Session, ec2: Ec2Cloud) -> None:
@@ -204,7 +217,8 @@ def test_a_fleet_refused_as_a_whole_is_an_answer_too(aws: Session, ec2: Ec2Cloud
     with canned(aws, "ec2", "CreateFleet", (500, "InsufficientInstanceCapacity")):
         found = ec2.create_fleet(request)
     assert found.instances == ()
-    assert found.refused == (offering(), offering(zone="us-east-1b"))
+    both = {offering(), offering(zone="us-east-1b")}
+    assert refused_offerings(found, both) == both
     with (
         canned(aws, "ec2", "CreateFleet", (400, "Unsupported")),
         pytest.raises(PermanentError),

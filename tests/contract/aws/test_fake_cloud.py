@@ -25,7 +25,7 @@ def test_capacity_runs_out_and_the_next_offering_fills_in(cloud: FakeCloud) -> N
     cloud.run_out_of(HERE, left=1)
     answer = cloud.create_fleet(fleet_request(*OVERRIDES, count=3))
     assert [one.offering for one in answer.instances] == [HERE, THERE, THERE]
-    assert answer.refused == (HERE,)
+    assert [one.offering for one in answer.errors] == [HERE]
     assert cloud.capacity[HERE] == 0
 
 
@@ -33,8 +33,8 @@ def test_a_fleet_may_come_up_short(cloud: FakeCloud) -> None:
     cloud.run_out_of(HERE, THERE)
     answer = cloud.create_fleet(fleet_request(*OVERRIDES, count=2))
     assert answer.instances == ()
-    assert answer.refused == (HERE, THERE)
-    assert {code for code, _ in answer.errors} == {"InsufficientInstanceCapacity"}
+    assert [one.offering for one in answer.errors] == [HERE, THERE]
+    assert {one.code for one in answer.errors} == {"InsufficientInstanceCapacity"}
 
 
 def test_the_cheapest_is_taken_first(cloud: FakeCloud) -> None:

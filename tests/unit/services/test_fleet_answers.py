@@ -73,7 +73,7 @@ def test_fewer_machines_without_a_reason_do_not_loop() -> None:
     def silent(request: Any) -> Any:
         answer = original(request)
         world.cloud.end(*(one.instance_id for one in answer.instances))
-        return type(answer)(fleet_id="", instances=(), refused=(), errors=())
+        return type(answer)(fleet_id="", instances=(), errors=())
 
     instead(world.cloud, "create_fleet", silent)
     world.provision()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.launch import FleetAnswer, Instance
+from shared.model.launch import FleetAnswer, FleetError, Instance
 from shared.model.nodes import Node
 from shared.ports import TimerKind
 from shared.services.image_rollout import IMAGES, Choice, ImageRollout, Known, choose
@@ -186,7 +186,7 @@ def _deregistered(world: World, *gone: str) -> None:
         }
         used = {str(world.cloud.templates[name][0]["ImageId"]) for name in names}
         if used & {*gone}:
-            error = ("InvalidAMIID.NotFound", "The image id does not exist")
+            error = FleetError(code="InvalidAMIID.NotFound", message="The image id does not exist")
             return FleetAnswer(fleet_id="fleet-0", instances=(), errors=(error,))
         return original(request)
 

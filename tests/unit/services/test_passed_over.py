@@ -6,7 +6,7 @@ from typing import Any
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.instance_types import OfferingKey
-from shared.model.launch import FleetAnswer, FleetInstance
+from shared.model.launch import FleetAnswer, FleetError, FleetInstance
 from shared.model.resources import Resources
 from shared.services.launch_body import LaunchAttempt, PromisedSlot
 from shared.services.passed_over import PASSED_OVER, note_passed_over, passed_over
@@ -39,7 +39,10 @@ def noted(world: World, *taken: OfferingKey, refused: tuple[OfferingKey, ...] = 
     instances = tuple(
         FleetInstance(instance_id=f"i-{n}", offering=one) for n, one in enumerate(taken)
     )
-    answer = FleetAnswer(fleet_id="f", instances=instances, refused=refused)
+    errors = tuple(
+        FleetError(code="InsufficientInstanceCapacity", message="", offering=one) for one in refused
+    )
+    answer = FleetAnswer(fleet_id="f", instances=instances, errors=errors)
     note_passed_over(world.ports, attempt(CHEAP, MIDDLE, DEAR), answer)
     return passed_over(world.ports, world.clock.now())
 

@@ -51,7 +51,7 @@ class Market:
         turn = len(self.calls) % 20
         if answer.instances or turn == 19:
             return answer
-        return replace(answer, refused=() if turn == 18 else answer.refused[:1])
+        return replace(answer, errors=() if turn == 18 else answer.errors[:1])
 
     def _first_only(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         (config,) = request["LaunchTemplateConfigs"]
