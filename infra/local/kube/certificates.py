@@ -2,6 +2,7 @@
 
 import ipaddress
 import ssl
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,12 +20,24 @@ def ca_file(directory: Path) -> Path:
     return directory / "ca.crt"
 
 
-def server_context(directory: Path) -> ssl.SSLContext:
-    """Return the TLS settings of the server; the files are made when absent or soon to expire."""
+def server_context(
+    directory: Path, *, addresses: Sequence[str] = ("127.0.0.1",), key_identifiers: bool = True
+) -> ssl.SSLContext:
+    """Return the TLS settings of the server; the files are made when absent or soon to expire.
+
+    Args:
+        directory: Where the files are kept.
+        addresses: IP addresses that the server's certificate names.
+        key_identifiers: Whether the certificates carry Subject and Authority Key Identifier, as
+            those made by Go 1.15 or newer do. The CA of a cluster that was created with
+            Kubernetes 1.16 or older carries none, and EKS cannot rotate it.
+            Source: https://go-review.googlesource.com/c/go/+/227098 and
+            https://github.com/kubernetes-client/python/issues/2394 (2026-11).
+    """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     certificate, key = directory / "server.crt", directory / "server.key"
     if not _is_usable(ca_file(directory)) or not _is_usable(certificate) or not key.exists():
-        _make(directory)
+        _make(directory, addresses, key_identifiers=key_identifiers)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     return context
@@ -73,7 +86,7 @@ def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
     )
 
 
-def _make(directory: Path) -> None:
+def _make(directory: Path, addresses: Sequence[str], *, key_identifiers: bool) -> None:
     authority = "embedded-kubernetes-ca"
     ca_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     ca_id = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
@@ -81,27 +94,28 @@ def _make(directory: Path) -> None:
         _builder(authority, authority, ca_key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(is_authority=True), critical=True)
-        .add_extension(ca_id, critical=False)
-        .sign(ca_key, hashes.SHA256())
     )
     names: list[x509.GeneralName] = [x509.DNSName(name) for name in _NAMES]
-    names.append(x509.IPAddress(ipaddress.IPv4Address("127.0.0.1")))
+    names += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
     server = (
         _builder("kube-apiserver", authority, server_key)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(is_authority=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ca_id), critical=False
-        )
-        .sign(ca_key, hashes.SHA256())
     )
+    if key_identifiers:
+        authority_id = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ca_id)
+        ca = ca.add_extension(ca_id, critical=False)
+        server = server.add_extension(authority_id, critical=False)
     pem = serialization.Encoding.PEM
     private = server_key.private_bytes(
         pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     # The key of the authority is not kept: a new certificate comes with a new authority.
-    _write(ca_file(directory), ca.public_bytes(pem), 0o644)
-    _write(directory / "server.crt", server.public_bytes(pem), 0o644)
+    authority_pem, server_pem = (
+        certificate.sign(ca_key, hashes.SHA256()).public_bytes(pem) for certificate in (ca, server)
+    )
+    _write(ca_file(directory), authority_pem, 0o644)
+    _write(directory / "server.crt", server_pem, 0o644)
     _write(directory / "server.key", private, 0o600)
