@@ -86,6 +86,12 @@ class AwsAccount:
             )
         )
 
+    def free_concurrency(self) -> int:
+        """Return how many functions without a reservation may run at once in the Region."""
+        with translated("lambda GetAccountSettings"):
+            answer = self._session.client("lambda").get_account_settings()
+        return int(answer["AccountLimit"]["UnreservedConcurrentExecutions"])
+
     def cluster_subnets(self) -> tuple[Subnet, ...]:
         """Return the subnets that carry the cluster's tag, sorted."""
         wanted = [{"Name": "tag-key", "Values": [f"kubernetes.io/cluster/{self._cluster}"]}]

@@ -5,6 +5,7 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ (2026-08).
 
 import contextlib
 import json
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,6 +19,7 @@ from urllib3.response import BaseHTTPResponse
 
 from shared.model.errors import (
     AutoscalerError,
+    CertificateError,
     ConflictError,
     NotFoundError,
     PermanentError,
@@ -119,6 +121,7 @@ class KubeApi:
         """Return the answer, whatever its status; the caller decides which are errors.
 
         Raises:
+            CertificateError: If the server's certificate is not valid for it.
             UnavailableError: If no answer came.
         """
         response = self._open(method, path, query, body, content_type)
@@ -186,6 +189,11 @@ class KubeApi:
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
+            if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in error.args):
+                raise CertificateError(
+                    f"{configuration.host}: its certificate is not accepted: {error}; compare the "
+                    "certificate authority of the connection with that of the cluster"
+                ) from error
             raise UnavailableError(f"{method} {path}: no answer: {error}") from error
         return response
 

@@ -1,6 +1,7 @@
 """Three ways to reach a cluster: as a Lambda function, as a pod, by a kubeconfig file."""
 
 import base64
+import ssl
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
+from urllib3.util import create_urllib3_context
 
 from shared.kube.calls import KubeApi
 from shared.model.errors import PermanentError
@@ -32,6 +34,9 @@ def connect_endpoint(
             for those of the system.
         token: Called for each request; returns a token that is still valid, from its own cache.
         timeout: Longest wait for an answer.
+
+    Raises:
+        PermanentError: If the certificate authority is not a certificate.
     """
     configuration = Configuration(host=url)
     if certificate_authority:
@@ -54,7 +59,7 @@ def connect_in_cluster(*, timeout: timedelta = _TIMEOUT) -> KubeApi:
     """Return the API server of the cluster this process runs in, by its service account.
 
     Raises:
-        PermanentError: If this is no pod.
+        PermanentError: If this is no pod, or its certificate authority is not a certificate.
     """
     configuration = Configuration()
     try:
@@ -70,7 +75,8 @@ def connect_kubeconfig(path: str, *, timeout: timedelta = _TIMEOUT) -> KubeApi:
     """Return the API server of a kubeconfig file's current context.
 
     Raises:
-        PermanentError: If the file is missing or says nothing usable.
+        PermanentError: If the file is missing or says nothing usable, or its certificate authority
+            is not a certificate.
     """
     configuration = Configuration()
     try:
@@ -83,4 +89,33 @@ def connect_kubeconfig(path: str, *, timeout: timedelta = _TIMEOUT) -> KubeApi:
 def _api(configuration: Configuration, timeout: timedelta, *, compress: bool) -> KubeApi:
     client = ApiClient(configuration)
     client.user_agent = USER_AGENT
+    pools = client.rest_client.pool_manager
+    pools.connection_pool_kw["ssl_context"] = _tls_context(configuration)
     return KubeApi(client, timeout=timeout, compress=compress)
+
+
+def _tls_context(configuration: Configuration) -> ssl.SSLContext:
+    """Return a context that checks chain, dates and host name, but no form of the certificates.
+
+    Python 3.13 and later set VERIFY_X509_STRICT, which refuses certificates without key
+    identifiers: those of every cluster created with Kubernetes 1.16 or older.
+    Source: https://docs.python.org/3.13/library/ssl.html#ssl.create_default_context and
+    https://github.com/kubernetes-client/python/issues/2394 (2026-11).
+
+    Raises:
+        PermanentError: If the certificate authority is not a certificate.
+    """
+    wanted = ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
+    context = create_urllib3_context(cert_reqs=wanted)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    file, text = configuration.ssl_ca_cert, configuration.ca_cert_data
+    if not file and not text:
+        context.load_default_certs()
+        return context
+    try:
+        context.load_verify_locations(cafile=file, cadata=text)
+    except OSError as error:
+        raise PermanentError(
+            f"the certificate authority of {configuration.host} cannot be read: {error}"
+        ) from error
+    return context

@@ -10,6 +10,7 @@ AutoscalerError
     ├── InvalidMessageError   a record that cannot be understood
     ├── InvalidManifestError  a Kubernetes document with a wrong field
     ├── UnauthorizedError     the credentials do not allow it
+    ├── CertificateError      the server's certificate is not valid for it
     └── NotFoundError         the thing named does not exist
 """
 
@@ -70,6 +71,10 @@ class InvalidManifestError(PermanentError):
 
 class UnauthorizedError(PermanentError):
     """The credentials do not allow the call."""
+
+
+class CertificateError(PermanentError):
+    """A server's certificate has expired, names another host, or has another authority."""
 
 
 class NotFoundError(PermanentError):

@@ -72,6 +72,10 @@ class Account(Protocol):
         """Return the quotas of standard instances, sorted."""
         ...
 
+    def free_concurrency(self) -> int:
+        """Return how many functions without a reservation may run at once in the Region."""
+        ...
+
     def cluster_subnets(self) -> tuple[Subnet, ...]:
         """Return the subnets that carry the cluster's tag, sorted."""
         ...

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from shared.model.errors import AutoscalerError
+from shared.model.errors import AutoscalerError, CertificateError
 from shared.ports import Rival, RivalKind, Rivals
 from shared.ports.account import AccessEntry, Account, Attachment, VcpuQuota
 from shared.services.doctoring import Finding
@@ -22,6 +22,10 @@ _FREE_VCPUS: Final = 64
 _ASKED_VCPUS: Final = 256
 # A node with the VPC network plugin takes an address for itself and one for each pod.
 _FREE_ADDRESSES: Final = 32
+# Ten functions, some of which serve several events at once. New accounts start with a limit of 10.
+# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (2026-11).
+_FREE_CONCURRENCY: Final = 50
+_ASKED_CONCURRENCY: Final = 1000
 _SCALED: Final = {
     RivalKind.CLUSTER_AUTOSCALER: "kubectl -n kube-system scale deployment cluster-autoscaler",
     RivalKind.KARPENTER: "kubectl -n karpenter scale deployment karpenter",
@@ -52,6 +56,7 @@ class Prerequisites:
             ("access-entries", self._entries),
             ("service-linked-roles", self._linked_roles),
             ("quotas", self._quotas),
+            ("concurrency", self._concurrency),
             ("subnets", self._subnets),
             ("autoscalers", self._autoscalers),
         )
@@ -161,6 +166,18 @@ class Prerequisites:
                     command=_raised(one),
                 )
 
+    def _concurrency(self) -> Iterator[Finding]:
+        free = self._account.free_concurrency()
+        if free < _FREE_CONCURRENCY:
+            yield Finding(
+                kind="quota",
+                subject="Lambda concurrency",
+                text=f"{free} functions may run at once in this Region: fewer than "
+                f"{_FREE_CONCURRENCY}, events wait while others run",
+                command="aws service-quotas request-service-quota-increase --service-code lambda "
+                f"--quota-code L-B99A9384 --desired-value {_ASKED_CONCURRENCY}",
+            )
+
     def _subnets(self) -> Iterator[Finding]:
         subnets = self._account.cluster_subnets()
         if not subnets:
@@ -215,6 +232,15 @@ def _held_by(rival: Rival) -> str:
 
 
 def _unanswered(name: str, error: AutoscalerError, cluster: str) -> Finding:
+    if isinstance(error, CertificateError):
+        return Finding(
+            kind="certificate",
+            subject=cluster,
+            text=" ".join(str(error).split()),
+            command=f"aws eks describe-cluster --name {cluster} "
+            "--query cluster.certificateAuthority.data --output text | base64 -d | "
+            "openssl x509 -noout -text",
+        )
     command = "aws sts get-caller-identity"
     if name == "autoscalers":
         command = f"aws eks update-kubeconfig --name {cluster} && kubectl auth can-i list leases -A"

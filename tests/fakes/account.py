@@ -44,6 +44,7 @@ class FakeAccount:
     subnets: tuple[Subnet, ...] = (
         Subnet(subnet_id="subnet-1", zone="us-east-1a", free_addresses=200),
     )
+    concurrency: int = 1000
     refused: AutoscalerError | None = None
 
     def attachment(self) -> Attachment | None:
@@ -60,6 +61,9 @@ class FakeAccount:
 
     def vcpu_quotas(self) -> tuple[VcpuQuota, ...]:
         return tuple(sorted(self._answer(self.quotas)))
+
+    def free_concurrency(self) -> int:
+        return self._answer(self.concurrency)
 
     def cluster_subnets(self) -> tuple[Subnet, ...]:
         return tuple(sorted(self._answer(self.subnets)))

@@ -70,8 +70,9 @@ def test_each_step_of_a_deployment_takes_a_finding_away(
     deploy(assembly, here.url, (CONTROL_PLANE, cluster_stack(CLUSTER)))
     after = findings(capsys)
     assert not set(after) & {"not-attached", "service-linked-role", "access-entry"}
-    # The embedded API knows no quotas of EC2, and there is no cluster behind its endpoint.
-    assert {one["subject"] for one in after.get("not-checked", ())} <= {"quotas", "autoscalers"}
+    # The embedded API knows no quotas, and there is no cluster behind its endpoint.
+    unknown = {"quotas", "concurrency", "autoscalers"}
+    assert {one["subject"] for one in after.get("not-checked", ())} <= unknown
     _lose_and_mend_entries(here, capsys)
 
 

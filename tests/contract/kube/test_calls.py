@@ -165,11 +165,10 @@ def test_the_clusters_certificates_never_become_a_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_remark_beside_the_certificates_does_no_harm_and_none_at_all_is_no_answer() -> None:
-    for text, said in (("né\n".encode() + _certificate(), "refused"), (b"\xff\x00", "no answer")):
-        encoded = base64.b64encode(text).decode()
-        with pytest.raises(UnavailableError, match=said):
-            connect_endpoint("https://127.0.0.1:1", encoded, lambda: "t").get("/x")
+def test_a_remark_beside_the_certificates_does_no_harm() -> None:
+    encoded = base64.b64encode("né\n".encode() + _certificate()).decode()
+    with pytest.raises(UnavailableError, match="refused"):
+        connect_endpoint("https://127.0.0.1:1", encoded, lambda: "t").get("/x")
 
 
 def _certificate() -> bytes:

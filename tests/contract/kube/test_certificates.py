@@ -24,7 +24,6 @@ from shared.kube.cluster import NODES_PATH
 from shared.kube.connection import connect_endpoint, connect_in_cluster, connect_kubeconfig
 from shared.model.errors import CertificateError, PermanentError
 
-
 Connect = Callable[[str, Path], KubeApi]
 
 

@@ -19,7 +19,7 @@ from shared.kube.calls import KubeApi
 from shared.kube.cluster import NODES_PATH, PODS_PATH
 from shared.kube.connection import connect_endpoint, connect_in_cluster
 from shared.kube.reflector import Reflector, Tuning
-from shared.model.errors import UnauthorizedError, UnavailableError
+from shared.model.errors import CertificateError, UnauthorizedError
 from tests.benchmarks.forwarder_memory import PODS, Bus, forwarder, pod, prepare, put, wait_for
 
 
@@ -47,7 +47,7 @@ def test_a_function_reaches_a_server_by_its_certificates_and_a_fresh_token(
     with pytest.raises(UnauthorizedError):
         api.get(NODES_PATH)
     assert api.get(NODES_PATH)["items"] == []
-    with pytest.raises(UnavailableError, match="certificate"):
+    with pytest.raises(CertificateError, match="certificate"):
         connect_endpoint(secure.url, "", lambda: "admin").get(NODES_PATH)
 
 

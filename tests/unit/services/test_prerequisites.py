@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from shared.model.errors import UnauthorizedError
+from shared.model.errors import CertificateError, UnauthorizedError
 from shared.ports import NoRivals, Rival, RivalKind, Rivals, Subnet
 from shared.ports.account import AccessEntry, VcpuQuota
 from shared.services.doctoring import Finding
@@ -128,6 +128,26 @@ def test_a_quota_with_no_room_for_a_large_machine_is_told(
     assert found.command.endswith(f"--quota-code L-34B43A08 --desired-value {asked}")
 
 
+def test_an_account_in_which_few_functions_may_run_at_once_is_told() -> None:
+    found = only(FakeAccount(concurrency=10))
+
+    assert (found.kind, found.subject) == ("quota", "Lambda concurrency")
+    assert found.text.startswith("10 functions may run at once")
+    assert found.command.endswith("--quota-code L-B99A9384 --desired-value 1000")
+    assert look(FakeAccount(concurrency=50)) == ()
+
+
+def test_a_certificate_that_is_not_accepted_is_told_with_what_shows_its_authority() -> None:
+    def untrusted() -> Rivals:
+        raise CertificateError("https://x: its certificate is not accepted")
+
+    (found,) = Prerequisites("demo", FakeAccount(), untrusted).look()
+
+    assert (found.kind, found.subject) == ("certificate", "demo")
+    assert "not accepted" in found.text
+    assert found.command.startswith("aws eks describe-cluster --name demo --query cluster.cert")
+
+
 def test_subnets_without_addresses_and_clusters_without_subnets_are_told() -> None:
     small = Subnet(subnet_id="subnet-2", zone="us-east-1b", free_addresses=11)
     few = only(FakeAccount(subnets=(small,)))
@@ -166,6 +186,7 @@ def test_what_cannot_be_asked_is_a_finding_and_stops_no_other_question() -> None
     assert [one.subject for one in refused] == [
         "access-entries",
         "authentication-mode",
+        "concurrency",
         "quotas",
         "service-linked-roles",
         "subnets",
