@@ -13,7 +13,14 @@ from shared.manifests.storage import (
     decode_volume,
 )
 from shared.model.pods import Pod
-from shared.model.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
+from shared.model.volumes import (
+    EBS_DRIVER,
+    AttachLimits,
+    Attachment,
+    Claim,
+    StorageClass,
+    Volume,
+)
 
 _Stored = Claim | Volume | StorageClass | AttachLimits | Attachment
 _DECODERS: Mapping[str, Callable[[Mapping[str, Any]], _Stored]] = {
@@ -58,13 +65,13 @@ class FakeStorage:
                     self._attachments.append(value)
 
     def bring_claims(self, pod: Pod) -> None:
-        """Make the claims of a pod that nobody stored, of a class that waits for a node."""
+        """Make the claims of a pod that nobody stored: EBS volumes, made for its node."""
         known = {one.key for one in self._claims}
         for name in pod.scheduling.claims:
             claim = Claim(namespace=pod.namespace, name=name, storage_class="waits")
             if claim.key not in known:
                 self._claims.append(claim)
-                self._classes = [StorageClass(name="waits", driver="nfs.example.com", waits=True)]
+                self._classes = [StorageClass(name="waits", driver=EBS_DRIVER, waits=True)]
 
     def apply_storage(self, raw: Mapping[str, Any]) -> bool:
         """Store a raw manifest; return whether its kind is one that is kept here."""

@@ -18,6 +18,7 @@ from tests.unit.services.world import MINUTE, NAME, World, instead
 
 WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
 JOB = Owner(kind="Job", name="j", uid="j")
+STATEFUL_SET = Owner(kind="StatefulSet", name="db", uid="db")
 
 
 def launched(*members: Pod, **changes: Any) -> World:
@@ -51,6 +52,17 @@ def test_what_only_kube_scheduler_can_place_is_left_to_it() -> None:
     report = world.bind(world.node.name)
     assert (report.pods_bound, report.pods_left_to_scheduler) == (1, 1)
     assert list(world.bound) == ["b"]
+
+
+def test_node_bought_for_a_claim_opens_for_it_and_for_what_was_bought_with_it() -> None:
+    world = launched(pod("db", claims=("data",), owner=STATEFUL_SET), pod("web", owner=JOB))
+    (promised,) = world.ledger.slots(NAME)
+    assert not [one for one in promised.capacity if one.startswith("attachable-volumes-")]
+    assert not [one for one in promised.allocatable if one.startswith("attachable-volumes-")]
+    report = world.bind(world.node.name)
+    assert (report.initialized, report.waiting_for) == (True, "")
+    assert world.node.taints == ()
+    assert world.bound == {"web": world.node.name}
 
 
 def test_the_policy_may_leave_all_binding_to_kube_scheduler() -> None:
