@@ -21,9 +21,15 @@ def attachable(driver: str) -> str:
     """Return the resource that stands for volumes of a CSI driver attached to a node.
 
     It is not one of Kubernetes: pods ask for one per volume and nodes have as many as the driver
-    can attach, so that limits on volumes are counted like cpu.
+    can attach, so that limits on volumes are counted like cpu. A node shows the limit in its
+    CSINode, never in its status.
     """
     return _ATTACHABLE + driver
+
+
+def is_attachable(resource: str) -> bool:
+    """Return whether a resource stands for attached volumes, so that no Node.status shows it."""
+    return resource.startswith(_ATTACHABLE)
 
 
 def inline_claim(volume_id: str) -> str:

@@ -16,6 +16,7 @@ from shared.model.launch import LaunchOption, PlannedNode
 from shared.model.nodes import Node
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.volumes import is_attachable
 
 NODES: Final = "nodes"
 PRICE: Final = "price-micros-per-hour"
@@ -110,7 +111,11 @@ def affordable(
 
 
 def as_machines(nodes: Iterable[PlannedNode]) -> tuple[PlannedNode, ...]:
-    """Return the nodes with what their machines really have."""
+    """Return the nodes with what their kubelets will show.
+
+    Nodes, dollars and attachments of volumes are counted by the planner alone: no Node.status has
+    them, so a launch must not expect them there.
+    """
     return tuple(
         dataclasses.replace(
             node,
@@ -122,10 +127,17 @@ def as_machines(nodes: Iterable[PlannedNode]) -> tuple[PlannedNode, ...]:
 
 
 def _as_machine(option: LaunchOption) -> LaunchOption:
-    if not _OURS & set(option.capacity):
+    capacity, allocatable = _of_machine(option.capacity), _of_machine(option.allocatable)
+    if (capacity, allocatable) == (option.capacity, option.allocatable):
         return option
-    real = Resources(tuple((k, v) for k, v in option.capacity.items if k not in _OURS))
-    return dataclasses.replace(option, capacity=real)
+    return dataclasses.replace(option, capacity=capacity, allocatable=allocatable)
+
+
+def _of_machine(amounts: Resources) -> Resources:
+    """Return the resources that a kubelet shows, without those only the planner counts."""
+    return Resources(
+        tuple((k, v) for k, v in amounts.items if k not in _OURS and not is_attachable(k))
+    )
 
 
 def _amounts(count: int, price: int) -> Resources:
