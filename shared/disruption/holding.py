@@ -50,3 +50,11 @@ def hold_of(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> str:
     if any(one.disruptions_allowed <= 0 for one in protecting):
         return f"PodDisruptionBudget {protecting[0].name} holds pod {pod.key}"
     return ""
+
+
+def budgets_of(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> str:
+    """Return which budgets protect a pod whose eviction was refused, for people."""
+    names = sorted(one.name for one in budgets if one.protects(pod))
+    if not names:
+        return "a PodDisruptionBudget"
+    return f"PodDisruptionBudget {' and '.join(names)}"

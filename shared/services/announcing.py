@@ -1,25 +1,24 @@
 """What people are told: Kubernetes Events and conditions, each thing once in a while."""
 
-from collections import Counter
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from shared.model.launch import PlannedNode, PodRef, Slot
-from shared.model.nodes import Node
+from shared.model.errors import AutoscalerError
+from shared.model.launch import PlannedNode, PodRef
 from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.ports import ClusterPorts, Happening, Rival, Severity
 from shared.services.ceilings import OverCeiling
+from shared.services.node_events import Machine, provisioner_event, terminated_group
 from shared.services.runaway import MOST_TRIALS, digest
 
 _REFUSED: Final = "AnotherAutoscaler"
 _DOLLAR: Final = 1_000_000
-# How many pods are told of their node at once, and how many nodes are named in one Event.
-_MOST_NOMINATED: Final = 25
-_MOST_NAMED: Final = 3
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Announcer:
@@ -35,6 +34,24 @@ class Announcer:
     def tell(self, happenings: Iterable[Happening]) -> int:
         """Write those Events that were not written lately; return how many that were."""
         return self._tell({_mark(one): one for one in happenings})
+
+    def say(self, *happenings: Happening) -> None:
+        """Write Events about steps that happen once, without looking for earlier ones."""
+        self._ports.cluster.happened(happenings)
+
+    def terminated(self, machines: Sequence[Machine]) -> None:
+        """Tell Provisioners which of their nodes EC2 was asked to terminate, in one Event each.
+
+        Nothing is told while the API server cannot be asked: machines end all the same.
+        """
+        if not machines:
+            return
+        try:
+            provisioners, _ = self._ports.cluster.provisioners()
+        except AutoscalerError as error:
+            _LOG.warning("termination of %d nodes is not told: %s", len(machines), error)
+            return
+        self.say(*terminated_group(machines, {owner.name: owner for owner in provisioners}))
 
     def unschedulable(
         self, plan: Plan, over: Sequence[OverCeiling], pending: Mapping[str, Pod]
@@ -136,75 +153,6 @@ class Announcer:
             self._ports.cluster.happened(list(fresh.values()))
             self._ports.ledger.note_told(name, frozenset(fresh) | also, now)
         return len(fresh)
-
-
-def provisioner_event(
-    provisioner: Provisioner, reason: str, text: str, *, severity: Severity = Severity.WARNING
-) -> Happening:
-    """Return an Event about a Provisioner."""
-    return Happening(
-        kind="Provisioner",
-        namespace="",
-        name=provisioner.name,
-        uid=provisioner.uid,
-        severity=severity,
-        reason=reason,
-        message=text,
-    )
-
-
-def node_event(
-    node: Node, reason: str, text: str, *, severity: Severity = Severity.WARNING
-) -> Happening:
-    """Return an Event about a Node."""
-    return Happening(
-        kind="Node",
-        namespace="",
-        name=node.name,
-        uid=node.uid,
-        severity=severity,
-        reason=reason,
-        message=text,
-    )
-
-
-def made_events(
-    made: Sequence[tuple[Slot, Node]], provisioners: Mapping[str, Provisioner]
-) -> list[Happening]:
-    """Return Events that tell what was launched: Provisioners all of it, pods their node.
-
-    Of very many pods only the first are told: each Event is a call to the API server.
-    """
-    of_owner: dict[str, list[tuple[Slot, Node]]] = {}
-    for slot, node in made:
-        of_owner.setdefault(slot.provisioner, []).append((slot, node))
-    told = []
-    for name, ones in sorted(of_owner.items()):
-        types = Counter(slot.offering.instance_type for slot, _ in ones)
-        named = ", ".join(f"{count} {kind}" for kind, count in sorted(types.items()))
-        price = sum(slot.price_micros_per_hour for slot, _ in ones) / _DOLLAR
-        pods = sum(len(slot.pods) for slot, _ in ones)
-        owner = provisioners.get(name, Provisioner(name=name))
-        text = f"{named} for {pods} pods at ${price:.4f}/h: {_first(n.name for _, n in ones)}"
-        told.append(provisioner_event(owner, "Launched", text, severity=Severity.NORMAL))
-    nominated = [(ref, node.name) for slot, node in made for ref in slot.pods]
-    return told + [
-        Happening(
-            kind="Pod",
-            namespace=ref.namespace,
-            name=ref.name,
-            uid=ref.uid,
-            severity=Severity.NORMAL,
-            reason="Nominated",
-            message=f"its place is on node {name}",
-        )
-        for ref, name in nominated[:_MOST_NOMINATED]
-    ]
-
-
-def _first(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:_MOST_NAMED]) + (" …" if len(listed) > _MOST_NAMED else "")
 
 
 def _pod_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> Happening:

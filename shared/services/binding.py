@@ -13,9 +13,10 @@ from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_
 from shared.model.taints import Effect
 from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.scheduling.binding import needs_scheduler
-from shared.services.announcing import Announcer, node_event
+from shared.services.announcing import Announcer
 from shared.services.image_rollout import ImageRollout
 from shared.services.learning import learn
+from shared.services.node_events import initialized, node_event, registered, waits
 from shared.services.timers import start_expiration
 
 _CLOUD_TAINTS = frozenset({keys.CLOUD_UNINITIALIZED_TAINT, keys.NODE_NOT_READY_TAINT})
@@ -73,6 +74,8 @@ class Binding:
                 self._complete(node, slot)
             return BindReport(node=node_name, initialized=True)
         if waiting_for:
+            if node.ready is True:
+                Announcer(self._ports).tell([registered(node), waits(node, waiting_for)])
             return BindReport(node=node_name, waiting_for=waiting_for)
         report = self._bind(node, slot)
         if report is None:
@@ -91,6 +94,7 @@ class Binding:
                 return dataclasses.replace(report, waiting_for=_BUSY)
             node = self._ports.cluster.change_node(fresh, change)
         self._complete(node, slot)
+        Announcer(self._ports).say(registered(node), initialized(node))
         return dataclasses.replace(report, initialized=True)
 
     def _remember(self, node: Node, slot: Slot | None) -> None:
@@ -101,7 +105,7 @@ class Binding:
             named = ", ".join(
                 f"{name} {format_amount(name, amount)}" for name, amount in sorted(missing.items())
             )
-            text = f"has less than planned with: {named}; machines of its type count less from now"
+            text = f"has less allocatable than planned: {named}; its type is planned with that now"
             event = node_event(node, "LessThanPlanned", text)
             Announcer(self._ports).tell([event])
 

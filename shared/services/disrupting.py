@@ -19,12 +19,13 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, Happening, Severity, TimerKind
-from shared.services.announcing import Announcer, node_event
+from shared.services.announcing import Announcer
 from shared.services.ceilings import affordable, as_machines, under_ceilings
 from shared.services.gathering import Gathered
 from shared.services.gathering_volumes import with_volumes
 from shared.services.image_rollout import ImageRollout
 from shared.services.machine_image import resolve_images
+from shared.services.node_events import node_event
 from shared.services.passed_over import passed_over
 from shared.services.patience import Patience
 from shared.services.recording import record

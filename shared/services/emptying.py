@@ -16,7 +16,9 @@ from shared.model.errors import ConflictError, NotFoundError
 from shared.model.launch import Slot, slot_of
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.services.announcing import Announcer
 from shared.services.leftovers import unmarked
+from shared.services.node_events import empty
 from shared.services.removing import remove
 from shared.services.timers import again, done, ended, start_emptiness, text_of
 
@@ -61,6 +63,9 @@ class Emptying:
             change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp.isoformat()})
             node = self._ports.cluster.change_node(node, change)
             decision = self._decide(node)
+            if decision.step == EmptinessStep.WAIT:
+                ttl = decision.wait + (now - (empty_since(node) or now))
+                Announcer(self._ports).say(empty(node, ttl))
         if decision.step == EmptinessStep.REMOVE:
             return self._remove(node) or "changed meanwhile"
         start_emptiness(self._ports, node, empty_since(node) or now, decision.wait, now)

@@ -17,7 +17,10 @@ from shared.model import labels as keys
 from shared.model.errors import PermanentError, ThrottledError, UnauthorizedError
 from shared.model.launch import Instance
 from shared.model.memo import Memo
+from shared.model.nodes import Node
 from shared.ports import ClusterPorts
+from shared.services.announcing import Announcer
+from shared.services.node_events import Machine, cause_of, price_of
 
 ENDED: Final = frozenset({"shutting-down", "terminated"})
 GOING: Final = "going#"
@@ -73,12 +76,15 @@ class Ending:
         self._ports = ports
         self._name = ports.cluster.name
 
-    def look(self, instance_id: str, *, end: bool) -> tuple[Seen | None, timedelta]:
+    def look(
+        self, instance_id: str, *, end: bool, node: Node | None = None
+    ) -> tuple[Seen | None, timedelta]:
         """Return what EC2 says about a machine, and when to look again at the earliest.
 
         Args:
             end: Whether the machine is to be ended; it is once this was asked, however the
                 caller fares.
+            node: Of a machine that is to be ended: its Provisioner is told.
 
         Returns:
             None as the first when nobody has asked about it lately.
@@ -97,7 +103,8 @@ class Ending:
             raise PermanentError(f"ec2 TerminateInstances: {instance_id}: {seen.refused}")
         if seen is not None and (seen.has_ended or (fresh and not end)):
             return seen, _SHORTEST_PAUSE
-        wanted = Memo(name=f"{GOING}{instance_id}", value={"end": end})
+        about = {} if node is None else {"node": _about(node)}
+        wanted = Memo(name=f"{GOING}{instance_id}", value={"end": end, **about})
         ledger.put_memo(self._name, wanted, now + _KEEP)
         free_at = _free_at(answers)
         if now < free_at:
@@ -117,10 +124,11 @@ class Ending:
         turn = replace(answers, value=taken)
         if not ledger.change_memo(self._name, turn, now + _KEEP):
             return {}
-        going = {
-            one.name.removeprefix(GOING): one.value.get("end") is True
-            for one in ledger.memos(self._name, GOING)[:_MOST]
+        wanted = {
+            memo.name.removeprefix(GOING): memo.value
+            for memo in ledger.memos(self._name, GOING)[:_MOST]
         }
+        going = {instance_id: value.get("end") is True for instance_id, value in wanted.items()}
         before = _all_seen(answers)
         known = {one: before.get(one) for one in going}
         due = [
@@ -148,6 +156,13 @@ class Ending:
         }
         left = replace(turn, value=value, version=turn.version + 1)
         ledger.change_memo(self._name, left, now + _KEEP)
+        Announcer(self._ports).terminated(
+            [
+                _machine(wanted[instance_id]["node"])
+                for instance_id in to_end
+                if found[instance_id].has_ended and "node" in wanted[instance_id]
+            ]
+        )
         return found
 
     def _described(self, ids: Sequence[str], now: datetime) -> dict[str, Seen]:
@@ -173,6 +188,29 @@ class Ending:
             if sum(1 for one in ended.values() if one.refused) < _MOST_REFUSED:
                 ended |= self._ended(part, found)
         return ended
+
+
+def _about(node: Node) -> dict[str, Any]:
+    """Return what a Provisioner is told of a node whose machine is to be ended."""
+    return {
+        "name": node.name,
+        "provisioner": node.provisioner,
+        "instance_type": node.labels.get(keys.INSTANCE_TYPE, ""),
+        "capacity_type": node.labels.get(keys.CAPACITY_TYPE, ""),
+        "price_micros_per_hour": price_of(node),
+        "cause": cause_of(node),
+    }
+
+
+def _machine(row: Mapping[str, Any]) -> Machine:
+    return Machine(
+        name=row["name"],
+        provisioner=row["provisioner"],
+        instance_type=row["instance_type"],
+        capacity_type=row["capacity_type"],
+        price_micros_per_hour=row["price_micros_per_hour"],
+        cause=row["cause"],
+    )
 
 
 def _answer(one: Instance | None, cluster: str, now: datetime) -> Seen:

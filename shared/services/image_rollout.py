@@ -16,8 +16,9 @@ from shared.model import labels as keys
 from shared.model.memo import Memo
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts
-from shared.services.announcing import Announcer, provisioner_event
+from shared.services.announcing import Announcer
 from shared.services.machine_image import ImageTable
+from shared.services.node_events import provisioner_event
 
 IMAGES: Final = "images#"
 # Longer than a machine may take to register, its launch included.

@@ -10,7 +10,7 @@ from shared.model.errors import ConflictError, RetryableError
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange
-from shared.services.announcing import node_event
+from shared.services.node_events import node_event
 from shared.services.removing import remove
 
 # Provision is not called again within this.

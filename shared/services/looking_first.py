@@ -10,7 +10,8 @@ from shared.model.errors import ConflictError, NotFoundError
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.ports import ClusterPorts, NodeChange, Severity
-from shared.services.announcing import Announcer, node_event
+from shared.services.announcing import Announcer
+from shared.services.node_events import node_event
 from shared.services.removing import remove
 
 _NAMED: Final = 3

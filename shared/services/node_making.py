@@ -17,9 +17,10 @@ from shared.model.provisioner import Provisioner
 from shared.model.taints import first_untolerated
 from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import binds_early
-from shared.services.announcing import Announcer, made_events
+from shared.services.announcing import Announcer
 from shared.services.held_lease import HeldLease
 from shared.services.machine_image import boot_taints
+from shared.services.node_events import launched_group
 from shared.services.timers import start_expiration, start_registration
 
 # So many Nodes are made before somebody else's turn may come: that takes about a second.
@@ -65,11 +66,16 @@ class NodeMaker:
         # What is not shown yet must not hold back what is.
         without.sort(key=lambda slot: slot.instance_id not in shown)
         look_again = 0
-        for start in range(0, len(without), _PART):
-            if start and not goes_on():
-                return look_again
-            part = without[start : start + _PART]
-            look_again += self._make(part, shown, provisioners, instance_types, pending)
+        done: list[tuple[Slot, Node]] = []
+        try:
+            for start in range(0, len(without), _PART):
+                if start and not goes_on():
+                    break
+                part = without[start : start + _PART]
+                look_again += self._make(part, shown, provisioners, instance_types, pending, done)
+        finally:
+            if done:
+                Announcer(self._ports).say(*launched_group(done, provisioners))
         return look_again
 
     def _make(
@@ -79,6 +85,7 @@ class NodeMaker:
         provisioners: Mapping[str, Provisioner],
         instance_types: Mapping[str, InstanceType],
         pending: Mapping[str, Pod],
+        done: list[tuple[Slot, Node]],
     ) -> int:
         now = self._ports.clock.now()
         look_again = 0
@@ -113,8 +120,8 @@ class NodeMaker:
             self._lease.keep()
             self._start_timers(node, provisioners.get(slot.provisioner))
         self._write_down(made, left)
+        done += made
         self._wake_bind([node for _, node in made])
-        Announcer(self._ports).tell(made_events(made, provisioners))
         return look_again
 
     def _leave(self, slot: Slot, node: Node) -> None:

@@ -12,8 +12,8 @@ from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.ports import ClusterPorts, TimerKind
 from shared.scheduling.binding import binds_early
-from shared.services.announcing import node_event
 from shared.services.image_rollout import ImageRollout
+from shared.services.node_events import CONSOLE, node_event
 from shared.services.removing import remove, with_reason
 from shared.services.runaway import note_failure, plan_of, subject_of
 from shared.services.timers import again, ended, text_of
@@ -79,7 +79,10 @@ class Registering:
         offering = _offering_of(node)
         if offering is not None:
             self._ports.ledger.mark_unavailable([offering], self._ports.clock.now())
-        text = f"{node.instance_id} did not join the cluster in time: given up"
+        text = (
+            f"{node.instance_id} did not join the cluster in time and is terminated; look for "
+            f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"
+        )
         self._ports.cluster.happened([node_event(node, "NeverJoined", text)])
         # What was promised to it is free to be planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))

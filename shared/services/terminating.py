@@ -1,10 +1,11 @@
 """Termination: cordon, drain, release volumes, end the machine, let the Node go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.disruption.drain import DrainStep, drain_step
+from shared.disruption.holding import budgets_of
 from shared.model import labels as keys
 from shared.model.errors import (
     EvictionRefusedError,
@@ -15,8 +16,16 @@ from shared.model.errors import (
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.ports import ClusterPorts, NodeChange, TimerKind
-from shared.services.announcing import Announcer, node_event
+from shared.services.announcing import Announcer
 from shared.services.ending import Ending, Seen
+from shared.services.node_events import (
+    cordoned,
+    drained,
+    first_names,
+    node_event,
+    price_of,
+    terminated,
+)
 from shared.services.removing import deadline_of, is_voluntary
 from shared.services.timers import again, done, ended, go_on_elsewhere, keep_termination, text_of
 
@@ -38,8 +47,8 @@ _VOLUMES_TOLD: Final = timedelta(seconds=30)
 _VOLUMES_WAIT: Final = timedelta(minutes=6)
 # While the API server is away and a deadline has passed, its return is looked for this often.
 _UNSEEN_POLL: Final = timedelta(seconds=30)
-# How many are named in a notice.
-_NAMED: Final = 3
+# In a timer's state: that nothing was left to evict, and that this was told.
+_DRAINED: Final = "drained"
 # An execution may have 25,000 events and a step makes about ten: go on in a new one before.
 _MAX_STEPS: Final = 1500
 # A step that waits longer says beforehand when it will be heard of again.
@@ -143,7 +152,7 @@ class Terminating:
             return again({**_unblocked(state), _VOLUMES: since}, _POLL)
         held = dict.fromkeys(step.blocked_by, "do-not-evict")
         refused = self._ask_to_leave(step)
-        held |= dict.fromkeys(refused, "a PodDisruptionBudget")
+        held |= self._budgets_of(refused)
         self._say_blocked(node, held, now)
         # Who left just now comes back elsewhere soon, and the budget allows the next.
         if not held or step.waiting or len(refused) < len(step.evict):
@@ -165,16 +174,21 @@ class Terminating:
         since = _time_of(state, _VOLUMES)
         waited = self._ports.clock.now() - since if since is not None else timedelta(0)
         if waited > _VOLUMES_TOLD:
-            who = ", ".join(attached[:_NAMED]) + (" …" if len(attached) > _NAMED else "")
-            self._say(node, "VolumesAttached", f"{who}: still attached to a drained node")
+            text = f"{first_names(attached)}: still attached to a drained node"
+            self._say(node, "VolumesAttached", text)
         return waited < _VOLUMES_WAIT
 
     def _end_machine(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        seen, wait = self._machines.look(node.instance_id, end=True)
+        if _DRAINED not in state:
+            self._announcer.say(drained(node))
+        state = {**state, _DRAINED: True}
+        seen, wait = self._machines.look(node.instance_id, end=True, node=node)
         if _is_gone(node, seen, self._ports.clock.now()):
             return self._let_go(node, state)
         if seen is not None and not seen.ours:
-            self._say(node, "NotOurMachine", f"{node.instance_id} has not our tags: it is left")
+            self._say(
+                node, "NotOurMachine", f"{node.instance_id} lacks Dovetail's tags: not terminated"
+            )
             return self._let_go(node, state)
         return again(_unblocked(state), wait)
 
@@ -191,19 +205,18 @@ class Terminating:
     def _let_go(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         finalizers = tuple(one for one in node.finalizers if one != keys.TERMINATION_FINALIZER)
         self._ports.cluster.change_node(node, NodeChange(finalizers=finalizers))
-        price = node.annotations.get(keys.PRICE, "")
-        micros = int(price) if price.isdecimal() else 0
-        return self._end({**state, RELEASED: micros}, "terminated")
+        self._announcer.say(terminated(node))
+        return self._end({**state, RELEASED: price_of(node)}, "terminated")
 
     def _cordon(self, node: Node) -> Node:
         if node.unschedulable and keys.EXCLUDE_FROM_LOAD_BALANCERS in node.labels:
             return node
-        return self._ports.cluster.change_node(
-            node,
-            NodeChange(
-                unschedulable=True, set_labels={keys.EXCLUDE_FROM_LOAD_BALANCERS: "dovetail"}
-            ),
+        change = NodeChange(
+            unschedulable=True, set_labels={keys.EXCLUDE_FROM_LOAD_BALANCERS: "dovetail"}
         )
+        node = self._ports.cluster.change_node(node, change)
+        self._announcer.say(cordoned(node))
+        return node
 
     def _ask_to_leave(self, step: DrainStep) -> tuple[Pod, ...]:
         """Evict, or delete past the deadline; return the pods a budget holds back."""
@@ -217,6 +230,11 @@ class Terminating:
             self._ports.cluster.delete_pod(pod)
         return tuple(refused)
 
+    def _budgets_of(self, refused: Sequence[Pod]) -> dict[Pod, str]:
+        """Return the budgets that hold pods back, for people."""
+        budgets = self._ports.cluster.disruption_budgets() if refused else ()
+        return {pod: budgets_of(pod, budgets) for pod in refused}
+
     def _say_blocked(self, node: Node, held: Mapping[Pod, str], now: datetime) -> None:
         """Write on the node what holds its drain and since when; take it back when nothing does."""
         written = node.annotations.get(keys.DRAIN_BLOCKED)
@@ -225,13 +243,12 @@ class Terminating:
                 change = NodeChange(set_annotations={keys.DRAIN_BLOCKED: None})
                 self._ports.cluster.change_node(node, change)
             return
-        named = [f"{pod.key} ({why})" for pod, why in held.items()]
-        who = ", ".join(named[:_NAMED]) + (" …" if len(named) > _NAMED else "")
+        who = first_names(f"{pod.key} ({why})" for pod, why in held.items())
         if written is None:
             written = f"since {now.isoformat(timespec='seconds')} by {who}"
             change = NodeChange(set_annotations={keys.DRAIN_BLOCKED: written})
             self._ports.cluster.change_node(node, change)
-        self._say(node, "DrainBlocked", f"drain waits for {who}; held {written.split(' by ')[0]}")
+        self._say(node, "DrainBlocked", f"drain is held by {who}, {written.split(' by ')[0]}")
 
     def _say(self, node: Node, reason: str, text: str) -> None:
         self._announcer.tell([node_event(node, reason, text)])

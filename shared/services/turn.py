@@ -5,8 +5,10 @@ import dataclasses
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
-from shared.ports import ClusterPorts
+from shared.ports import ClusterPorts, Happening
+from shared.services.announcing import Announcer
 from shared.services.held_lease import HeldLease
+from shared.services.node_events import MOST_PODS, nominated
 from shared.services.node_making import NodeMaker
 from shared.services.plan_launching import PlanLauncher
 
@@ -72,6 +74,8 @@ class Turn:
             False when one of them was changed meanwhile: plan again.
         """
         slots = {slot.name: slot for slot in snapshot.slots}
+        nodes = {node.name: node for node in snapshot.nodes}
+        told: list[Happening] = []
         done = True
         for placement in plan.placements:
             slot = slots.get(placement.slot)
@@ -79,5 +83,10 @@ class Turn:
                 pods = tuple(sorted({*slot.pods, *placement.pods}))
                 promised = dataclasses.replace(slot, pods=pods, bound=False)
                 self._held.keep()
-                done &= self._ports.ledger.change_slot(promised)
+                if self._ports.ledger.change_slot(promised):
+                    node = nodes.get(slot.node_name)
+                    told += [nominated(ref, slot, node) for ref in placement.pods]
+                else:
+                    done = False
+        Announcer(self._ports).tell(told[:MOST_PODS])
         return done

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from shared.disruption.holding import hold_of, holds
+from shared.disruption.holding import budgets_of, hold_of, holds
 from shared.model import labels as keys
 from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import LabelSelector, Owner
@@ -46,3 +46,12 @@ def test_who_need_not_leave_or_is_leaving_holds_nothing() -> None:
     ended = pod("e", annotations=HELD, phase="Succeeded")
     leaving = pod("l", annotations=HELD, deletion_at=NOW + timedelta(seconds=30))
     assert holds([static, daemon, ended, leaving], [budget()], NOW) == ()
+
+
+def test_a_refused_eviction_names_the_budgets_that_protect_the_pod() -> None:
+    other = budget(name="other", namespace="other")
+    guarded = pod(labels={"app": "web"})
+    assert budgets_of(guarded, [budget(), other]) == "PodDisruptionBudget web"
+    both = "PodDisruptionBudget a and web"
+    assert budgets_of(guarded, [budget(), budget(name="a")]) == both
+    assert budgets_of(guarded, [other]) == "a PodDisruptionBudget"

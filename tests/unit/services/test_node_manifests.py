@@ -5,7 +5,7 @@ import pytest
 from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
 from shared.model.launch import Instance
-from shared.services.announcing import made_events
+from shared.services.node_events import launched_group
 from shared.services.node_making import node_manifest, region_of
 from tests.builders import (
     node,
@@ -38,19 +38,22 @@ def test_what_was_launched_is_told_once_to_provisioners_and_pods() -> None:
     world.provision()
     told = {one: count for one, count in world.cluster.happenings.items() if one.reason != "x"}
     assert set(told.values()) == {1}
-    (launched,) = [one for one in told if one.reason == "Launched"]
-    assert (launched.kind, launched.name) == ("Provisioner", "default")
-    assert " for 4 pods at $" in launched.message
-    assert launched.message.endswith(" …")
+    (launched,) = [one for one in told if (one.kind, one.reason) == ("Provisioner", "Launched")]
+    first = sorted(one.name for one in world.cluster.nodes())[:3]
+    assert launched.name == "default"
+    assert launched.message.startswith("launched 4 nodes for 4 pods: 4 × ")
+    assert launched.message.endswith(f"/h; {', '.join(first)} and 1 more")
+    of_nodes = {one.name for one in told if (one.kind, one.reason) == ("Node", "Launched")}
+    assert of_nodes == {one.name for one in world.cluster.nodes()}
     nominated = {one.name: one.message for one in told if one.reason == "Nominated"}
     assert len(nominated) == 4
     for name, node_name in world.bound.items():
-        assert nominated[name] == f"its place is on node {node_name}"
+        assert nominated[name].startswith(f"nominated node {node_name} (")
 
 
 def test_of_very_many_pods_only_the_first_are_told_one_by_one() -> None:
     made = [(slot(pods=tuple(ref(pod(f"p{n}")) for n in range(40))), node())]
-    told = made_events(made, {})
+    told = launched_group(made, {})
     assert len([one for one in told if one.kind == "Pod"]) == 25
 
 
