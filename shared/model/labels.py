@@ -129,6 +129,8 @@ WELL_KNOWN: Final = frozenset(
 _RESTRICTED_KEYS: Final = frozenset({EMPTINESS_TIMESTAMP, HOSTNAME, PROVISIONER_NAME})
 _RESTRICTED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws")
 _EXCEPTED_DOMAINS: Final = ("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
+_KNOWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", "k8s.aws", "karpenter.sh", "amazonaws.com")
+_OPEN_DOMAINS: Final = ("kops.k8s.io", "node-restriction.kubernetes.io")
 
 
 def normalize(key: str) -> str:
@@ -151,6 +153,15 @@ def is_restricted(key: str) -> bool:
     if _within(domain, _EXCEPTED_DOMAINS):
         return False
     return _within(domain, _RESTRICTED_DOMAINS)
+
+
+def is_of_a_known_domain(key: str) -> bool:
+    """Return whether Kubernetes, Karpenter or AWS define the label keys of this key's domain.
+
+    Domains of theirs that are kept for users' own labels are not counted.
+    """
+    domain, slash, _ = key.rpartition("/")
+    return bool(slash) and _within(domain, _KNOWN_DOMAINS) and not _within(domain, _OPEN_DOMAINS)
 
 
 def _within(domain: str, parents: tuple[str, ...]) -> bool:

@@ -25,6 +25,7 @@ from shared.model.pods import Owner, Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.offline_volumes import read_volumes, with_volumes
+from shared.planning.provisioner_checks import requirement_warnings
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
 
 CLUSTER: Final = "offline"
@@ -88,7 +89,7 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
     """
     notes: list[str] = []
     known = _once(_recognized(documents, notes))
-    provisioners = _provisioners(known, notes)
+    provisioners = _provisioners(known, catalog, notes)
     pods, volumes = _pods(known, notes)
     daemonsets = _daemonsets(known, notes)
     nodes = tuple(_node(one, catalog) for one in known if one.kind == "Node")
@@ -163,7 +164,9 @@ def _once(documents: Sequence[Document]) -> tuple[Document, ...]:
     return (*(one for one in found.values() if one.name), *unnamed)
 
 
-def _provisioners(documents: Iterable[Document], notes: list[str]) -> tuple[Provisioner, ...]:
+def _provisioners(
+    documents: Iterable[Document], catalog: Catalog, notes: list[str]
+) -> tuple[Provisioner, ...]:
     found = []
     templates = by_name(one.raw for one in documents if one.kind == "AWSNodeTemplate")
     for one in documents:
@@ -179,7 +182,14 @@ def _provisioners(documents: Iterable[Document], notes: list[str]) -> tuple[Prov
                 found.append(decode_provisioner(one.raw, templates))
             except InvalidProvisionerError as error:
                 finish(one, list(error.problems))
-    notes.extend(f"Provisioner {one.name}: {text}" for one in found for text in one.warnings)
+    notes.extend(
+        f"Provisioner {provisioner.name}: {text}"
+        for provisioner in found
+        for text in (
+            *provisioner.warnings,
+            *requirement_warnings(provisioner, catalog.instance_types),
+        )
+    )
     return tuple(sorted(found, key=lambda one: one.name))
 
 

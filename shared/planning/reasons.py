@@ -10,6 +10,8 @@ from shared.model.requirements import Requirements
 from shared.model.resources import CPU, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.model.taints import Toleration
+from shared.planning.provisioner_checks import excluded_by, launch_problem, requirement_warnings
+from shared.planning.spelling import nearest_label
 from shared.scheduling.classes import PodClass
 from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.limits import remaining
@@ -20,8 +22,6 @@ from shared.scheduling.signatures import Signature, could_buy, signature_of
 _SHOWN: Final = 5
 # Taints have been asked about before.
 _ANY: Final = (Toleration(operator="Exists"),)
-# Letters in which a label may differ from a known one that was probably meant.
-_NEAR: Final = 2
 
 
 def explain(
@@ -90,14 +90,16 @@ class Explainer:
             return "no subnet: " + (site.reason if site and site.reason else "nothing was found")
         every = self._of(provisioner, site, one, available_only=False)
         if not every:
-            return "its requirements leave no instance type in the zones of its subnets"
+            types = self._snapshot.instance_types
+            problem = launch_problem(provisioner, site, types)
+            return "; ".join((problem, *requirement_warnings(provisioner, types)))
         accepting = self._accepting(provisioner, every, one)
         if not accepting:
             return _volume(one) if _volumes_apart(every, one) else _missing_label(every, one)
         shared = [Resources(((name, 1),)) for _, name in one.scheduling.shared]
         requests = Resources.total((one.scheduling.requests, *shared))
         if not any(requests.fits(offer.available) for offer in accepting):
-            return _too_large(requests, accepting)
+            return _too_large(requests, accepting) + self._excluded(provisioner, requests)
         if one.scheduling.host_ports:
             able = [offer for offer in accepting if requests.fits(offer.available)]
             if taken := _taken_ports(one, able):
@@ -108,6 +110,14 @@ class Explainer:
         if not any(requests.fits(offer.available) for offer in on_sale):
             return "EC2 is out of capacity for every instance type that would hold it; tried again"
         return ""
+
+    def _excluded(self, provisioner: Provisioner, requests: Resources) -> str:
+        """Return which requirement excludes the types that are large enough, empty for none."""
+        able = [
+            known for known in self._snapshot.instance_types if requests.fits(known.allocatable)
+        ]
+        requirement = excluded_by(provisioner, able)
+        return f"; types that have enough are excluded by {requirement}" if requirement else ""
 
     def _accepting(
         self, provisioner: Provisioner, every: Sequence[Offer], one: PodClass
@@ -215,28 +225,8 @@ def _missing_label(every: Sequence[Offer], one: PodClass) -> str:
 def _near_miss(key: str, labels: Mapping[str, str]) -> str:
     """Return a hint when a label differs from a known one only in its domain or its writing."""
     known = sorted({*keys.WELL_KNOWN, *labels})
-    if key in known:
-        return ""
-    name = key.rsplit("/", 1)[-1].lower().replace("_", "-")
-    ranked = [
-        (min(_distance(name, one.rsplit("/", 1)[-1]), _distance(key, one)), one) for one in known
-    ]
-    least, near = min(ranked)
-    return f" (did you mean {near}?)" if least <= min(_NEAR, len(name) // 3) else ""
-
-
-def _distance(one: str, other: str) -> int:
-    """Return how many letters must be added, dropped or changed to make one text the other."""
-    if abs(len(one) - len(other)) > _NEAR:
-        return _NEAR + 1
-    row = list(range(len(other) + 1))
-    for place, letter in enumerate(one, 1):
-        last, row[0] = row[0], place
-        for column, another in enumerate(other, 1):
-            changed = last + (letter != another)
-            last = row[column]
-            row[column] = min(changed, last + 1, row[column - 1] + 1)
-    return row[-1]
+    near = "" if key in known else nearest_label(key, known)
+    return f" (did you mean {near}?)" if near else ""
 
 
 def _too_large(requests: Resources, accepting: Iterable[Offer]) -> str:

@@ -111,6 +111,20 @@ def test_pods_take_the_overhead_of_their_runtime_class() -> None:
     assert found.daemonsets[0].scheduling.requests == expected
 
 
+def test_plan_notes_a_requirement_that_is_probably_misspelled() -> None:
+    wanted = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.lrage"]}
+    misspelled = {
+        "kind": "Provisioner",
+        "metadata": {"name": "default"},
+        "spec": {"requirements": [wanted]},
+    }
+    (note,) = read(misspelled).notes
+    assert note == (
+        "Provisioner default: requirement node.kubernetes.io/instance-type: "
+        "no instance type here has m5.lrage; did you mean m5.large?"
+    )
+
+
 def test_what_never_acts_is_told() -> None:
     daemons = {
         "kind": "DaemonSet",
@@ -127,7 +141,7 @@ def test_what_never_acts_is_told() -> None:
     }
     found = read(daemons, limited)
     assert found.snapshot.daemonsets == ()
-    first, second = found.notes
+    first, *_, second = found.notes
     assert first.startswith("Provisioner default: spec.limits.resources.gpu: 3: no machine has")
     assert second == (
         "DaemonSet shop/d makes no pods, left out: "

@@ -156,7 +156,10 @@ def test_reasons_name_the_limits_that_were_in_the_way() -> None:
     assert why(plan)["a"] == (
         "first: its limits are in the way: cpu 1 left of 1",
         "second: its limits are in the way: cpu 1 left of 1, memory 64Gi left of 64Gi",
-        "third: its requirements leave no instance type in the zones of its subnets",
+        (
+            "third: its requirements leave no instance type in us-east-1a, us-east-1b, us-east-1c; "
+            "requirement topology.kubernetes.io/zone: no instance type here has elsewhere"
+        ),
     )
 
 

@@ -59,7 +59,8 @@ def test_a_provisioner_without_subnets_says_so(sites: tuple[Any, ...], text: str
 def test_requirements_that_leave_nothing_are_told_from_pods_that_ask_too_much() -> None:
     owner = provisioner(also=needs(keys.INSTANCE_TYPE, "In", "x9.huge"))
     assert reason(pod(), owner) == (
-        "its requirements leave no instance type in the zones of its subnets"
+        "its requirements leave no instance type in us-east-1a, us-east-1b, us-east-1c; "
+        "requirement node.kubernetes.io/instance-type: no instance type here has x9.huge"
     )
 
 
@@ -109,6 +110,16 @@ def test_a_pod_that_is_too_large_is_told_what_there_is_at_most() -> None:
     assert reason(pod(cpu=90_000, memory=make.GIB, extra={GPU: 1})) == (
         "no instance type is large enough: requests cpu 90 (at most 7930m), "
         "nvidia.com/gpu 1 (at most 0)"
+    )
+
+
+def test_requirement_that_excludes_every_large_enough_type_is_named() -> None:
+    accelerated = make.instance_type("g5.xlarge", extra={GPU: 1})
+    types = (accelerated, make.instance_type("m5.large"))
+    owner = provisioner(also=needs(keys.INSTANCE_FAMILY, "In", "m5"))
+    assert reason(pod(extra={GPU: 1}), owner, instance_types=types) == (
+        "no instance type is large enough: requests nvidia.com/gpu 1 (at most 0); types that have "
+        "enough are excluded by karpenter.k8s.aws/instance-family in [m5]"
     )
 
 
