@@ -3,12 +3,14 @@
 
 PYTHON ?= python3
 SCENARIO ?= inflate
+SEEDS ?= 20
+FOLDERS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check unit opinion schedules infra contract e2e verify bench faults deploy-local bundle sbom chart lock \
+.PHONY: help setup demo test check unit opinion schedules infra contract e2e verify flaky bench faults deploy-local bundle sbom chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -66,6 +68,9 @@ e2e: setup  ## One scenario from event to running pod, on the embedded world
 verify: setup  ## The long runs: every scenario, every expectation falsified once
 	@$(BIN)/pytest tests/opinion -m slow -n 2
 	@$(BIN)/pytest tests --ignore tests/opinion -m "slow or e2e"
+
+flaky: setup  ## contract, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
+	@$(BIN)/python tools/flaky.py --seeds $(SEEDS) $(FOLDERS)
 
 bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
 	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md

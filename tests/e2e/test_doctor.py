@@ -5,6 +5,7 @@ import io
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,14 +24,12 @@ _SPEED = 10
 _FOREIGN = {"pk": {"S": f"cluster#{CLUSTER}"}, "sk": {"S": "slot#of#somebody#else"}}
 
 
-@pytest.fixture(scope="module")
-def world(
-    cluster: TestCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[World, Mapping[str, str]]]:
+@pytest.fixture
+def world(cluster: TestCluster, tmp_path: Path) -> Iterator[tuple[World, Mapping[str, str]]]:
     """A world with running nodes, whose sweep is switched off; and the functions' variables."""
     options = WorldOptions(
         speed=_SPEED,
-        keep_logs=tmp_path_factory.mktemp("doctor"),
+        keep_logs=tmp_path,
         kubeconfig=cluster.kubeconfig,
         bare=cluster.bare,
     )
@@ -153,9 +152,6 @@ def test_a_node_with_our_finalizer_and_no_machine_is_told(
         time.sleep(5)
     assert found == ["node-without-machine"]
     assert machines(running) == before
-    # Other tests count what is found.
-    running.cluster.merge("/api/v1/nodes/left-over", {"metadata": {"finalizers": None}})
-    running.cluster.delete(left_over)
 
 
 def test_a_machine_with_our_tags_that_nobody_knows_is_told_and_not_ended(
@@ -168,7 +164,7 @@ def test_a_machine_with_our_tags_that_nobody_knows_is_told_and_not_ended(
     image = ec2.describe_instances()["Reservations"][0]["Instances"][0]["ImageId"]
     tags = [
         {"Key": "dovetail.dev/cluster", "Value": CLUSTER},
-        # Of no Provisioner that is there: none whose ttl would end it while other tests count.
+        # Of no Provisioner that is there: none whose ttl would end it.
         {"Key": "karpenter.sh/provisioner-name", "Value": "gone"},
         {"Key": f"kubernetes.io/cluster/{CLUSTER}", "Value": "owned"},
     ]

@@ -23,21 +23,23 @@ CLUSTER = "demo"
 
 
 @pytest.fixture(scope="module")
-def aws(assembly: Path) -> Iterator[EmbeddedAws]:
-    with EmbeddedAws() as server:
-        server.control("seed", deploy_local.seeds(read_assembly(assembly)))
-        yield server
+def server() -> Iterator[EmbeddedAws]:
+    with EmbeddedAws() as running:
+        yield running
 
 
 @pytest.fixture
-def here(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> EmbeddedAws:
+def here(server: EmbeddedAws, assembly: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedAws:
+    """An account of this test alone, in which a cluster runs and nothing is deployed."""
+    server.reset()
+    server.control("seed", deploy_local.seeds(read_assembly(assembly)))
     for name in ("AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", aws.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    return aws
+    return server
 
 
 def findings(capsys: pytest.CaptureFixture[str]) -> dict[str, list[dict[str, Any]]]:

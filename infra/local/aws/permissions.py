@@ -78,9 +78,10 @@ class Permissions:
         return [{"role": role, "action": action, "count": n} for (role, action), n in rows]
 
     def clear(self) -> None:
-        """Forget what was recorded."""
+        """Forget what was recorded, and record again instead of refusing."""
         with self._lock:
             self._denied.clear()
+        self.mode = "record"
 
     def _role_of(self, key_id: str) -> str | None:
         session = backend("sts", self._account_id, "").get_assumed_role_from_access_key(key_id)

@@ -18,6 +18,8 @@ def register(control: Control, services: Services) -> None:
 
         del arguments
         stop_all_executions()
+        # Nothing that still runs may write into the empty account.
+        services.invoker.reset()
         moto_api_backend.reset()
         services.reset()
         control.reset()

@@ -1,3 +1,5 @@
+"""Every test starts from an empty account, so that none depends on the order."""
+
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,12 +15,19 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def aws(log_dir: Path) -> Iterator[EmbeddedAws]:
+def _server(log_dir: Path) -> Iterator[EmbeddedAws]:
     options = Options(workers=4, retry_seconds=(0.1, 0.1), log_dir=log_dir)
     with EmbeddedAws(options) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
+def aws(_server: EmbeddedAws) -> EmbeddedAws:
+    """An empty account: one server for all tests, since its start takes seconds, a reset none."""
+    _server.reset()
+    return _server
+
+
+@pytest.fixture
 def lab(aws: EmbeddedAws) -> Lab:
     return Lab(aws)

@@ -110,7 +110,7 @@ class Lab:
         )
         return str(url["QueueUrl"]), str(attributes_now["Attributes"]["QueueArn"])
 
-    def receive(self, url: str, *, seconds: int = 3) -> list[dict[str, Any]]:
+    def receive(self, url: str, *, seconds: int = 20) -> list[dict[str, Any]]:
         """Take up to ten messages, waiting for the first."""
         answer = self.aws.client("sqs").receive_message(
             QueueUrl=url,
@@ -140,23 +140,26 @@ class Lab:
         events.put_targets(Rule=name, EventBusName=name, Targets=rows)
         return name
 
-    def put(self, bus: str, detail: Any, *, detail_type: str = "pod-pending") -> Any:
-        """Put one event and return the answer's entry."""
-        entry = {
-            "EventBusName": bus,
-            "Source": "dovetail",
-            "DetailType": detail_type,
-            "Detail": json.dumps(detail),
-        }
-        return self.aws.client("events").put_events(Entries=[entry])["Entries"][0]
+    def put(self, bus: str, *details: Any, detail_type: str = "pod-pending") -> Any:
+        """Put up to ten events and return the answer's first entry."""
+        entries = [
+            {
+                "EventBusName": bus,
+                "Source": "dovetail",
+                "DetailType": detail_type,
+                "Detail": json.dumps(detail),
+            }
+            for detail in details
+        ]
+        return self.aws.client("events").put_events(Entries=entries)["Entries"][0]
 
     def invocations(self, name: str) -> list[dict[str, Any]]:
         """Finished invocations of a function."""
         answer = self.aws.control("functions/invocations", {"function": name})
         return list(answer["invocations"])
 
-    def wait(self, look: Callable[[], Any], *, seconds: float = 8.0) -> Any:
-        """Return the first true answer of `look`."""
+    def wait(self, look: Callable[[], Any], *, seconds: float = 60.0) -> Any:
+        """Return the first true answer of `look`; a busy machine may take long."""
         ends = time.monotonic() + seconds
         while True:
             found = look()

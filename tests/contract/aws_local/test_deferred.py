@@ -13,10 +13,9 @@ def defer(lab: Lab, name: str, event: object) -> int:
     return int(answer["StatusCode"])
 
 
-def test_an_event_is_accepted_at_once_and_run_later(lab: Lab) -> None:
+def test_an_event_is_accepted_and_run(lab: Lab) -> None:
     name = lab.function()
-    assert defer(lab, name, {"do": "sleep", "seconds": 0.3}) == 202
-    assert lab.invocations(name) == []
+    assert defer(lab, name, {}) == 202
     lab.wait(lambda: lab.invocations(name))
 
 
@@ -49,8 +48,9 @@ def test_a_throttled_event_waits_without_using_an_attempt(lab: Lab) -> None:
     name = lab.function()
     client = lab.aws.client("lambda")
     client.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
-    defer(lab, name, {})
+    assert defer(lab, name, {}) == 202
     lab.wait(lambda: lab.aws.control("status")["deferred"] == 1)
+    assert lab.invocations(name) == []
     client.delete_function_concurrency(FunctionName=name)
     assert len(lab.wait(lambda: lab.invocations(name))) == 1
 

@@ -11,7 +11,7 @@ from tests.contract.aws_local.lab import Lab
 Keys = dict[str, str]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def keys(lab: Lab) -> Keys:
     sts = lab.aws.client("sts")
     credentials = sts.assume_role(RoleArn=lab.role(), RoleSessionName="provision")["Credentials"]

@@ -30,10 +30,10 @@ def test_a_window_makes_one_batch_of_a_burst(lab: Lab) -> None:
     name = lab.function()
     url, arn = lab.queue()
     bus = lab.bus({"Arn": arn})
-    connect(lab, arn, name, BatchSize=500, MaximumBatchingWindowInSeconds=1)
+    connect(lab, arn, name, BatchSize=500, MaximumBatchingWindowInSeconds=6)
     lab.invoke(name, {})
-    for number in range(120):
-        lab.put(bus, {"number": number})
+    for number in range(0, 120, 10):
+        lab.put(bus, *({"number": number + more} for more in range(10)))
     lab.wait(lambda: left_in(lab, url) == 0)
     assert len(lab.invocations(name)) == 2
     sizes = lab.wait(lambda: [len(batch) for batch in batches(lab, name)])
@@ -53,7 +53,8 @@ def test_a_small_batch_size_is_kept(lab: Lab) -> None:
 
 def test_only_the_failed_items_of_a_batch_come_again(lab: Lab) -> None:
     name = lab.function(Environment={"Variables": {"BAD": "bad"}})
-    url, arn = lab.queue(VisibilityTimeout="1")
+    lab.invoke(name, {})
+    url, arn = lab.queue(VisibilityTimeout="4")
     for body in ("good", "bad", "fine"):
         lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody=body)
     settings = {"FunctionResponseTypes": ["ReportBatchItemFailures"]}
@@ -71,8 +72,8 @@ def test_a_message_that_always_fails_goes_to_the_dead_letters(lab: Lab) -> None:
     url, arn = lab.queue(VisibilityTimeout="1", RedrivePolicy=policy)
     lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody="poison")
     connect(lab, arn, name, BatchSize=1)
-    assert [row["Body"] for row in lab.receive(dead_url, seconds=6)] == ["poison"]
-    assert len(lab.invocations(name)) == 1
+    assert [row["Body"] for row in lab.receive(dead_url)] == ["poison"]
+    assert len(lab.wait(lambda: lab.invocations(name))) == 1
 
 
 def test_filtered_messages_never_reach_the_function(lab: Lab) -> None:

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import boto3
@@ -21,7 +20,7 @@ POLICY = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def role(lab: Lab) -> str:
     arn = lab.role()
     lab.aws.client("iam").put_role_policy(
@@ -30,7 +29,7 @@ def role(lab: Lab) -> str:
     return arn
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def session(lab: Lab, role: str) -> boto3.session.Session:
     assumed = lab.aws.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
     return boto3.session.Session(
@@ -42,10 +41,8 @@ def session(lab: Lab, role: str) -> boto3.session.Session:
 
 
 @pytest.fixture
-def enforced(lab: Lab) -> Iterator[None]:
+def enforced(lab: Lab) -> None:
     lab.aws.control("permissions/mode", {"mode": "enforce"})
-    yield
-    lab.aws.control("permissions/mode", {"mode": "record"})
 
 
 def lacking(lab: Lab, role: str) -> set[str]:

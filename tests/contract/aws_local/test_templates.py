@@ -35,7 +35,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_assembly(folder, {"Attached": attached, "Main": main})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def deployed(lab: Lab, assembly: Path) -> dict[str, dict[str, str]]:
     cluster = {"name": "blue", "endpoint": "https://127.0.0.1:1", "ca_data": "QQ=="}
     lab.aws.control("seed", {"clusters": [cluster]})
@@ -65,7 +65,6 @@ def test_a_missing_resource_is_found(
     assert [(row.logical_id, row.reason) for row in found] == [
         ("Pause", "the API of its service does not know /dovetail/pause")
     ]
-    lab.aws.client("ssm").put_parameter(Name="/dovetail/pause", Type="String", Value="off")
 
 
 def test_a_deployed_function_has_its_properties(

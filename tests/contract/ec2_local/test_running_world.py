@@ -67,11 +67,11 @@ def test_whoever_hears_an_event_may_call_ec2_at_once(running: tuple[Control, Any
 
     control.deliver_events_to(sink)
     [row] = client.create_fleet(**request(1))["Instances"]
-    assert heard.get(timeout=5)[0] == "pending"
-    assert heard.get(timeout=5) == ("running", "running")
+    assert heard.get(timeout=60)[0] == "pending"
+    assert heard.get(timeout=60) == ("running", "running")
     client.terminate_instances(InstanceIds=row["InstanceIds"])
-    assert heard.get(timeout=5)[0] == "shutting-down"
-    assert heard.get(timeout=5) == ("terminated", "terminated")
+    assert heard.get(timeout=60)[0] == "shutting-down"
+    assert heard.get(timeout=60) == ("terminated", "terminated")
 
 
 def test_fleets_of_many_threads_never_share_a_machine_or_a_pool(

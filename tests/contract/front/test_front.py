@@ -89,7 +89,7 @@ def test_objects_are_made_changed_and_deleted_through_it(front: RunningFront) ->
 def test_watch_events_come_while_the_stream_is_open(front: RunningFront) -> None:
     api = Api(front.url, token="admin")
     version = api.get(MAPS).version
-    stream = http.client.HTTPConnection(urlsplit(front.url).netloc, timeout=5)
+    stream = http.client.HTTPConnection(urlsplit(front.url).netloc, timeout=60)
     query = f"?watch=1&timeoutSeconds=60&resourceVersion={version}"
     stream.request("GET", MAPS + query, headers={"Authorization": f"Bearer {token()}"})
     watch = stream.getresponse()
@@ -178,7 +178,7 @@ def test_the_process_serves_https_before_an_https_server(
             assert api.get("/api/v1/nodes").status == 200
             api.close()
             os.kill(process.pid, signal.SIGTERM)
-            assert process.wait(5) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
             process.wait()

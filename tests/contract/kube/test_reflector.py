@@ -1,6 +1,7 @@
 """The reflector against a scripted server: every way in which a watch can end or lie."""
 
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -24,7 +25,7 @@ from tests.contract.kube.watched import (
 def test_a_list_comes_in_pages_and_is_reported_once() -> None:
     first = listed(9, pod("a", 1), pod("b", 2), token="more")
     with watching(first, listed(9, pod("c", 3)), HANG) as watched:
-        assert watched.synced.wait(5)
+        assert watched.synced.wait(60)
         watched.until_requests(3)
         assert watched.changes == [(None, "a:1"), (None, "b:2"), (None, "c:3")]
         first_page, second_page, watch = watched.server.requests
@@ -116,7 +117,7 @@ def test_410_for_ever_backs_off() -> None:
 def test_an_expired_continue_token_begins_the_list_again() -> None:
     first = listed(1, pod("a", 1), token="old")
     with watching(first, status(410), listed(5, pod("a", 1), pod("b", 4)), HANG) as watched:
-        assert watched.synced.wait(5)
+        assert watched.synced.wait(60)
         assert watched.changes == [(None, "a:1"), (None, "b:4")]
 
 
@@ -172,7 +173,7 @@ def test_the_servers_own_delay_is_kept() -> None:
 
 def test_a_list_that_fails_is_tried_again() -> None:
     with watching(status(500), status(401), listed(1, pod("a", 1)), HANG) as watched:
-        assert watched.synced.wait(5)
+        assert watched.synced.wait(60)
         assert watched.pauses == [0.375, 0.75]
 
 
@@ -187,7 +188,7 @@ def test_a_stream_that_lived_for_a_while_starts_the_backoff_over() -> None:
         watched = Watched(server)
         watched.reflector.start()
         watched.until_requests(5)
-        watched.reflector.stop()
+        watched.reflector.stop(timedelta(seconds=60))
         assert watched.pauses == [0.375, 0.375]
         assert watched.watched_from == ["1"] * 4
 
@@ -205,7 +206,7 @@ def test_one_object_that_cannot_be_read_does_not_hide_the_others(
 ) -> None:
     unreadable = {"metadata": {"uid": "x"}}
     with watching(listed(1, unreadable, pod("a", 1)), HANG) as watched:
-        assert watched.synced.wait(5)
+        assert watched.synced.wait(60)
         assert watched.changes == [(None, "a:1")]
         (said,) = caplog.records
         assert said.getMessage() == "/api/v1/pods: object x cannot be read"
@@ -216,7 +217,7 @@ def test_stop_ends_a_silent_watch_at_once() -> None:
         watched = Watched(server)
         watched.reflector.start()
         watched.until_requests(2)
-        watched.reflector.stop()
+        watched.reflector.stop(timedelta(seconds=60))
         assert not watched.reflector.is_alive
 
 
@@ -228,5 +229,5 @@ def test_stop_ends_a_wait_at_once() -> None:
         reflector.start()
         while not server.requests:
             threading.Event().wait(0.005)
-        reflector.stop()
+        reflector.stop(timedelta(seconds=60))
         assert not reflector.is_alive

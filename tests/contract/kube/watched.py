@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from shared.kube.reflector import Reflector, Tuning
@@ -80,10 +81,10 @@ class Watched:
 
     def until(self, condition: Callable[[], bool]) -> None:
         with self._arrived:
-            assert self._arrived.wait_for(condition, 5), (self.changes, self.server.requests)
+            assert self._arrived.wait_for(condition, 60), (self.changes, self.server.requests)
 
     def until_requests(self, count: int) -> None:
-        for _ in range(500):
+        for _ in range(6000):
             if len(self.server.requests) >= count:
                 return
             threading.Event().wait(0.01)
@@ -108,5 +109,5 @@ def watching(*script: Answer, max_pauses: int = 50) -> Iterator[Watched]:
         try:
             yield watched
         finally:
-            watched.reflector.stop()
+            watched.reflector.stop(timedelta(seconds=60))
         assert not watched.reflector.is_alive

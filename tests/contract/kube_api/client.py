@@ -53,8 +53,8 @@ class Api:
 
     def connection(self) -> http.client.HTTPConnection:
         if self._context is not None:
-            return http.client.HTTPSConnection(self._where, timeout=10, context=self._context)
-        return http.client.HTTPConnection(self._where, timeout=10)
+            return http.client.HTTPSConnection(self._where, timeout=60, context=self._context)
+        return http.client.HTTPConnection(self._where, timeout=60)
 
     def close(self) -> None:
         self._kept.close()

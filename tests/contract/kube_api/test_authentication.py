@@ -212,7 +212,7 @@ def test_the_process_says_when_it_is_ready_and_ends_on_sigterm(tmp_path: Path) -
     command += ["--tls-dir", str(tmp_path / "tls"), "--auth-file", str(auth)]
     process = subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE)
     try:
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while not ready.exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
         said = json.loads(ready.read_text())
@@ -223,7 +223,7 @@ def test_the_process_says_when_it_is_ready_and_ends_on_sigterm(tmp_path: Path) -
         with client.watch(PODS, timeoutSeconds="60") as stream:
             assert stream.response.status == 200
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=5) == 0
+            assert process.wait(timeout=60) == 0
         client.close()
     finally:
         process.kill()

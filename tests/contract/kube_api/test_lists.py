@@ -132,7 +132,7 @@ def test_tables_and_metadata_are_served_when_asked_for(pods: Api) -> None:
 def test_a_large_list_is_compressed_when_the_client_says_so(kube: EmbeddedKube, api: Api) -> None:
     api.post(MAPS, config_map("large", a="x" * 200_000))
     request = urllib.request.Request(kube.url + MAPS, headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(request, timeout=5) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         raw = response.read()
         assert response.headers["Content-Encoding"] == "gzip"
     assert json.loads(gzip.decompress(raw))["items"][0]["metadata"]["name"] == "large"

@@ -53,7 +53,7 @@ class Bench:
             headers={"Content-Type": f"application/{kind}"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=10) as response:
+            with urllib.request.urlopen(request, timeout=60) as response:
                 answer: Json = json.load(response)
                 return answer
         except urllib.error.HTTPError as error:
@@ -93,7 +93,7 @@ class Bench:
         return is_true(self.get(f"{NODES}/{name}"), "Ready")
 
 
-def until(holds: Callable[[], Any], what: str = "", seconds: float = 10.0) -> Any:
+def until(holds: Callable[[], Any], what: str = "", seconds: float = 60.0) -> Any:
     """Wait for an outcome and return it."""
     deadline = time.monotonic() + seconds
     while not (value := holds()):

@@ -116,6 +116,6 @@ def test_the_command_says_when_it_is_ready_and_ends_on_sigterm(
         assert not bench.is_ready("foreign")
     finally:
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert errors == b""

@@ -29,6 +29,8 @@ class FunctionOutput:
         self._metrics = metrics
         self._folder = folder
         self._lock = threading.Lock()
+        self._copying = threading.Lock()
+        self._life = 0
         self._lines: dict[_Stream, list[tuple[int, str]]] = defaultdict(list)
         self._samples: list[MetricSample] = []
         self._stopped = threading.Event()
@@ -44,16 +46,22 @@ class FunctionOutput:
         self._stopped.set()
 
     def clear(self) -> None:
-        """Drop what was not copied yet (reset)."""
-        with self._lock:
+        """Drop what was not copied yet, and what environments started before still print (reset).
+
+        Returns when no copy is under way any more.
+        """
+        with self._copying, self._lock:
+            self._life += 1
             self._lines.clear()
             self._samples.clear()
 
     def writer(self, spec: FunctionSpec, stream: str) -> Callable[[str], None]:
         """Return where one environment's lines go."""
+        life = self._life
 
         def write(line: str) -> None:
-            self._write(spec, stream, line)
+            if life == self._life:
+                self._write(spec, stream, line)
 
         return write
 
@@ -71,13 +79,14 @@ class FunctionOutput:
 
     def flush(self) -> None:
         """Copy what is waiting to moto's CloudWatch Logs and metrics."""
-        with self._lock:
-            lines, self._lines = self._lines, defaultdict(list)
-            samples, self._samples = self._samples, []
-        for (group, stream), events in sorted(lines.items()):
-            self._put_lines(group, stream, events)
-        if samples:
-            self._put_samples(samples)
+        with self._copying:
+            with self._lock:
+                lines, self._lines = self._lines, defaultdict(list)
+                samples, self._samples = self._samples, []
+            for (group, stream), events in sorted(lines.items()):
+                self._put_lines(group, stream, events)
+            if samples:
+                self._put_samples(samples)
 
     def _put_lines(self, group: str, stream: str, events: list[tuple[int, str]]) -> None:
         logs = backend("logs", self._account_id, self._region)
