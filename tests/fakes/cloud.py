@@ -1,21 +1,31 @@
 """EC2 in memory, for one cluster, that keeps the promises of the CloudProvider port."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any, NamedTuple
 
+from botocore.exceptions import ClientError
+
+from infra.local.ec2.account import Account, Launch, Place, Template
+from infra.local.ec2.machines import Machine, Settings
+from infra.local.ec2.model import Ec2
+from infra.local.ec2.pools import PoolKey
+from infra.local.ec2.refusals import ApiError
+from shared.aws.cloud_parsing import fleet_answer
+from shared.aws.errors import translated
 from shared.model import labels as keys
-from shared.model.errors import NotFoundError, ThrottledError, UnavailableError
+from shared.model.errors import ThrottledError, UnavailableError
 from shared.model.instance_types import CapacityType, OfferingKey
-from shared.model.launch import FleetAnswer, FleetError, FleetInstance, Instance
+from shared.model.launch import FleetAnswer, Instance
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
 from tests.fakes.clock import FakeClock
-from tests.fakes.images import found_by, image_launched, image_named
+from tests.fakes.images import found_by, image_named
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-_NOTHING = timedelta(0)
 
 
 class Call(NamedTuple):
@@ -26,32 +36,19 @@ class Call(NamedTuple):
 
 
 @dataclass
-class _Machine:
-    instance: Instance
-    launched_at: datetime
-    ended_at: datetime | None = None
-
-
-@dataclass
-class Delays:
+class Delays(Settings):
     """How long EC2 takes.
 
     Attributes:
         shown: Until an instance is found by DescribeInstances.
-        named: Until it has a private DNS name.
-        running: Until it is no longer pending.
-        terminated: Until it is no longer shutting down.
     """
 
-    shown: timedelta = _NOTHING
-    named: timedelta = _NOTHING
-    running: timedelta = _NOTHING
-    terminated: timedelta = _NOTHING
+    shown: timedelta = timedelta(0)
 
 
 @dataclass
-class FakeCloud:
-    """Implements shared.ports.CloudProvider.
+class FakeCloud(Account):
+    """Implements shared.ports.CloudProvider over the model of EC2.
 
     Capacity is endless unless `capacity` says how many machines of an offering are left; a fleet
     takes offerings in the order of `prices`, then of the request. A request whose ClientToken was
@@ -67,7 +64,7 @@ class FakeCloud:
     version: str = "1.33"
     service_cidr: str = "172.20.0.0/16"
     delays: Delays = field(default_factory=Delays)
-    capacity: dict[OfferingKey, int] = field(default_factory=dict)
+    ec2: Ec2 = field(init=False)
     prices: dict[OfferingKey, int] = field(default_factory=dict)
     missing_images: set[str] = field(default_factory=set)
     images: tuple[MachineImage, ...] = ()
@@ -77,10 +74,12 @@ class FakeCloud:
     calls: list[Call] = field(default_factory=list)
     fleets: list[Mapping[str, Any]] = field(default_factory=list)
     templates: dict[str, tuple[Mapping[str, Any], datetime]] = field(default_factory=dict)
-    _machines: dict[str, _Machine] = field(default_factory=dict)
-    _answers: dict[str, FleetAnswer] = field(default_factory=dict)
     _errors: dict[str, list[Exception]] = field(default_factory=dict)
     _lose_answers: int = 0
+
+    def __post_init__(self) -> None:
+        self.ec2 = Ec2(self.clock.now)
+        self._fresh = (f"10.0.{n // 256}.{n % 256}" for n in count(1))
 
     # --- what a test arranges
 
@@ -98,23 +97,35 @@ class FakeCloud:
 
     def run_out_of(self, *offerings: OfferingKey, left: int = 0) -> None:
         """Leave so many machines of each of these offerings."""
-        self.capacity.update(dict.fromkeys(offerings, left))
+        for offering in offerings:
+            self.ec2.pools.set(pool_of(offering), left)
 
     def add(self, *instances: Instance) -> None:
-        """Let instances exist that nobody launched through this fake."""
-        for one in instances:
-            born = one.launched_at or self.clock.now()
-            self._machines[one.instance_id] = _Machine(replace(one, launched_at=born), born)
+        """Let instances exist that were not launched through this fake."""
+        for instance in instances:
+            machine = Machine(
+                instance_id=instance.instance_id,
+                pool=pool_of(instance.offering),
+                subnet_id="",
+                launched_at=instance.launched_at or self.clock.now(),
+                private_dns_name=instance.private_dns_name,
+                image_id=instance.image_id,
+                tags=dict(instance.tags),
+            )
+            machine.enter(machine.launched_at, (timedelta(0), instance.state))
+            self.ec2.machines[machine.instance_id] = machine
 
     def end(self, *instance_ids: str) -> None:
         """Let machines die: an interruption, or somebody in the console."""
-        for one in instance_ids:
-            self._machines[one].ended_at = self.clock.now()
+        self._age()
+        for instance_id in instance_ids:
+            self.ec2.terminate(self.ec2.machines[instance_id])
 
     @property
     def all_instances(self) -> tuple[Instance, ...]:
         """Every instance there ever was as it is now, whether shown or not, sorted by id."""
-        return tuple(self._seen(self._machines[one]) for one in sorted(self._machines))
+        self._age()
+        return self._seen(self.ec2.machines.values())
 
     def called(self, method: str) -> list[object]:
         """Return what the calls of a method were about, in order."""
@@ -134,7 +145,7 @@ class FakeCloud:
 
     def site(self, template: NodeTemplate) -> Site:
         self._call("site", template)
-        found = self._all_subnets() if template.subnet_selector else ()
+        found = map(self._now_free, self.all_subnets()) if template.subnet_selector else ()
         groups = self.security_groups if template.security_group_selector else ()
         ordered = sorted(found, key=lambda one: (one.zone, -one.free_addresses, one.subnet_id))
         return Site(subnets=tuple(ordered), security_groups=groups)
@@ -161,140 +172,146 @@ class FakeCloud:
 
     def create_fleet(self, request: Mapping[str, Any]) -> FleetAnswer:
         self._call("create_fleet", request)
-        for config in request["LaunchTemplateConfigs"]:
-            name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
-            if name not in self.templates:
-                raise NotFoundError(f"launch template {name}: no such template")
+        self.ec2.token_life = timedelta(0) if self.forgets_tokens else None
         token = request.get("ClientToken", "")
-        answer = None if self.forgets_tokens else self._answers.get(token)
-        if answer is None:
-            answer = self._launch(request)
-            self.fleets.append(request)
-            if token:
-                self._answers[token] = answer
+        with answering("CreateFleet"):
+            answer = self.ec2.once(token, request, lambda: self._bought(request))
         if self._lose_answers:
             self._lose_answers -= 1
             raise UnavailableError("create_fleet: timed out")
-        return answer
+        zones = {one.subnet_id: one.zone for one in self.all_subnets()}
+        return fleet_answer(answer, request, zones)
 
     def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
         self._call("instances", tuple(instance_ids))
-        return tuple(one for one in self._shown() if one.instance_id in instance_ids)
+        known = self.ec2.machines
+        return self._shown(known[one] for one in {*instance_ids} if one in known)
 
     def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
         self._call("tagged_instances", dict(tags))
         wanted = {**tags, **self._ours}.items()
-        return tuple(
-            one
-            for one in self._shown()
-            if one.state != "terminated" and wanted <= dict(one.tags).items()
-        )
+        found = [one for one in self.ec2.machines.values() if wanted <= one.tags.items()]
+        return tuple(one for one in self._shown(found) if one.state != "terminated")
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         self._call("terminate", tuple(instance_ids))
-        for one in instance_ids:
-            machine = self._machines.get(one)
-            if machine is not None and machine.ended_at is None:
-                machine.ended_at = self.clock.now()
+        for instance_id in instance_ids:
+            machine = self.ec2.machines.get(instance_id)
+            if machine is not None:
+                self.ec2.terminate(machine)
+
+    # --- the account that a launch is made in
+
+    def template(self, specification: Mapping[str, Any]) -> Template:
+        name = specification["LaunchTemplateName"]
+        if name not in self.templates:
+            code = "InvalidLaunchTemplateName.NotFoundException"
+            raise ApiError(code, f"launch template {name}: no such template")
+        return Template(specification=specification, launch=self.templates[name][0])
+
+    def place(self, subnet_id: str) -> Place | None:
+        found = next((one for one in self.all_subnets() if one.subnet_id == subnet_id), None)
+        if found is None:
+            return None
+        free = self._now_free(found).free_addresses
+        return Place(subnet_id=subnet_id, zone=found.zone, free_addresses=free)
+
+    def price(self, pool: PoolKey) -> int:
+        return self.prices.get(_offering(pool), 0)
+
+    def launch(self, launch: Launch) -> Iterator[str]:
+        data = launch.option.template.launch
+        for _ in range(launch.count):
+            machine = self.made(launch)
+            machine.image_id = str(data.get("ImageId", ""))
+            machine.tags.update(launch.request_tags.get("instance", {}))
+            self.ec2.admit(machine, self.fate(data))
+            yield machine.instance_id
+
+    def made(self, launch: Launch) -> Machine:
+        """Return a new instance."""
+        now = self.ec2.now()
+        address = self.ec2.addresses.take(launch.option.subnet_id, self._fresh, now)
+        assert address is not None
+        return Machine(
+            instance_id=f"i-{len(self.ec2.machines) + 1:017x}",
+            pool=launch.pool,
+            subnet_id=launch.option.subnet_id,
+            launched_at=now,
+            address=address,
+            private_dns_name=f"ip-{address.replace('.', '-')}.ec2.internal",
+        )
+
+    # --- inside
+
+    def _bought(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self.fleets.append(request)
+        return self.ec2.create_fleet(self, request)
 
     @property
     def _ours(self) -> dict[str, str]:
         return {keys.TAG_CLUSTER: self.cluster, f"kubernetes.io/cluster/{self.cluster}": "owned"}
 
     def _call(self, method: str, subject: object = None) -> None:
+        self._age()
         self.calls.append(Call(method, subject))
         waiting = self._errors.get(method)
         if waiting:
             raise waiting.pop(0)
 
-    def _all_subnets(self) -> tuple[Subnet, ...]:
+    def _age(self) -> None:
+        self.ec2.settings = self.delays
+        self.delays.hidden = ((timedelta(0), self.delays.shown),)
+
+    def all_subnets(self) -> tuple[Subnet, ...]:
+        """Return the subnets with their sizes."""
         if self.subnets is not None:
             return self.subnets
         return tuple(
             Subnet(subnet_id=f"subnet-{zone}", zone=zone, free_addresses=250) for zone in self.zones
         )
 
-    def _launch(self, request: Mapping[str, Any]) -> FleetAnswer:
-        target = request["TargetCapacitySpecification"]
-        bought_as = CapacityType(target["DefaultTargetCapacityType"])
-        zone_of = {one.subnet_id: one.zone for one in self._all_subnets()}
-        asked = [
-            OfferingKey(
-                instance_type=one["InstanceType"],
-                zone=zone_of[one["SubnetId"]],
-                capacity_type=bought_as,
-            )
-            for config in request["LaunchTemplateConfigs"]
-            for one in config["Overrides"]
-        ]
-        missing = int(target["TotalTargetCapacity"])
-        launched: list[FleetInstance] = []
-        refused: list[OfferingKey] = []
-        for offering in sorted(asked, key=lambda one: self.prices.get(one, 0)):
-            left = self.capacity.get(offering, missing)
-            count = min(left, missing)
-            if offering in self.capacity:
-                self.capacity[offering] = left - count
-            launched.extend(self._start(offering, request) for _ in range(count))
-            missing -= count
-            if not missing:
-                break
-            refused.append(offering)
-        return FleetAnswer(
-            fleet_id=f"fleet-{len(self.fleets) + 1}",
-            instances=tuple(launched),
-            errors=tuple(
-                FleetError(
-                    code="InsufficientInstanceCapacity",
-                    message=f"no {one.instance_type} in {one.zone}",
-                    offering=one,
-                )
-                for one in sorted(refused)
-            ),
-        )
+    def _now_free(self, subnet: Subnet) -> Subnet:
+        taken = self.ec2.addresses.taken(subnet.subnet_id, self.ec2.now())
+        return replace(subnet, free_addresses=subnet.free_addresses - taken)
 
-    def _start(self, offering: OfferingKey, request: Mapping[str, Any]) -> FleetInstance:
-        number = len(self._machines) + 1
-        instance_id = f"i-{number:017x}"
-        now = self.clock.now()
-        self._machines[instance_id] = _Machine(
-            Instance(
-                instance_id=instance_id,
-                state="running",
-                offering=offering,
-                private_dns_name=f"ip-10-0-{number // 256}-{number % 256}.ec2.internal",
-                image_id=image_launched(request, self.templates, offering.instance_type),
-                launched_at=now,
-                tags=_tags(request),
-            ),
-            now,
-        )
-        return FleetInstance(instance_id=instance_id, offering=offering)
+    def _shown(self, machines: Iterable[Machine]) -> tuple[Instance, ...]:
+        return self._seen(one for one in machines if self.ec2.shows(one))
 
-    def _shown(self) -> Iterable[Instance]:
-        now = self.clock.now()
-        return [
-            self._seen(self._machines[one])
-            for one in sorted(self._machines)
-            if self._machines[one].launched_at + self.delays.shown <= now
-        ]
-
-    def _seen(self, machine: _Machine) -> Instance:
-        now, instance = self.clock.now(), machine.instance
-        if machine.ended_at is not None:
-            over = machine.ended_at + self.delays.terminated <= now
-            return replace(instance, state="terminated" if over else "shutting-down")
-        if machine.launched_at + self.delays.named > now:
-            instance = replace(instance, private_dns_name="")
-        if machine.launched_at + self.delays.running > now:
-            instance = replace(instance, state="pending")
-        return instance
+    def _seen(self, machines: Iterable[Machine]) -> tuple[Instance, ...]:
+        found = (seen(self.ec2, machine) for machine in machines)
+        return tuple(sorted(found, key=lambda one: one.instance_id))
 
 
-def _tags(request: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        tag["Key"]: tag["Value"]
-        for one in request.get("TagSpecifications", ())
-        if one["ResourceType"] == "instance"
-        for tag in one["Tags"]
-    }
+@contextmanager
+def answering(action: str) -> Iterator[None]:
+    """Raise what the adapter of EC2 raises for an error of the API."""
+    with translated(action):
+        try:
+            yield
+        except ApiError as error:
+            row = {"Error": {"Code": error.code, "Message": error.message}}
+            raise ClientError(row, action) from error
+
+
+def seen(ec2: Ec2, machine: Machine) -> Instance:
+    """Return an instance as DescribeInstances shows it."""
+    return Instance(
+        instance_id=machine.instance_id,
+        state=machine.state(ec2.now()),
+        offering=_offering(machine.pool),
+        private_dns_name=ec2.name_of(machine),
+        image_id=machine.image_id,
+        launched_at=machine.launched_at.replace(microsecond=0),
+        tags=dict(machine.tags),
+    )
+
+
+def pool_of(offering: OfferingKey) -> PoolKey:
+    """Return the capacity pool of an offering."""
+    return (offering.instance_type, offering.zone, offering.capacity_type.value)
+
+
+def _offering(pool: PoolKey) -> OfferingKey:
+    kind, zone, bought_as = pool
+    return OfferingKey(instance_type=kind, zone=zone, capacity_type=CapacityType(bought_as))

@@ -2,7 +2,6 @@
 
 import fnmatch
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from shared.ports import MachineImage
 
@@ -31,14 +30,3 @@ def _selects(selector: Mapping[str, str], image: MachineImage) -> bool:
 def image_named(parameter: str) -> str:
     """Return an id that is the same for the same parameter in every run."""
     return f"ami-{sum(parameter.encode()) % 16**8:08x}"
-
-
-def image_launched(
-    request: Mapping[str, Any], templates: Mapping[str, tuple[Mapping[str, Any], Any]], kind: str
-) -> str:
-    """Return the image that a CreateFleet request launches machines of an instance type with."""
-    for config in request["LaunchTemplateConfigs"]:
-        name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
-        if name in templates and any(one["InstanceType"] == kind for one in config["Overrides"]):
-            return str(templates[name][0].get("ImageId", ""))
-    return "ami-1"

@@ -1,42 +1,44 @@
 """EC2 instances as the simulator keeps them, and who is told of them."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
+from infra.local.ec2.machines import Machine as Model
 from shared.model.launch import Instance
-
-
-class Replay(StrEnum):
-    """What EC2 says to a ClientToken it has seen."""
-
-    SAME = "the same instances"
-    PART = "only the first part"
-    MISMATCH = "IdempotentParameterMismatch"
-    FORGOTTEN = "a second fleet once the token is forgotten"
+from tests.faults.kernel import START, micros
 
 
 @dataclass
 class Machine:
-    """One instance; times are microseconds.
+    """One instance as the simulator keeps it; times are microseconds.
 
     Attributes:
+        instance: As it was launched.
+        ended: When it began to end, None for one that has not.
+        gone: When it is terminated.
         ran: The workloads of which a pod ever ran on it.
         rejected: The workloads of which its kubelet refused a pod.
         taken: Whether EC2 ended it by itself.
     """
 
     cluster: str
+    model: Model
     instance: Instance
-    born: int
-    shown: int
-    running: int
     user_data: str
     ended: int | None = None
     gone: int = 0
     ran: set[str] = field(default_factory=set)
     rejected: set[str] = field(default_factory=set)
     taken: bool = False
+
+    @property
+    def born(self) -> int:
+        return micros(self.model.launched_at - START)
+
+    @property
+    def running(self) -> int:
+        """When it leaves pending, to run or to end."""
+        return micros(self.model.steps[1].at - START)
 
 
 class Surroundings(Protocol):

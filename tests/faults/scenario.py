@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from infra.local.ec2.model import Replay
 from shared.model import labels as keys
 from shared.model.brakes import NO_CEILING, Brakes, Ceiling
 from shared.model.instance_types import InstanceType
@@ -15,7 +16,6 @@ from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from tests.builders import CATALOG, GIB, MIB, ZONES, provisioner
 from tests.faults.chances import between, chosen, draw, whole
-from tests.faults.machines import Replay
 from tests.faults.workloads import FLOATING, JOB, STATEFUL, Workload
 
 # Part of the schedules that sweep runs in.

@@ -96,7 +96,7 @@ def storm(minutes: int = 90, seed: int = 1) -> Storm:
     left_over = sorted(prices, key=lambda one: draw(seed, "left over", one))[:_AVAILABLE]
     for offering in prices:
         if offering not in left_over:
-            world.region.out_of[offering] = (minutes * 60 * _SECOND, 0)
+            world.region.run_out(offering, minutes * 60 * _SECOND, 0)
     left = run(world, 60 * minutes, until_quiet=900)
     region = world.region
     return Storm(

@@ -271,4 +271,4 @@ class World:
                     key = OfferingKey(
                         instance_type=name, zone=way.zone, capacity_type=way.capacity_type
                     )
-                    self.region.out_of[key] = (until, left)
+                    self.region.run_out(key, until, left)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import yaml
 
-from infra.local.aws.ec2.allocation import DEPTHS, pool_depth
-from infra.local.aws.ec2.capacity import SPOT
 from infra.local.demo.cluster_client import Object
 from infra.local.demo.problem import Problem, last_words
+from infra.local.ec2.allocation import DEPTHS, pool_depth
+from infra.local.ec2.pools import SPOT
 from shared.catalog.reading import embedded_catalog, load_catalog
 
 _TYPE = "node.kubernetes.io/instance-type"

@@ -102,7 +102,7 @@ def test_what_ec2_was_out_of_is_asked_for_again_later() -> None:
     run_out(there, "m5.large", *ZONES)
     bought(there, pod("a", cpu=1800))
     assert types_of(there) == ["m5.xlarge"]
-    there.cloud.capacity.clear()
+    there.cloud.ec2.pools.reset()
     there.advance(timedelta(minutes=30))
     bought(there, pod("b", cpu=1800, node_selector=needs(keys.INSTANCE_TYPE, "In", "m5.large")))
     assert types_of(there) == ["m5.large", "m5.xlarge"]

@@ -26,7 +26,7 @@ def test_capacity_runs_out_and_the_next_offering_fills_in(cloud: FakeCloud) -> N
     answer = cloud.create_fleet(fleet_request(*OVERRIDES, count=3))
     assert [one.offering for one in answer.instances] == [HERE, THERE, THERE]
     assert [one.offering for one in answer.errors] == [HERE]
-    assert cloud.capacity[HERE] == 0
+    assert not cloud.ec2.pools.left(("m5.large", "us-east-1a", "spot"))
 
 
 def test_a_fleet_may_come_up_short(cloud: FakeCloud) -> None:

@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws.ec2.allocation import (
+from infra.local.ec2.allocation import (
     Candidate,
     Terms,
     allot,
     pool_depth,
     ranked,
 )
-from infra.local.aws.ec2.capacity import Pools, Refusal, Stock
+from infra.local.ec2.pools import Pools, Stock
+from infra.local.ec2.refusals import Refusal
 from tests.contract.ec2_local.launches import ids_of, override, picked, refused
 
 

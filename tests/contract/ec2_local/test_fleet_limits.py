@@ -94,6 +94,8 @@ def test_a_full_subnet_is_an_error_and_addresses_come_back(
         )
     assert refusal.value.response["Error"]["Code"] == "InsufficientFreeAddressesInSubnet"
     ec2.terminate_instances(InstanceIds=ids_of(answer)[:2])
+    account.pass_time(60)
+    assert ids_of(fleet([override("m5.large", subnet)])) == []
     account.pass_time(1)
     [shown] = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"]
     assert shown["AvailableIpAddressCount"] == 2

@@ -11,10 +11,10 @@ from infra.local.aws.control import ServiceError
 from infra.local.aws.ec2.price_book import (
     PriceBook,
     computed_price,
-    dollars,
     read_price_book,
     spot_percent,
 )
+from infra.local.ec2.request import dollars
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -25,6 +25,7 @@ REPLACED = {
     "Instance.private_dns_name",
     "Instance.private_ip_address",
     "InstanceBackend.run_instances",
+    "InstanceBackend.stop_instances",
     "InstanceBackend.terminate_instances",
     "InstanceResponse.describe_instance_type_offerings",
     "InstanceResponse.describe_instance_types",
@@ -35,6 +36,7 @@ REPLACED = {
     "LaunchTemplateBackend.delete_launch_template",
     "LaunchTemplates.describe_launch_templates",
     "SpotInstances.describe_spot_price_history",
+    "Subnet.available_ip_address_count",
     "Subnet.get_available_subnet_ip",
     "TaggedEC2Resource.get_tags",
 }

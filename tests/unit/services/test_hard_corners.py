@@ -139,9 +139,8 @@ def test_a_throttled_end_goes_on_right_there(*, with_node: bool) -> None:
 def test_a_machine_without_our_tags_is_never_ended(*, with_node: bool) -> None:
     world = World(provisioner(), *apart(1))
     state = going(world)
-    machine = next(iter(world.cloud._machines.values()))
-    others = {**machine.instance.tags, keys.TAG_CLUSTER: "another"}
-    machine.instance = replace(machine.instance, tags=others)
+    machine = next(iter(world.cloud.ec2.machines.values()))
+    machine.tags[keys.TAG_CLUSTER] = "another"
     if not with_node:
         world.cluster.node_values.clear()
     result = Terminating(world.ports, None).step(state)["result"]

@@ -84,8 +84,8 @@ def test_a_machine_nobody_asked_for_is_not_adopted() -> None:
     holder = launcher(world)
     holder.launch(launch_ground(world), "plan-1", 0, (node,))
     (intent,) = world.ledger.intents.values()
-    machine = world.cloud._machines[world.alive[0].instance_id]
-    machine.instance = replace(machine.instance, offering=option(name="m5.xlarge").offering)
+    machine = world.cloud.ec2.machines[world.alive[0].instance_id]
+    machine.pool = ("m5.xlarge", *machine.pool[1:])
     world.advance(world.policy.consistency)
     assert holder.give_up(intent) == LaunchOutcome.LATER
     world.advance(world.policy.invocation)

@@ -265,7 +265,7 @@ def test_a_machine_ec2_never_shows_is_given_up() -> None:
     world.advance(timedelta(minutes=6))
     world.cloud.delays.shown = timedelta(0)
     world.cloud.end(*(one.instance_id for one in world.alive))
-    world.cloud._machines.clear()
+    world.cloud.ec2.machines.clear()
     world.provision_until_quiet()
     assert len(world.bound) == 2
 

@@ -113,7 +113,7 @@ def test_a_drought_of_ninety_minutes_is_probed_seldom_and_its_end_is_noticed(
     assert storm(market, 90 * MINUTE) == 0
     assert market.failed == len(market.calls) <= 70
     calls = len(market.calls)
-    world.cloud.capacity.clear()
+    world.cloud.ec2.pools.reset()
     # Three pods come each minute, each with a machine of its own: five minutes are lost at most.
     assert storm(market, 30 * MINUTE) >= 3 * 25
     assert market.calls[calls]

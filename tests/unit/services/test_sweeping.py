@@ -84,9 +84,7 @@ def test_machines_that_nobody_knows_are_ended_once() -> None:
     one = slot()
     world.ledger.slot_values[NAME, one.name] = one
     world.ledger.intents[NAME, "plan-1", 0] = intent()
-    world.cloud._machines["i-young"].instance = replace(
-        machine("i-young"), launched_at=NOW + 5 * MINUTE
-    )
+    world.cloud.ec2.machines["i-young"].launched_at = NOW + 5 * MINUTE
     world.advance(100 * SECOND)
     assert world.sweep().orphaned_instances == 1
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)

@@ -26,9 +26,9 @@ from infra.local.aws.ec2.agenda import Agenda
 from infra.local.aws.ec2.host import Host
 from infra.local.aws.ec2.price_book import embedded_catalog, read_price_book
 from infra.local.aws.ec2.repairs import Repairs, check_version
-from infra.local.aws.ec2.throttling import Throttles
 from infra.local.aws.ec2.verbs import register
 from infra.local.aws.ec2.world import World
+from infra.local.ec2.throttling import Throttles
 
 __all__ = ["Host", "Installation", "install"]
 

@@ -8,6 +8,7 @@ from moto.ec2.responses import EC2Response
 
 from infra.local.aws.ec2.repairs import Repairs
 from infra.local.aws.ec2.world import World
+from infra.local.ec2.refusals import ApiError
 
 
 def _error(response: Any, code: str, message: str, status: int) -> Any:
@@ -32,6 +33,8 @@ def repair(repairs: Repairs, world: World) -> None:
             return _error(self, fault.code, "Ordered by a control verb.", fault.status)
         try:
             answer = stock(self)
+        except ApiError as refused:
+            return _error(self, refused.code, refused.message, 400)
         except NotImplementedError as problem:
             text = f"{action} is not emulated here: {problem}"
             return _error(self, "UnsupportedOperation", text, 400)

@@ -6,10 +6,10 @@ from typing import Any, Final
 from moto.ec2.exceptions import InvalidInstanceIdError
 
 from infra.local.aws.control import ControlError
-from infra.local.aws.ec2.capacity import SPOT
 from infra.local.aws.ec2.host import Json, choice, number, text
-from infra.local.aws.ec2.lifecycle import ENDING, SPOT_REASON, end, stop
 from infra.local.aws.ec2.world import World
+from infra.local.ec2.machines import ENDING, SPOT_REASON
+from infra.local.ec2.pools import SPOT
 
 KINDS: Final = ("spot", "rebalance", "state", "health")
 WARNING_SECONDS: Final = 120.0
@@ -41,10 +41,9 @@ def interrupt(world: World, body: Json) -> dict[str, Any]:
         )
     elif kind == "state":
         state = choice(body, "state", STATES, "terminated")
-        if state == "stopped":
-            stop(world, instance)
-        else:
-            end(world, instance)
+        with world.lock:
+            act = world.ec2.stop if state == "stopped" else world.ec2.terminate
+            act(world.ec2.machines[instance.id])
     else:
         _announce_trouble(world, instance)
     return answer
@@ -76,7 +75,8 @@ def _take_back(world: World, instance: Any, body: Json) -> float:
         "EC2 Spot Instance Interruption Warning",
         {"instance-id": instance.id, "instance-action": "terminate"},
     )
-    world.agenda.after(seconds, partial(end, world, instance, SPOT_REASON))
+    machine = world.ec2.machines[instance.id]
+    world.agenda.after(seconds, partial(world.ec2.terminate, machine, SPOT_REASON))
     return seconds
 
 

@@ -1,61 +1,117 @@
-"""From a launch template and an override to instances that look like both say."""
+"""The account of the emulator as a launch sees it, and instances that look as it says."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.exceptions import InvalidSubnetIdError
 from moto.iam.exceptions import NotFoundException
 from moto.iam.models import iam_backends
 from moto.ssm.models import ssm_backends
 
 from infra.local.aws.ec2 import type_facts
-from infra.local.aws.ec2.capacity import SPOT, Refusal
+from infra.local.aws.ec2.price_book import PriceBook
+from infra.local.ec2.account import Account, Launch, Place, Tags, Template, TypeFacts
+from infra.local.ec2.allocation import pool_depth
+from infra.local.ec2.pools import SPOT, PoolKey
+from infra.local.ec2.refusals import ApiError
+from infra.local.ec2.request import tags_of
 
 _DEFAULT_DISK_GIB: Final = 20
 _SSM_PREFIX: Final = "resolve:ssm:"
 
-Tags = Mapping[str, Mapping[str, str]]
-"""Tags by resource type: `instance`, `volume`, ..."""
 
+class EmulatedAccount(Account):
+    """What the emulator holds in one Region."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
-    """One version of a launch template, as a fleet uses it.
+    def __init__(self, backend: Any, book: PriceBook) -> None:
+        super().__init__()
+        self._backend = backend
+        self._book = book
 
-    Attributes:
-        specification: what the answer repeats: id and resolved version.
-        launch: LaunchTemplateData.
-    """
+    def template(self, specification: Mapping[str, Any]) -> Template:
+        """Look a launch template up.
 
-    specification: Mapping[str, str]
-    launch: Mapping[str, Any]
+        Raises:
+            EC2ClientError: It, or its version, does not exist.
+            ApiError: Neither id nor name is given.
+        """
+        backend = self._backend
+        if specification.get("LaunchTemplateId"):
+            template = backend.get_launch_template(specification["LaunchTemplateId"])
+        elif specification.get("LaunchTemplateName"):
+            template = backend.get_launch_template_by_name(specification["LaunchTemplateName"])
+        else:
+            text = "A launch template needs LaunchTemplateId or its name."
+            raise ApiError("InvalidParameterValue", text)
+        version = template.get_version(specification.get("Version") or "$Default")
+        answer = {"LaunchTemplateId": template.id, "Version": str(version.number)}
+        if specification.get("LaunchTemplateName"):
+            answer["LaunchTemplateName"] = template.name
+        return Template(specification=answer, launch=version.data)
 
+    def launch(self, launch: Launch) -> Iterable[str]:
+        """Make the instances; `lifecycle` admits them to the model."""
+        return make_instances(self._backend, launch)
 
-def find_template(backend: Any, specification: Mapping[str, Any]) -> Template:
-    """Look a launch template up.
-
-    Raises:
-        EC2ClientError: it, or its version, does not exist, or neither id nor name is given.
-    """
-    if specification.get("LaunchTemplateId"):
-        template = backend.get_launch_template(specification["LaunchTemplateId"])
-    elif specification.get("LaunchTemplateName"):
-        template = backend.get_launch_template_by_name(specification["LaunchTemplateName"])
-    else:
-        raise EC2ClientError(
-            "InvalidParameterValue", "A launch template needs LaunchTemplateId or its name."
+    def place(self, subnet_id: str) -> Place | None:
+        """Return a subnet with the addresses that are free now."""
+        try:
+            found = self._backend.get_subnet(subnet_id)
+        except InvalidSubnetIdError:
+            return None
+        return Place(
+            subnet_id=subnet_id,
+            zone=found.availability_zone,
+            free_addresses=found.available_ip_address_count,
+            vpc_id=found.vpc_id,
         )
-    version = template.get_version(specification.get("Version") or "$Default")
-    answer = {"LaunchTemplateId": template.id, "Version": str(version.number)}
-    if specification.get("LaunchTemplateName"):
-        answer = {
-            "LaunchTemplateName": template.name,
-            "Version": str(version.number),
-            "LaunchTemplateId": template.id,
-        }
-    return Template(specification=answer, launch=version.data)
+
+    def default_subnet(self, zone: str | None) -> str | None:
+        """Return the default subnet of a zone, or of the first."""
+        found: dict[str, Any] = self._backend.get_default_subnets()
+        names = [zone] if zone else sorted(found)
+        return next((str(found[name].id) for name in names if name in found), None)
+
+    def group_vpc(self, group_id: str) -> str | None:
+        """Return the VPC of a security group."""
+        found = self._backend.get_security_group_from_id(group_id)
+        return None if found is None else str(found.vpc_id)
+
+    def profile_age(self, profile: Mapping[str, str]) -> timedelta | None:
+        """Return the age of an instance profile."""
+        try:
+            found = find_profile(self._backend, profile)
+        except NotFoundException:
+            return None
+        now = datetime.now(UTC).replace(tzinfo=None)
+        age: timedelta = now - found.create_date.replace(tzinfo=None)
+        return age
+
+    def architecture(self, image_id: str) -> str | None:
+        """Return what an image runs on."""
+        image = self._backend.amis.get(resolve_image(self._backend, image_id))
+        return None if image is None else image.architecture or ""
+
+    def facts(self, instance_type: str) -> TypeFacts | None:
+        """Return an instance type of the emulator's tables."""
+        if not type_facts.known(instance_type):
+            return None
+        return TypeFacts(
+            vcpus=type_facts.vcpus(instance_type),
+            architectures=type_facts.architectures(instance_type),
+            zones=type_facts.zones_of(self._backend.region_name, instance_type),
+            spot=SPOT in type_facts.usage_classes(instance_type),
+        )
+
+    def price(self, pool: PoolKey) -> int:
+        """Return the price of the book."""
+        return self._book.price(*pool)
+
+    def depth(self, instance_type: str, zone: str) -> int:
+        """Return the synthetic depth of a pool."""
+        return pool_depth(instance_type, zone)
 
 
 def resolve_image(backend: Any, image_id: str) -> str:
@@ -67,65 +123,15 @@ def resolve_image(backend: Any, image_id: str) -> str:
     return parameter.value if parameter else image_id
 
 
-def template_refusal(backend: Any, template: Template) -> Refusal | None:
-    """Why nothing can be launched from a template: a group, profile or AMI that is missing."""
-    launch = template.launch
-    for group in launch.get("SecurityGroupIds") or ():
-        if backend.get_security_group_from_id(group) is None:
-            return Refusal(
-                code="InvalidGroup.NotFound",
-                message=f"The security group '{group}' does not exist",
-            )
-    try:
-        profile(backend, launch.get("IamInstanceProfile"))
-    except NotFoundException:
-        return Refusal(
-            code="InvalidParameterValue",
-            message=f"Invalid IAM Instance Profile: {dict(launch['IamInstanceProfile'])}",
-        )
-    return None
-
-
-def image_refusal(backend: Any, image_id: str, instance_type: str) -> Refusal | None:
-    """Why an AMI does not run on a type."""
-    image = backend.amis.get(image_id)
-    if image is None:
-        return Refusal(
-            code="InvalidAMIID.NotFound", message=f"The image id '[{image_id}]' does not exist"
-        )
-    supported = type_facts.architectures(instance_type)
-    if image.architecture and image.architecture not in supported:
-        return Refusal(
-            code="InvalidParameterValue",
-            message=(
-                f"The architecture '{','.join(supported)}' of the specified instance type does "
-                f"not match the architecture '{image.architecture}' of the specified AMI."
-            ),
-        )
-    return None
-
-
-def profile(backend: Any, wanted: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The instance profile as DescribeInstances shows it.
+def find_profile(backend: Any, wanted: Mapping[str, str]) -> Any:
+    """Return an instance profile.
 
     Raises:
-        NotFoundException: there is no such profile.
+        NotFoundException: There is no such profile.
     """
-    if not wanted:
-        return None
     iam = iam_backends[backend.account_id][backend.partition]
     name = wanted["Arn"].rsplit("/", maxsplit=1)[-1] if wanted.get("Arn") else wanted["Name"]
-    found = iam.get_instance_profile(name)
-    return {"Arn": found.arn, "Id": found.id}
-
-
-def tags_of(specifications: Sequence[Mapping[str, Any]] | None) -> dict[str, dict[str, str]]:
-    """Turn TagSpecifications into tags by resource type."""
-    tags: dict[str, dict[str, str]] = {}
-    for specification in specifications or ():
-        own = tags.setdefault(specification["ResourceType"], {})
-        own.update({tag["Key"]: tag.get("Value", "") for tag in specification.get("Tags", ())})
-    return tags
+    return iam.get_instance_profile(name)
 
 
 def _disks(mappings: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
@@ -141,38 +147,28 @@ def _disks(mappings: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]
     return disks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """`count` machines of one pool, asked for by one fleet."""
-
-    template: Template
-    override: Mapping[str, Any]
-    subnet_id: str
-    capacity_type: str
-    count: int
-    fleet_id: str
-    request_tags: Tags
-
-
-def launch(backend: Any, wanted: Launch) -> tuple[str, ...]:
+def make_instances(backend: Any, wanted: Launch) -> tuple[str, ...]:
     """Launch the machines of one pool; return their ids in launch order.
 
     Template and override were checked before: this must not fail.
     """
-    data, override = wanted.template.launch, wanted.override
+    option = wanted.option
+    data, override = option.template.launch, option.override
+    profile = data.get("IamInstanceProfile")
+    found = find_profile(backend, profile) if profile else None
     monitored = (data.get("Monitoring") or {}).get("Enabled")
     keywords: dict[str, Any] = {
         "instance_type": override["InstanceType"],
         "is_instance_type_default": False,
         "region_name": backend.region_name,
-        "subnet_id": wanted.subnet_id,
+        "subnet_id": option.subnet_id,
         "key_name": data.get("KeyName"),
         "security_group_ids": list(data.get("SecurityGroupIds") or ()),
         "ebs_optimized": bool(data.get("EbsOptimized")),
         "monitoring_state": "enabled" if monitored else "disabled",
         "metadata_options": dict(data.get("MetadataOptions") or {}),
-        "iam_instance_profile": profile(backend, data.get("IamInstanceProfile")),
-        "instance_market_options": SPOT if wanted.capacity_type == SPOT else None,
+        "iam_instance_profile": {"Arn": found.arn, "Id": found.id} if found else None,
+        "instance_market_options": SPOT if wanted.pool[2] == SPOT else None,
     }
     disks = _disks(data.get("BlockDeviceMappings"))
     if disks:
@@ -180,7 +176,7 @@ def launch(backend: Any, wanted: Launch) -> tuple[str, ...]:
     image_id = resolve_image(backend, override.get("ImageId") or data.get("ImageId") or "")
     user_data = data.get("UserData")
     reservation = backend.run_instances(image_id, wanted.count, user_data, [], **keywords)
-    tags = _merged_tags(wanted.template, wanted.request_tags, wanted.fleet_id)
+    tags = _merged_tags(option.template, wanted.request_tags, wanted.fleet_id)
     for instance in reservation.instances:
         _dress(backend, instance, tags)
     return tuple(instance.id for instance in reservation.instances)

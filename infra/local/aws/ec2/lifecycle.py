@@ -1,7 +1,7 @@
 """Instances take time to start and to end, and say so on the default bus."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,70 +16,72 @@ from moto.ec2.models.instances import Instance, InstanceBackend, InstanceState, 
 from moto.ec2.models.subnets import Subnet
 from moto.ec2.responses.instances import InstanceResponse
 
+from infra.local.aws.ec2 import type_facts
 from infra.local.aws.ec2.repairs import Repairs
 from infra.local.aws.ec2.world import World
+from infra.local.ec2.machines import FORGET, Machine, Step
+from infra.local.ec2.pools import ON_DEMAND, SPOT
+from infra.local.ec2.refusals import Reason, refusal
 
-ENDING: Final = ("shutting-down", "terminated")
-FORGET_SECONDS: Final = 3600.0
-USER_REASON: Final = (
-    "Client.UserInitiatedShutdown",
-    "Client.UserInitiatedShutdown: User initiated shutdown",
-)
-SPOT_REASON: Final = (
-    "Server.SpotInstanceTermination",
-    "Server.SpotInstanceTermination: Instance terminated by Spot",
-)
+_CODES: Final = {
+    "pending": 0,
+    "running": 16,
+    "shutting-down": 32,
+    "terminated": 48,
+    "stopping": 64,
+    "stopped": 80,
+}
 
 
-def begin(world: World, instances: Sequence[Any]) -> None:
-    """Turn freshly made instances into pending ones that run after the delay."""
+def begin(world: World, instances: Sequence[Any], disks: Any) -> None:
+    """Let the model know of instances that the emulator has just made."""
+    now = world.time()
     for instance in instances:
-        instance._state = InstanceState("pending", 0)
-        world.launched_at[instance.id] = world.agenda.monotonic()
-        world.state_changed(instance, "pending")
-    world.agenda.after(world.settings.running_seconds, partial(_run, world, tuple(instances)))
+        account = world.account_of(instance.ec2_backend)
+        world.instances[instance.id] = instance
+        kind = SPOT if instance.lifecycle == SPOT else ON_DEMAND
+        machine = Machine(
+            instance_id=instance.id,
+            pool=(instance.instance_type, instance.placement.zone, kind),
+            subnet_id=instance.subnet_id or "",
+            launched_at=now,
+            address=instance.private_ip_address or "",
+            vcpus=type_facts.vcpus(instance.instance_type),
+        )
+        world.ec2.admit(machine, account.fate({"BlockDeviceMappings": disks}))
 
 
-def _run(world: World, instances: Sequence[Any]) -> None:
-    for instance in instances:
-        with world.lock:
-            if instance.state != "pending":
-                continue
-            instance._state = InstanceState("running", 16)
-        world.state_changed(instance, "running")
+def plan(world: World, machine: Machine, steps: Sequence[Step]) -> None:
+    """Let the emulator's instance follow the model's states, each at its time."""
+    now = world.time()
+    for step in steps:
+        wait = (step.at - now).total_seconds()
+        world.agenda.after(wait, partial(_enter, world, machine, step))
 
 
-def end(world: World, instance: Any, reason: tuple[str, str] = USER_REASON) -> None:
-    """Start to terminate an instance; nothing happens to one that is already ending."""
+def _enter(world: World, machine: Machine, step: Step) -> None:
+    instance = world.instances.get(machine.instance_id)
     with world.lock:
-        if instance.state in ENDING:
+        if instance is None or step not in machine.steps:
             return
-        instance._state = InstanceState("shutting-down", 32)
-        _explain(world, instance, reason)
-    world.state_changed(instance, "shutting-down")
-    world.agenda.after(world.settings.terminated_seconds, partial(_finish, world, instance, reason))
+        if step.state == "terminated":
+            _release(instance)
+        elif step.state == "stopped":
+            instance.stop()
+        instance._state = InstanceState(step.state, _CODES[step.state])
+        if machine.reason is not None:
+            _explain(world, instance, machine.reason)
+    detail = {"instance-id": instance.id, "state": step.state}
+    world.notify(instance, "EC2 Instance State-change Notification", detail)
+    if step.state == "terminated":
+        world.agenda.after(FORGET.total_seconds(), partial(_forget, world, instance))
 
 
-def stop(world: World, instance: Any) -> None:
-    """Stop an instance from outside, as an operator would."""
-    with world.lock:
-        if instance.state in (*ENDING, "stopped"):
-            return
-        instance.stop()
-    world.state_changed(instance, "stopping")
-    world.state_changed(instance, "stopped")
-
-
-def _finish(world: World, instance: Any, reason: tuple[str, str]) -> None:
-    with world.lock:
-        for interface in instance.nics.values():
-            # Stock keeps the interface, and with it the address, for ever.
-            interface.delete_on_termination = interface.id in instance.ec2_backend.enis
-        instance.terminate()
-        _explain(world, instance, reason)
-        world.launched_at.pop(instance.id, None)
-    world.state_changed(instance, "terminated")
-    world.agenda.after(FORGET_SECONDS, partial(_forget, world, instance))
+def _release(instance: Any) -> None:
+    for interface in instance.nics.values():
+        # Stock keeps the interface, and with it the address, for ever.
+        interface.delete_on_termination = interface.id in instance.ec2_backend.enis
+    instance.terminate()
 
 
 def _forget(world: World, instance: Any) -> None:
@@ -92,23 +94,25 @@ def _forget(world: World, instance: Any) -> None:
             if not reservation.instances:
                 backend.reservations.pop(reservation.id)
         backend.tags.pop(instance.id, None)
+        world.instances.pop(instance.id, None)
+        world.ec2.machines.pop(instance.id, None)
 
 
-def _explain(world: World, instance: Any, reason: tuple[str, str]) -> None:
-    code, message = reason
-    instance._reason = f"{message.split(':')[-1].strip()} ({world.now():%Y-%m-%d %H:%M:%S UTC})"
-    instance.state_reason = StateReason(message, code)
+def _explain(world: World, instance: Any, reason: Reason) -> None:
+    text = reason.message.split(":")[-1].strip()
+    instance._reason = f"{text} ({world.now():%Y-%m-%d %H:%M:%S UTC})"
+    instance.state_reason = StateReason(reason.message, reason.code)
 
 
 def repair(repairs: Repairs, world: World) -> None:
-    """Give the emulator pending and shutting-down states, and addresses that come back."""
+    """Give the emulator the states and the addresses of the model."""
+    world.changed = partial(plan, world)
     stock_run = repairs.stock(InstanceBackend, "run_instances")
-    stock_address = repairs.stock(Subnet, "get_available_subnet_ip")
 
     def run_instances(self: Any, *args: Any, **kwargs: Any) -> Any:
         with world.lock:
             reservation = stock_run(self, *args, **kwargs)
-            begin(world, reservation.instances)
+            begin(world, reservation.instances, kwargs.get("block_device_mappings"))
         return reservation
 
     def terminate_instances(self: Any, instance_ids: list[str]) -> list[tuple[Any, Any]]:
@@ -118,38 +122,57 @@ def repair(repairs: Repairs, world: World) -> None:
         for instance in found:
             if instance.disable_api_termination is True:
                 raise OperationNotPermitted4(instance.id)
-        answer = []
-        for instance in found:
-            previous = copy.copy(instance._state)
-            end(world, instance)
-            answer.append((instance, previous))
-        return answer
+        return [_told(instance, world.ec2.terminate) for instance in found]
 
-    def get_available_subnet_ip(self: Any, instance: Any) -> Any:
-        try:
-            return stock_address(self, instance)
-        except StopIteration as problem:
-            raise EC2ClientError(
-                "InsufficientFreeAddressesInSubnet",
-                f"There are not enough free addresses in subnet '{self.id}'.",
-            ) from problem
+    def stop_instances(self: Any, instance_ids: list[str]) -> list[tuple[Any, Any]]:
+        found = self.get_multi_instances_by_id(instance_ids)
+        return [_told(instance, world.ec2.stop) for instance in found]
 
+    def _told(instance: Any, act: Callable[[Machine], None]) -> tuple[Any, Any]:
+        previous = copy.copy(instance._state)
+        with world.lock:
+            act(world.ec2.machines[instance.id])
+        return instance, previous
+
+    ids = ("self", "instance_ids")
     head = ("self", "image_id", "count", "user_data", "security_group_names", "kwargs")
     repairs.replace(InstanceBackend, "run_instances", run_instances, parameters=head)
-    repairs.replace(
-        InstanceBackend,
-        "terminate_instances",
-        terminate_instances,
-        parameters=("self", "instance_ids"),
-    )
-    repairs.replace(
-        Subnet, "get_available_subnet_ip", get_available_subnet_ip, parameters=("self", "instance")
-    )
+    repairs.replace(InstanceBackend, "terminate_instances", terminate_instances, parameters=ids)
+    repairs.replace(InstanceBackend, "stop_instances", stop_instances, parameters=ids)
     for name in ("stop", "terminate"):
         repairs.stock(Instance, name, ("self",))
     repairs.stock(NetworkInterface, "delete", ("self",))
+    _repair_addresses(repairs, world)
     _repair_answer(repairs)
     _repair_names(repairs)
+
+
+def _repair_addresses(repairs: Repairs, world: World) -> None:
+    def get_available_subnet_ip(self: Any, instance: Any) -> Any:
+        fresh = _fresh(self)
+        address = world.ec2.addresses.take(self.id, fresh, world.time())
+        if address is None:
+            full = refusal("InsufficientFreeAddressesInSubnet", subnet=self.id)
+            raise EC2ClientError(full.code, full.message)
+        self._subnet_ips[address] = instance
+        return address
+
+    def available_ip_address_count(self: Any) -> int:
+        taken = world.ec2.addresses.taken(self.id, world.time())
+        return int(self._available_ip_addresses) - taken
+
+    head = ("self", "instance")
+    repairs.replace(Subnet, "get_available_subnet_ip", get_available_subnet_ip, parameters=head)
+    repairs.replace(Subnet, "available_ip_address_count", property(available_ip_address_count))
+
+
+def _fresh(subnet: Any) -> Iterator[str]:
+    """Yield the addresses of a subnet that were never given, the reserved ones left out."""
+    for address in subnet._subnet_ip_generator:
+        if address == subnet.cidr.broadcast_address:
+            return
+        if str(address) not in subnet._subnet_ips:
+            yield str(address)
 
 
 def _repair_answer(repairs: Repairs) -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from infra.local.aws.ec2 import type_facts
-from infra.local.aws.ec2.capacity import ON_DEMAND, SPOT
+from infra.local.ec2.pools import ON_DEMAND, SPOT
 from shared import catalog
 
-MICROS: Final = 1_000_000
 SPOT_PERCENT_LOW: Final = 28
 SPOT_PERCENT_HIGH: Final = 62
 
@@ -104,8 +103,3 @@ def read_price_book(path: Path | None) -> PriceBook:
             if kind != SPOT:
                 book.on_demand.setdefault(entry["name"], price)
     return book
-
-
-def dollars(micros: int) -> str:
-    """Write a price as the API does, for example `0.096000`."""
-    return f"{micros // MICROS}.{micros % MICROS:06d}"

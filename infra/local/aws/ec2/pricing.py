@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from infra.local.aws.control import ServiceError
 from infra.local.aws.ec2 import type_facts
-from infra.local.aws.ec2.price_book import dollars
 from infra.local.aws.ec2.world import World
+from infra.local.ec2.request import dollars
 
 TARGET: Final = "AWSPriceListService"
 _PAGE: Final = 100

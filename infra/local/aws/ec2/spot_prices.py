@@ -10,10 +10,10 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses.spot_instances import SpotInstances
 
 from infra.local.aws.ec2 import type_facts
-from infra.local.aws.ec2.capacity import SPOT
-from infra.local.aws.ec2.price_book import dollars
 from infra.local.aws.ec2.repairs import Repairs
 from infra.local.aws.ec2.world import World
+from infra.local.ec2.pools import SPOT
+from infra.local.ec2.request import dollars
 
 PRODUCT: Final = "Linux/UNIX"
 _PRODUCTS: Final = (PRODUCT, "Linux/UNIX (Amazon VPC)")

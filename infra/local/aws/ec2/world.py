@@ -3,42 +3,34 @@
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 from moto.ec2.models import ec2_backends
 
 from infra.local.aws.ec2.agenda import Agenda
-from infra.local.aws.ec2.capacity import Pools
 from infra.local.aws.ec2.faults import Faults
+from infra.local.aws.ec2.launching import EmulatedAccount
 from infra.local.aws.ec2.price_book import PriceBook
-from infra.local.aws.ec2.throttling import Throttles
+from infra.local.ec2.machines import Machine, Settings, Step
+from infra.local.ec2.model import Ec2
+from infra.local.ec2.throttling import Throttles
 
-RUNNING_DELAY_SECONDS: Final = 1.5
-TERMINATED_DELAY_SECONDS: Final = 1.0
+RUNNING_DELAY: Final = timedelta(seconds=1.5)
+ENDING_DELAY: Final = timedelta(seconds=1)
+_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 Emit = Callable[..., Any]
 
 
-@dataclass(slots=True, kw_only=True)
-class Settings:
-    """What control verbs change; `Settings()` is how a world begins.
-
-    Attributes:
-        running_seconds: pending to running.
-        terminated_seconds: shutting-down to terminated.
-        unseen_seconds: age below which an instance is missing from DescribeInstances.
-    """
-
-    running_seconds: float = RUNNING_DELAY_SECONDS
-    terminated_seconds: float = TERMINATED_DELAY_SECONDS
-    unseen_seconds: float = 0.0
+def _settings() -> Settings:
+    return Settings(running=RUNNING_DELAY, terminated=ENDING_DELAY, stopped=ENDING_DELAY)
 
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """Capacity, prices, clocks and answers given so far, for one process.
+    """The model of EC2 beside the emulator, its clocks and prices, for one process.
 
     Events leave through `outbox`, a thread of their own: whoever hears one may call EC2 at once,
     and must find no lock held and no clock stopped.
@@ -54,11 +46,25 @@ class World:
     emit: Emit
     now: Callable[[], datetime]
     faults: Faults = field(default_factory=Faults)
-    settings: Settings = field(default_factory=Settings)
-    pools: Pools = field(default_factory=Pools)
-    answers: dict[tuple[str, str, str, str], tuple[str, Any]] = field(default_factory=dict)
-    launched_at: dict[str, float] = field(default_factory=dict)
+    changed: Callable[[Machine, list[Step]], None] = lambda _machine, _steps: None
+    instances: dict[str, Any] = field(default_factory=dict)
+    accounts: dict[str, EmulatedAccount] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    ec2: Ec2 = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reset()
+
+    def time(self) -> datetime:
+        """Return the model's time: the clock of the agenda."""
+        return _EPOCH + timedelta(seconds=self.agenda.monotonic())
+
+    def account_of(self, backend: Any = None) -> EmulatedAccount:
+        """Return the account as launches in a Region see it."""
+        found = backend or self.backend()
+        if found.region_name not in self.accounts:
+            self.accounts[found.region_name] = EmulatedAccount(found, self.book)
+        return self.accounts[found.region_name]
 
     def backend(self, region: str | None = None) -> Any:
         """The emulator's EC2 of a Region."""
@@ -71,25 +77,17 @@ class World:
             self.outbox.clear()
             self.throttles.reset()
             self.faults.reset()
-            self.pools.reset()
-            self.settings = Settings()
-            self.answers.clear()
-            self.launched_at.clear()
+            self.instances.clear()
+            self.accounts.clear()
+            self.ec2 = Ec2(self.time, settings=_settings(), changed=self._changed)
+
+    def _changed(self, machine: Machine, steps: list[Step]) -> None:
+        self.changed(machine, steps)
 
     def seen(self, instance: Any) -> bool:
-        """Whether DescribeInstances shows the instance already."""
-        started = self.launched_at.get(instance.id)
-        if started is None or self.settings.unseen_seconds <= 0:
-            return True
-        return self.agenda.monotonic() - started >= self.settings.unseen_seconds
-
-    def state_changed(self, instance: Any, state: str) -> None:
-        """Announce a state on the default bus."""
-        self.notify(
-            instance,
-            "EC2 Instance State-change Notification",
-            {"instance-id": instance.id, "state": state},
-        )
+        """Return whether DescribeInstances shows the instance now."""
+        machine = self.ec2.machines.get(instance.id)
+        return machine is None or self.ec2.shows(machine)
 
     def notify(self, instance: Any, detail_type: str, detail: Mapping[str, Any]) -> None:
         """Announce something about an instance as EC2 does."""

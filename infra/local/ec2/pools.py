@@ -1,8 +1,13 @@
 """Capacity pools: how many more machines of a type a zone can give, spot and on-demand apart."""
 
+import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
+
+from infra.local.ec2.refusals import Refusal, refusal
 
 ANY: Final = "*"
 SPOT: Final = "spot"
@@ -11,6 +16,14 @@ CAPACITY_TYPES: Final = (ON_DEMAND, SPOT)
 
 PoolKey = tuple[str, str, str]
 """(instance type, zone, capacity type); a rule may have `*` in any place."""
+
+QuotaKey = tuple[str, str]
+"""(capacity type, family of instance types)."""
+
+STANDARD: Final = "standard"
+_OWN: Final = ("dl", "f", "hpc", "inf", "mac", "p", "trn", "u", "x")
+_FAMILIES: Final = {"g": "g", "gr": "g", "vt": "g", **{name: name for name in _OWN}}
+QUOTA_FAMILIES: Final = (STANDARD, "g", *_OWN)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,20 +36,33 @@ class Pools:
     """
 
     rules: dict[PoolKey, int] = field(default_factory=dict)
-    vcpu_quota: dict[str, int] = field(default_factory=dict)
+    vcpu_quota: dict[QuotaKey, int] = field(default_factory=dict)
+    until: dict[PoolKey, datetime] = field(default_factory=dict)
 
-    def set(self, key: PoolKey, count: int) -> None:
+    def set(self, key: PoolKey, count: int, until: datetime | None = None) -> None:
         """Say how many more machines fit the pattern; 0 is InsufficientInstanceCapacity."""
         self.rules[key] = count
+        if until is not None:
+            self.until[key] = until
+
+    def expire(self, now: datetime) -> None:
+        """Drop the rules whose time is over."""
+        for key in [key for key, until in self.until.items() if until <= now]:
+            del self.until[key]
+            self.rules.pop(key, None)
 
     def reset(self) -> None:
         """Make every pool unlimited again and drop quotas."""
         self.rules.clear()
+        self.until.clear()
         self.vcpu_quota.clear()
 
     def matching(self, key: PoolKey) -> tuple[PoolKey, ...]:
         """Rules that apply to one pool, in a fixed order."""
-        return tuple(sorted(rule for rule in self.rules if _matches(rule, key)))
+        rules = self.rules
+        return tuple(
+            rule for rule in itertools.product(*((ANY, value) for value in key)) if rule in rules
+        )
 
     def left(self, key: PoolKey) -> int | None:
         """How many more machines the pool gives; None is no limit."""
@@ -49,18 +75,6 @@ class Pools:
             self.rules[rule] = max(0, self.rules[rule] - count)
 
 
-def _matches(rule: PoolKey, key: PoolKey) -> bool:
-    return all(part in (ANY, value) for part, value in zip(rule, key, strict=True))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why a pool gave less than it was asked for, in the words of the API."""
-
-    code: str
-    message: str
-
-
 @dataclass(slots=True, kw_only=True)
 class Stock:
     """What can still be launched in the course of one request: a scratch copy of the world.
@@ -68,12 +82,12 @@ class Stock:
     Attributes:
         pools: copies of the rules.
         addresses: free addresses by subnet id.
-        vcpus_left: quota left by capacity type; a missing key is no limit.
+        vcpus_left: quota left; a missing key is no limit.
     """
 
     pools: Pools
     addresses: dict[str, int]
-    vcpus_left: dict[str, int]
+    vcpus_left: dict[QuotaKey, int]
 
     def copy(self) -> "Stock":
         """Return an independent copy, for trying something out."""
@@ -92,52 +106,40 @@ class Stock:
         left = self.pools.left(key)
         if left is not None:
             limits.append((left, no_capacity(instance_type, zone, capacity_type)))
-        limits.append((self.addresses.get(subnet_id, 0), _no_addresses(subnet_id)))
-        if capacity_type in self.vcpus_left:
-            fits = self.vcpus_left[capacity_type] // max(1, vcpus)
-            limits.append((fits, _over_quota(capacity_type)))
-        tightest, refusal = min(limits, key=lambda limit: limit[0])
+        full = refusal("InsufficientFreeAddressesInSubnet", subnet=subnet_id)
+        limits.append((self.addresses.get(subnet_id, 0), full))
+        quota = (capacity_type, quota_family(instance_type))
+        if quota in self.vcpus_left:
+            code = "MaxSpotInstanceCountExceeded" if capacity_type == SPOT else "VcpuLimitExceeded"
+            limits.append((self.vcpus_left[quota] // max(1, vcpus), refusal(code)))
+        tightest, reason = min(limits, key=lambda limit: limit[0])
         granted = min(wanted, tightest)
-        self._use(key, subnet_id, vcpus, granted)
-        return granted, refusal if granted < wanted else None
-
-    def _use(self, key: PoolKey, subnet_id: str, vcpus: int, granted: int) -> None:
         self.pools.take(key, granted)
         self.addresses[subnet_id] = self.addresses.get(subnet_id, 0) - granted
-        if key[2] in self.vcpus_left:
-            self.vcpus_left[key[2]] -= granted * vcpus
+        if quota in self.vcpus_left:
+            self.vcpus_left[quota] -= granted * vcpus
+        return granted, reason if granted < wanted else None
 
 
 def no_capacity(instance_type: str, zone: str, capacity_type: str) -> Refusal:
-    """The refusal of an empty pool."""
+    """Return the refusal of an empty pool."""
     if capacity_type == SPOT:
         text = "There is no Spot capacity available that matches your request."
-    else:
-        text = (
-            f"We currently do not have sufficient {instance_type} capacity in the "
-            f"Availability Zone you requested ({zone})."
-        )
-    return Refusal(code="InsufficientInstanceCapacity", message=text)
+        return Refusal(code="InsufficientInstanceCapacity", message=text)
+    return refusal("InsufficientInstanceCapacity", type=instance_type, zone=zone)
 
 
-def _no_addresses(subnet_id: str) -> Refusal:
-    return Refusal(
-        code="InsufficientFreeAddressesInSubnet",
-        message=f"There are not enough free addresses in subnet '{subnet_id}'.",
-    )
+def quota_family(instance_type: str) -> str:
+    """Return the family of instance types that share one vCPU quota with this one.
+
+    Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html (2026-08):
+    A, C, D, H, I, M, R, T and Z are "standard", G and VT are one quota, the others stand alone.
+    """
+    found = re.match("[a-z]+", instance_type)
+    letters = found.group() if found else ""
+    return _FAMILIES.get(letters, STANDARD)
 
 
-def _over_quota(capacity_type: str) -> Refusal:
-    if capacity_type == SPOT:
-        return Refusal(
-            code="MaxSpotInstanceCountExceeded", message="Max spot instance count exceeded"
-        )
-    return Refusal(
-        code="VcpuLimitExceeded",
-        message="You have requested more vCPU capacity than your current vCPU limit allows.",
-    )
-
-
-def vcpus_left(quota: Mapping[str, int], used: Mapping[str, int]) -> dict[str, int]:
-    """Quota minus use, by capacity type, for those that have a quota."""
-    return {kind: max(0, limit - used.get(kind, 0)) for kind, limit in sorted(quota.items())}
+def vcpus_left(quota: Mapping[QuotaKey, int], used: Mapping[QuotaKey, int]) -> dict[QuotaKey, int]:
+    """Return quota minus use, for those that have a quota."""
+    return {key: max(0, limit - used.get(key, 0)) for key, limit in sorted(quota.items())}

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from infra.local.aws.ec2.capacity import PoolKey, Refusal, Stock
+from infra.local.ec2.pools import PoolKey, Stock
+from infra.local.ec2.refusals import Refusal, refusal
 
 DEPTHS: Final = 100
 """Synthetic pool depths run from 1 (shallow) to this."""
@@ -123,7 +124,9 @@ def allot(candidates: Iterable[Candidate], terms: Terms, stock: Stock) -> Allotm
     scratch = stock.copy()
     best = _fill(_best_group(order, terms, stock), terms, scratch)
     if best.total < max(terms.min_target, 0):
-        refusals = best.refusals or tuple((one, _unfulfillable()) for one in order[:1])
+        refusals = best.refusals or tuple(
+            (one, refusal("UnfulfillableCapacity")) for one in order[:1]
+        )
         return Allotment(launches=(), refusals=dead + refusals)
     stock.pools.rules.update(scratch.pools.rules)
     stock.addresses.update(scratch.addresses)
@@ -163,22 +166,15 @@ def _fill(order: tuple[Candidate, ...], terms: Terms, stock: Stock) -> Allotment
         share = max(1, missing // len(open_pools)) if spread else missing
         for one in tuple(open_pools):
             wanted = min(share, missing)
-            got, refusal = stock.take(
+            got, reason = stock.take(
                 one.pool, subnet_id=one.subnet_id, vcpus=one.vcpus, wanted=wanted
             )
             granted[one.index] = granted.get(one.index, 0) + got
             missing -= got
-            if refusal is not None:
-                refusals[one.index] = (one, refusal)
+            if reason is not None:
+                refusals[one.index] = (one, reason)
                 open_pools.remove(one)
             if missing <= 0:
                 break
     launches = tuple((one, granted[one.index]) for one in order if granted.get(one.index))
     return Allotment(launches=launches, refusals=tuple(refusals.values()))
-
-
-def _unfulfillable() -> Refusal:
-    return Refusal(
-        code="UnfulfillableCapacity",
-        message="Unable to fulfill capacity due to your request configuration.",
-    )
