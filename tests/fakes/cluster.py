@@ -21,6 +21,7 @@ from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Effect, Taint
 from shared.ports import Happening, NodeChange, NodeManifest
 from tests.fakes.calls import Call
+from tests.fakes.node_rules import refuse_invalid_node
 from tests.fakes.provisioners import FakeProvisioners
 from tests.fakes.storage import merged
 
@@ -158,24 +159,41 @@ class FakeCluster(FakeProvisioners):
 
     def create_node(self, manifest: NodeManifest) -> Node:
         self._write("create_node", manifest.name, manifest)
-        known = self.node_values.get(manifest.name)
-        if known is not None:
-            return known
-        admitted = Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
         node = Node(
             name=manifest.name,
             uid=f"uid-node-{manifest.name}-{self._version}",
-            resource_version=self._next_version(),
             labels=dict(manifest.labels),
             annotations=dict(manifest.annotations),
-            taints=tuple(dict.fromkeys((*manifest.taints, admitted))),
+            taints=manifest.taints,
             finalizers=manifest.finalizers,
             provider_id=manifest.provider_id,
             owners=(manifest.owner.uid,) if manifest.owner is not None else (),
+        )
+        try:
+            return self.post_node(node)
+        except ConflictError:
+            return self.node_values[manifest.name]
+
+    def post_node(self, node: Node) -> Node:
+        """Store a new Node as the API server does: validation comes first, then admission.
+
+        Raises:
+            PermanentError: If its name, a label or a taint is invalid, or two taints share key
+                and effect.
+            ConflictError: If a Node of this name exists.
+        """
+        refuse_invalid_node(node)
+        if node.name in self.node_values:
+            raise ConflictError(f"nodes {node.name!r} already exists")
+        admitted = Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
+        stored = replace(
+            node,
+            resource_version=self._next_version(),
+            taints=tuple(dict.fromkeys((*node.taints, admitted))),
             created_at=self.now,
         )
-        self.node_values[node.name] = node
-        return node
+        self.node_values[node.name] = stored
+        return stored
 
     def change_node(self, node: Node, change: NodeChange) -> Node:
         self._write("change_node", node.name, change)

@@ -1,12 +1,13 @@
 """Machines as the cluster sees them: kubelets, the cloud controller and the pods' own life."""
 
-import base64
-import json
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from infra.local.sim.user_data import read_user_data
 from shared.model import labels as keys
+from shared.model.errors import ConflictError, PermanentError
 from shared.model.instance_types import InstanceType
 from shared.model.nodes import Node
 from shared.model.pods import Pod
@@ -16,6 +17,7 @@ from tests.faults.apiserver import ApiServer
 from tests.faults.chances import between, draw
 from tests.faults.faults import Action, CallFaults, Site
 from tests.faults.kernel import Kernel
+from tests.faults.launch_laws import fail
 from tests.faults.machines import Machine
 from tests.faults.region import Region
 from tests.faults.workloads import (
@@ -31,13 +33,17 @@ from tests.faults.workloads import (
 _UNREACHABLE: Final = Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE)
 _TOLERATED: Final = 300
 _GRACE: Final = 40
+_REGISTRATION: Final = 3.0
+_CLOUD_TAINT: Final = Taint(
+    key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
+)
 
 
 class NodeSide:
     """Everything that happens on the machines of one cluster.
 
     Attributes:
-        kubelets: Node name to machine, for the kubelets that live.
+        kubelets: Node name to machine, for the kubelets that live, registered or not.
         always_smaller: Whether every machine has less room than was said of its type.
         never_joins: Whether no kubelet ever comes.
         notices: Called with each state a machine takes and each warning.
@@ -95,7 +101,11 @@ class NodeSide:
         elif fate is Action.DELETED:
             self.kernel.after(between(4, 40, seed, "deleted", name), lambda: self._forget(machine))
         if fate is not Action.NEVER and not self.never_joins:
-            self.kernel.at(machine.running + int(boot * 1e6), lambda: self._join(machine))
+            # It admits pods before the API server has answered its registration.
+            registers = machine.running + int(boot * 1e6)
+            starts = max(registers - int(_REGISTRATION * 1e6), machine.running)
+            self.kernel.at(starts, lambda: self._start(machine))
+            self.kernel.at(registers, lambda: self._join(machine))
 
     def ending(self, machine: Machine) -> None:
         """Let the machine's kubelet die, EC2 say so, and the cloud controller notice."""
@@ -147,15 +157,24 @@ class NodeSide:
 
     # --- kubelets
 
+    def _start(self, machine: Machine) -> None:
+        """Let the kubelet begin to admit the pods that are bound to its Node."""
+        if machine.ended is None:
+            self.kubelets[machine.instance.private_dns_name] = machine
+            self.api.touch()
+
     def _join(self, machine: Machine) -> None:
+        """Let the kubelet register, as often as it takes, and report its first status."""
         if machine.ended is not None:
             return
         if self.kernel.time < self.api.away_until:
             self.kernel.at(self.api.away_until + 2_000_000, lambda: self._join(machine))
             return
         name, instance = machine.instance.private_dns_name, machine.instance
-        if name not in self.api.node_values:
+        try:
             self._register(machine)
+        except PermanentError as refused:
+            fail("register", str(refused))
         node = self.api.node_values[name]
         instance_type = self.types[instance.offering.instance_type]
         allocatable = instance_type.allocatable
@@ -169,10 +188,8 @@ class NodeSide:
                 capacity=instance_type.capacity,
                 allocatable=allocatable,
                 taints=taints,
-                provider_id=node.provider_id or instance.provider_id,
             )
         )
-        self.kubelets[name] = machine
         wait = between(0.5, 4, self.faults.seed, "initialize", name)
         self.kernel.after(
             wait, lambda: self._untaint(name, frozenset({keys.CLOUD_UNINITIALIZED_TAINT}))
@@ -186,31 +203,32 @@ class NodeSide:
             self.api.put_node(replace(node, taints=taints))
 
     def _register(self, machine: Machine) -> None:
-        """Let the kubelet make its own Node, of what its user data says."""
-        text = base64.b64decode(machine.user_data).decode()
-        kubelet = json.loads(text[text.index("{") : text.rindex("}") + 1])["spec"]["kubelet"]
-        flag = kubelet["flags"][0].removeprefix("--node-labels=")
-        offering = machine.instance.offering
+        """Post the Node that the flags in the user data lead to; one that exists stays as it is.
+
+        Raises:
+            PermanentError: If the API server refuses it; a kubelet would try for ever.
+        """
+        flags = read_user_data(machine.user_data)
+        offering, name = machine.instance.offering, machine.instance.private_dns_name
         labels = {
-            **dict(one.split("=", 1) for one in flag.split(",") if one),
+            **flags.labels,
             keys.INSTANCE_TYPE: offering.instance_type,
             keys.ZONE: offering.zone,
-            keys.HOSTNAME: machine.instance.private_dns_name,
+            keys.HOSTNAME: name,
         }
-        taints = tuple(
+        taints = [
             Taint(key=one["key"], value=one["value"], effect=Effect(one["effect"]))
-            for one in kubelet["config"]["registerWithTaints"]
+            for one in flags.taints
+        ]
+        node = Node(
+            name=name,
+            uid=f"uid-kubelet-{machine.instance.instance_id}",
+            labels=labels,
+            taints=(*taints, _CLOUD_TAINT),
+            provider_id=machine.instance.provider_id,
         )
-        self.api.add(
-            Node(
-                name=machine.instance.private_dns_name,
-                uid=f"uid-kubelet-{machine.instance.instance_id}",
-                labels=labels,
-                taints=taints,
-                provider_id=machine.instance.provider_id,
-                created_at=self.api.now,
-            )
-        )
+        with contextlib.suppress(ConflictError):
+            self.api.post_node(node)
         self.api.touch()
 
     # --- pods
@@ -244,7 +262,7 @@ class NodeSide:
         if pod.uid in self._starting:
             return
         node = self.api.node_values.get(pod.node_name)
-        if node is None or node.ready is not True:
+        if node is None:
             return
         self._starting.add(pod.uid)
         others = [
@@ -253,7 +271,10 @@ class NodeSide:
         rejected = self.faults.event(
             Site("kubelet", "admit", self.api.name), self.kernel.time, (Action.REJECTS, 0.015)
         )
-        if rejected is not None or not fits(wanted_by(pod), used_on(others), room_on(node)):
+        fitting = fits(wanted_by(pod), used_on(others), room_on(node))
+        if not fitting and node.ready is None:
+            fail("refused", f"{pod.key} by the kubelet of {node.name}, which is not Ready yet")
+        if rejected is not None or not fitting:
             self.kernel.after(0.3, lambda: self._change(pod, phase="Failed"))
             return
         self.kernel.after(1, lambda: self._change(pod, phase="Running"))

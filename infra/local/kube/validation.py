@@ -98,9 +98,14 @@ def _metadata(resource: Resource, metadata: JsonObject) -> Iterable[Cause]:
 
 
 def _taints(taints: list[JsonObject]) -> Iterable[Cause]:
+    """Check the taints of a Node; a real server, too, says that they are in its metadata.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/apis/core/validation/validation.go
+    (ValidateNode, validateNodeTaints), read 2026-11-22.
+    """
     seen = set()
     for index, taint in enumerate(taints):
-        field = f"spec.taints[{index}]"
+        field = f"metadata.taints[{index}]"
         key, effect = taint.get("key", ""), taint.get("effect", "")
         if not is_qualified(key):
             yield _bad(f"{field}.key", key, "must be a qualified name")
@@ -111,7 +116,9 @@ def _taints(taints: list[JsonObject]) -> Iterable[Cause]:
             message = f'Unsupported value: "{effect}": supported values: {listed}'
             yield "FieldValueNotSupported", message, f"{field}.effect"
         if (key, effect) in seen:
-            yield "FieldValueDuplicate", f'Duplicate value: "{key}"', field
+            shown = {"Key": key, "Value": taint.get("value", ""), "Effect": effect}
+            why = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
+            yield "FieldValueDuplicate", why, field
         seen.add((key, effect))
 
 

@@ -1,8 +1,10 @@
 """A small asynchronous client of the Kubernetes API: raw JSON in and out."""
 
+import base64
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
@@ -44,6 +46,19 @@ class Server:
     url: str
     token: str | None = None
     ca_file: str | None = None
+
+    def answers(self, endpoint: str, authority: str) -> bool:
+        """Return whether a client with this endpoint and authority reaches this server.
+
+        Args:
+            endpoint: Address; an empty one is that of this server.
+            authority: Base64 of the PEM file that the client trusts; empty when it trusts all.
+        """
+        if endpoint and endpoint.rstrip("/") != self.url.rstrip("/"):
+            return False
+        if not authority or self.ca_file is None:
+            return True
+        return base64.b64decode(authority) == Path(self.ca_file).read_bytes()
 
 
 class Client:

@@ -1,23 +1,39 @@
-"""The fake kubelet: nodes that become Ready and pods that run, on any API server."""
+"""The simulated kubelet: registers its Node, reports its status, and runs pods, on any API server.
+
+Pods are admitted against the Node as the kubelet last saw it, also before the kubelet is
+registered: a Node without allocatable amounts has room for no pod.
+Source: https://github.com/kubernetes/kubernetes/tree/v1.35.4/pkg/kubelet (config/apiserver.go,
+kubelet_getters.go:getNodeAnyWay, lifecycle/predicate.go), read 2026-11-22.
+"""
 
 import asyncio
+import logging
 import math
 from collections.abc import Coroutine, Iterable
 from datetime import timedelta
 from typing import Any, Final
 
-from infra.local.sim.amounts import amounts, pod_requests
-from infra.local.sim.client import ApiError, Json
+from infra.local.sim.admission import Process, refusal_of
+from infra.local.sim.amounts import pod_requests
+from infra.local.sim.client import ApiError, Json, Server
 from infra.local.sim.informer import Key, key_of
 from infra.local.sim.kinds import LEASE, NODE, POD
-from infra.local.sim.machines import GONE, RUNNING, Machines, Sizes
-from infra.local.sim.matching import labels_of, matches_node_affinity
+from infra.local.sim.machines import GONE, RUNNING, Machine, Machines, Sizes
+from infra.local.sim.matching import labels_of
+from infra.local.sim.registration import (
+    LONGEST_RETRY_SECONDS,
+    forbidden_labels,
+    initial_node,
+    register,
+)
 from infra.local.sim.reports import (
     completed_status,
+    first_status,
     node_status,
     refused_status,
     running_status,
 )
+from infra.local.sim.user_data import UnusableUserDataError, read_user_data
 from infra.local.sim.view import is_finished
 from infra.local.sim.workqueue import WorkQueue
 from infra.local.sim.world import (
@@ -35,18 +51,22 @@ NEVER_READY: Final = "sim.dovetail.dev/never-ready"
 COMPLETE_AFTER: Final = "sim.dovetail.dev/complete-after"
 SIMULATED: Final = (("karpenter.sh/provisioner-name", None), ("dovetail.dev/simulated", "true"))
 
+_LOG = logging.getLogger(__name__)
 _LEASES: Final = "kube-node-lease"
 _LEASES_PER_SECOND: Final = 50
+_DISCOVERY_SECONDS: Final = 2.0
 
 
 class Kubelet:
-    """All fake kubelets of a cluster.
+    """All simulated kubelets of a cluster.
 
     Args:
         world: Shared caches.
         machines: Where the machines behind the nodes are looked up.
         sizes: What the machines hold.
         marks: Labels (key, value or None for any) of which a node must carry one to be ours.
+        server: The API server that is being simulated: a kubelet whose user data names another
+            does not reach it.
     """
 
     def __init__(
@@ -55,19 +75,20 @@ class Kubelet:
         machines: Machines,
         sizes: Sizes,
         marks: Iterable[tuple[str, str | None]] = SIMULATED,
+        *,
+        server: Server | None = None,
     ) -> None:
         self._world = world
         self._machines = machines
         self._sizes = sizes
         self._marks = tuple(marks)
+        self._server = server
         self._nodes: WorkQueue[str] = WorkQueue(self._node)
         self._pods: WorkQueue[Key] = WorkQueue(self._pod, parallel=16)
         self._leases: WorkQueue[str] = WorkQueue(self._renew, parallel=2)
-        self._running_since: dict[str, float] = {}
-        self._ready_at: dict[str, float] = {}
-        self._addresses: dict[str, str] = {}
-        self._used: dict[str, dict[str, int]] = {}
-        self._admitted: dict[str, tuple[str, dict[str, int], float]] = {}
+        self._processes: dict[str, Process] = {}
+        self._admitted: dict[str, tuple[Process, dict[str, int], float]] = {}
+        self._refused: dict[str, tuple[str, str]] = {}
         self._since: dict[tuple[str, str], float] = {}
         self._pod_count = 0
         world.nodes.subscribe(self._node_changed)
@@ -75,7 +96,7 @@ class Kubelet:
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Return the work loops."""
-        return self._nodes.run(), self._pods.run(), self._leases.run()
+        return self._nodes.run(), self._pods.run(), self._leases.run(), self._discover()
 
     def owns(self, node: Json) -> bool:
         """Return whether a node is simulated by this kubelet."""
@@ -84,79 +105,151 @@ class Kubelet:
 
     # -- nodes ----------------------------------------------------------------------------
 
+    async def _discover(self) -> None:
+        """Look for machines that run: their kubelets start whether or not a Node exists."""
+        while True:
+            try:
+                for machine in await self._machines.running():
+                    if self._is_new(machine):
+                        self._nodes.add(machine.dns_name)
+            except Exception:  # noqa: BLE001 - an endpoint that is away must not end the simulation
+                _LOG.debug("machines could not be listed", exc_info=True)
+            await asyncio.sleep(_DISCOVERY_SECONDS)
+
+    def _is_new(self, machine: Machine) -> bool:
+        process = self._processes.get(machine.dns_name)
+        return process is None or process.machine != machine.provider_id
+
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
         if new is None and old is not None:
-            self._forget(old["metadata"]["uid"])
+            # The kubelet of a machine that still runs goes on, but never makes its Node again.
+            self._nodes.add(old["metadata"]["name"])
         elif new is not None and self.owns(new):
             self._nodes.add(new["metadata"]["name"])
 
-    def _forget(self, uid: str) -> None:
-        for place in (self._running_since, self._ready_at, self._addresses):
-            place.pop(uid, None)
-        self._used.pop(uid, None)
-
     async def _node(self, name: str) -> float | None:
         node = self._world.nodes.get(name)
-        if node is None or not self.owns(node):
+        if node is not None and not self.owns(node):
             return None
-        uid = node["metadata"]["uid"]
-        machine = await self._machines.find(node["spec"].get("providerID") or "", name)
-        if machine.state != RUNNING:
-            self._ready_at.pop(uid, None)
-            return None if machine.state == GONE else self._world.timing.poll()
+        machine = await self._machine_of(name, node)
+        if machine is None or machine.state != RUNNING:
+            self._processes.pop(name, None)
+            return None if machine is None or machine.state == GONE else self._world.timing.poll()
         now = asyncio.get_running_loop().time()
-        if uid not in self._ready_at and not is_true(node, "Ready"):
-            wait = self._boot_wait(node, now)
+        process = self._process(name, machine, now)
+        if process.started_at is None:
+            wait = self._boot_wait(node, process, now)
             if wait is None or wait > 0:
                 return wait
-        self._addresses[uid] = machine.address or _address(len(self._addresses))
-        first = uid not in self._ready_at
-        self._ready_at.setdefault(uid, now)
-        await self._report(node, now)
-        if first:
-            self._leases.add(name)
-            for pod in self._world.pods_on(name):
-                self._pods.add(key_of(pod))
-        return self._device_wait(node, now)
+            if not await self._start_kubelet(name, process, machine):
+                return None
+        if not process.registered:
+            return await self._register(name, process, machine)
+        if node is None:
+            return None
+        await self._report(node, process, now)
+        return self._device_wait(node, process, now)
 
-    def _boot_wait(self, node: Json, now: float) -> float | None:
-        if annotation(node, NEVER_READY) is not None:
+    async def _machine_of(self, name: str, node: Json | None) -> Machine | None:
+        """Return the machine behind a name; None when neither a Node nor EC2 knows one."""
+        if node is not None:
+            return await self._machines.find(node["spec"].get("providerID") or "", name)
+        return next((m for m in await self._machines.running() if m.dns_name == name), None)
+
+    def _process(self, name: str, machine: Machine, now: float) -> Process:
+        identity = machine.provider_id or name
+        known = self._processes.get(name)
+        if known is None or known.machine != identity:
+            address = machine.address or _address(len(self._processes))
+            known = Process(machine=identity, running_since=now, address=address)
+            self._processes[name] = known
+        return known
+
+    def _boot_wait(self, node: Json | None, process: Process, now: float) -> float | None:
+        """Return how long the kubelet does not start yet, None for ever."""
+        if node is not None and annotation(node, NEVER_READY) is not None:
             return None
         timing = self._world.timing
-        since = self._running_since.setdefault(node["metadata"]["uid"], now)
-        boot = seconds_of(node, READY_AFTER)
-        return since + timing.real(timing.boot_seconds if boot is None else boot) - now
+        boot = seconds_of(node, READY_AFTER) if node is not None else None
+        seconds = timing.boot_seconds if boot is None else boot
+        ready_at = process.running_since + timing.real(seconds)
+        start_at = max(ready_at - timing.real(timing.registration_seconds), process.running_since)
+        process.next_attempt_at = ready_at
+        return start_at - now
 
-    def _device_wait(self, node: Json, now: float) -> float | None:
-        if not self._sizes.of(node).extended:
+    async def _start_kubelet(self, name: str, process: Process, machine: Machine) -> bool:
+        """Start a kubelet with the flags of its user data; return whether it can do anything."""
+        try:
+            flags = read_user_data(await self._machines.user_data(machine))
+        except UnusableUserDataError as error:
+            _LOG.warning("%s does not start its kubelet: %s", name, error)
+            return False
+        forbidden = forbidden_labels(flags.labels)
+        if forbidden:
+            _LOG.warning("%s: kubelet exits: unknown labels %s in --node-labels", name, forbidden)
+            return False
+        if self._server is not None and not self._server.answers(flags.endpoint, flags.authority):
+            _LOG.warning("%s: kubelet does not reach %s", name, flags.endpoint)
+            return False
+        process.flags = flags
+        process.started_at = asyncio.get_running_loop().time()
+        # In the order of their creation, before anything can be answered by the API server.
+        for pod in self._world.pods_on(name):
+            self._decide(pod)
+            self._pods.add(key_of(pod))
+        return True
+
+    async def _register(self, name: str, process: Process, machine: Machine) -> float | None:
+        now = asyncio.get_running_loop().time()
+        if process.next_attempt_at > now:
+            return process.next_attempt_at - now
+        node = self._world.nodes.get(name)
+        size = self._sizes.of(node, machine.instance_type)
+        labels = labels_of(node) if node is not None else {}
+        arch = machine.architecture or labels.get("kubernetes.io/arch") or "amd64"
+        wanted = initial_node(
+            name, machine.provider_id, arch, process.flags, first_status(size, process.address)
+        )
+        if not await register(self._world, wanted):
+            process.retry_seconds = min(process.retry_seconds * 2, LONGEST_RETRY_SECONDS)
+            process.next_attempt_at = now + self._world.timing.real(process.retry_seconds)
+            return process.next_attempt_at - now
+        process.registered = True
+        return 0.0
+
+    def _device_wait(self, node: Json, process: Process, now: float) -> float | None:
+        if process.reported_at is None or not self._sizes.of(node).extended:
             return None
         timing = self._world.timing
-        ready_at = self._ready_at[node["metadata"]["uid"]]
-        wait = ready_at + timing.real(timing.device_plugin_seconds) - now
+        wait = process.reported_at + timing.real(timing.device_plugin_seconds) - now
         return wait if wait > 0 else None
 
-    async def _report(self, node: Json, now: float) -> None:
-        with_devices = self._device_wait(node, now) is None
+    async def _report(self, node: Json, process: Process, now: float) -> None:
+        first = process.reported_at is None
+        process.reported_at = now if process.reported_at is None else process.reported_at
+        with_devices = self._device_wait(node, process, now) is None
         size = self._sizes.of(node)
-        status = node_status(node, size, self._addresses[node["metadata"]["uid"]], with_devices)
+        status = node_status(node, size, process.address, with_devices)
         actual = (node.get("status") or {}).get("allocatable") or {}
         missing = any(actual.get(k) != v for k, v in status["allocatable"].items())
         if missing or not is_true(node, "Ready"):
             await self._world.patch_status(NODE, node, status)
+        if first:
+            self._leases.add(node["metadata"]["name"])
 
     async def _renew(self, name: str) -> float | None:
-        node = self._world.nodes.get(name)
-        if node is None or node["metadata"]["uid"] not in self._ready_at:
+        node, process = self._world.nodes.get(name), self._processes.get(name)
+        if node is None or process is None or process.reported_at is None:
             return None
         machine = await self._machines.find(node["spec"].get("providerID") or "", name)
         if machine.state == GONE:
-            self._ready_at.pop(node["metadata"]["uid"], None)
+            self._processes.pop(name, None)
             return None
         timing = self._world.timing
         interval = max(
             timing.real(timing.lease_seconds),
             timing.least_lease_seconds,
-            len(self._ready_at) / _LEASES_PER_SECOND,
+            len(self._processes) / _LEASES_PER_SECOND,
         )
         lease = _lease(node, math.ceil(4 * interval))
         try:
@@ -176,55 +269,60 @@ class Kubelet:
             self._pods.add(key_of(new))
 
     def _release(self, uid: str) -> None:
-        node_uid, requests, _ = self._admitted.pop(uid, ("", {}, 0.0))
-        used = self._used.get(node_uid, {})
-        for name, amount in requests.items():
-            used[name] = used.get(name, 0) - amount
+        self._refused.pop(uid, None)
+        admitted = self._admitted.pop(uid, None)
+        if admitted is not None:
+            process, requests, _ = admitted
+            for name, amount in requests.items():
+                process.used[name] = process.used.get(name, 0) - amount
         for event in ("running", "stopping"):
             self._since.pop((uid, event), None)
 
     async def _pod(self, key: Key) -> float | None:
         pod = self._world.pods.objects.get(key)
-        node = self._world.nodes.get(node_of(pod)) if pod else None
-        if pod is None or node is None or node["metadata"]["uid"] not in self._ready_at:
+        process = self._started(pod)
+        if pod is None or process is None:
             return None
         if is_terminating(pod):
             return await self._stop(pod)
         if is_finished(pod):
             return None
-        if pod["metadata"]["uid"] not in self._admitted:
-            refusal = self._admit(pod, node)
-            if refusal is not None:
-                await self._world.patch_status(POD, pod, refused_status(*refusal))
-                return None
+        self._decide(pod)
+        refusal = self._refused.get(pod["metadata"]["uid"])
+        if refusal is not None:
+            await self._world.patch_status(POD, pod, refused_status(*refusal))
+            return None
         if pod["status"].get("phase") != "Running":
-            return await self._start(pod, node)
+            return await self._start(pod, process)
         return await self._complete(pod)
 
-    def _admit(self, pod: Json, node: Json) -> tuple[str, str] | None:
-        """Take a pod in, or return reason and message why there is no place for it."""
-        requests = pod_requests(pod)
-        node_uid = node["metadata"]["uid"]
-        used = self._used.setdefault(node_uid, {})
-        if (pod.get("status") or {}).get("phase") != "Running":
-            if not matches_node_affinity(pod, node):
-                return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match"
-            capacity = amounts(node["status"].get("allocatable"))
-            for resource, amount in sorted(requests.items()):
-                if resource not in capacity:
-                    why = f"Allocate failed due to no device plugin for {resource}"
-                    return "UnexpectedAdmissionError", why
-                if used.get(resource, 0) + amount > capacity[resource]:
-                    counts = f"requested: {amount}, used: {used.get(resource, 0)}"
-                    why = f"Node didn't have enough resource: {resource}, {counts}, "
-                    return f"OutOf{resource}", f"{why}capacity: {capacity[resource]}"
-        for resource, amount in requests.items():
-            used[resource] = used.get(resource, 0) + amount
-        now = asyncio.get_running_loop().time()
-        self._admitted[pod["metadata"]["uid"]] = node_uid, requests, now
-        return None
+    def _started(self, pod: Json | None) -> Process | None:
+        """Return the kubelet of a pod's node if it has started and the Node exists."""
+        name = node_of(pod) if pod is not None else ""
+        process = self._processes.get(name)
+        is_there = self._world.nodes.get(name) is not None
+        return process if is_there and process is not None and process.started_at else None
 
-    async def _start(self, pod: Json, node: Json) -> float | None:
+    def _decide(self, pod: Json) -> None:
+        """Admit a pod or refuse it, once, against the Node as last seen."""
+        uid, name = pod["metadata"]["uid"], node_of(pod)
+        process, node = self._processes[name], self._world.nodes.get(name)
+        is_known = uid in self._refused or (
+            uid in self._admitted and self._admitted[uid][0] is process
+        )
+        if is_known or node is None or is_finished(pod) or is_terminating(pod):
+            return
+        requests = pod_requests(pod)
+        if (pod.get("status") or {}).get("phase") != "Running":
+            refusal = refusal_of(pod, node, requests, process.used)
+            if refusal is not None:
+                self._refused[uid] = refusal
+                return
+        for resource, amount in requests.items():
+            process.used[resource] = process.used.get(resource, 0) + amount
+        self._admitted[uid] = process, requests, asyncio.get_running_loop().time()
+
+    async def _start(self, pod: Json, process: Process) -> float | None:
         timing = self._world.timing
         steps = 1 + len(pod["spec"].get("initContainers") or ())
         admitted_at = self._admitted[pod["metadata"]["uid"]][2]
@@ -234,8 +332,8 @@ class Kubelet:
             return wait
         self._pod_count += 1
         address = _address(self._pod_count, second_octet=128)
-        host = self._addresses[node["metadata"]["uid"]]
-        running = await self._world.patch_status(POD, pod, running_status(pod, address, host))
+        status = running_status(pod, address, process.address)
+        running = await self._world.patch_status(POD, pod, status)
         return await self._complete(running)
 
     async def _complete(self, pod: Json) -> float | None:

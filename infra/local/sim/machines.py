@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -15,6 +15,7 @@ PENDING: Final = "pending"
 GONE: Final = "gone"
 
 _FRESH_SECONDS: Final = 1.0
+_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 _FALLBACK: Final = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "20Gi"}
 
 MachineState = Callable[[str], Awaitable[str]]
@@ -30,6 +31,7 @@ class Machine:
     zone: str = ""
     address: str = ""
     dns_name: str = ""
+    architecture: str = ""
 
 
 class Machines(Protocol):
@@ -38,12 +40,26 @@ class Machines(Protocol):
     async def find(self, provider_id: str, node_name: str) -> Machine:
         """Return the machine of a node, by its providerID or else by its name."""
 
+    async def running(self) -> Sequence[Machine]:
+        """Return the machines that run whether or not a Node of theirs exists."""
+
+    async def user_data(self, machine: Machine) -> str:
+        """Return the user data a machine was launched with, in base64; empty when it has none."""
+
 
 class AssumedMachines:
-    """Machines known by a function from providerID to state only; all run when it is None."""
+    """Machines known by a function from providerID to state only; all run when it is None.
 
-    def __init__(self, state: MachineState | None = None) -> None:
+    Args:
+        state: Returns the state of the machine with a providerID.
+        user_data: Returns its user data in base64.
+    """
+
+    def __init__(
+        self, state: MachineState | None = None, user_data: Callable[[str], str] | None = None
+    ) -> None:
         self._state = state
+        self._user_data = user_data
 
     async def find(self, provider_id: str, node_name: str) -> Machine:
         """Return a machine with the zone that its providerID names."""
@@ -52,6 +68,14 @@ class AssumedMachines:
         if self._state is not None:
             state = await self._state(provider_id) if provider_id else PENDING
         return Machine(provider_id=provider_id, state=state, zone=_zone_in(provider_id))
+
+    async def running(self) -> Sequence[Machine]:
+        """Return nothing: these machines are known by their Nodes only."""
+        return ()
+
+    async def user_data(self, machine: Machine) -> str:
+        """Return what the function says, nothing without one."""
+        return self._user_data(machine.provider_id) if self._user_data is not None else ""
 
 
 class Ec2Machines:
@@ -93,6 +117,26 @@ class Ec2Machines:
         missing = Machine(provider_id=provider_id, state=GONE if provider_id else PENDING)
         return machine or missing
 
+    async def running(self) -> Sequence[Machine]:
+        """Return the running instances that have a name, sorted by name."""
+        await self._refresh(time.monotonic() - _FRESH_SECONDS)
+        return [m for name, m in sorted(self._by_name.items()) if name and m.state == RUNNING]
+
+    async def user_data(self, machine: Machine) -> str:
+        """Return the attribute `userData` of an instance; nothing for a machine of another cloud.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceAttribute.html
+        (2026-11).
+        """
+        if not machine.provider_id.startswith("aws:"):
+            return ""
+        answer = await asyncio.to_thread(
+            self._ec2.describe_instance_attribute,
+            InstanceId=machine.provider_id.rsplit("/", 1)[-1],
+            Attribute="userData",
+        )
+        return answer.get("UserData", {}).get("Value") or ""
+
     def _look_up(self, provider_id: str, node_name: str) -> Machine | None:
         if provider_id:
             return self._by_id.get(provider_id.rsplit("/", 1)[-1])
@@ -128,6 +172,7 @@ def _machine(instance: Object) -> Machine:
         zone=zone,
         address=instance.get("PrivateIpAddress") or "",
         dns_name=instance.get("PrivateDnsName") or "",
+        architecture=_ARCHITECTURES.get(instance.get("Architecture") or "", ""),
     )
 
 
@@ -169,12 +214,18 @@ class Sizes:
                 raise ValueError(f"{path}: {name}: no capacity; give at least cpu, memory and pods")
         return cls(table)
 
-    def of(self, node: Object) -> Size:
-        """Return the size of a node: from the table, else from its status, else a modest one."""
-        labels = node["metadata"].get("labels") or {}
-        row = self._table.get(labels.get("node.kubernetes.io/instance-type", ""))
+    def of(self, node: Object | None, instance_type: str = "") -> Size:
+        """Return the size of a node: from the table, else from its status, else a modest one.
+
+        Args:
+            node: The Node, None when it does not exist yet.
+            instance_type: Of its machine; empty for what the label of the Node says.
+        """
+        labels = (node or {}).get("metadata", {}).get("labels") or {}
+        label = labels.get("node.kubernetes.io/instance-type", "")
+        row = self._table.get(instance_type or label)
         if row is None:
-            status = node.get("status") or {}
+            status = (node or {}).get("status") or {}
             capacity = status.get("capacity") or status.get("allocatable") or _FALLBACK
             row = {"capacity": capacity, "allocatable": status.get("allocatable") or capacity}
         return Size(

@@ -37,6 +37,19 @@ def node_status(node: Json, size: Size, address: str, with_devices: bool) -> Jso
     }
 
 
+def first_status(size: Size, address: str) -> Json:
+    """Return the status in the Node that a kubelet registers; it is not Ready yet."""
+    return {
+        "conditions": [
+            *(_condition(kind, "False", reason, text) for kind, reason, text in _PRESSURES),
+            _condition("Ready", "False", "KubeletNotReady", "container runtime not checked yet"),
+        ],
+        "addresses": [{"type": "InternalIP", "address": address}],
+        "capacity": dict(size.capacity),
+        "allocatable": dict(size.allocatable),
+    }
+
+
 def running_status(pod: Json, address: str, host: str) -> Json:
     """Return the status of a pod whose init containers are done and whose others run."""
     now = stamp()

@@ -63,7 +63,7 @@ class Simulation:
     async def __aenter__(self) -> Self:
         client = await self._stack.enter_async_context(Client(self._server))
         world = World(client, self._setup.timing)
-        actors = list(_actors(world, self._setup))
+        actors = list(_actors(world, self._setup, self._server))
         self._task = asyncio.create_task(_run(world, actors))
         synced = asyncio.create_task(world.wait_synced())
         await asyncio.wait({self._task, synced}, return_when=asyncio.FIRST_COMPLETED)
@@ -133,9 +133,11 @@ async def _run(world: World, actors: Iterable[Actor]) -> None:
         group.create_task(world.run())
 
 
-def _actors(world: World, setup: Setup) -> Iterable[Actor]:
+def _actors(world: World, setup: Setup, server: Server) -> Iterable[Actor]:
     makers: dict[str, Callable[[], Iterable[Actor]]] = {
-        "kubelet": lambda: [Kubelet(world, setup.machines, setup.sizes, setup.marks)],
+        "kubelet": lambda: [
+            Kubelet(world, setup.machines, setup.sizes, setup.marks, server=server)
+        ],
         "cloud": lambda: [Cloud(world, setup.machines)],
         "lifecycle": lambda: [NodeLifecycle(world)],
         "scheduler": lambda: [Scheduler(world)],

@@ -25,6 +25,8 @@ class Timing:
     Attributes:
         speed: 10 means ten times as fast as a real cluster.
         boot_seconds: Machine running until its kubelet reports Ready.
+        registration_seconds: The last part of it: the kubelet runs and admits pods, but the API
+            server has not answered yet; as long as that took on a busy machine.
         pod_start_seconds: Pod bound until Running, and again for each init container.
         pod_stop_seconds: Longest time a terminating pod takes, within its grace period.
         device_plugin_seconds: Ready until extended resources show.
@@ -37,6 +39,7 @@ class Timing:
 
     speed: float = 1.0
     boot_seconds: float = 28.0
+    registration_seconds: float = 3.0
     pod_start_seconds: float = 2.0
     pod_stop_seconds: float = 1.0
     device_plugin_seconds: float = 5.0

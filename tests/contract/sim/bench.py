@@ -40,6 +40,7 @@ class Bench:
     def __init__(self, url: str) -> None:
         self.url = url
         self.machines: dict[str, str] = {}
+        self.user_data: dict[str, str] = {}
 
     async def machine_state(self, provider_id: str) -> str:
         return self.machines.get(provider_id, "running")
@@ -135,9 +136,12 @@ def node(
         "topology.kubernetes.io/zone": zone,
         "node.kubernetes.io/instance-type": machine,
     }
+    amounts = SIZES[machine]["capacity"]
     return {
         "apiVersion": "v1",
         "kind": "Node",
+        # As Dovetail makes it: pods that are bound before the kubelet reports count on it.
+        "status": {"capacity": amounts, "allocatable": amounts},
         "metadata": {
             "name": name,
             "labels": marks | (labels or {}),

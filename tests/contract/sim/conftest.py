@@ -22,7 +22,9 @@ def bench(kube: EmbeddedKube) -> Iterator[Bench]:
     bench = Bench(kube.url)
     setup = Setup(
         timing=Timing(speed=100, least_lease_seconds=0.25),
-        machines=AssumedMachines(bench.machine_state),
+        machines=AssumedMachines(
+            bench.machine_state, lambda provider_id: bench.user_data.get(provider_id, "")
+        ),
         sizes=Sizes(SIZES),
     )
     with SimulationThread(Server(url=kube.url), setup):
