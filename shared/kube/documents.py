@@ -48,7 +48,10 @@ def owner_reference(owner: Provisioner) -> dict[str, str]:
 
 
 def raw_node(manifest: NodeManifest) -> dict[str, Any]:
-    """Return the Node document."""
+    """Return the Node document.
+
+    The API server keeps the status of a Node that is created; it is left out when it is empty.
+    """
     metadata: dict[str, Any] = {
         "name": manifest.name,
         "labels": dict(manifest.labels),
@@ -57,6 +60,8 @@ def raw_node(manifest: NodeManifest) -> dict[str, Any]:
     }
     if manifest.owner is not None:
         metadata["ownerReferences"] = [owner_reference(manifest.owner)]
+    amounts = {"capacity": manifest.capacity, "allocatable": manifest.allocatable}
+    status = {name: found.to_quantities() for name, found in amounts.items() if found}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -65,4 +70,5 @@ def raw_node(manifest: NodeManifest) -> dict[str, Any]:
             "providerID": manifest.provider_id,
             "taints": [encode_taint(one) for one in manifest.taints],
         },
+        **({"status": status} if status else {}),
     }

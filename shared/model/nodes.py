@@ -13,8 +13,8 @@ from shared.model.taints import Taint
 class NodePhase(StrEnum):
     """How far a node has come."""
 
-    LAUNCHED = "launched"  # the machine was asked for; its kubelet has not spoken
-    REGISTERED = "registered"  # the kubelet posts status
+    LAUNCHED = "launched"  # the machine was asked for; its kubelet has not reported
+    REGISTERED = "registered"  # the kubelet reports its status
     INITIALIZED = "initialized"  # Ready, taints gone, resources shown
 
 
@@ -24,7 +24,7 @@ class Node:
 
     Attributes:
         provider_id: `aws:///<zone>/<instance id>`, empty when unknown.
-        allocatable: As reported; empty before the kubelet speaks.
+        allocatable: As reported; as planned until the kubelet reports.
         owners: Uids of the objects that own it: they take it along when they are deleted.
         ready: Status of the Ready condition: True, False, or None when unknown or never set.
     """
@@ -65,8 +65,8 @@ class Node:
 
     @property
     def has_kubelet(self) -> bool:
-        """Whether a kubelet has ever posted a status."""
-        return self.ready is not None or bool(self.allocatable)
+        """Whether the kubelet reports a status; amounts alone may be those that were planned."""
+        return self.ready is not None
 
     @property
     def is_initialized(self) -> bool:

@@ -11,6 +11,8 @@ MEMORY: Final = "memory"
 PODS: Final = "pods"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 
+# What every node has; anything else is a device, a volume slot or a huge page.
+PLAIN: Final = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 _BYTES: Final = frozenset({MEMORY, EPHEMERAL_STORAGE})
 
 
@@ -84,6 +86,10 @@ class Resources:
         for name, amount in other.items:
             amounts[name] = amounts.get(name, 0) - amount
         return Resources.from_mapping(amounts)
+
+    def only(self, names: frozenset[str]) -> "Resources":
+        """Return the amounts of some names."""
+        return Resources(tuple(one for one in self.items if one[0] in names))
 
     def times(self, count: int) -> "Resources":
         """Return `count` times every amount."""

@@ -10,6 +10,7 @@ from shared.model.nodes import Node
 from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
 from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Taint
 from shared.ports.storage import Storage
@@ -18,7 +19,12 @@ from shared.ports.templates import Templates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeManifest:
-    """A Node object to be made for a launched machine."""
+    """A Node object to be made for a launched machine.
+
+    Attributes:
+        capacity: Of the status until the kubelet reports its own; empty for no status.
+        allocatable: The same of what pods can have.
+    """
 
     name: str
     labels: Mapping[str, str] = field(hash=False)
@@ -27,6 +33,8 @@ class NodeManifest:
     finalizers: tuple[str, ...]
     provider_id: str
     owner: Provisioner | None
+    capacity: Resources = Resources()
+    allocatable: Resources = Resources()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

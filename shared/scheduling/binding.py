@@ -4,7 +4,7 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.pods import Pod
-from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from shared.model.resources import PLAIN
 from shared.model.taints import Effect, Taint
 
 # A pod bound early must survive its node being not ready until registration gives up (300 s).
@@ -15,7 +15,6 @@ _EARLY_TAINTS: Final = (
 )
 # Controllers that make a new pod when one is gone, without anybody missing the old one.
 _REPLACING_OWNERS: Final = frozenset({"ReplicaSet", "ReplicationController"})
-_PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 
 
 def binds_early(pod: Pod) -> str:
@@ -31,7 +30,7 @@ def binds_early(pod: Pod) -> str:
         return "nobody would replace it"
     if pod.owner.kind not in _REPLACING_OWNERS:
         return f"a {pod.owner.kind} does not replace it freely"
-    extended = sorted(set(scheduling.requests) - _PLAIN_RESOURCES)
+    extended = sorted(set(scheduling.requests) - PLAIN)
     if extended:
         return f"its node must show {extended[0]} first"
     for taint in _EARLY_TAINTS:

@@ -20,7 +20,7 @@ from shared.model.provisioner import BlockDevice, KubeletConfiguration, Provisio
 from shared.ports import ClusterEndpoint, Site
 from shared.services.addresses import AddressBook
 from shared.services.launch_body import LaunchAttempt, LaunchBody
-from shared.services.machine_image import ImageTable, boot_taints
+from shared.services.machine_image import ImageTable, kubelet_taints
 
 _NAME_LENGTH: Final = 20
 
@@ -174,7 +174,7 @@ def _template_data(
             certificate_authority=ground.endpoint.certificate_authority,
             service_cidr=ground.endpoint.service_cidr,
             labels={**labels, keys.CAPACITY_TYPE: capacity_type.value},
-            taints=boot_taints(ground.provisioner),
+            taints=kubelet_taints(ground.provisioner),
             kubelet=kubelet,
         ),
         template.user_data,

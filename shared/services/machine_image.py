@@ -13,6 +13,11 @@ from shared.model.taints import Effect, Taint
 from shared.ports import CloudProvider, MachineImage
 
 _SELECTED: Final = "selected"
+# Keeps kube-scheduler away until pods are bound.
+_NOT_READY: Final = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
+_UNINITIALIZED: Final = Taint(
+    key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +101,33 @@ def selected_images(
     )
 
 
-def boot_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
-    """Return the taints a node of the provisioner starts with, sorted.
+def kubelet_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
+    """Return the taints that user data asks the kubelet to register its Node with, sorted.
 
-    Ours keeps kube-scheduler away until pods are bound; the provider's asks the cloud controller
-    to initialise the node.
+    The taint of an external cloud provider is left out, also where the user names it: the kubelet
+    adds it by itself, and the API server refuses a Node that carries it twice.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/kubelet_node_status.go
+    (initialNode) and .../pkg/apis/core/validation/validation.go (validateNodeTaints), 2026-11-22.
     """
-    ours = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
-    cloud = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE)
-    return tuple(sorted({*provisioner.taints, *provisioner.startup_taints, ours, cloud}))
+    wanted = (*provisioner.taints, *provisioner.startup_taints, _NOT_READY)
+    return _unique(one for one in wanted if one.key != keys.CLOUD_UNINITIALIZED_TAINT)
+
+
+def node_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
+    """Return the taints of the Node object that is made for a machine, sorted.
+
+    Those of the kubelet, and the one that asks the cloud controller to initialize the node.
+    """
+    return _unique((*kubelet_taints(provisioner), _UNINITIALIZED))
+
+
+def _unique(taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """Return the taints, sorted; of several with the same key and effect the first."""
+    found: dict[tuple[str, Effect], Taint] = {}
+    for taint in taints:
+        found.setdefault((taint.key, taint.effect), taint)
+    return tuple(sorted(found.values()))
 
 
 def demanded_labels(image: MachineImage) -> dict[str, str]:

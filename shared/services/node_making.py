@@ -14,12 +14,13 @@ from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.provisioner import Provisioner
+from shared.model.resources import PLAIN
 from shared.model.taints import first_untolerated
 from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import binds_early
 from shared.services.announcing import Announcer
 from shared.services.held_lease import HeldLease
-from shared.services.machine_image import boot_taints
+from shared.services.machine_image import node_taints
 from shared.services.node_events import launched_group
 from shared.services.timers import start_expiration, start_registration
 
@@ -218,7 +219,15 @@ def node_manifest(
     owner: Provisioner | None,
     instance_types: Mapping[str, InstanceType],
 ) -> NodeManifest:
-    """Return the Node object of a launched machine."""
+    """Return the Node object of a launched machine.
+
+    It has the planned amounts of what every node has. The kubelet admits pods against the Node
+    that it reads, also before its own first status: without them it would refuse all of them.
+    Devices are left to their plugins.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/lifecycle/predicate.go
+    and https://github.com/kubernetes/kubernetes/pull/142234 (2026-11-22).
+    """
     instance_type = instance_types.get(slot.offering.instance_type)
     of_type = dict(instance_type.labels) if instance_type is not None else {}
     return NodeManifest(
@@ -230,10 +239,12 @@ def node_manifest(
             keys.HOSTNAME: instance.private_dns_name,
         },
         annotations=_annotations(slot, instance, owner),
-        taints=boot_taints(owner if owner is not None else Provisioner(name=slot.provisioner)),
+        taints=node_taints(owner if owner is not None else Provisioner(name=slot.provisioner)),
         finalizers=(keys.TERMINATION_FINALIZER,),
         provider_id=instance.provider_id,
         owner=owner,
+        capacity=slot.capacity.only(PLAIN),
+        allocatable=slot.allocatable.only(PLAIN),
     )
 
 

@@ -168,6 +168,8 @@ class FakeCluster(FakeProvisioners):
             finalizers=manifest.finalizers,
             provider_id=manifest.provider_id,
             owners=(manifest.owner.uid,) if manifest.owner is not None else (),
+            capacity=manifest.capacity,
+            allocatable=manifest.allocatable,
         )
         try:
             return self.post_node(node)

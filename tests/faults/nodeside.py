@@ -34,6 +34,7 @@ _UNREACHABLE: Final = Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EX
 _TOLERATED: Final = 300
 _GRACE: Final = 40
 _REGISTRATION: Final = 3.0
+_STATUS: Final = 10.0
 _CLOUD_TAINT: Final = Taint(
     key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
 )
@@ -63,6 +64,8 @@ class NodeSide:
         self.startup_taints: frozenset[str] = frozenset()
         self.region: Region | None = None
         self.notices: Callable[[Machine, str], None] = lambda machine, what: None
+        self._registered: set[str] = set()
+        self._reporting: set[str] = set()
         self._starting: set[str] = set()
         self._stopping: set[str] = set()
         self._missing: set[str] = set()
@@ -170,12 +173,20 @@ class NodeSide:
         if self.kernel.time < self.api.away_until:
             self.kernel.at(self.api.away_until + 2_000_000, lambda: self._join(machine))
             return
-        name, instance = machine.instance.private_dns_name, machine.instance
         try:
             self._register(machine)
         except PermanentError as refused:
             fail("register", str(refused))
-        node = self.api.node_values[name]
+        self._registered.add(machine.instance.instance_id)
+        self._report(machine)
+
+    def _report(self, machine: Machine) -> None:
+        """Let a registered kubelet write its status into the Node of its name, whoever made it."""
+        name, instance = machine.instance.private_dns_name, machine.instance
+        self._reporting.discard(instance.instance_id)
+        node = self.api.node_values.get(name)
+        if node is None or self.kubelets.get(name) is not machine or node.ready is True:
+            return
         instance_type = self.types[instance.offering.instance_type]
         allocatable = instance_type.allocatable
         if instance.instance_id in self.smaller:
@@ -195,6 +206,12 @@ class NodeSide:
             wait, lambda: self._untaint(name, frozenset({keys.CLOUD_UNINITIALIZED_TAINT}))
         )
         self.kernel.after(2 * wait, lambda: self._untaint(name, self.startup_taints))
+
+    def _report_soon(self, machine: Machine) -> None:
+        """Let the next status update come: a Node may have been made again."""
+        if machine.instance.instance_id not in self._reporting:
+            self._reporting.add(machine.instance.instance_id)
+            self.kernel.after(_STATUS, lambda: self._report(machine))
 
     def _untaint(self, name: str, gone: frozenset[str]) -> None:
         node = self.api.node_values.get(name)
@@ -235,6 +252,10 @@ class NodeSide:
 
     def look(self) -> None:
         """Start, reject and end pods where a kubelet lives; collect those of lost nodes."""
+        for name, machine in self.kubelets.items():
+            node, identity = self.api.node_values.get(name), machine.instance.instance_id
+            if node is not None and node.ready is not True and identity in self._registered:
+                self._report_soon(machine)
         for pod in list(self.api.pods.values()):
             if not pod.node_name:
                 continue

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, NotFoundError
+from shared.model.errors import ConflictError, NotFoundError, PermanentError
 from shared.model.taints import Effect, Taint
 from shared.ports import NodeChange
 from tests.contract.kube.worlds import FINALIZER, World, find_node, manifest
@@ -18,6 +18,17 @@ def test_a_node_is_made_as_the_manifest_says(world: World) -> None:
     assert made.annotations[keys.SLOT] == "p/0/0"
     # The API server adds a taint of its own.
     assert set(manifest().taints) <= set(made.taints)
+    assert made.ready is None
+    assert (made.capacity, made.allocatable) == (manifest().capacity, manifest().allocatable)
+
+
+def test_a_node_with_the_same_taint_twice_is_refused_also_when_one_exists(world: World) -> None:
+    twice = manifest(taints=(Taint(key="team", value="b", effect=Effect.NO_SCHEDULE),))
+    with pytest.raises(PermanentError, match="taints must be unique by key and effect pair"):
+        world.cluster.create_node(twice)
+    world.cluster.create_node(manifest())
+    with pytest.raises(PermanentError, match="taints must be unique by key and effect pair"):
+        world.cluster.create_node(twice)
 
 
 def test_a_node_that_exists_is_returned_as_it_is(world: World) -> None:

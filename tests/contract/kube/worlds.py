@@ -12,6 +12,7 @@ from shared.kube.connection import connect_endpoint
 from shared.model import labels as keys
 from shared.model.nodes import Node
 from shared.model.pods import Pod
+from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from shared.ports import Cluster, FoundImage, NodeManifest, Subnet, TemplateStatus
 from tests.fakes.cluster import FakeCluster
@@ -192,7 +193,9 @@ def pod(name: str, *, node: str = "", phase: str = "", **more: Any) -> dict[str,
     return {**raw, "status": {"phase": phase, "conditions": [ready]}}
 
 
-def manifest(name: str = "n1", finalizers: tuple[str, ...] = (FINALIZER,)) -> NodeManifest:
+def manifest(
+    name: str = "n1", finalizers: tuple[str, ...] = (FINALIZER,), taints: tuple[Taint, ...] = ()
+) -> NodeManifest:
     return NodeManifest(
         name=name,
         labels={keys.PROVISIONER_NAME: "default", keys.ZONE: "us-west-2a"},
@@ -200,10 +203,13 @@ def manifest(name: str = "n1", finalizers: tuple[str, ...] = (FINALIZER,)) -> No
         taints=(
             Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),
             Taint(key="team", value="a", effect=Effect.NO_SCHEDULE),
+            *taints,
         ),
         finalizers=finalizers,
         provider_id="aws:///us-west-2a/i-0123",
         owner=None,
+        capacity=Resources.of(cpu=2000, memory=2**33, pods=29),
+        allocatable=Resources.of(cpu=1930, memory=2**33 - 1, pods=29),
     )
 
 

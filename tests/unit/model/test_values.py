@@ -59,8 +59,7 @@ def test_names_of_pods_slots_and_instances() -> None:
         ({}, NodePhase.INITIALIZED),
         ({"taints": (make.NOT_READY,)}, NodePhase.REGISTERED),
         ({"ready": False}, NodePhase.REGISTERED),
-        ({"ready": None}, NodePhase.REGISTERED),
-        ({"ready": None, "allocatable": Resources()}, NodePhase.LAUNCHED),
+        ({"ready": None}, NodePhase.LAUNCHED),
     ],
 )
 def test_a_node_says_how_far_it_has_come(changes: dict[str, Any], phase: NodePhase) -> None:

@@ -11,11 +11,14 @@ from shared.model.errors import AutoscalerError, ConflictError, NotFoundError, U
 from shared.model.launch import FleetAnswer
 from shared.model.nodes import Node
 from shared.model.pods import Owner
+from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint, Toleration
 from shared.ports import NodeManifest, TimerKind
 from tests.builders import (
+    CATALOG,
     DEFAULT_TOLERATIONS,
     NOT_READY,
+    instance_type,
     offering,
     pod,
     provisioner,
@@ -52,7 +55,20 @@ def test_the_node_has_all_it_needs() -> None:
     assert {BATCH.key, keys.NOT_READY_TAINT, keys.CLOUD_UNINITIALIZED_TAINT} <= {
         one.key for one in node.taints
     }
+    # Pods are bound to it already, and the kubelet admits them against these amounts.
+    (of_type,) = (one for one in CATALOG if one.name == "m5.large")
+    assert (node.capacity, node.allocatable) == (of_type.capacity, of_type.allocatable)
     assert world.bound == {"a": node.name}
+
+
+def test_devices_are_left_to_their_plugins() -> None:
+    machine = instance_type("g4dn.xlarge", extra={"nvidia.com/gpu": 1})
+    wanted = pod(requests=Resources.of(cpu=500, **{"nvidia.com/gpu": 1}))
+    world = World(provisioner(), wanted, types=(machine,))
+    world.provision()
+    assert machine.capacity["nvidia.com/gpu"] == 1
+    assert set(world.node.capacity) == set(machine.capacity) - {"nvidia.com/gpu"}
+    assert set(world.node.allocatable) == set(world.node.capacity)
 
 
 def test_who_asks_for_another_plan_meanwhile_waits_for_ten_nodes_and_not_for_all() -> None:
