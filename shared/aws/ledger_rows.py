@@ -228,6 +228,7 @@ def trial_row(trial: Trial) -> dict[str, Any]:
         "plan_id": trial.plan_id,
         "launched_at": millis(trial.launched_at),
         "subjects": "".join(sorted(trial.subjects)[:MOST_DIGESTS]),
+        "provisioners": ",".join(sorted(trial.provisioners)),
     }
 
 
@@ -237,6 +238,8 @@ def trial_of(row: Mapping[str, Any]) -> Trial:
         plan_id=row["plan_id"],
         launched_at=moment(row["launched_at"]),
         subjects=digests_of(row["subjects"]),
+        # Older rows do not say.
+        provisioners=frozenset(name for name in row.get("provisioners", "").split(",") if name),
     )
 
 

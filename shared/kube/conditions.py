@@ -7,22 +7,20 @@ from typing import Any, Final
 from shared.manifests.fields import mapping, mappings
 from shared.ports import TemplateStatus
 
-_ACTIVE: Final = "Active"
 _READY: Final = "Ready"
 
 
-def active_condition(
-    raw: Mapping[str, Any], *, active: bool, reason: str, message: str, at: datetime
+def provisioner_condition(
+    raw: Mapping[str, Any], kind: str, said: Mapping[str, str], *, holds: bool, at: datetime
 ) -> dict[str, Any] | None:
-    """Return the status patch that sets the Active condition, None when it says so already.
+    """Return the status patch that sets a condition, None when it says so already.
 
     Args:
         raw: The Provisioner as read.
+        said: Reason and message.
         at: Now: the transition's time if the status changes.
     """
-    found = _with_condition(
-        raw, _ACTIVE, {"reason": reason, "message": message}, holds=active, at=at
-    )
+    found = _with_condition(raw, kind, said, holds=holds, at=at)
     return None if found is None else _patch(raw, {"conditions": found})
 
 

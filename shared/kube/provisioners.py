@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from shared.kube.calls import MERGE_PATCH, KubeApi, raise_unless_ok
-from shared.kube.conditions import active_condition, template_status
+from shared.kube.conditions import provisioner_condition, template_status
 from shared.kube.listing import list_all
 from shared.kube.storage import KubeStorage
 from shared.manifests.fields import Raw
@@ -14,7 +14,7 @@ from shared.manifests.provisioners import decode_provisioners
 from shared.model.errors import NotFoundError
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
-from shared.ports import TemplateStatus
+from shared.ports import Condition, TemplateStatus
 
 PROVISIONERS_PATH: Final = "/apis/karpenter.sh/v1alpha5/provisioners"
 NODE_TEMPLATES_PATH: Final = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
@@ -46,14 +46,21 @@ class KubeProvisioners(KubeStorage):
         return decode_provisioners(raws, self._templates() if asks_for_templates(raws) else ())
 
     def set_provisioner_condition(
-        self, name: str, *, active: bool, reason: str, message: str
+        self,
+        name: str,
+        *,
+        active: bool,
+        reason: str,
+        message: str,
+        kind: Condition = Condition.ACTIVE,
     ) -> None:
-        """Set the Active condition in a Provisioner's status; gone is fine."""
+        """Set a condition in a Provisioner's status; gone is fine."""
         path = f"{PROVISIONERS_PATH}/{name}"
         raw = self._find(path)
         if raw is None:
             return
-        body = active_condition(raw, active=active, reason=reason, message=message, at=self._now())
+        said = {"reason": reason, "message": message}
+        body = provisioner_condition(raw, kind.value, said, holds=active, at=self._now())
         self._patch_status(path, body, f"condition of provisioner {name}")
 
     def set_template_status(self, name: str, status: TemplateStatus) -> None:

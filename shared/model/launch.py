@@ -173,11 +173,13 @@ class Trial:
 
     Attributes:
         subjects: Short digests of those: a pod, or the controller that replaces its pods.
+        provisioners: Names of those whose machines they were, as far as that is known.
     """
 
     plan_id: str
     launched_at: datetime
     subjects: frozenset[str]
+    provisioners: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,14 @@ from shared.ports.cloud import (
     Site,
     Subnet,
 )
-from shared.ports.cluster import Cluster, Happening, NodeChange, NodeManifest, Severity
+from shared.ports.cluster import (
+    Cluster,
+    Condition,
+    Happening,
+    NodeChange,
+    NodeManifest,
+    Severity,
+)
 from shared.ports.records import Decisions, Ledger, Outbox, TimerKind
 from shared.ports.rivals import NoRivals, Rival, RivalKind, Rivals
 from shared.ports.storage import Storage
@@ -29,6 +36,7 @@ __all__ = [
     "Cluster",
     "ClusterEndpoint",
     "ClusterPorts",
+    "Condition",
     "Decisions",
     "FoundImage",
     "Happening",

@@ -68,6 +68,13 @@ class Severity(StrEnum):
     WARNING = "Warning"
 
 
+class Condition(StrEnum):
+    """Type of a condition in a Provisioner's status."""
+
+    ACTIVE = "Active"  # nodes are launched and removed for it
+    NODES_USABLE = "NodesUsable"  # no workload is held because its nodes never became usable
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
     """A Kubernetes Event to be written about an object; equal ones are counted, not repeated."""
@@ -193,7 +200,17 @@ class Cluster(Storage, Templates, Protocol):
         ...
 
     def set_provisioner_condition(
-        self, name: str, *, active: bool, reason: str, message: str
+        self,
+        name: str,
+        *,
+        active: bool,
+        reason: str,
+        message: str,
+        kind: Condition = Condition.ACTIVE,
     ) -> None:
-        """Set the Active condition in a Provisioner's status; gone is fine."""
+        """Set a condition in a Provisioner's status; gone is fine.
+
+        Args:
+            active: Whether the condition holds.
+        """
         ...

@@ -2,21 +2,45 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
+from shared.model import labels as keys
 from shared.model.errors import AutoscalerError
-from shared.model.launch import PlannedNode, PodRef
+from shared.model.launch import PlannedNode, PodRef, Trial
+from shared.model.memo import Memo
 from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
-from shared.ports import ClusterPorts, Happening, Rival, Severity
+from shared.ports import ClusterPorts, Condition, Happening, Severity
 from shared.services.ceilings import OverCeiling
-from shared.services.node_events import Machine, provisioner_event, terminated_group
-from shared.services.runaway import MOST_TRIALS, digest
+from shared.services.held_back import PAUSED_REASON, Hold
+from shared.services.node_events import (
+    MOST_PODS,
+    Machine,
+    counted,
+    first_names,
+    pod_event,
+    provisioner_event,
+    terminated_group,
+)
+from shared.services.runaway import MOST_TRIALS, digest, provisioners_of, workload_of
 
-_REFUSED: Final = "AnotherAutoscaler"
+_PAUSED: Final = Hold(
+    reason=PAUSED_REASON,
+    text=f"paused by its annotation {keys.PAUSED}: no node is launched or removed for it",
+)
+_NEVER_USABLE: Final = "NodesNeverUsable"
+_TRIED: Final = (
+    f"nodes of {MOST_TRIALS} launches of the last hour never became usable (look for 'Unable to "
+    "register node' in the kubelet's log on the EC2 console, for a taint that stays, at the image)"
+)
+# In the ledger: what the conditions of Provisioners show that must be taken back one day.
+SHOWN: Final = "shown"
+_HOLD: Final = "hold"
+_USELESS: Final = "unusable"
+_SHOWN_FOR: Final = timedelta(days=400)
 _DOLLAR: Final = 1_000_000
 _LOG: Final = logging.getLogger(__name__)
 
@@ -30,10 +54,21 @@ class Announcer:
     def __init__(self, ports: ClusterPorts) -> None:
         """Prepare for one cluster."""
         self._ports = ports
+        self._shown = Memo(name=SHOWN)
+        self._hold: Hold | None = None
 
     def tell(self, happenings: Iterable[Happening]) -> int:
         """Write those Events that were not written lately; return how many that were."""
-        return self._tell({_mark(one): one for one in happenings})
+        marked = {_mark(one): one for one in happenings}
+        if not marked:
+            return 0
+        name, now = self._ports.cluster.name, self._ports.clock.now()
+        told = self._ports.ledger.told(name, now)
+        fresh = {mark: one for mark, one in marked.items() if mark not in told}
+        if fresh:
+            self._ports.cluster.happened(list(fresh.values()))
+            self._ports.ledger.note_told(name, frozenset(fresh), now)
+        return len(fresh)
 
     def say(self, *happenings: Happening) -> None:
         """Write Events about steps that happen once, without looking for earlier ones."""
@@ -57,26 +92,51 @@ class Announcer:
         self, plan: Plan, over: Sequence[OverCeiling], pending: Mapping[str, Pod]
     ) -> None:
         """Tell pods why they have no place."""
-        told = [_pod_event(pending, one.pod, "; ".join(one.reasons)) for one in plan.unschedulable]
-        told += [_pod_event(pending, ref, one.reason) for one in over for ref in one.node.pods]
+        told = [
+            _refused_event(pending, one.pod, "; ".join(one.reasons)) for one in plan.unschedulable
+        ]
+        told += [_refused_event(pending, ref, one.reason) for one in over for ref in one.node.pods]
         self.tell(told)
 
-    def runaways(self, until: Mapping[str, datetime], pending: Mapping[str, Pod]) -> None:
-        """Tell pods that no more machines are bought for them for now."""
+    def runaways(
+        self, until: Mapping[str, datetime], pending: Mapping[str, Pod], trials: Sequence[Trial]
+    ) -> None:
+        """Tell pods for which nothing is launched for now, and the Provisioners they had nodes of.
+
+        Args:
+            until: When nodes are launched for them again, by uid.
+            trials: Launches whose nodes were of no use.
+        """
+        held = [pending[uid] for uid in sorted(until)]
         self.tell(
-            Happening(
-                kind="Pod",
-                namespace=pending[uid].namespace,
-                name=pending[uid].name,
-                uid=uid,
-                severity=Severity.WARNING,
-                reason="NodesNeverUsable",
-                message=(
-                    f"machines of {MOST_TRIALS} plans of the last hour never became usable for "
-                    f"it: none is bought before {end:%H:%M} UTC; look at taints, kubelet and image"
-                ),
+            pod_event(
+                pod, _NEVER_USABLE, f"{_TRIED}; none is launched for it {_before(until[pod.uid])}"
             )
-            for uid, end in sorted(until.items())
+            for pod in held
+        )
+        affected: dict[str, list[Pod]] = {}
+        for pod in held:
+            for name in provisioners_of(pod, trials):
+                affected.setdefault(name, []).append(pod)
+        ends = {name: max(until[pod.uid] for pod in pods) for name, pods in affected.items()}
+        shown = shown_unusable(self._shown)
+        for name, pods in sorted(affected.items()):
+            workloads = sorted({workload_of(pod) for pod in pods})
+            text = (
+                f"{_TRIED}; none is launched for {counted(len(pods), 'pod')} of "
+                f"{first_names(workloads)} "
+                f"{_before(ends[name])}"
+            )
+            self._usable(name, usable=False, reason=_NEVER_USABLE, text=text)
+        for name in sorted(shown.keys() - affected.keys()):
+            self._usable(name, usable=True, reason="Usable", text="no workload is held")
+        if ends != shown:
+            useless = {name: end.isoformat() for name, end in sorted(ends.items())}
+            self._show({**self._shown.value, _USELESS: useless})
+
+    def _usable(self, name: str, *, usable: bool, reason: str, text: str) -> None:
+        self._ports.cluster.set_provisioner_condition(
+            name, active=usable, reason=reason, message=text, kind=Condition.NODES_USABLE
         )
 
     def shadow(self, nodes: Sequence[PlannedNode], provisioners: Mapping[str, Provisioner]) -> None:
@@ -99,8 +159,13 @@ class Announcer:
         """Tell a Provisioner that nothing can be bought for it."""
         self.tell([provisioner_event(provisioner, "CannotLaunch", text)])
 
-    def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
+    def provisioners(
+        self, hold: Hold | None = None
+    ) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
         """Write into each Provisioner's status whether it can be used, and if not, why.
+
+        Args:
+            hold: Why the whole cluster is held back, None when it is not.
 
         Returns:
             Those that can, and those that cannot.
@@ -114,58 +179,69 @@ class Announcer:
             named = Provisioner(name=one.name, uid=one.uid)
             self.tell([provisioner_event(named, "Invalid", text)])
         for provisioner in valid:
+            held = hold or (_PAUSED if provisioner.paused else None)
             self._ports.cluster.set_provisioner_condition(
                 provisioner.name,
-                active=True,
-                reason="Valid",
-                message="; ".join(provisioner.warnings) or "ready to launch nodes",
+                active=held is None,
+                reason=held.reason if held is not None else "Valid",
+                message=held.text
+                if held is not None
+                else "; ".join(provisioner.warnings) or "ready to launch nodes",
             )
         return valid, invalid
 
-    def rivals(self, rivals: Sequence[Rival]) -> None:
-        """Refuse every Provisioner beside another autoscaler; accept them again when it is gone."""
-        ports = self._ports
-        now = ports.clock.now()
-        was_refused = digest(_REFUSED)
-        told = ports.ledger.told(ports.cluster.name, now)
-        if not rivals:
-            if was_refused in told:
-                ports.ledger.forget_told(ports.cluster.name)
-                self.provisioners()
-            return
-        who = ", ".join(f"{one.kind.value} (lease {one.where})" for one in rivals)
-        text = f"{who} is running: nothing is bought or ended beside it; stop one of the two"
-        events = [provisioner_event(one, _REFUSED, text) for one in ports.cluster.provisioners()[0]]
-        fresh = {_mark(one): one for one in events}
-        for one in (one for mark, one in fresh.items() if mark not in told):
-            ports.cluster.set_provisioner_condition(
-                one.name, active=False, reason=_REFUSED, message=text
+    def hold(self, hold: Hold | None) -> None:
+        """Show on every Provisioner why the whole cluster is held back, and take that back.
+
+        The ledger keeps what is shown, so that it is taken back however long it stood.
+        """
+        ports, name = self._ports, self._ports.cluster.name
+        self._hold = hold
+        self._shown = ports.ledger.memo(name, SHOWN)
+        was = shown_hold(self._shown)
+        if hold is not None:
+            valid, _ = (
+                self.provisioners(hold) if was != hold.reason else ports.cluster.provisioners()
             )
-        self._tell(fresh, also=frozenset({was_refused}))
+            self.tell(provisioner_event(owner, hold.reason, hold.text) for owner in valid)
+        elif was:
+            ports.ledger.forget_told(name)
+            self.provisioners()
+        reason = hold.reason if hold is not None else ""
+        if was != reason:
+            self._show({**self._shown.value, _HOLD: reason})
 
-    def _tell(self, marked: Mapping[str, Happening], *, also: frozenset[str] = frozenset()) -> int:
-        if not marked:
-            return 0
-        name, now = self._ports.cluster.name, self._ports.clock.now()
-        told = self._ports.ledger.told(name, now)
-        fresh = {mark: one for mark, one in marked.items() if mark not in told}
-        if fresh:
-            self._ports.cluster.happened(list(fresh.values()))
-            self._ports.ledger.note_told(name, frozenset(fresh) | also, now)
-        return len(fresh)
+    def waiting(self, pending: Iterable[Pod]) -> None:
+        """Tell the first pods that wait for capacity why none is launched, if it is held back."""
+        hold = self._hold
+        waiting = [pod for pod in pending if pod.is_provisionable] if hold is not None else []
+        self.tell(pod_event(pod, hold.reason, hold.text) for pod in waiting[:MOST_PODS] if hold)
+
+    def _show(self, value: Mapping[str, Any]) -> None:
+        name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR
+        self._shown = Memo(name=SHOWN, value=value)
+        self._ports.ledger.put_memo(name, self._shown, until)
 
 
-def _pod_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> Happening:
+def shown_hold(shown: Memo) -> str:
+    """Return the reason that Provisioners show for being held back as a cluster, else empty."""
+    return str(shown.value.get(_HOLD, ""))
+
+
+def shown_unusable(shown: Memo) -> dict[str, datetime]:
+    """Return the Provisioners that show that their nodes are never usable, and until when."""
+    return {
+        name: datetime.fromisoformat(end) for name, end in shown.value.get(_USELESS, {}).items()
+    }
+
+
+def _refused_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> Happening:
     pod = pending.get(ref.uid)
-    return Happening(
-        kind="Pod",
-        namespace=ref.namespace,
-        name=ref.name,
-        uid=pod.uid if pod is not None else ref.uid,
-        severity=Severity.WARNING,
-        reason="FailedProvisioning",
-        message=text,
-    )
+    return pod_event(pod if pod is not None else ref, "FailedProvisioning", text)
+
+
+def _before(end: datetime) -> str:
+    return f"before {end:%H:%M} UTC"
 
 
 def _mark(one: Happening) -> str:

@@ -1,5 +1,6 @@
 """Whether a cluster may be acted on at all: pause, shadow mode and other autoscalers."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from shared.model import labels as keys
@@ -8,8 +9,23 @@ from shared.ports import ClusterPorts, Rival, RivalKind
 PAUSED: Final = "paused"
 SHADOW: Final = "shadow"
 RIVAL: Final = "another autoscaler"
+PAUSED_REASON: Final = "Paused"
+RIVAL_REASON: Final = "AnotherAutoscaler"
 # EC2 Auto Scaling puts it on every machine of its groups.
 _GROUP_TAG: Final = "aws:autoscaling:groupName"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Why nothing is launched or removed in a whole cluster.
+
+    Attributes:
+        reason: As conditions and Events carry it.
+        text: For people: what holds, and how it ends.
+    """
+
+    reason: str
+    text: str
 
 
 def rivals_of(ports: ClusterPorts) -> tuple[Rival, ...]:
@@ -35,6 +51,22 @@ def held_back(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> str:
     if ports.brakes.shadow:
         return SHADOW
     return RIVAL if rivals else ""
+
+
+def hold_of(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> Hold | None:
+    """Return what Provisioners and waiting pods are told while nothing is launched, else None."""
+    if ports.brakes.paused:
+        parameter = f"/dovetail/clusters/{ports.cluster.name}/brakes"
+        text = (
+            f"cluster {ports.cluster.name} is paused by SSM parameter {parameter}: "
+            "no node is launched or removed by choice until it is resumed"
+        )
+        return Hold(reason=PAUSED_REASON, text=text)
+    if rivals:
+        who = ", ".join(f"{rival.kind.value} (lease {rival.where})" for rival in rivals)
+        text = f"{who} is running: no node is launched or removed beside it; stop one of the two"
+        return Hold(reason=RIVAL_REASON, text=text)
+    return None
 
 
 def _in_a_group(ports: ClusterPorts) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.launch import PodRef, Slot
 from shared.model.nodes import Node
+from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.ports import Happening, Severity
 
@@ -49,6 +50,21 @@ def provisioner_event(
         namespace="",
         name=provisioner.name,
         uid=provisioner.uid,
+        severity=severity,
+        reason=reason,
+        message=text,
+    )
+
+
+def pod_event(
+    pod: Pod | PodRef, reason: str, text: str, *, severity: Severity = Severity.WARNING
+) -> Happening:
+    """Return an Event about a pod."""
+    return Happening(
+        kind="Pod",
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
         severity=severity,
         reason=reason,
         message=text,
@@ -174,7 +190,9 @@ def launched_group(
     told = [launched(slot, node) for slot, node in made]
     for name, group in _by_provisioner(map(_launched_machine, made)).items():
         pods = sum(len(slot.pods) for slot, _ in made if slot.provisioner == name)
-        text = f"launched {_nodes(len(group))} for {_pods(pods)}: {_summary(group)}"
+        text = (
+            f"launched {counted(len(group), 'node')} for {counted(pods, 'pod')}: {_summary(group)}"
+        )
         owner = provisioners.get(name, Provisioner(name=name))
         told.append(provisioner_event(owner, "Launched", text, severity=Severity.NORMAL))
     nominations = [(ref, slot, node) for slot, node in made for ref in slot.pods]
@@ -188,7 +206,7 @@ def terminated_group(
     told = []
     for name, group in _by_provisioner(machines).items():
         why = ", ".join(sorted({machine.cause for machine in group if machine.cause}))
-        text = f"terminated {_nodes(len(group))} ({why}): {_summary(group)}"
+        text = f"terminated {counted(len(group), 'node')} ({why}): {_summary(group)}"
         owner = provisioners.get(name, Provisioner(name=name))
         told.append(provisioner_event(owner, "Terminated", text, severity=Severity.NORMAL))
     return told
@@ -207,15 +225,7 @@ def nominated(ref: PodRef, slot: Slot, node: Node | None) -> Happening:
         text = f"nominated node {node.name} ({kind}), which waits for its kubelet to join"
     else:
         text = f"nominated node {node.name} ({kind}), which is Ready and not yet initialized"
-    return Happening(
-        kind="Pod",
-        namespace=ref.namespace,
-        name=ref.name,
-        uid=ref.uid,
-        severity=Severity.NORMAL,
-        reason="Nominated",
-        message=text,
-    )
+    return pod_event(ref, "Nominated", text, severity=Severity.NORMAL)
 
 
 def first_names(names: Iterable[str]) -> str:
@@ -228,6 +238,11 @@ def first_names(names: Iterable[str]) -> str:
     listed = list(names)
     more = len(listed) - MOST_NAMED
     return ", ".join(listed[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, as in "1 pod" and "2 pods"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _step(node: Node, reason: str, text: str) -> Happening:
@@ -268,11 +283,3 @@ def _summary(group: Sequence[Machine]) -> str:
     types = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
     price = sum(machine.price_micros_per_hour for machine in group) / _MICROS
     return f"{types}, ${price:.4f}/h; {first_names(machine.name for machine in group)}"
-
-
-def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
-
-
-def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count} pods"

@@ -20,7 +20,7 @@ from shared.services.announcing import Announcer
 from shared.services.ceilings import affordable, as_machines, under_ceilings
 from shared.services.disrupting import Disrupting
 from shared.services.gathering import Gathered, gather
-from shared.services.held_back import SHADOW, held_back, rivals_of
+from shared.services.held_back import SHADOW, held_back, hold_of, rivals_of
 from shared.services.held_lease import HeldLease
 from shared.services.intent_book import LaunchOutcome
 from shared.services.provision_report import ProvisionReport
@@ -91,16 +91,18 @@ class Provisioning:
     def report_provisioners(self) -> None:
         """Write into the status of Provisioners and AWSNodeTemplates what they are good for.
 
-        Beside another autoscaler they are good for nothing, and already say so.
+        Templates are left alone beside another autoscaler, which writes into their status, too.
         """
-        if rivals_of(self._ports):
-            return
-        write_template_statuses(self._ports, *self._announcer.provisioners())
+        rivals = rivals_of(self._ports)
+        found = self._announcer.provisioners(hold_of(self._ports, rivals))
+        if not rivals:
+            write_template_statuses(self._ports, *found)
 
     def _rounds(self, held: HeldLease, deadline: datetime, *, look: bool) -> ProvisionReport:
         ports, clock, name = self._ports, self._ports.clock, self._ports.cluster.name
         rivals = rivals_of(ports)
-        self._announcer.rivals(rivals)
+        hold = hold_of(ports, rivals)
+        self._announcer.hold(hold)
         turn = Turn(ports, held, self._policy, held_back(ports, rivals))
         report = ProvisionReport(held_back=turn.held_back)
         for _ in range(_MAX_ROUNDS):
@@ -148,6 +150,7 @@ class Provisioning:
         gathered = gather(self._ports, plan_id, whole=look)
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
         if turn.held_back not in ("", SHADOW):
+            self._announcer.waiting(gathered.snapshot.pending)
             turn.make_nodes(gathered.snapshot)
             return report, False, False
         if not turn.held_back and turn.launches.resume(gathered.snapshot):
@@ -200,8 +203,8 @@ class Provisioning:
             rejected += newly_failed(one, trials)
             trials = note_failure(ports.ledger, name, one, trials)
         until = runaways(snapshot.pending, trials)
+        self._announcer.runaways(until, pending, trials)
         if until:
-            self._announcer.runaways(until, pending)
             snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
         report = dataclasses.replace(report, pods_runaway=len(until), pods_rejected=rejected)
         return under_ceilings(snapshot, self._ports.brakes.ceiling), report

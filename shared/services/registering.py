@@ -118,6 +118,7 @@ class Registering:
                 for pod in (*promised, *standing)
                 if pod is not None and pod.counts_for_emptiness
             ),
+            provisioners=frozenset({node.provisioner}),
         )
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:

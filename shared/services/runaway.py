@@ -44,7 +44,13 @@ def note_failure(
     others = tuple(one for one in known if one.plan_id != trial.plan_id)
     before = [one for one in known if one.plan_id == trial.plan_id]
     subjects = trial.subjects.union(*(one.subjects for one in before))
-    whole = Trial(plan_id=trial.plan_id, launched_at=trial.launched_at, subjects=subjects)
+    provisioners = trial.provisioners.union(*(known.provisioners for known in before))
+    whole = Trial(
+        plan_id=trial.plan_id,
+        launched_at=trial.launched_at,
+        subjects=subjects,
+        provisioners=provisioners,
+    )
     if whole.subjects and whole not in before:
         ledger.note_trial(cluster, whole)
     return (*others, whole)
@@ -89,7 +95,12 @@ def unusable(
         if subjects:
             born = node.created_at or snapshot.taken_at
             found.append(
-                Trial(plan_id=plan_of(node), launched_at=born, subjects=frozenset(subjects))
+                Trial(
+                    plan_id=plan_of(node),
+                    launched_at=born,
+                    subjects=frozenset(subjects),
+                    provisioners=frozenset({node.provisioner}),
+                )
             )
     return tuple(found)
 
@@ -106,6 +117,19 @@ def runaways(pending: Iterable[Pod], trials: Sequence[Trial]) -> dict[str, datet
         if pod.is_provisionable and len(times) >= MOST_TRIALS:
             found[pod.uid] = times[-MOST_TRIALS] + SPAN
     return found
+
+
+def provisioners_of(pod: Pod, trials: Iterable[Trial]) -> frozenset[str]:
+    """Return the Provisioners whose machines were of no use to a pod."""
+    subject = subject_of(pod)
+    return frozenset(name for one in trials if subject in one.subjects for name in one.provisioners)
+
+
+def workload_of(pod: Pod) -> str:
+    """Return the controller that replaces a pod, or the pod, for people."""
+    if pod.owner is None:
+        return f"pod {pod.key}"
+    return f"{pod.owner.kind} {pod.namespace}/{pod.owner.name}"
 
 
 def plan_of(node: Node) -> str:

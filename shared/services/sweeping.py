@@ -13,7 +13,8 @@ from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts
 from shared.scheduling.existing import nominated
-from shared.services.held_back import held_back, rivals_of
+from shared.services.announcing import SHOWN, shown_hold, shown_unusable
+from shared.services.held_back import Hold, held_back, hold_of, rivals_of
 from shared.services.leftovers import take_back
 from shared.services.missing_timers import end_orphan, start_missing_timers
 from shared.services.replacing import REPLACED
@@ -98,7 +99,7 @@ class Sweeping:
         waits = self._waits(slots, now)
         overdue = sum(1 for one in waits if one > self._policy.pending_grace)
         unfinished = self._unfinished(slots, now)
-        if overdue or unfinished or rivals:
+        if overdue or unfinished or rivals or self._shows_outdated(hold_of(ports, rivals), now):
             ports.outbox.wake(ports.cluster.name, timedelta(0))
         if wants_look(nodes, owners, now, drift=self._policy.drift):
             ports.outbox.look(ports.cluster.name)
@@ -117,6 +118,12 @@ class Sweeping:
             pods_waiting=len(waits),
             longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
         )
+
+    def _shows_outdated(self, hold: Hold | None, now: datetime) -> bool:
+        """Return whether conditions of Provisioners show what is not so any more, or not yet."""
+        shown = self._ports.ledger.memo(self._name, SHOWN)
+        over = any(end <= now for end in shown_unusable(shown).values())
+        return over or shown_hold(shown) != (hold.reason if hold is not None else "")
 
     def _stale_timers(
         self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime

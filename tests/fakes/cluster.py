@@ -19,7 +19,7 @@ from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Effect, Taint
-from shared.ports import Happening, NodeChange, NodeManifest
+from shared.ports import Condition, Happening, NodeChange, NodeManifest
 from tests.fakes.calls import Call
 from tests.fakes.node_rules import refuse_invalid_node
 from tests.fakes.provisioners import FakeProvisioners
@@ -55,6 +55,7 @@ class FakeCluster(FakeProvisioners):
         self.budgets: dict[str, PodDisruptionBudget] = {}
         self.happenings: Counter[Happening] = Counter()
         self.conditions: dict[str, tuple[bool, str, str]] = {}
+        self.usable: dict[str, tuple[bool, str, str]] = {}
         self._version = 100
         self._decoder = PodDecoder()
 
@@ -273,11 +274,18 @@ class FakeCluster(FakeProvisioners):
         self.happenings.update(happenings)
 
     def set_provisioner_condition(
-        self, name: str, *, active: bool, reason: str, message: str
+        self,
+        name: str,
+        *,
+        active: bool,
+        reason: str,
+        message: str,
+        kind: Condition = Condition.ACTIVE,
     ) -> None:
         self._write("set_provisioner_condition", name, (active, reason, message))
         if name in self.provisioner_values or name in self.invalid_provisioners:
-            self.conditions[name] = (active, reason, message)
+            known = self.conditions if kind == Condition.ACTIVE else self.usable
+            known[name] = (active, reason, message)
 
     # --- inside
 

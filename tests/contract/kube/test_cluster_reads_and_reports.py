@@ -1,7 +1,7 @@
 """The Cluster port: reading, and what people read."""
 
 from shared.model.resources import Resources
-from shared.ports import Happening, Severity
+from shared.ports import Condition, Happening, Severity
 from tests.contract.kube.worlds import World, find, pod, provisioner
 
 
@@ -118,5 +118,10 @@ def test_the_condition_of_a_provisioner_is_set_and_replaced(world: World) -> Non
     assert world.condition("default") == (False, "Invalid", "why")
     cluster.set_provisioner_condition("default", active=True, reason="Ready", message="")
     cluster.set_provisioner_condition("default", active=True, reason="Ready", message="")
+    assert world.condition("default") == (True, "Ready", "")
+    cluster.set_provisioner_condition(
+        "default", active=False, reason="Never", message="m", kind=Condition.NODES_USABLE
+    )
+    assert world.condition("default", "NodesUsable") == (False, "Never", "m")
     assert world.condition("default") == (True, "Ready", "")
     cluster.set_provisioner_condition("gone", active=True, reason="Ready", message="")

@@ -36,7 +36,7 @@ class World(Protocol):
 
     def happenings(self) -> dict[tuple[str, str], int]: ...
 
-    def condition(self, provisioner: str) -> tuple[bool, str, str] | None: ...
+    def condition(self, provisioner: str, kind: str = "Active") -> tuple[bool, str, str] | None: ...
 
     def replace_pod(self, raw: dict[str, Any]) -> None: ...
 
@@ -60,8 +60,9 @@ class InMemory:
     def happenings(self) -> dict[tuple[str, str], int]:
         return {(one.name, one.reason): n for one, n in self.fake.happenings.items()}
 
-    def condition(self, provisioner: str) -> tuple[bool, str, str] | None:
-        return self.fake.conditions.get(provisioner)
+    def condition(self, provisioner: str, kind: str = "Active") -> tuple[bool, str, str] | None:
+        known = self.fake.conditions if kind == "Active" else self.fake.usable
+        return known.get(provisioner)
 
     def template_status(self, name: str) -> TemplateStatus | None:
         return self.fake.template_statuses.get(name)
@@ -144,10 +145,13 @@ class OverHttp:
         items = self.api.get("/api/v1/events")["items"]
         return {(e["involvedObject"]["name"], e["reason"]): e["count"] for e in items}
 
-    def condition(self, provisioner: str) -> tuple[bool, str, str] | None:
+    def condition(self, provisioner: str, kind: str = "Active") -> tuple[bool, str, str] | None:
         raw = self.api.get(f"{PLACES['Provisioner']}/{provisioner}")
         found = (raw.get("status") or {}).get("conditions") or []
-        return next(((c["status"] == "True", c["reason"], c["message"]) for c in found), None)
+        said = [
+            (c["status"] == "True", c["reason"], c["message"]) for c in found if c["type"] == kind
+        ]
+        return next(iter(said), None)
 
     def template_status(self, name: str) -> TemplateStatus | None:
         raw = self.api.get(f"{PLACES['AWSNodeTemplate']}/{name}").get("status")

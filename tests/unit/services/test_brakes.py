@@ -57,6 +57,56 @@ def test_a_paused_cluster_buys_nothing_and_finishes_what_it_bought() -> None:
     assert len(world.alive) == 3
 
 
+def test_a_paused_cluster_says_so_on_provisioners_and_waiting_pods() -> None:
+    world = two_nodes()
+    braked(world, Brakes(paused=True))
+    for _ in range(3):
+        world.provision()
+        world.advance(MINUTE)
+    text = (
+        "cluster test is paused by SSM parameter /dovetail/clusters/test/brakes: "
+        "no node is launched or removed by choice until it is resumed"
+    )
+    assert world.cluster.conditions["default"] == (False, "Paused", text)
+    told = {(one.kind, one.name): n for one, n in world.cluster.happenings.items()}
+    waiting = {("Pod", name): 1 for name in ("p000", "p001")}
+    assert told == {("Provisioner", "default"): 1, **waiting}
+    assert {one.message for one in world.cluster.happenings} == {text}
+    assert world.cluster.called("set_provisioner_condition") == ["default"]
+    # A Provisioner that is made meanwhile shows it, too.
+    world.cluster.add(provisioner("later"))
+    world.provisioning().report_provisioners()
+    assert world.cluster.conditions["later"][1] == "Paused"
+    # It is taken back long after the Events are forgotten.
+    world.advance(60 * MINUTE)
+    braked(world, Brakes())
+    world.provision()
+    active = {name: condition[0] for name, condition in world.cluster.conditions.items()}
+    assert active == {"default": True, "later": True}
+
+
+def test_sweep_wakes_provision_until_conditions_show_the_pause_and_its_end() -> None:
+    world = World(provisioner())
+    world.sweep()
+    assert world.outbox.wakes == []
+    for brakes in (Brakes(paused=True), Brakes()):
+        braked(world, brakes)
+        before = len(world.outbox.wakes)
+        world.sweep()
+        assert len(world.outbox.wakes) == before + 1
+        world.provision()
+        world.sweep()
+        assert len(world.outbox.wakes) == before + 1
+        assert world.cluster.conditions["default"][0] is not brakes.paused
+
+
+def test_a_paused_provisioner_says_so() -> None:
+    world = World(provisioner(paused=True))
+    world.provisioning().report_provisioners()
+    text = "paused by its annotation dovetail.dev/paused: no node is launched or removed for it"
+    assert world.cluster.conditions["default"] == (False, "Paused", text)
+
+
 def test_a_paused_cluster_ends_nothing_by_a_choice_of_its_own() -> None:
     world = two_nodes()
     open_intent(world)

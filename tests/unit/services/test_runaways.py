@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 from shared.model.errors import ConflictError
+from shared.model.launch import Trial
 from shared.model.pods import Pod
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from shared.services.registering import Registering
+from shared.services.runaway import subject_of
 from tests.builders import pod, provisioner
 from tests.unit.services.world import MINUTE, NAME, World
 
@@ -50,10 +52,39 @@ def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so()
         world.advance(MINUTE)
     assert (len(world.cloud.all_instances), rejected) == (2, 2)
     (text,) = {one.message for one in world.cluster.happenings if one.reason == USELESS}
-    assert text.startswith("machines of 2 plans of the last hour never became usable for it")
+    assert text.startswith("nodes of 2 launches of the last hour never became usable (look for '")
+    assert text.endswith("; none is launched for it before 01:00 UTC")
+    usable, reason, said = world.cluster.usable["default"]
+    assert (usable, reason) == (False, USELESS)
+    assert said.endswith("; none is launched for 1 pod of ReplicaSet default/web before 01:00 UTC")
     world.advance(2 * MINUTE)
     world.provision()
     assert len(world.cloud.all_instances) == 3
+    assert world.cluster.usable["default"] == (True, "Usable", "no workload is held")
+
+
+def test_when_the_held_pods_are_gone_sweep_lets_the_condition_be_taken_back() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for plan in ("one", "two"):
+        trial = Trial(
+            plan_id=plan,
+            launched_at=world.clock.now(),
+            subjects=frozenset({subject_of(pod())}),
+            provisioners=frozenset({"default"}),
+        )
+        world.ledger.note_trial(NAME, trial)
+    world.provision()
+    assert world.cluster.usable["default"][0] is False
+    del world.cluster.pods["default/a"]
+    world.sweep()
+    assert world.outbox.wakes == []
+    world.advance(61 * MINUTE)
+    world.sweep()
+    assert len(world.outbox.wakes) == 1
+    world.provision()
+    assert world.cluster.usable["default"][0] is True
+    world.sweep()
+    assert len(world.outbox.wakes) == 1
 
 
 def test_nodes_that_never_join_are_two_in_an_hour() -> None:
