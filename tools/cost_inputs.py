@@ -28,7 +28,7 @@ PRICES: Final[Mapping[str, float]] = {
 # Not in the templates; generous, and to be replaced by what your account shows.
 ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
     "sweep_seconds": (0.8, "about ten calls of 50 ms and decoding, for one quiet cluster"),
-    "sweep_reads": (10, "queries of a few rows each"),
+    "sweep_reads": (11, "queries of a few rows each"),
     "heartbeat_seconds": (0.1, "one row is written"),
     "heartbeats_an_hour": (12, "functions/forwarder: one in five minutes"),
     "catalogue_seconds": (30, "two paginated descriptions and a price list"),
@@ -37,7 +37,7 @@ ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
     "buy_seconds": (1.5, "reading the cluster, planning, one CreateFleet"),
     "look_seconds": (0.35, "0.09 s of a core at 0.58 of one, and some twenty calls of 10 ms"),
     "buy_reads": (13, "measured: tests/infra/test_cost_measured.py"),
-    "buy_writes": (36, "measured; units, an item in a transaction counts twice"),
+    "buy_writes": (34, "measured; units, an item in a transaction counts twice"),
     "buy_objects": (2, "measured: the decision and its launch, written to S3"),
     "node_more_writes": (9, "measured: for each node after the first of a plan"),
     "look_reads": (7, "measured"),

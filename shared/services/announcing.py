@@ -72,7 +72,8 @@ class Announcer:
 
     def say(self, *happenings: Happening) -> None:
         """Write Events about steps that happen once, without looking for earlier ones."""
-        self._ports.cluster.happened(happenings)
+        if happenings:
+            self._ports.cluster.happened(happenings)
 
     def terminated(self, machines: Sequence[Machine]) -> None:
         """Tell Provisioners which of their nodes EC2 was asked to terminate, in one Event each.

@@ -88,5 +88,5 @@ class Turn:
                     told += [nominated(ref, slot, node) for ref in placement.pods]
                 else:
                     done = False
-        Announcer(self._ports).tell(told[:MOST_PODS])
+        Announcer(self._ports).say(*told[:MOST_PODS])
         return done
