@@ -5,9 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from shared.model import labels as keys
 from shared.model.errors import EvictionRefusedError
 from shared.model.nodes import Node
 from shared.model.pods import Pod
+from shared.model.taints import Effect, Taint
+from shared.ports import NodeChange
 from tests.fakes.calls import Call
 from tests.fakes.cluster import FakeCluster
 from tests.faults import workloads
@@ -15,6 +18,12 @@ from tests.faults.kernel import Kernel
 from tests.faults.workloads import Workload
 
 _SOON = 0.2
+# Until the node lifecycle controller writes what follows from a cordon onto the Node.
+# Source: doNoScheduleTaintingPass,
+# https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/nodelifecycle/node_lifecycle_controller.go
+# (2026-11).
+_TAINTED = 0.03
+_UNSCHEDULABLE = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
 
 
 class ApiServer(FakeCluster):
@@ -103,6 +112,22 @@ class ApiServer(FakeCluster):
             raise EvictionRefusedError(f"pod {pod.key}: a PodDisruptionBudget forbids it")
         self._write("evict", pod.key)
         self._stop(pod)
+
+    def change_node(self, node: Node, change: NodeChange) -> Node:
+        changed = super().change_node(node, change)
+        if change.unschedulable is not None:
+            self.kernel.after(_TAINTED, lambda: self._taint(node.name))
+        return changed
+
+    def _taint(self, name: str) -> None:
+        """Let the node lifecycle controller taint a cordoned node, and untaint another."""
+        node = self.node_values.get(name)
+        if node is None or node.unschedulable == (_UNSCHEDULABLE in node.taints):
+            return
+        others = tuple(taint for taint in node.taints if taint != _UNSCHEDULABLE)
+        self.put_node(
+            replace(node, taints=(*others, *([_UNSCHEDULABLE] if node.unschedulable else ())))
+        )
 
     def is_held(self, pod: Pod) -> bool:
         """Return whether a budget forbids to evict a pod now."""

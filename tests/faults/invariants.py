@@ -168,8 +168,13 @@ class Invariants:
         if finalizers is None or keys.TERMINATION_FINALIZER in finalizers:
             return
         machine = self._world.region.machines.get(node.instance_id)
-        if machine is not None and machine.ended is None:
+        if machine is None or self._world.region.state(machine) == "terminated":
+            return
+        if machine.ended is None:
             fail("finalizer", f"node {node.name} let go while its machine runs")
+        for pod in self._world.apis[machine.cluster].pods_of_node(node.name):
+            if not (pod.is_daemon or pod.is_static or pod.is_terminal):
+                fail("finalizer", f"node {node.name} let go under {pod.key}, which may still run")
 
     def _may_delete(self, cluster: str, pod: Pod) -> None:
         api = self._world.apis[cluster]

@@ -32,7 +32,17 @@ from tests.faults.workloads import (
 
 _UNREACHABLE: Final = Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE)
 _TOLERATED: Final = 300
-_GRACE: Final = 40
+# A kubelet that is silent for so long makes its Node Unknown.
+# Source: NodeMonitorGracePeriod of the node lifecycle controller,
+# https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/nodelifecycle/config/v1alpha1/defaults.go
+# (2026-11).
+_GRACE: Final = 50
+# Pods of a Node that is gone: for how long its name is in quarantine, and how often is looked.
+# Source: gcOrphaned of the pod garbage collector,
+# https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/podgc/gc_controller.go
+# (2026-11).
+_QUARANTINE: Final = 40
+_COLLECTED_EVERY: Final = 20
 _REGISTRATION: Final = 3.0
 _STATUS: Final = 10.0
 _CLOUD_TAINT: Final = Taint(
@@ -111,13 +121,23 @@ class NodeSide:
             self.kernel.at(registers, lambda: self._join(machine))
 
     def ending(self, machine: Machine) -> None:
-        """Let the machine's kubelet die, EC2 say so, and the cloud controller notice."""
-        name = machine.instance.private_dns_name
-        self.kubelets.pop(name, None)
+        """Let EC2 say so, the kubelet die in the end, and the cloud controller notice.
+
+        While EC2 shuts a machine down its kubelet still runs pods: systemd waits for it.
+
+        Source: shutdownGracePeriod, which nodeadm sets, in
+        https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-11).
+        """
         self.kernel.after(1, lambda: self.notices(machine, "shutting-down"))
+        self.kernel.at(machine.gone, lambda: self._die(machine))
         self.kernel.at(machine.gone + 500_000, lambda: self.notices(machine, "terminated"))
-        self.kernel.after(_GRACE, lambda: self._silent(machine))
+        self.kernel.at(machine.gone + _GRACE * 1_000_000, lambda: self._silent(machine))
         self.kernel.at(machine.gone + 60_000_000, lambda: self._forget(machine))
+
+    def _die(self, machine: Machine) -> None:
+        name = machine.instance.private_dns_name
+        if self.kubelets.get(name) is machine:
+            del self.kubelets[name]
 
     def _end(self, machine: Machine) -> None:
         assert self.region is not None
@@ -266,7 +286,10 @@ class NodeSide:
                     self._admit(pod)
             elif pod.node_name not in self.api.node_values and pod.uid not in self._missing:
                 self._missing.add(pod.uid)
-                self.kernel.after(20, lambda pod=pod: self._collect(pod))  # type: ignore[misc]
+                every = _COLLECTED_EVERY * 1_000_000
+                free = self.kernel.time + _QUARANTINE * 1_000_000
+                when = (free // every + 1) * every
+                self.kernel.at(when, lambda pod=pod: self._collect(pod))  # type: ignore[misc]
 
     def _collect(self, pod: Pod) -> None:
         self._missing.discard(pod.uid)
@@ -277,13 +300,22 @@ class NodeSide:
         if pod.uid not in self._stopping:
             self._stopping.add(pod.uid)
             wait = between(0.5, 4, self.faults.seed, "stop", pod.uid)
-            self.kernel.after(wait, lambda: self.api.remove(pod))
+            self.kernel.after(wait, lambda: self._stopped(pod))
+
+    def _stopped(self, pod: Pod) -> None:
+        """Let a kubelet that still lives say that it has ended a pod."""
+        self._stopping.discard(pod.uid)
+        if pod.node_name in self.kubelets:
+            self.api.remove(pod)
 
     def _admit(self, pod: Pod) -> None:
         if pod.uid in self._starting:
             return
         node = self.api.node_values.get(pod.node_name)
         if node is None:
+            return
+        if self.kubelets[pod.node_name].ended is not None:
+            # A kubelet that shuts down takes no pod any more.
             return
         self._starting.add(pod.uid)
         others = [
