@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from shared.disruption.drain import is_drainable
 from shared.model import labels as keys
 from shared.model.brakes import Ceiling
-from shared.model.errors import RetryableError, UnavailableError
+from shared.model.errors import ConflictError, RetryableError, UnavailableError
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.resources import CPU, MEMORY, Resources
@@ -29,7 +29,7 @@ _BY_CHOICE: Final = {
 
 # Calls that something is checked at, whoever makes them; provision's are watched besides.
 _WATCHED_BEFORE: Final = frozenset(
-    {*_BY_CHOICE, "terminate", "change_node", "delete_node", "delete_pod"}
+    {*_BY_CHOICE, "terminate", "change_node", "delete_node", "delete_pod", "force_delete_pod"}
 )
 _WATCHED_AFTER: Final = frozenset({"create_node", "bind_all"})
 
@@ -77,6 +77,8 @@ class Invariants:
                 self._may_change(args[0], None)
             case "delete_pod":
                 self._may_delete(cluster, args[0])
+            case "force_delete_pod":
+                self._may_force(cluster, args[0])
 
     def after(
         self, process: Process, site: Site, args: tuple[Any, ...], answer: object, cluster: str
@@ -96,6 +98,8 @@ class Invariants:
     def ended(self, process: Process, outcome: object) -> None:
         if process.function == "provision":
             self.launches.ended(process, outcome)
+        elif isinstance(outcome, ConflictError) and str(outcome).startswith("node "):
+            fail("conflict", f"{process.function} ends by what controllers write: {outcome}")
 
     def launched(self, machine: Machine) -> None:
         """Check the limits of the machine's provisioner and cluster the moment it exists."""
@@ -191,6 +195,13 @@ class Invariants:
             return
         if api.healthy(workload) - 1 < workload.replicas - workload.unavailable:
             fail("budget", f"delete_pod {pod.key} breaks its budget")
+
+    def _may_force(self, cluster: str, pod: Pod) -> None:
+        """Check that a pod that no kubelet is asked about runs on none."""
+        if pod.node_name in self._world.sides[cluster].kubelets:
+            known = self._world.apis[cluster].pods.get(pod.key)
+            if known is not None and known.uid == pod.uid:
+                fail("twice", f"force_delete_pod {pod.key}: {pod.node_name} may still run it")
 
     def _is_held(self, node: Node) -> None:
         kubelet_made = node.uid.startswith("uid-kubelet-")
