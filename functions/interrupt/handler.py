@@ -21,7 +21,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         if cluster is None:
             continue
         report = runtime.service(cluster).run(notice, instance_id)
-        tell(cluster, {"Interruptions": 1})
+        tell(cluster, {"Interruptions": int(report.interrupted)})
         logger.info(
             "notice",
             cluster=cluster,

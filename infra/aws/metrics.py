@@ -165,7 +165,8 @@ METRICS: Final = (
         name="Interruptions",
         service="interrupt",
         topic=Topic.TROUBLE,
-        action="frequent: allow more types, or on-demand for what must not move",
+        action="machines that AWS took, or that others terminated or stopped; frequent: allow "
+        "more types, or on-demand for what must not move",
     ),
     MetricPlan(
         name="NodesInitialized",

@@ -40,11 +40,16 @@ def is_drainable(pod: Pod, now: datetime) -> bool:
     Not: static pods, ended pods, pods that tolerate being on an unschedulable node (this is how
     DaemonSets are skipped), pods stuck a minute past their own end.
     """
-    if pod.is_static or pod.is_daemon or pod.is_terminal:
+    if is_left_behind(pod):
         return False
     if any(one.tolerates(_UNSCHEDULABLE) for one in pod.scheduling.tolerations):
         return False
     return pod.deletion_at is None or now < pod.deletion_at + STUCK_AFTER
+
+
+def is_left_behind(pod: Pod) -> bool:
+    """Return whether a pod needs no other node: static, ended, or of a DaemonSet."""
+    return pod.is_static or pod.is_daemon or pod.is_terminal
 
 
 def drain_step(

@@ -220,9 +220,11 @@ class KubeCluster(KubeProvisioners):
 
     def delete_pod(self, pod: Pod) -> None:
         """Delete a pod on condition of its uid; gone already is fine."""
-        path = pod_path(pod.namespace, pod.name)
-        reply = self._api.send("DELETE", path, body=delete_options({"uid": pod.uid}))
-        self._settle(pod, reply, "delete")
+        self._delete_pod(pod)
+
+    def force_delete_pod(self, pod: Pod) -> None:
+        """Delete a pod on condition of its uid with a grace period of 0; gone already is fine."""
+        self._delete_pod(pod, gracePeriodSeconds=0)
 
     # --- what people read
 
@@ -231,6 +233,11 @@ class KubeCluster(KubeProvisioners):
         self._happenings.write(happenings)
 
     # --- inside
+
+    def _delete_pod(self, pod: Pod, **options: int) -> None:
+        body = {**delete_options({"uid": pod.uid}), **options}
+        path = pod_path(pod.namespace, pod.name)
+        self._settle(pod, self._api.send("DELETE", path, body=body), "delete")
 
     def _pods(self, field_selector: str) -> tuple[Pod, ...]:
         query = (("fieldSelector", field_selector),)

@@ -195,6 +195,13 @@ class Cluster(Storage, Templates, Protocol):
         """Delete a pod on condition of its uid; gone already is fine."""
         ...
 
+    def force_delete_pod(self, pod: Pod) -> None:
+        """Delete a pod on condition of its uid with a grace period of 0; gone already is fine.
+
+        No kubelet is waited for: only for pods whose machine does not run any more.
+        """
+        ...
+
     def happened(self, happenings: Sequence[Happening]) -> None:
         """Write Kubernetes Events; failures are logged, never raised."""
         ...

@@ -1,6 +1,7 @@
 """Emptiness: a node that stays empty for its ttl is removed."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.services.announcing import Announcer
 from shared.services.leftovers import unmarked
+from shared.services.node_changes import change_node
 from shared.services.node_events import empty
 from shared.services.removing import remove
 from shared.services.timers import again, done, ended, start_emptiness, text_of
@@ -53,6 +55,13 @@ class Emptying:
         node = self._ports.cluster.node(node_name)
         if node is None:
             return "gone"
+        try:
+            return self._begin(node, since, seen_at)
+        except (ConflictError, NotFoundError):
+            # Gone, or others write to it all the time: the forwarder says so again.
+            return "changed meanwhile"
+
+    def _begin(self, node: Node, since: datetime | None, seen_at: datetime | None) -> str:
         now = self._ports.clock.now()
         node = unmarked(self._ports, node, now)
         decision = self._decide(node)
@@ -61,7 +70,7 @@ class Emptying:
         if decision.step == EmptinessStep.STAMP or _is_outdated(empty_since(node), since):
             stamp = _stamp(since, seen_at or since, now)
             change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp.isoformat()})
-            node = self._ports.cluster.change_node(node, change)
+            node = change_node(self._ports, node, _unless_deleted(change))
             decision = self._decide(node)
             if decision.step == EmptinessStep.WAIT:
                 ttl = decision.wait + (now - (empty_since(node) or now))
@@ -86,8 +95,8 @@ class Emptying:
             return done(state, "empty anew: another timer runs")
         try:
             return self._act(node, state)
-        except NotFoundError:
-            # It went away between two calls: the next look says so.
+        except (ConflictError, NotFoundError):
+            # It went away between two calls, or others write to it all the time.
             return again(state, _SOON)
 
     def _act(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +121,7 @@ class Emptying:
         if not node.unschedulable:
             # The reason says that the cordon is ours to take back.
             change = NodeChange(unschedulable=True, set_annotations={keys.REMOVAL_REASON: _REASON})
-            node = self._ports.cluster.change_node(node, change)
+            node = change_node(self._ports, node, _unless_deleted(change))
         if not is_empty(node, self._ports.cluster.pods_on(node.name), self._slot_of(node)):
             self._forget(node)
             return "not empty"
@@ -127,12 +136,8 @@ class Emptying:
         change = NodeChange(
             set_annotations=dict.fromkeys(written), unschedulable=False if cordoned else None
         )
-        try:
-            self._ports.cluster.change_node(node, change)
-        except ConflictError:
-            fresh = self._ports.cluster.node(node.name)
-            if fresh is not None and fresh.uid == node.uid and fresh.deletion_at is None:
-                self._ports.cluster.change_node(fresh, change)
+        with contextlib.suppress(NotFoundError):
+            change_node(self._ports, node, _unless_deleted(change))
 
     def _decide(self, node: Node) -> EmptinessDecision:
         provisioners, _ = self._ports.cluster.provisioners()
@@ -148,6 +153,11 @@ class Emptying:
 
     def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
         return ended(self._ports, state, TimerKind.EMPTINESS, result)
+
+
+def _unless_deleted(change: NodeChange) -> Callable[[Node], NodeChange | None]:
+    """Return a change that is not made to a Node that is being deleted."""
+    return lambda node: change if node.deletion_at is None else None
 
 
 def _is_outdated(written: datetime | None, since: datetime | None) -> bool:

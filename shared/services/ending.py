@@ -22,7 +22,9 @@ from shared.ports import ClusterPorts
 from shared.services.announcing import Announcer
 from shared.services.node_events import Machine, cause_of, price_of
 
-ENDED: Final = frozenset({"shutting-down", "terminated"})
+_ENDING: Final = frozenset({"shutting-down", "terminated"})
+# No kubelet runs on such a machine.
+_OFF: Final = frozenset({"stopped", "terminated"})
 GOING: Final = "going#"
 ANSWERS: Final = "machines"
 # How long a turn is kept free of others, longer than its calls take on a good day.
@@ -36,8 +38,9 @@ _PAUSES: Final = (
     (300, timedelta(seconds=12)),
 )
 _LONGEST_PAUSE: Final = timedelta(seconds=15)
-# What EC2 said is believed for so long while a drain goes on.
+# What EC2 said is believed for so long while a drain goes on, and while a machine shuts down.
 _BELIEVED: Final = timedelta(seconds=30)
+_BELIEVED_ENDING: Final = timedelta(seconds=2)
 _KEEP: Final = timedelta(days=1)
 # Machines asked about so lately count as going together, though their drains may be over.
 _RECENT: Final = timedelta(seconds=15)
@@ -64,8 +67,18 @@ class Seen:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is over, or soon will be."""
-        return self.state in ENDED
+        """Whether it is terminated: nothing changes any more."""
+        return self.state == "terminated"
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is terminated or shutting down; until it is terminated it may run pods."""
+        return self.state in _ENDING
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it is terminated or stopped: it runs no pods."""
+        return self.state in _OFF
 
 
 class Ending:
@@ -101,7 +114,7 @@ class Ending:
         if seen is not None and seen.refused and fresh:
             self.forget(instance_id)
             raise PermanentError(f"ec2 TerminateInstances: {instance_id}: {seen.refused}")
-        if seen is not None and (seen.has_ended or (fresh and not end)):
+        if seen is not None and (seen.has_ended or (fresh and (seen.is_ending or not end))):
             return seen, _SHORTEST_PAUSE
         about = {} if node is None else {"node": _about(node)}
         wanted = Memo(name=f"{GOING}{instance_id}", value={"end": end, **about})
@@ -141,7 +154,7 @@ class Ending:
         to_end = [
             one
             for one, seen in found.items()
-            if going[one] and seen.state and not seen.has_ended and seen.ours
+            if going[one] and seen.state and not seen.is_ending and seen.ours
         ]
         recent = {one: seen for one, seen in before.items() if now - seen.at < _RECENT}
         pause = _pause_after(len({*going, *recent}))
@@ -160,7 +173,7 @@ class Ending:
             [
                 _machine(wanted[instance_id]["node"])
                 for instance_id in to_end
-                if found[instance_id].has_ended and "node" in wanted[instance_id]
+                if found[instance_id].is_ending and "node" in wanted[instance_id]
             ]
         )
         return found
@@ -181,7 +194,8 @@ class Ending:
             if len(ids) == 1:
                 return {ids[0]: replace(found[ids[0]], refused=str(error) or "refused")}
         else:
-            return {one: replace(found[one], state="shutting-down") for one in ids}
+            now = self._ports.clock.now()
+            return {one: replace(found[one], state="shutting-down", at=now) for one in ids}
         ended: dict[str, Seen] = {}
         half = len(ids) // 2
         for part in (ids[:half], ids[half:]):
@@ -220,7 +234,7 @@ def _answer(one: Instance | None, cluster: str, now: datetime) -> Seen:
 
 
 def _is_old(seen: Seen, now: datetime) -> bool:
-    return now - seen.at >= _BELIEVED
+    return now - seen.at >= (_BELIEVED_ENDING if seen.is_ending else _BELIEVED)
 
 
 def _pause_after(machines: int) -> timedelta:

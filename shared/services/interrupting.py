@@ -1,15 +1,18 @@
 """Interruption: AWS takes a machine; its node is drained and replaced at once."""
 
+import contextlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, RetryableError
+from shared.model.errors import ConflictError, NotFoundError, RetryableError
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange
+from shared.services.force_deletion import free_node
+from shared.services.node_changes import change_node, read_again
 from shared.services.node_events import node_event
 from shared.services.removing import remove
 
@@ -19,15 +22,24 @@ _SETTLED: Final = timedelta(seconds=2)
 # they can still end in order.
 _ASKED_FOR: Final = timedelta(seconds=90)
 _TAKEN: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+# In these states no kubelet runs; before, it may still run pods.
+_OFF: Final = frozenset({"stopped", "terminated"})
+# How often a Node that controllers write to is read again for one notice.
+_ATTEMPTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptReport:
-    """What came of one notice about one instance."""
+    """What came of one notice about one instance.
+
+    Attributes:
+        interrupted: Whether the machine was taken: false for what Dovetail terminates itself.
+    """
 
     instance_id: str
     node: str
     action: str
+    interrupted: bool = False
 
 
 class NodeIndex:
@@ -83,7 +95,12 @@ class Interrupting:
         node = self._index.find(self._ports, instance_id)
         if node is None or not node.is_ours:
             action = self._without_node(notice, instance_id)
-            return InterruptReport(instance_id=instance_id, node="", action=action)
+            return InterruptReport(
+                instance_id=instance_id,
+                node="",
+                action=action,
+                interrupted=action != "ignored",
+            )
         if notice.kind == NoticeKind.REBALANCE_RECOMMENDATION:
             action = self._recommended(node)
             return InterruptReport(instance_id=instance_id, node=node.name, action=action)
@@ -92,28 +109,51 @@ class Interrupting:
         if notice.kind == NoticeKind.SPOT_INTERRUPTION:
             self._remember(node)
         going = node.deletion_at is not None
-        if going and notice.kind != NoticeKind.SPOT_INTERRUPTION:
-            return InterruptReport(instance_id=instance_id, node=node.name, action="draining")
-        if not going:
-            self._say(node, "Interrupted", f"{notice.kind.value}: drained and replaced")
-        self._remove(node, notice.kind)
-        # Its pods get new nodes now, before they are evicted.
-        self._index.look(self._ports)
-        action = "draining" if going else "drained"
-        return InterruptReport(instance_id=instance_id, node=node.name, action=action)
+        taken = not going or notice.kind == NoticeKind.SPOT_INTERRUPTION
+        if taken:
+            if not going:
+                self._say(node, "Interrupted", f"{notice.kind.value}: drained and replaced")
+            self._remove(node, notice.kind)
+            # Its pods get new nodes now, before they are evicted.
+            self._index.look(self._ports)
+        self._free(node, notice)
+        return InterruptReport(
+            instance_id=instance_id,
+            node=node.name,
+            action="draining" if going else "drained",
+            interrupted=taken,
+        )
+
+    def _free(self, node: Node, notice: Notice) -> None:
+        """Delete the pods of a machine that is off, before the next step of its drain does.
+
+        A notice that a machine was stopped may be late: it is believed if EC2 still says so.
+        """
+        if notice.kind != NoticeKind.STATE_CHANGE or notice.state not in _OFF:
+            return
+        if notice.state == "stopped":
+            shown = self._ports.cloud.instances([node.instance_id])
+            if not any(one.state in _OFF for one in shown):
+                return
+        try:
+            free_node(self._ports, node)
+        except (ConflictError, NotFoundError):
+            # Gone already, or others write to it all the time: the next step of the drain does it.
+            return
 
     def _remove(self, node: Node, kind: NoticeKind) -> None:
         """Remove a node, or let its drain know by when it must be over."""
         deadline = None
         if kind == NoticeKind.SPOT_INTERRUPTION:
             deadline = self._ports.clock.now() + _ASKED_FOR
-        if remove(self._ports, node, kind.value, deadline):
-            return
-        fresh = self._ports.cluster.node(node.name)
-        if fresh is None or fresh.uid != node.uid:
-            return
-        if not remove(self._ports, fresh, kind.value, deadline):
-            raise ConflictError(f"node {node.name} changes too fast: the notice comes again")
+        for _ in range(_ATTEMPTS):
+            if remove(self._ports, node, kind.value, deadline):
+                return
+            try:
+                node = read_again(self._ports, node)
+            except NotFoundError:
+                return
+        raise ConflictError(f"node {node.name} changes too fast: the notice comes again")
 
     def _recommended(self, node: Node) -> str:
         """Mark a node that EC2 expects to interrupt: provision replaces it first if that pays."""
@@ -121,13 +161,8 @@ class Interrupting:
             return "recorded"
         now = self._ports.clock.now()
         stamp = {keys.REBALANCE_RECOMMENDED: now.isoformat(timespec="seconds")}
-        change = NodeChange(set_annotations=stamp)
-        try:
-            self._ports.cluster.change_node(node, change)
-        except ConflictError:
-            fresh = self._ports.cluster.node(node.name)
-            if fresh is not None and fresh.uid == node.uid:
-                self._ports.cluster.change_node(fresh, change)
+        with contextlib.suppress(NotFoundError):
+            change_node(self._ports, node, NodeChange(set_annotations=stamp))
         self._remember(node, certain=False)
         self._say(
             node, "RebalanceRecommended", "EC2 expects to interrupt it: replaced first if it pays"

@@ -9,6 +9,7 @@ from shared.model.errors import ConflictError, NotFoundError
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.services.looking_first import uncordon
+from shared.services.node_changes import change_node
 from shared.services.removing import VOLUNTARY
 
 # A timer that acts is heard of more often than this.
@@ -57,7 +58,7 @@ def unmarked(ports: ClusterPorts, node: Node, now: datetime) -> Node:
     heard = ports.ledger.timers(ports.cluster.name)
     if _is_awaited(heard, (one.uid for one in old if one is not None), now):
         return node
-    return ports.cluster.change_node(node, _UNMARK)
+    return change_node(ports, node, _UNMARK)
 
 
 def _is_marked(node: Node) -> bool:
@@ -89,7 +90,7 @@ def _is_heard(heard: Heard, uid: str, kinds: Sequence[TimerKind], now: datetime)
 
 def _unmark(ports: ClusterPorts, node: Node) -> int:
     try:
-        ports.cluster.change_node(node, _UNMARK)
+        change_node(ports, node, _UNMARK)
     except (ConflictError, NotFoundError):
         # Looked at again in a minute.
         return 0

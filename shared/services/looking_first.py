@@ -1,5 +1,6 @@
 """Removing a node by our own choice: look first, and leave alone what somebody holds."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
@@ -11,6 +12,7 @@ from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.ports import ClusterPorts, NodeChange, Severity
 from shared.services.announcing import Announcer
+from shared.services.node_changes import change_node
 from shared.services.node_events import node_event
 from shared.services.removing import remove
 
@@ -87,26 +89,19 @@ def cordon_by_choice(ports: ClusterPorts, node: Node, reason: str) -> Node:
     if node.unschedulable:
         return node
     change = NodeChange(unschedulable=True, set_annotations={keys.REMOVAL_REASON: reason})
-    return ports.cluster.change_node(node, change)
+    return change_node(ports, node, lambda fresh: None if fresh.unschedulable else change)
 
 
 def uncordon(ports: ClusterPorts, node: Node) -> None:
     """Take back a cordon of ours; one that people or others made stays."""
-    for _ in range(2):
+
+    def ours(node: Node) -> NodeChange | None:
         if keys.REMOVAL_REASON not in node.annotations or node.deletion_at is not None:
-            return
-        change = NodeChange(unschedulable=False, set_annotations={keys.REMOVAL_REASON: None})
-        try:
-            ports.cluster.change_node(node, change)
-        except NotFoundError:
-            return
-        except ConflictError:
-            fresh = ports.cluster.node(node.name)
-            if fresh is None or fresh.uid != node.uid:
-                return
-            node = fresh
-        else:
-            return
+            return None
+        return NodeChange(unschedulable=False, set_annotations={keys.REMOVAL_REASON: None})
+
+    with contextlib.suppress(ConflictError, NotFoundError):
+        change_node(ports, node, ours)
 
 
 def _holds(ports: ClusterPorts, pods: Sequence[Pod]) -> tuple[Hold, ...]:
@@ -124,13 +119,13 @@ def _note(ports: ClusterPorts, node: Node, reason: str, found: Sequence[Hold]) -
         if written is None:
             return node
         change = NodeChange(set_annotations={keys.DISRUPTION_BLOCKED: None})
-        return ports.cluster.change_node(node, change)
+        return change_node(ports, node, change)
     who = "; ".join(one.reason for one in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
     if written is None:
         now = ports.clock.now()
         text = f"{reason} since {now.isoformat(timespec='seconds')}: {who}"
         change = NodeChange(set_annotations={keys.DISRUPTION_BLOCKED: text})
-        node = ports.cluster.change_node(node, change)
+        node = change_node(ports, node, change)
     text = f"{reason} leaves it alone for now: {who}"
     severity = Severity.NORMAL
     Announcer(ports).tell([node_event(node, "DisruptionBlocked", text, severity=severity)])

@@ -1,5 +1,6 @@
 """Replacement: nodes are given up once those stand that take over their pods."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -19,6 +20,7 @@ from shared.services.looking_first import (
     remove_by_choice,
     uncordon,
 )
+from shared.services.node_changes import change_node
 from shared.services.timers import again, done, payload, text_of, timer_name
 
 # In the ledger: a change of the node ended, well or not, and when.
@@ -212,14 +214,8 @@ class Replacing:
     def _release(self, node: Node) -> None:
         """Take the mark of a new node back; sweep does it where somebody else writes just now."""
         change = NodeChange(set_annotations={keys.REPLACES: None})
-        try:
-            self._ports.cluster.change_node(node, change)
-        except NotFoundError:
-            return
-        except ConflictError:
-            fresh = self._ports.cluster.node(node.name)
-            if fresh is not None and fresh.uid == node.uid:
-                self._ports.cluster.change_node(fresh, change)
+        with contextlib.suppress(ConflictError, NotFoundError):
+            change_node(self._ports, node, change)
 
     def _continue(self, state: Mapping[str, Any]) -> dict[str, Any]:
         uid, now = text_of(state, "uid"), self._ports.clock.now()

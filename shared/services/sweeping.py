@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.looking import wants_look
+from shared.messages.notices import NoticeKind
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
 from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts
@@ -17,6 +17,7 @@ from shared.services.announcing import SHOWN, shown_hold, shown_unusable
 from shared.services.held_back import Hold, held_back, hold_of, rivals_of
 from shared.services.leftovers import take_back
 from shared.services.missing_timers import end_orphan, start_missing_timers
+from shared.services.removing import remove
 from shared.services.replacing import REPLACED
 
 # The ledger keeps that a node was replaced for so long: the budget of replacements counts them.
@@ -188,7 +189,7 @@ class Sweeping:
         return found
 
     def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
-        """Delete Nodes of ours whose machine EC2 no longer has; the finalizer path ends them."""
+        """Remove Nodes of ours whose machine EC2 no longer has, or that does not run any more."""
         alive = {one.instance_id for one in instances if one.is_alive}
         missing = [
             node
@@ -210,11 +211,10 @@ class Sweeping:
             if node.instance_id in alive:
                 continue
             found += 1
-            try:
-                self._ports.cluster.delete_node(node)
-            except ConflictError:
-                # It was written to since it was read: looked at again in a minute.
-                continue
+            # One that was written to since it was read is looked at again in a minute.
+            remove(self._ports, node, NoticeKind.STATE_CHANGE.value)
+        if found:
+            self._ports.outbox.look(self._name)
         return found
 
     def _unbound(self, nodes: tuple[Node, ...], slots: tuple[Slot, ...]) -> int:

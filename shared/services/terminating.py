@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.disruption.drain import DrainStep, drain_step
+from shared.disruption.drain import DrainStep, drain_step, is_left_behind
 from shared.disruption.holding import budgets_of
 from shared.model import labels as keys
 from shared.model.errors import (
+    ConflictError,
     EvictionRefusedError,
     InvalidMessageError,
     NotFoundError,
@@ -18,6 +19,8 @@ from shared.model.pods import Pod
 from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.services.announcing import Announcer
 from shared.services.ending import Ending, Seen
+from shared.services.force_deletion import delete_orphaned_pods, free_node
+from shared.services.node_changes import change_node, cordon_for_removal
 from shared.services.node_events import (
     cordoned,
     drained,
@@ -45,6 +48,8 @@ _LONGEST_POLL: Final = timedelta(seconds=10)
 _VOLUMES: Final = "volumes_since"
 _VOLUMES_TOLD: Final = timedelta(seconds=30)
 _VOLUMES_WAIT: Final = timedelta(minutes=6)
+# When the pods of a machine that does not run any more were first deleted.
+_FREED: Final = "freed_since"
 # While the API server is away and a deadline has passed, its return is looked for this often.
 _UNSEEN_POLL: Final = timedelta(seconds=30)
 # In a timer's state: that nothing was left to evict, and that this was told.
@@ -129,24 +134,32 @@ class Terminating:
             return self._continue(node, state)
         try:
             return self._with_node(node, state)
-        except NotFoundError:
-            # It went away between two calls: the next look says so.
+        except (ConflictError, NotFoundError):
+            # It went away between two calls, or others write to it all the time.
             return again(state, _POLL)
 
     def _with_node(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         if not node.instance_id:
             return self._let_go(node, state)
         now = self._ports.clock.now()
-        node = self._cordon(node)
+        if cordon_for_removal(node) is not None:
+            node = change_node(self._ports, node, cordon_for_removal)
+            self._announcer.say(cordoned(node))
         pods = self._ports.cluster.pods_on(node.name)
         deadline = self._deadline(node)
         step = drain_step(pods, now, voluntary=is_voluntary(node), deadline=deadline)
-        if step.drained and not self._waits_for_volumes(node, state):
-            return self._end_machine(node, state)
-        seen, _ = self._machines.look(node.instance_id, end=False)
-        if _is_gone(node, seen, now):
-            # Nothing on it can be drained any more.
-            return self._let_go(node, state)
+        attached = self._ports.cluster.volume_attachments(node.name) if step.drained else ()
+        waits = bool(attached) and self._waits_for_volumes(node, attached, state)
+        end = step.drained and not waits
+        if end and _DRAINED not in state:
+            self._announcer.say(drained(node))
+            state = {**state, _DRAINED: True}
+        seen, wait = self._machines.look(node.instance_id, end=end, node=node)
+        if _is_off(node, seen, now):
+            return self._free(node, seen, state)
+        if end:
+            clean = not attached and all(is_left_behind(pod) for pod in pods)
+            return self._end_machine(node, seen, state, wait, clean=clean)
         if step.drained:
             since = state.get(_VOLUMES) or now.isoformat()
             return again({**_unblocked(state), _VOLUMES: since}, _POLL)
@@ -161,15 +174,14 @@ class Terminating:
         wait = min(_POLL * 2**tried, _LONGEST_POLL)
         return again({**state, BLOCKED: len(held), _TRIED: min(tried + 1, _MOST_TRIED)}, wait)
 
-    def _waits_for_volumes(self, node: Node, state: Mapping[str, Any]) -> bool:
+    def _waits_for_volumes(
+        self, node: Node, attached: Sequence[str], state: Mapping[str, Any]
+    ) -> bool:
         """Return whether volumes of drained pods are still to be let go of.
 
         Only a kubelet that lives can unmount; otherwise ending the machine releases them.
         """
         if node.ready is not True:
-            return False
-        attached = self._ports.cluster.volume_attachments(node.name)
-        if not attached:
             return False
         since = _time_of(state, _VOLUMES)
         waited = self._ports.clock.now() - since if since is not None else timedelta(0)
@@ -178,19 +190,46 @@ class Terminating:
             self._say(node, "VolumesAttached", text)
         return waited < _VOLUMES_WAIT
 
-    def _end_machine(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        if _DRAINED not in state:
-            self._announcer.say(drained(node))
-        state = {**state, _DRAINED: True}
-        seen, wait = self._machines.look(node.instance_id, end=True, node=node)
-        if _is_gone(node, seen, self._ports.clock.now()):
-            return self._let_go(node, state)
-        if seen is not None and not seen.ours:
+    def _end_machine(
+        self,
+        node: Node,
+        seen: Seen | None,
+        state: Mapping[str, Any],
+        wait: timedelta,
+        *,
+        clean: bool,
+    ) -> dict[str, Any]:
+        """Let the Node go as soon as its machine can harm nothing any more.
+
+        Args:
+            clean: Whether the machine runs nothing but what goes with it, and no volume is
+                attached: then the Node need not stay until EC2 says `terminated`.
+        """
+        if seen is not None and seen.state and not seen.ours:
             self._say(
                 node, "NotOurMachine", f"{node.instance_id} lacks Dovetail's tags: not terminated"
             )
             return self._let_go(node, state)
+        if seen is not None and seen.is_ending and clean:
+            return self._let_go(node, state)
         return again(_unblocked(state), wait)
+
+    def _free(self, node: Node, seen: Seen | None, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Delete what is left on a Node whose machine does not run any more, then the Node.
+
+        A machine that was stopped is terminated before.
+        """
+        left = free_node(self._ports, node)
+        stopped = seen is not None and seen.state == "stopped" and seen.ours
+        if stopped:
+            self._machines.look(node.instance_id, end=True, node=node)
+        now = self._ports.clock.now()
+        waited = now - (_time_of(state, _FREED) or now)
+        if stopped or (left and waited < _VOLUMES_WAIT):
+            return again({_FREED: now.isoformat(), **_unblocked(state)}, _POLL)
+        result = self._let_go(node, state)
+        delete_orphaned_pods(self._ports, node.name)
+        return result
 
     def _without_node(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """The Node is gone: make sure that its machine is, too."""
@@ -198,25 +237,19 @@ class Terminating:
         if not instance_id:
             return self._end(state, "gone")
         seen, wait = self._machines.look(instance_id, end=True)
-        if seen is None or (seen.state and not seen.has_ended and seen.ours):
+        if seen is None or (seen.state and not seen.is_ending and seen.ours):
             return again(state, wait)
+        name = text_of(state, "node")
+        if name and seen.ours and self._ports.cluster.pods_on(name):
+            if seen.state and not seen.has_ended:
+                return again(state, wait)
+            delete_orphaned_pods(self._ports, name)
         return self._end(state, "gone" if seen.ours else "not ours")
 
     def _let_go(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        finalizers = tuple(one for one in node.finalizers if one != keys.TERMINATION_FINALIZER)
-        self._ports.cluster.change_node(node, NodeChange(finalizers=finalizers))
+        change_node(self._ports, node, _without_finalizer)
         self._announcer.say(terminated(node))
         return self._end({**state, RELEASED: price_of(node)}, "terminated")
-
-    def _cordon(self, node: Node) -> Node:
-        if node.unschedulable and keys.EXCLUDE_FROM_LOAD_BALANCERS in node.labels:
-            return node
-        change = NodeChange(
-            unschedulable=True, set_labels={keys.EXCLUDE_FROM_LOAD_BALANCERS: "dovetail"}
-        )
-        node = self._ports.cluster.change_node(node, change)
-        self._announcer.say(cordoned(node))
-        return node
 
     def _ask_to_leave(self, step: DrainStep) -> tuple[Pod, ...]:
         """Evict, or delete past the deadline; return the pods a budget holds back."""
@@ -241,13 +274,13 @@ class Terminating:
         if not held:
             if written is not None:
                 change = NodeChange(set_annotations={keys.DRAIN_BLOCKED: None})
-                self._ports.cluster.change_node(node, change)
+                change_node(self._ports, node, change)
             return
         who = first_names(f"{pod.key} ({why})" for pod, why in held.items())
         if written is None:
             written = f"since {now.isoformat(timespec='seconds')} by {who}"
             change = NodeChange(set_annotations={keys.DRAIN_BLOCKED: written})
-            self._ports.cluster.change_node(node, change)
+            change_node(self._ports, node, change)
         self._say(node, "DrainBlocked", f"drain is held by {who}, {written.split(' by ')[0]}")
 
     def _say(self, node: Node, reason: str, text: str) -> None:
@@ -304,8 +337,15 @@ def _time_of(state: Mapping[str, Any], name: str) -> datetime | None:
         raise InvalidMessageError(f"{name}: {state[name]!r}: expected a time") from error
 
 
-def _is_gone(node: Node, seen: Seen | None, now: datetime) -> bool:
-    """Return whether a node's machine has ended; one that EC2 does not show may be too young."""
+def _without_finalizer(node: Node) -> NodeChange | None:
+    if keys.TERMINATION_FINALIZER not in node.finalizers:
+        return None
+    left = tuple(one for one in node.finalizers if one != keys.TERMINATION_FINALIZER)
+    return NodeChange(finalizers=left)
+
+
+def _is_off(node: Node, seen: Seen | None, now: datetime) -> bool:
+    """Return whether a node's machine runs no more; one that EC2 does not show may be too young."""
     if seen is None or seen.state:
-        return seen is not None and seen.has_ended
+        return seen is not None and seen.is_off
     return node.created_at is None or now - node.created_at >= _SHOWN_AFTER

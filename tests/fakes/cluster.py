@@ -35,8 +35,9 @@ class FakeCluster(FakeProvisioners):
 
     Seed it with `add` (values) or `apply` (raw manifests). Every write is in `calls`, every read's
     name in `reads`. `fail_next("bind", error)` makes the next call of a method raise. Pods named
-    in `budgeted` cannot be evicted. Bound pods that are deleted or evicted stay terminating until
-    `kubelets_stop_pods`, as on a real cluster.
+    in `budgeted` cannot be evicted, those in `finalized` have a finalizer. With `taints_cordoned`
+    the node lifecycle controller taints each node as soon as it is cordoned. Bound pods that are
+    deleted or evicted stay terminating until `kubelets_stop_pods`, as on a real cluster.
     """
 
     def __init__(self, name: str = "test", *, now: datetime = START) -> None:
@@ -52,6 +53,8 @@ class FakeCluster(FakeProvisioners):
         self.runtimes: list[Mapping[str, Any]] = []
         self.attachments: dict[str, tuple[str, ...]] = {}
         self.budgeted: set[str] = set()
+        self.finalized: set[str] = set()
+        self.taints_cordoned = False
         self.budgets: dict[str, PodDisruptionBudget] = {}
         self.happenings: Counter[Happening] = Counter()
         self.conditions: dict[str, tuple[bool, str, str]] = {}
@@ -220,6 +223,13 @@ class FakeCluster(FakeProvisioners):
         self.node_values[node.name] = changed
         if changed.deletion_at is not None and not changed.finalizers:
             del self.node_values[node.name]
+        elif self.taints_cordoned and change.unschedulable:
+            taint = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
+            self.node_values[node.name] = replace(
+                changed,
+                taints=tuple(dict.fromkeys((*changed.taints, taint))),
+                resource_version=self._next_version(),
+            )
         return changed
 
     def delete_node(self, node: Node) -> None:
@@ -268,6 +278,16 @@ class FakeCluster(FakeProvisioners):
     def delete_pod(self, pod: Pod) -> None:
         self._write("delete_pod", pod.key)
         self._stop(pod)
+
+    def force_delete_pod(self, pod: Pod) -> None:
+        self._write("force_delete_pod", pod.key)
+        known = self.pods.get(pod.key)
+        if known is None or known.uid != pod.uid:
+            return
+        if pod.key in self.finalized:
+            self.pods[pod.key] = replace(known, deletion_at=known.deletion_at or self.now)
+        else:
+            del self.pods[pod.key]
 
     def happened(self, happenings: Sequence[Happening]) -> None:
         self._write("happened", self._name, tuple(happenings))

@@ -71,10 +71,8 @@ class Invariants:
             case "terminate":
                 for one in args[0]:
                     self._may_end(one)
-            case "change_node":
-                self._may_change(args[0], args[1].finalizers)
-            case "delete_node":
-                self._may_change(args[0], None)
+            case "change_node" | "delete_node":
+                self._may_change(args[0], args[1].finalizers if len(args) > 1 else None)
             case "delete_pod":
                 self._may_delete(cluster, args[0])
             case "force_delete_pod":
@@ -172,7 +170,9 @@ class Invariants:
         if finalizers is None or keys.TERMINATION_FINALIZER in finalizers:
             return
         machine = self._world.region.machines.get(node.instance_id)
-        if machine is None or self._world.region.state(machine) == "terminated":
+        if machine is None:
+            return
+        if machine.ended is not None and self._world.kernel.time >= machine.gone:
             return
         if machine.ended is None:
             fail("finalizer", f"node {node.name} let go while its machine runs")

@@ -110,6 +110,9 @@ def test_pods_have_the_time_they_ask_for_and_a_minute_more() -> None:
         assert drain(world, state)["next"] == "wait"
         world.advance(59 * SECOND)
     world.advance(10 * SECOND)
+    state = drain(world, state)
+    assert world.alive == []
+    world.advance(2 * SECOND)
     assert drain(world, state)["result"] == "terminated"
 
 
@@ -224,5 +227,5 @@ def test_a_drain_that_a_budget_holds_is_told_with_its_budget() -> None:
     world = going(pod(node_name="n1"))
     world.cluster.budgeted.add("default/a")
     drain(world)
-    assert reasons(world) == {"DrainBlocked"}
+    assert reasons(world) == {"Cordoned", "DrainBlocked"}
     assert "default/a (a PodDisruptionBudget)" in world.node.annotations[keys.DRAIN_BLOCKED]

@@ -65,10 +65,20 @@ def test_evicting_or_deleting_a_pod_that_is_gone_is_fine(world: World) -> None:
     world.cluster.evict(waiting)
 
 
+def test_a_pod_that_is_deleted_by_force_is_gone_at_once(world: World) -> None:
+    world.apply(pod("a", node="n1", phase="Running"))
+    running = find(world, "a")
+    world.cluster.evict(running)
+    world.cluster.force_delete_pod(running)
+    assert world.cluster.pod("shop", "a") is None
+    world.cluster.force_delete_pod(running)
+
+
 def test_another_pod_of_the_same_name_is_left_alone(world: World) -> None:
     world.apply(pod("a", node="n1", phase="Running"))
     old = find(world, "a")
     world.replace_pod(pod("a", node="n1", phase="Running"))
     world.cluster.delete_pod(old)
+    world.cluster.force_delete_pod(old)
     world.cluster.evict(old)
     assert not find(world, "a").is_terminating

@@ -102,7 +102,7 @@ def test_nodes_that_do_not_expire_end_their_timer(world: World, result: str) -> 
 def test_a_node_that_changes_is_looked_at_again() -> None:
     world = World(provisioner(ttl_until_expired=HOUR), node())
     world.advance(HOUR)
-    world.cluster.fail_next("change_node", ConflictError("written"))
+    world.cluster.fail_next("change_node", *[ConflictError("written")] * 4)
     assert expire(world)["wait_seconds"] == 1
     assert world.outbox.timers == []
 

@@ -14,7 +14,7 @@ from shared.services.expiring import Expiring
 from shared.services.registering import Registering
 from shared.services.terminating import Terminating
 from tests.builders import NOW, node, offering, pod, provisioner
-from tests.unit.services.world import MINUTE, NAME, World
+from tests.unit.services.world import MINUTE, NAME, SECOND, World
 
 TAGS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 STATE = {
@@ -76,8 +76,10 @@ def test_past_the_deadline_the_machine_goes_and_on_return_its_node() -> None:
         service.step(state)
     answers_again(world)
     assert len(world.cloud.called("terminate")) == 1
+    world.advance(SECOND * 2)
     assert service.step(state)["result"] == "terminated"
     assert world.cluster.node_values == {}
+    assert world.cluster.pods == {}
 
 
 def test_on_return_all_is_reconciled() -> None:

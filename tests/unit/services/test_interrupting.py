@@ -9,10 +9,12 @@ from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, UnavailableError
 from shared.model.instance_types import CapacityType
+from shared.model.launch import Instance
 from shared.ports import TimerKind
 from shared.services.interrupting import Interrupting, NodeIndex
 from shared.services.removing import is_voluntary
 from tests.builders import NOW, node, offering, pod, provisioner, ref, slot
+from tests.unit.services.drains import DAEMON
 from tests.unit.services.world import NAME, SECOND, World, instead
 
 
@@ -86,7 +88,7 @@ def test_a_node_that_changes_is_removed_at_the_second_try_or_the_notice_comes_ag
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
     assert world.node.deletion_at is not None
     world = running()
-    world.cluster.fail_next("delete_node", ConflictError("written"), ConflictError("again"))
+    world.cluster.fail_next("delete_node", *[ConflictError("written")] * 4)
     with pytest.raises(ConflictError, match="node n1 changes too fast"):
         interrupt(world, NoticeKind.SPOT_INTERRUPTION)
 
@@ -126,6 +128,64 @@ def test_machines_that_are_not_ours_are_left_alone() -> None:
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "ignored"
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION, instance="i-foreign") == "ignored"
     assert world.cluster.calls == []
+
+
+@pytest.mark.parametrize("state", ["stopped", "terminated"])
+def test_pods_of_a_machine_that_is_off_are_deleted_with_the_notice(state: str) -> None:
+    world = running()
+    world.cluster.add(pod("agent", node_name="n1", owner=DAEMON))
+    world.cloud.add(Instance(instance_id="i-n1", state=state, offering=offering()))
+    assert interrupt(world, NoticeKind.STATE_CHANGE, state) == "drained"
+    assert world.cluster.called("force_delete_pod") == ["default/a"]
+    assert world.node.unschedulable
+
+
+@pytest.mark.parametrize("state", ["stopping", "shutting-down"])
+def test_a_machine_that_still_shuts_down_keeps_its_pods(state: str) -> None:
+    world = running()
+    world.cloud.add(Instance(instance_id="i-n1", state=state, offering=offering()))
+    assert interrupt(world, NoticeKind.STATE_CHANGE, state) == "drained"
+    assert world.cluster.called("force_delete_pod") == []
+
+
+def test_a_late_notice_of_a_machine_that_was_started_again_deletes_no_pod() -> None:
+    world = running()
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering()))
+    interrupt(world, NoticeKind.STATE_CHANGE, "stopped")
+    assert world.cluster.called("force_delete_pod") == []
+
+
+def test_pods_of_a_node_that_others_write_to_are_left_to_its_drain() -> None:
+    world = running(deletion_at=NOW)
+    world.cluster.fail_next("change_node", *[ConflictError("written")] * 4)
+    assert interrupt(world, NoticeKind.STATE_CHANGE, "terminated") == "draining"
+    assert world.cluster.called("force_delete_pod") == []
+
+
+@pytest.mark.parametrize(
+    ("deleted", "kind", "state", "counts"),
+    [
+        (False, NoticeKind.SPOT_INTERRUPTION, "", True),
+        (True, NoticeKind.SPOT_INTERRUPTION, "", True),
+        (False, NoticeKind.SCHEDULED_CHANGE, "", True),
+        (False, NoticeKind.STATE_CHANGE, "stopping", True),
+        (True, NoticeKind.STATE_CHANGE, "shutting-down", False),
+        (True, NoticeKind.STATE_CHANGE, "terminated", False),
+        (False, NoticeKind.REBALANCE_RECOMMENDATION, "", False),
+    ],
+)
+def test_what_dovetail_terminates_itself_is_no_interruption(
+    kind: NoticeKind, state: str, *, deleted: bool, counts: bool
+) -> None:
+    world = running(deletion_at=NOW if deleted else None)
+    notice = Notice(kind=kind, instance_ids=("i-n1",), state=state)
+    assert Interrupting(world.ports).run(notice, "i-n1").interrupted == counts
+
+
+def test_the_end_of_a_machine_whose_node_is_gone_is_no_interruption() -> None:
+    world = World(provisioner())
+    notice = Notice(kind=NoticeKind.STATE_CHANGE, instance_ids=("i-n1",), state="terminated")
+    assert not Interrupting(world.ports).run(notice, "i-n1").interrupted
 
 
 def test_a_recommendation_marks_the_node_and_asks_for_a_look() -> None:

@@ -118,7 +118,7 @@ def test_a_cordon_of_people_stays_when_the_node_is_left_alone() -> None:
 @pytest.mark.parametrize("method", ["change_node", "delete_node"])
 def test_a_node_that_is_written_to_meanwhile_is_looked_at_again(method: str) -> None:
     world = world_with()
-    world.cluster.fail_next(method, ConflictError("written"))
+    world.cluster.fail_next(method, *[ConflictError("written")] * 4)
     assert remove_by_choice(world.ports, world.node, "expiration") == Removal.CHANGED
 
 
@@ -145,8 +145,7 @@ def test_a_cordon_of_a_node_that_is_gone_or_another_is_no_matter() -> None:
 def test_a_cordon_stays_when_the_node_is_written_to_all_the_time() -> None:
     annotations = {keys.REMOVAL_REASON: "expiration"}
     world = world_with(unschedulable=True, annotations=annotations)
-    world.cluster.fail_next("change_node", ConflictError("written"))
-    world.cluster.fail_next("change_node", ConflictError("written"))
+    world.cluster.fail_next("change_node", *[ConflictError("written")] * 4)
     uncordon(world.ports, world.node)
     assert world.node.unschedulable
 

@@ -146,7 +146,7 @@ def test_a_node_that_changes_is_looked_at_again_in_a_second() -> None:
     world = half_empty()
     world.provision(look=True)
     joined(world)
-    world.cluster.fail_next("change_node", ConflictError("written"))
+    world.cluster.fail_next("change_node", *[ConflictError("written")] * 4)
     assert step(world, state_of(world))["wait_seconds"] == 1
     world.cluster.fail_next("delete_node", ConflictError("written"))
     state = step(world, state_of(world))

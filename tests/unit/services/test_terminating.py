@@ -1,12 +1,15 @@
 """Termination, step by step."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import InvalidMessageError
+from shared.model.errors import ConflictError, InvalidMessageError
+from shared.model.labels import OUT_OF_SERVICE_TAINT as OUT_OF_SERVICE
+from shared.model.taints import Toleration
 from shared.services.removing import is_voluntary, remove
 from tests.builders import NOW, node, pod, slot
 from tests.unit.services.drains import DAEMON, HELD, going, step
@@ -107,16 +110,20 @@ def test_volumes_are_waited_for_while_a_kubelet_can_let_go_of_them() -> None:
     assert step(world)["next"] == "wait"
     assert len(world.alive) == 1
     world.kubelet_joins("n1", ready=False)
-    step(world)
-    assert world.alive == []
+    state = step(world)
+    assert (state["next"], world.alive) == ("wait", [])
 
 
-def test_a_machine_that_ended_by_itself_lets_its_node_go_undrained() -> None:
-    world = going(pod(node_name="n1"))
+def test_pods_of_a_machine_that_is_terminated_are_deleted_and_then_their_node() -> None:
+    world = going(pod(node_name="n1"), pod("agent", node_name="n1", owner=DAEMON))
     world.cloud.end("i-n1")
     assert step(world)["result"] == "terminated"
     assert world.cluster.called("evict") == []
     assert world.cluster.nodes() == ()
+    writes = [(one.method, one.subject) for one in world.cluster.calls if one.method != "happened"]
+    assert writes[-2:] == [("change_node", "n1"), ("force_delete_pod", "default/agent")]
+    assert ("force_delete_pod", "default/a") in writes[:-2]
+    assert "PodsForceDeleted" in {one.reason for one in world.cluster.happenings}
 
 
 def test_a_node_without_a_machine_is_let_go() -> None:
@@ -177,8 +184,103 @@ def test_volumes_that_nobody_detaches_are_told_and_then_left() -> None:
     assert said.reason == "VolumesAttached"
     assert said.message == "csi-1, csi-2, csi-3 and 1 more: still attached to a drained node"
     world.advance(timedelta(minutes=6))
-    assert step(world, state)["result"] == "terminated"
+    state = step(world, state)
     assert world.alive == []
+    for _ in range(2):
+        world.advance(2 * SECOND)
+        state = step(world, state)
+        assert state["next"] == "wait"
+    assert OUT_OF_SERVICE in [taint.key for taint in world.node.taints]
+    world.advance(timedelta(minutes=6))
+    assert step(world, state)["result"] == "terminated"
+
+
+def test_a_node_goes_as_soon_as_its_volumes_are_detached_by_force() -> None:
+    world = going()
+    world.cloud.end("i-n1")
+    world.cluster.attachments["n1"] = ("csi-1",)
+    state = step(world)
+    assert state["next"] == "wait"
+    world.cluster.attachments.clear()
+    world.advance(2 * SECOND)
+    assert step(world, state)["result"] == "terminated"
+
+
+def test_a_pod_that_tolerates_every_taint_stays_until_its_machine_is_terminated() -> None:
+    tolerant = pod(node_name="n1", tolerations=(Toleration(operator="Exists"),))
+    world = going(tolerant)
+    world.cloud.delays.terminated = 60 * SECOND
+    state = step(world)
+    for _ in range(20):
+        assert state["next"] == "wait"
+        assert world.cluster.called("force_delete_pod") == []
+        world.advance(3 * SECOND)
+        state = step(world, state)
+    assert state["result"] == "terminated"
+    assert world.cluster.pods == {}
+
+
+def test_a_machine_that_shuts_down_by_itself_is_drained_until_it_is_terminated() -> None:
+    world = going(pod(node_name="n1"), pod("agent", node_name="n1", owner=DAEMON))
+    world.cloud.delays.terminated = 40 * SECOND
+    world.cloud.end("i-n1")
+    state = step(world)
+    assert world.cluster.called("evict") == ["default/a"]
+    world.advance(38 * SECOND)
+    state = step(world, state)
+    assert world.cluster.called("force_delete_pod") == []
+    world.advance(2 * SECOND)
+    assert step(world, state)["result"] == "terminated"
+    assert world.cluster.called("force_delete_pod") == ["default/a", "default/agent"]
+    assert world.cluster.pods == {}
+
+
+def test_pods_of_a_stopped_machine_are_deleted_and_the_machine_is_terminated() -> None:
+    world = going(pod(node_name="n1"))
+    (machine,) = world.alive
+    world.cloud.add(replace(machine, state="stopped"))
+    state = step(world)
+    assert world.cluster.called("force_delete_pod") == ["default/a"]
+    assert (state["next"], world.cloud.called("terminate")) == ("wait", [("i-n1",)])
+    world.advance(2 * SECOND)
+    assert step(world, state)["result"] == "terminated"
+    assert world.cluster.nodes() == ()
+
+
+def test_a_stopped_machine_that_is_not_ours_is_left() -> None:
+    world = going(pod(node_name="n1"))
+    (machine,) = world.alive
+    world.cloud.add(replace(machine, state="stopped", tags={}))
+    assert step(world)["result"] == "terminated"
+    assert world.cloud.called("terminate") == []
+
+
+def test_pods_left_on_the_name_of_a_node_that_is_gone_are_deleted_at_the_end() -> None:
+    world = going(pod(node_name="n1"))
+    world.cloud.delays.terminated = 10 * SECOND
+    del world.cluster.node_values["n1"]
+    state = step(world)
+    assert (state["next"], world.cluster.called("force_delete_pod")) == ("wait", [])
+    world.advance(10 * SECOND)
+    assert step(world, state)["result"] == "gone"
+    assert world.cluster.pods == {}
+
+
+def test_what_controllers_write_to_a_cordoned_node_is_no_error() -> None:
+    members = [pod(name, node_name="n1") for name in "ab"]
+    world = going(*members)
+    world.cluster.budgeted.update(one.key for one in members)
+    world.cluster.taints_cordoned = True
+    state = step(world)
+    assert state["blocked"] == 2
+    assert keys.DRAIN_BLOCKED in world.node.annotations
+    assert keys.UNSCHEDULABLE_TAINT in [taint.key for taint in world.node.taints]
+
+
+def test_a_node_that_is_written_to_all_the_time_is_stepped_again() -> None:
+    world = going(pod(node_name="n1"))
+    world.cluster.fail_next("change_node", *[ConflictError("written")] * 4)
+    assert (step(world)["next"], step(world)["wait_seconds"]) == ("wait", 2)
 
 
 def test_a_deadline_on_the_node_holds_when_it_is_the_earlier_one() -> None:
