@@ -7,11 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
 from shared.model.instance_types import InstanceType, OfferingKey
 from shared.model.launch import Instance
 from shared.model.nodes import Node
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
+from shared.model.taints import Effect, Toleration, first_untolerated
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts
 from shared.services.binding import Binding, BindReport
@@ -28,6 +30,12 @@ from tests.fakes.ledger import FakeLedger
 from tests.fakes.outbox import FakeOutbox
 
 NAME = "test"
+PLUGIN_TOLERATIONS = (
+    Toleration(key="CriticalAddonsOnly", operator="Exists"),
+    Toleration(key="nvidia.com/gpu", operator="Exists", effect=Effect.NO_SCHEDULE),
+    Toleration(key=keys.NODE_NOT_READY_TAINT, operator="Exists", effect=Effect.NO_EXECUTE),
+    Toleration(key=keys.NODE_UNREACHABLE_TAINT, operator="Exists", effect=Effect.NO_EXECUTE),
+)
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 
@@ -131,6 +139,24 @@ class World:
         }
         self.cluster.add(replace(node, resource_version="", **fields))
         return self.cluster.node_values[name]
+
+    def device_plugin_starts(self, name: str, devices: Resources) -> bool:
+        """Let a DaemonSet's pod show devices, if it tolerates the taints of its node.
+
+        A DaemonSet with the tolerations of the NVIDIA chart, and those that the DaemonSet
+        controller adds; kubelets show what a plugin registers.
+        Source: https://github.com/NVIDIA/k8s-device-plugin/blob/main/deployments/helm/
+        nvidia-device-plugin/values.yaml (2026-11).
+
+        Returns:
+            Whether the pod runs there.
+        """
+        node = self.cluster.node_values[name]
+        if first_untolerated(node.taints, PLUGIN_TOLERATIONS) is not None:
+            return False
+        shown = node.allocatable + devices
+        self.cluster.add(replace(node, resource_version="", allocatable=shown))
+        return True
 
 
 def instead(port: object, method: str, double: Callable[..., Any]) -> None:
