@@ -45,6 +45,7 @@ class NodeView(NamedTuple):
         held: Whether our not-ready taint still keeps kube-scheduler away.
         shown: What it shows as allocatable and its taint keys, as one text; empty if not ours.
         emptied: The time written on it from which it has been empty; None for none.
+        joined: Whether it is labelled as initialized: its devices were shown.
     """
 
     name: str
@@ -56,6 +57,7 @@ class NodeView(NamedTuple):
     held: bool
     shown: str
     emptied: datetime | None = None
+    joined: bool = False
 
     @property
     def ours(self) -> bool:
@@ -63,9 +65,14 @@ class NodeView(NamedTuple):
         return bool(self.provisioner)
 
     @property
+    def open(self) -> bool:
+        """Whether kube-scheduler may use it."""
+        return self.ready and not self.held
+
+    @property
     def initialized(self) -> bool:
         """Whether binding is over."""
-        return self.ready and not self.held
+        return self.open and self.joined
 
 
 class ProvisionerView(NamedTuple):
@@ -118,7 +125,8 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
     """Return what is kept of a node."""
     metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
     taints = sorted(text(one.get("key")) for one in mappings(spec.get("taints")))
-    provisioner = text(mapping(metadata.get("labels")).get(keys.PROVISIONER_NAME))
+    labels = mapping(metadata.get("labels"))
+    provisioner = text(labels.get(keys.PROVISIONER_NAME))
     allocatable = mapping(status.get("allocatable"))
     parts = [*(f"{name}={allocatable[name]}" for name in sorted(allocatable)), *taints]
     return NodeView(
@@ -131,6 +139,7 @@ def view_node(raw: Mapping[str, Any]) -> NodeView:
         held=keys.NOT_READY_TAINT in taints,
         shown=sys.intern(" ".join(parts)) if provisioner else "",
         emptied=moment(mapping(metadata.get("annotations")).get(keys.EMPTINESS_TIMESTAMP)),
+        joined=labels.get(keys.INITIALIZED) == "true",
     )
 
 

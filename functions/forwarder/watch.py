@@ -171,9 +171,10 @@ class Observer:
             if not old.deleting:
                 yield Announcement(Kind.NODE_DELETED, self._named(new, Kind.NODE_DELETED))
             return
-        if new.ready and (not old.ready or (new.held and new.shown != old.shown)):
+        news = not old.ready or (not new.initialized and new.shown != old.shown)
+        if new.ready and news:
             yield Announcement(Kind.NODE_READY, self._named(new, Kind.NODE_READY))
-        if self._needs(new) is Kind.NODE_EMPTY and not old.initialized:
+        if self._needs(new) is Kind.NODE_EMPTY and not old.open:
             yield Announcement(Kind.NODE_EMPTY, self._named(new, Kind.NODE_EMPTY))
 
     def _standing(self, node: NodeView) -> Iterable[Announcement]:
@@ -190,7 +191,7 @@ class Observer:
             return Kind.NODE_DELETED
         if node.ready and node.held:
             return Kind.NODE_READY
-        empty = node.initialized and node.name not in self._pods_on
+        empty = node.open and node.name not in self._pods_on
         return Kind.NODE_EMPTY if empty else None
 
     def _note(self, name: str, now: datetime) -> None:

@@ -157,7 +157,7 @@ def _refusal(node: Node, owner: Provisioner, resting: Collection[str]) -> str:
         return "it is being removed"
     if node.unschedulable:
         return "it is cordoned"
-    if not node.is_initialized:
+    if not node.is_open:
         return "it is not initialized"
     if keys.REPLACES in node.annotations:
         return "it was bought for pods that are on their way"

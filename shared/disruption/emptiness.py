@@ -66,7 +66,7 @@ def decide_emptiness(
     """
     if not node.is_ours or node.deletion_at is not None or ttl is None:
         return EmptinessDecision(step=EmptinessStep.FORGET)
-    if not node.is_initialized or not is_empty(node, pods, slot):
+    if not node.is_open or not is_empty(node, pods, slot):
         return EmptinessDecision(step=EmptinessStep.FORGET)
     since = empty_since(node)
     if since is None or since > now:

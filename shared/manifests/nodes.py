@@ -20,6 +20,7 @@ def decode_node(raw: Raw) -> Node:
     that cannot be read counts as zero.
     """
     metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
+    ready = condition(status, "Ready")
     labels = text_map(metadata.get("labels"))
     for key in sorted(labels):
         labels.setdefault(keys.normalize(key), labels[key])
@@ -36,7 +37,8 @@ def decode_node(raw: Raw) -> Node:
         unschedulable=spec.get("unschedulable") is True,
         capacity=_amounts(status.get("capacity")),
         allocatable=_amounts(status.get("allocatable")),
-        ready=_READY.get(text(condition(status, "Ready").get("status"))),
+        ready=_READY.get(text(ready.get("status"))),
+        ready_changed_at=moment(ready.get("lastTransitionTime")),
         created_at=moment(metadata.get("creationTimestamp")),
         deletion_at=moment(metadata.get("deletionTimestamp")),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from shared.model import labels as keys
@@ -27,6 +27,7 @@ class Node:
         allocatable: As reported; as planned until the kubelet reports.
         owners: Uids of the objects that own it: they take it along when they are deleted.
         ready: Status of the Ready condition: True, False, or None when unknown or never set.
+        ready_changed_at: When that status last changed, None when it was never set.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Node:
     capacity: Resources = Resources()
     allocatable: Resources = Resources()
     ready: bool | None = None
+    ready_changed_at: datetime | None = None
     created_at: datetime | None = None
     deletion_at: datetime | None = None
 
@@ -69,14 +71,24 @@ class Node:
         return self.ready is not None
 
     @property
-    def is_initialized(self) -> bool:
-        """Whether binding is over: Ready and our not-ready taint gone."""
+    def is_open(self) -> bool:
+        """Whether kube-scheduler may use it: Ready and the not-ready taint gone."""
         return self.ready is True and not any(t.key == keys.NOT_READY_TAINT for t in self.taints)
 
     @property
     def has_joined(self) -> bool:
         """Whether it was initialized once, though it may not be ready now."""
         return self.labels.get(keys.INITIALIZED) == "true"
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether it is open, its startup taints were removed and its devices were shown."""
+        return self.is_open and self.has_joined
+
+    def is_overdue(self, patience: timedelta, now: datetime) -> bool:
+        """Return whether it has been Ready for longer than this without being initialized."""
+        ready_for = now - (self.ready_changed_at or now)
+        return self.ready is True and not self.has_joined and ready_for > patience
 
     @property
     def phase(self) -> NodePhase:

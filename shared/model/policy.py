@@ -23,6 +23,8 @@ class LaunchPolicy:
         batch_max: But no longer than this.
         poll: How often it looks.
         registration: A machine that has not joined by then is given up.
+        initialization: A Ready node that is not initialized by then stops counting as capacity
+            for pods that are not promised to it, until it is.
         binding: When pods are bound.
         consistency: How long EC2 may not show an instance it has just launched.
         invocation: How long one invocation lives at most: one that is frozen between a write and
@@ -39,6 +41,7 @@ class LaunchPolicy:
     batch_max: timedelta = timedelta(seconds=10)
     poll: timedelta = timedelta(milliseconds=500)
     registration: timedelta = timedelta(minutes=5)
+    initialization: timedelta = timedelta(minutes=5)
     binding: BindingPolicy = BindingPolicy.EARLY
     consistency: timedelta = timedelta(seconds=10)
     invocation: timedelta = timedelta(minutes=2)

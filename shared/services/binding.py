@@ -1,6 +1,7 @@
-"""Binding: when a node is ready, its nominated pods are bound, then its taint goes."""
+"""Binding: nodes are opened for kube-scheduler once they are ready, their nominated pods bound."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.model import labels as keys
@@ -10,13 +11,13 @@ from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_amount
-from shared.model.taints import Effect
+from shared.model.taints import Effect, Taint, first_untolerated
 from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.scheduling.binding import needs_scheduler
 from shared.services.announcing import Announcer
 from shared.services.image_rollout import ImageRollout
 from shared.services.learning import learn
-from shared.services.node_events import initialized, node_event, registered, waits
+from shared.services.node_events import initialized, node_event, overdue, registered, waits
 from shared.services.timers import start_expiration
 
 _CLOUD_TAINTS = frozenset({keys.CLOUD_UNINITIALIZED_TAINT, keys.NODE_NOT_READY_TAINT})
@@ -49,11 +50,14 @@ class Binding:
         self._policy = policy
 
     def run(self, node_name: str) -> BindReport:
-        """Bind and untaint one node if it is ready; else say what it waits for.
+        """Open one node and complete it, as far as it is ready; else say what it waits for.
 
-        Pods are bound first: while the taint stands kube-scheduler keeps away, so that nobody
-        takes their place. Then the promise is closed, so that nobody is added to it any more; if
-        somebody just was, all is read once more.
+        A node is opened, so that kube-scheduler may use it, once its kubelet is Ready and the
+        cloud controller has initialized it: device plugins and agents that remove startup taints
+        are DaemonSets that do not tolerate the not-ready taint. Pods are bound before that taint
+        goes, since until then kube-scheduler cannot give their place away. Pods that need what
+        the node does not have yet stay promised to it, and kube-scheduler binds them once it has.
+        Then the node is initialized and its slot is dropped.
         """
         report = self._run(node_name)
         if report is None:
@@ -67,35 +71,59 @@ class Binding:
         if node is None or not node.is_ours or node.deletion_at is not None:
             return BindReport(node=node_name, waiting_for="no node of ours that stays")
         slot = self._slot_of(node)
-        waiting_for = self._not_ready(node, slot)
-        if node.is_initialized and (node.has_joined or waiting_for):
+        if node.is_initialized:
             if slot is not None:
-                # Whoever took the taint away could not finish, or it never had one.
+                # It could not be completed after it was labelled.
                 self._complete(node, slot)
             return BindReport(node=node_name, initialized=True)
-        if waiting_for:
-            if node.ready is True:
-                Announcer(self._ports).tell([registered(node), waits(node, waiting_for)])
-            return BindReport(node=node_name, waiting_for=waiting_for)
-        report = self._bind(node, slot)
+        closed = _closed(node)
+        if closed:
+            return self._waits(node, BindReport(node=node_name, waiting_for=closed))
+        promised = self._promised(slot)
+        starting = self._startup_taints(node)
+        missing = next((why for pod in promised if (why := _lacks(node, pod, starting))), "")
+        if not missing:
+            missing = next((_of_taint(one) for one in node.taints if _is(one, starting)), "")
+        report = self._bind(node, slot, promised, starting, missing)
         if report is None:
             return None
-        self._remember(node, slot)
-        change = NodeChange(
-            remove_taint_keys=frozenset({keys.NOT_READY_TAINT}),
-            set_labels={keys.REGISTERED: "true", keys.INITIALIZED: "true"},
-        )
+        opened = self._open(node, slot, initialized=not missing)
+        if opened is None:
+            return dataclasses.replace(report, waiting_for=_BUSY)
+        if missing:
+            return self._waits(opened, dataclasses.replace(report, waiting_for=missing))
+        self._complete(opened, slot)
+        Announcer(self._ports).say(registered(opened), initialized(opened))
+        return dataclasses.replace(report, initialized=True)
+
+    def _open(self, node: Node, slot: Slot | None, *, initialized: bool) -> Node | None:
+        """Let kube-scheduler use the node and label how far it is; None when it changed twice."""
+        labels = {keys.REGISTERED: "true"}
+        if node.labels.get(keys.REGISTERED) != "true":
+            self._remember(node, slot)
+        if initialized:
+            labels[keys.INITIALIZED] = "true"
+        if node.is_open and all(node.labels.get(k) == v for k, v in labels.items()):
+            return node
+        change = NodeChange(remove_taint_keys=frozenset({keys.NOT_READY_TAINT}), set_labels=labels)
         try:
-            node = self._ports.cluster.change_node(node, change)
+            return self._ports.cluster.change_node(node, change)
         except ConflictError:
             # Read again, once.
-            fresh = self._ports.cluster.node(node_name)
-            if fresh is None or fresh.uid != node.uid or self._not_ready(fresh, slot):
-                return dataclasses.replace(report, waiting_for=_BUSY)
-            node = self._ports.cluster.change_node(fresh, change)
-        self._complete(node, slot)
-        Announcer(self._ports).say(registered(node), initialized(node))
-        return dataclasses.replace(report, initialized=True)
+            fresh = self._ports.cluster.node(node.name)
+            if fresh is None or fresh.uid != node.uid or _closed(fresh):
+                return None
+            return self._ports.cluster.change_node(fresh, change)
+
+    def _waits(self, node: Node, report: BindReport) -> BindReport:
+        """Return the report, and say on the Node what it waits for once its kubelet is Ready."""
+        if node.ready is True:
+            patience, missing = self._policy.initialization, report.waiting_for
+            told = [registered(node), waits(node, missing)]
+            if node.is_overdue(patience, self._ports.clock.now()):
+                told.append(overdue(node, missing, patience))
+            Announcer(self._ports).tell(told)
+        return report
 
     def _remember(self, node: Node, slot: Slot | None) -> None:
         """Keep what the node has shown: that its image works, and what it has less than thought."""
@@ -121,19 +149,6 @@ class Binding:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
         return slot_of(slots, node.instance_id)
 
-    def _not_ready(self, node: Node, slot: Slot | None) -> str:
-        if node.ready is not True:
-            return "the kubelet to be Ready"
-        starting = self._startup_taints(node)
-        for taint in node.taints:
-            if taint.key in _CLOUD_TAINTS or (taint.key, taint.effect) in starting:
-                return f"startup taint {taint.key} to go"
-        expected = slot.capacity if slot is not None else ()
-        for name in expected:
-            if name not in _PLAIN and not node.allocatable[name]:
-                return f"resource {name} to be shown"
-        return ""
-
     def _startup_taints(self, node: Node) -> frozenset[tuple[str, Effect]]:
         provisioners, _ = self._ports.cluster.provisioners()
         return frozenset(
@@ -143,35 +158,53 @@ class Binding:
             for taint in one.startup_taints
         )
 
-    def _bind(self, node: Node, slot: Slot | None) -> BindReport | None:
-        """Bind the nominated pods and close the promise; say how many, and how many are left.
+    def _promised(self, slot: Slot | None) -> tuple[Pod, ...]:
+        """Return the pods promised to a slot that still wait for a node."""
+        found = []
+        for ref in slot.pods if slot is not None else ():
+            pod = self._ports.cluster.pod(ref.namespace, ref.name)
+            if pod is not None and pod.uid == ref.uid and not (pod.node_name or pod.is_terminating):
+                found.append(pod)
+        return tuple(found)
+
+    def _bind(
+        self,
+        node: Node,
+        slot: Slot | None,
+        promised: Sequence[Pod],
+        starting: frozenset[tuple[str, Effect]],
+        missing: str,
+    ) -> BindReport | None:
+        """Bind what may be bound, and keep the promise to the rest while something is missing.
+
+        On an open node kube-scheduler binds: it may have given the room away since.
 
         Returns:
             None when somebody changed the promise meanwhile.
         """
-        if slot is None or self._policy.binding == BindingPolicy.SCHEDULER:
-            promised = len(slot.pods) if slot is not None else 0
-            return BindReport(node=node.name, pods_left_to_scheduler=promised)
-        bindings: list[tuple[Pod, str]] = []
-        left: list[PodRef] = []
-        for ref in slot.pods:
-            pod = self._ports.cluster.pod(ref.namespace, ref.name)
-            if pod is None or pod.uid != ref.uid or pod.node_name or pod.is_terminating:
-                continue
-            if needs_scheduler(pod):
-                left.append(ref)
-            else:
-                bindings.append((pod, node.name))
-        bound = len(self._ports.cluster.bind_all(bindings))
-        # A planner that read the slot before this can promise nothing more of it.
-        kept = dataclasses.replace(slot, pods=tuple(left), bound=True)
-        if not self._ports.ledger.change_slot(kept):
+        if slot is None:
+            return BindReport(node=node.name)
+        binds = self._policy.binding != BindingPolicy.SCHEDULER and not node.is_open
+        mine = [
+            pod
+            for pod in promised
+            if binds and not needs_scheduler(pod) and not _lacks(node, pod, starting)
+        ]
+        bound = len(self._ports.cluster.bind_all([(pod, node.name) for pod in mine]))
+        left = tuple(
+            PodRef(namespace=one.namespace, name=one.name, uid=one.uid)
+            for one in promised
+            if one not in mine
+        )
+        # A planner that read the slot before this can promise nothing more of a closed one.
+        kept = dataclasses.replace(slot, pods=left, bound=not missing)
+        if (not missing or kept != slot) and not self._ports.ledger.change_slot(kept):
             return None
         return BindReport(
             node=node.name,
             pods_bound=bound,
-            pods_left_to_scheduler=len(left),
-            pods_refused=len(bindings) - bound,
+            pods_left_to_scheduler=0 if missing else len(left),
+            pods_refused=len(mine) - bound,
         )
 
     def _expire(self, node: Node) -> None:
@@ -181,3 +214,30 @@ class Binding:
             if one.name == node.provisioner and one.ttl_until_expired is not None:
                 now = self._ports.clock.now()
                 start_expiration(self._ports, node, one.ttl_until_expired, now)
+
+
+def _closed(node: Node) -> str:
+    """Return what must happen before kube-scheduler may use the node, empty for nothing."""
+    if node.ready is not True:
+        return "the kubelet to be Ready"
+    return next((_of_taint(one) for one in node.taints if one.key in _CLOUD_TAINTS), "")
+
+
+def _lacks(node: Node, pod: Pod, starting: frozenset[tuple[str, Effect]]) -> str:
+    """Return what the pod still needs of the node: a startup taint gone or a device shown."""
+    taints = [one for one in node.taints if _is(one, starting)]
+    taint = first_untolerated(taints, pod.scheduling.tolerations)
+    if taint is not None:
+        return _of_taint(taint)
+    for name in pod.scheduling.requests:
+        if name not in _PLAIN and not node.allocatable[name]:
+            return f"resource {name} to be shown"
+    return ""
+
+
+def _is(taint: Taint, starting: frozenset[tuple[str, Effect]]) -> bool:
+    return (taint.key, taint.effect) in starting
+
+
+def _of_taint(taint: Taint) -> str:
+    return f"startup taint {taint.key} to go"

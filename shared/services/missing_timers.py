@@ -43,7 +43,7 @@ def start_missing_timers(
             continue
         if node.deletion_at is not None:
             missing += keep_termination(ports, node, running, read_at, _PATIENCE)
-        elif not (node.is_initialized or node.has_joined):
+        elif not (node.is_open or node.has_joined):
             missing += _registration(ports, node, running, registration)
         elif (owner := owners.get(node.provisioner)) is not None:
             missing += _expiration(ports, node, running, owner)
@@ -131,6 +131,6 @@ def _empty_nodes(
         node.name
         for node in nodes
         if node.is_ours
-        and node.is_initialized
+        and node.is_open
         and is_empty(node, pods.get(node.name, ()), promised.get(node.instance_id))
     )

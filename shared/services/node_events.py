@@ -85,12 +85,22 @@ def registered(node: Node) -> Happening:
 
 
 def waits(node: Node, waiting_for: str) -> Happening:
-    """Return the Event that a node whose kubelet is Ready is closed to pods still.
+    """Return the Event that a node whose kubelet is Ready is not initialized yet.
 
     Args:
         waiting_for: What it waits for, as in "startup taint X to go".
     """
-    return _step(node, "NotInitialized", f"is Ready and takes no pods yet: waits for {waiting_for}")
+    return _step(node, "NotInitialized", f"is Ready and not initialized: waits for {waiting_for}")
+
+
+def overdue(node: Node, waiting_for: str, patience: timedelta) -> Happening:
+    """Return the Event that a node has waited for too long, and takes no further pods for that."""
+    minutes = round(patience.total_seconds() / 60)
+    text = (
+        f"is Ready for more than {minutes} min and still waits for {waiting_for}; until it is "
+        "initialized no further pods are nominated to it"
+    )
+    return node_event(node, "NotInitialized", text)
 
 
 def initialized(node: Node) -> Happening:

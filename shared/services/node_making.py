@@ -155,7 +155,7 @@ class NodeMaker:
         change = NodeChange(
             set_labels=missing,
             set_annotations=dict(manifest.annotations),
-            add_taints=() if node.is_ours or node.is_initialized else (*lasting, *ours),
+            add_taints=() if node.is_ours or node.is_open else (*lasting, *ours),
             finalizers=finalizers,
             provider_id=None if node.provider_id else manifest.provider_id,
             owner=None if owner is None or owner.uid in node.owners else owner,

@@ -15,6 +15,7 @@ from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.planning.overdue import without_overdue
 from shared.ports import ClusterPorts
 from shared.services.announcing import Announcer
 from shared.services.ceilings import affordable, as_machines, under_ceilings
@@ -157,7 +158,8 @@ class Provisioning:
             # What was resumed is capacity now: look at the world anew.
             turn.make_nodes(gathered.snapshot)
             return report, True, look
-        snapshot, report = self._restrained(with_interrupted(gathered.snapshot), report)
+        usable = without_overdue(gathered.snapshot, self._policy.initialization)
+        snapshot, report = self._restrained(with_interrupted(usable), report)
         settings = self._settings
         if turn.failed_attempts:
             settings = dataclasses.replace(settings, option_price_ceiling_percent=_ANY_PRICE)

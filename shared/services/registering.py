@@ -42,7 +42,7 @@ class Registering:
         node = self._ports.cluster.node(text_of(state, "node"))
         if node is None or node.uid != text_of(state, "uid") or node.deletion_at is not None:
             return self._end(state, "gone")
-        if not node.is_ours or node.is_initialized or node.has_joined:
+        if not node.is_ours or node.is_open or node.has_joined:
             # One that has joined and is not ready now is not ours to give up.
             return self._end(state, "joined")
         if node.ready is True:

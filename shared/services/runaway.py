@@ -140,7 +140,7 @@ def plan_of(node: Node) -> str:
 def _is_young_and_ready(node: Node, now: datetime) -> bool:
     stays = node.is_ours and node.deletion_at is None and not node.unschedulable
     young = node.created_at is not None and now - node.created_at < SPAN
-    return stays and young and node.is_initialized
+    return stays and young and node.is_open
 
 
 def _strange(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:

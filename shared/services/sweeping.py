@@ -226,7 +226,7 @@ class Sweeping:
             if node.is_ours
             and node.deletion_at is None
             and node.ready is True
-            and not (node.is_initialized and node.instance_id not in promised)
+            and not (node.is_open and node.instance_id not in promised)
         ]
         if found:
             self._ports.outbox.invoke_bind(self._name, found)

@@ -5,7 +5,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
-from tests.builders import NOT_READY, node, provisioner, slot
+from tests.builders import NOT_READY, node, pod, provisioner, ref, slot
 from tests.cases.lifecycle.nodes import changed, launched
 from tests.unit.services.world import NAME, World
 
@@ -37,8 +37,9 @@ def test_a_node_whose_kubelet_says_no_is_not_complete() -> None:
 
 
 def with_devices() -> World:
-    world = World(provisioner(), node(taints=(NOT_READY,)))
-    one = slot(instance_id="i-n1", node_name="n1", capacity=Resources.from_mapping({GPU: 1}))
+    wants = pod("gpu", extra={GPU: 1})
+    world = World(provisioner(), node(taints=(NOT_READY,)), wants)
+    one = slot(instance_id="i-n1", node_name="n1", pods=(ref(wants),))
     world.ledger.slot_values[NAME, one.name] = one
     return world
 

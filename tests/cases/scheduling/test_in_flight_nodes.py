@@ -19,8 +19,12 @@ HOST_SPREAD: dict[str, Any] = {"cpu": "100m", "spreads": [spread(keys.HOSTNAME)]
 
 
 def joined(*taints: Raw, ready: bool = False) -> Outcome:
-    """Decide about a second pod where the first one's node has joined with these taints."""
-    there = node("n1", taints=taints, ready=ready)
+    """Decide about a second pod where the first one's node has joined with these taints.
+
+    A node that is ready here was initialized before.
+    """
+    labels = {keys.INITIALIZED: "true"} if ready else {}
+    there = node("n1", taints=taints, ready=ready, labels=labels)
     owner = provisioner(startupTaints=[taint("network-agent")])
     return solve(
         FIRST,

@@ -158,6 +158,16 @@ def test_a_held_node_that_shows_something_new_is_announced_again() -> None:
     assert cluster.see(node(cpu="3")) == []
 
 
+def test_open_node_that_shows_a_device_is_announced_until_it_is_initialized() -> None:
+    cluster = Cluster()
+    cluster.see(pod("a", node="n1"))
+    cluster.see(node(taints=HELD, cpu="2"))
+    assert cluster.see(node(joined=False, cpu="2")) == [("node-ready", "n1")]
+    assert cluster.see(node(joined=False, cpu="2", gpu="1")) == [("node-ready", "n1")]
+    assert cluster.see(node(cpu="2", gpu="1")) == []
+    assert cluster.see(node(cpu="2", gpu="2")) == []
+
+
 def test_a_node_that_becomes_ours_is_announced() -> None:
     cluster = Cluster()
     assert cluster.see(node(ours=False, taints=HELD)) == []

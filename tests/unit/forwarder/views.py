@@ -50,11 +50,15 @@ def node(
     deleting: bool = False,
     emptied: str = "",
     uid: str = "",
+    joined: bool = True,
     **allocatable: str,
 ) -> View:
+    """Return a node; it is labelled as initialized unless it is held or `joined` is false."""
     metadata: dict[str, Any] = {"name": name, "uid": uid or f"uid-{name}", "labels": {}}
     if ours:
         metadata["labels"]["karpenter.sh/provisioner-name"] = "default"
+    if joined and not set(HELD) & set(taints):
+        metadata["labels"]["karpenter.sh/initialized"] = "true"
     if emptied:
         metadata["annotations"] = {"karpenter.sh/emptiness-timestamp": emptied}
     if deleting:

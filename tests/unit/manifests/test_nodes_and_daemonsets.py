@@ -51,13 +51,15 @@ def test_a_node_keeps_the_order_of_its_taints() -> None:
 
 
 def test_a_node_of_ours_is_read_whole() -> None:
-    ready = [{"type": "Ready", "status": "True"}]
+    since = "2026-01-01T00:00:30Z"
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
     amounts = {"cpu": "1930m", "memory": "6903Mi", "pods": 29, "broken": "1GiB"}
     found = decode_node(node(conditions=ready, allocatable=amounts, capacity={"cpu": "2"}))
     assert found.is_ours
     assert found.instance_id == "i-0123"
     assert found.unschedulable
-    assert found.phase == NodePhase.INITIALIZED
+    assert found.phase == NodePhase.REGISTERED
+    assert found.ready_changed_at == datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC)
     assert found.allocatable == Resources.of(cpu=1930, memory=6903 * 2**20, pods=29)
     assert found.capacity == Resources.of(cpu=2000)
     assert found.labels["kubernetes.io/arch"] == "arm64"

@@ -56,7 +56,8 @@ def test_names_of_pods_slots_and_instances() -> None:
 @pytest.mark.parametrize(
     ("changes", "phase"),
     [
-        ({}, NodePhase.INITIALIZED),
+        ({"labels": {keys.INITIALIZED: "true"}}, NodePhase.INITIALIZED),
+        ({}, NodePhase.REGISTERED),
         ({"taints": (make.NOT_READY,)}, NodePhase.REGISTERED),
         ({"ready": False}, NodePhase.REGISTERED),
         ({"ready": None}, NodePhase.LAUNCHED),

@@ -85,13 +85,17 @@ def test_room_is_kept_for_daemons_that_have_not_come_yet() -> None:
         assert room.available["cpu"] == left
 
 
-def test_resources_that_show_late_count_as_promised_until_the_node_is_ready() -> None:
+def test_resources_that_show_late_count_as_promised_until_the_node_is_initialized() -> None:
     promised = Resources.from_mapping({"cpu": 1800, "nvidia.com/gpu": 4})
     slot = make.slot(instance_id="i-n1", allocatable=promised)
     starting = make.node(taints=(make.NOT_READY,), allocatable=Resources.of(cpu=1900))
     (room,) = rooms(make.snapshot(nodes=(starting,), slots=(slot,)))
     assert room.available == Resources.from_mapping({"cpu": 1900, "nvidia.com/gpu": 4})
-    ready = make.node(allocatable=Resources.of(cpu=1900))
+    waiting = make.node(allocatable=Resources.of(cpu=1900))
+    (room,) = rooms(make.snapshot(nodes=(waiting,), slots=(slot,)))
+    assert room.available["nvidia.com/gpu"] == 4
+    labels = {**waiting.labels, keys.INITIALIZED: "true"}
+    ready = make.node(allocatable=Resources.of(cpu=1900), labels=labels)
     (room,) = rooms(make.snapshot(nodes=(ready,), slots=(slot,)))
     assert (room.available, room.slot) == (Resources.of(cpu=1900), "")
 

@@ -9,11 +9,10 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.pods import Owner, Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
-from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from shared.ports import TimerKind
 from tests import builders as make
-from tests.builders import NOT_READY, pod, provisioner, slot
+from tests.builders import NOT_READY, pod, provisioner
 from tests.unit.services.world import MINUTE, NAME, World, instead
 
 WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
@@ -121,16 +120,6 @@ def test_a_node_that_is_not_there_yet_waits(changes: dict[str, Any], reason: str
     assert report.waiting_for == reason
     assert not report.initialized
     assert not world.node.is_initialized
-
-
-def test_a_node_waits_until_its_devices_are_shown() -> None:
-    gpu = "nvidia.com/gpu"
-    promised = slot(instance_id="i-n1", capacity=Resources.from_mapping({"cpu": 2000, gpu: 1}))
-    world = World(provisioner(), make.node(taints=(NOT_READY,)))
-    world.ledger.slot_values[NAME, promised.name] = promised
-    assert world.bind("n1").waiting_for == f"resource {gpu} to be shown"
-    world.kubelet_joins("n1", allocatable=Resources.from_mapping({"cpu": 1900, gpu: 1}))
-    assert world.bind("n1").initialized
 
 
 def test_a_duplicate_event_finds_nothing_to_do() -> None:

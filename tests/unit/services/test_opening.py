@@ -3,9 +3,9 @@
 from shared.model import labels as keys
 from shared.model.pods import Owner
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint
-from tests.builders import NOT_READY, instance_type, pod, provisioner
-from tests.unit.services.world import NAME, World
+from shared.model.taints import Effect, Taint, Toleration
+from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, instance_type, pod, provisioner
+from tests.unit.services.world import MINUTE, NAME, World
 
 GPU = Resources.from_mapping({"nvidia.com/gpu": 1})
 TYPES = (instance_type("g4dn.xlarge", cpu=4000, price=526_000, extra={"nvidia.com/gpu": 1}),)
@@ -46,3 +46,96 @@ def test_node_opens_for_the_agent_that_removes_its_startup_taint() -> None:
     assert world.bind(world.node.name).waiting_for == "startup taint agent to go"
     assert world.node.taints == (AGENT,)
     assert world.bound == {}
+
+
+def test_open_node_leaves_pods_to_kube_scheduler_which_may_have_given_their_place_away() -> None:
+    world = gpu_world()
+    name = world.node.name
+    world.bind(name)
+    world.device_plugin_starts(name, GPU)
+    report = world.bind(name)
+    assert (report.pods_bound, report.pods_left_to_scheduler) == (0, 1)
+    assert world.bound == {"web": name}
+
+
+def test_devices_that_are_there_at_once_are_bound_before_the_node_opens() -> None:
+    world = gpu_world()
+    name = world.node.name
+    shown = world.node.allocatable + GPU
+    world.kubelet_joins(name, allocatable=shown, taints=(NOT_READY,))
+    assert world.bind(name).pods_bound == 2
+    assert world.bound == {"web": name, "gpu": name}
+
+
+def test_pods_that_tolerate_a_startup_taint_are_bound_while_it_stands() -> None:
+    tolerant = (*DEFAULT_TOLERATIONS, Toleration(key="agent", operator="Exists"))
+    owner = provisioner(startup_taints=(AGENT,))
+    world = World(owner, pod("early", tolerations=tolerant, owner=JOB), pod("late", owner=JOB))
+    world.provision()
+    name = world.node.name
+    world.kubelet_joins(name, taints=(NOT_READY, AGENT))
+    assert world.bind(name).waiting_for == "startup taint agent to go"
+    assert world.bound == {"early": name}
+    world.kubelet_joins(name, taints=())
+    report = world.bind(name)
+    assert (report.initialized, report.pods_left_to_scheduler) == (True, 1)
+
+
+def test_node_is_initialized_when_the_workload_it_waits_for_is_deleted() -> None:
+    world = gpu_world()
+    name = world.node.name
+    world.bind(name)
+    del world.cluster.pods["default/gpu"]
+    assert world.bind(name).initialized
+    assert world.node.is_initialized
+    assert world.ledger.slots(NAME) == ()
+
+
+def test_waiting_node_is_not_written_to_again_until_something_changes() -> None:
+    world = gpu_world()
+    name = world.node.name
+    world.bind(name)
+    version, (promise,) = world.node.resource_version, world.ledger.slots(NAME)
+    assert world.bind(name).waiting_for == "resource nvidia.com/gpu to be shown"
+    assert (world.node.resource_version, world.ledger.slots(NAME)) == (version, (promise,))
+    assert [one.name for one in promise.pods] == ["gpu"]
+
+
+def test_node_that_waits_too_long_says_so_once_and_takes_no_further_pods() -> None:
+    world = gpu_world()
+    name = world.node.name
+    world.kubelet_joins(name, ready_changed_at=world.clock.now())
+    world.bind(name)
+    assert not told(world)
+    world.advance(world.policy.initialization + MINUTE)
+    for _ in range(2):
+        assert world.bind(name).waiting_for == "resource nvidia.com/gpu to be shown"
+    (text,) = told(world)
+    assert text.startswith(
+        "is Ready for more than 5 min and still waits for resource nvidia.com/gpu"
+    )
+    world.cluster.add(pod("further", cpu=100))
+    world.provision()
+    assert len(world.alive) == 2
+    assert world.device_plugin_starts(name, GPU)
+    assert world.bind(name).initialized
+
+
+def test_node_whose_cloud_taint_stays_says_so() -> None:
+    world = World(provisioner(), pod(owner=JOB))
+    world.provision()
+    name = world.node.name
+    cloud = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
+    world.kubelet_joins(name, taints=(NOT_READY, cloud), ready_changed_at=world.clock.now())
+    world.advance(world.policy.initialization + MINUTE)
+    world.bind(name)
+    (text,) = told(world)
+    assert f"waits for startup taint {cloud.key} to go" in text
+    assert not world.node.is_open
+
+
+def told(world: World) -> list[str]:
+    """Return what nodes that wait too long were told, in order."""
+    events = sorted(world.cluster.happenings.elements(), key=lambda one: one.message)
+    warnings = [one for one in events if one.severity == "Warning"]
+    return [one.message for one in warnings if one.reason == "NotInitialized"]
