@@ -11,7 +11,7 @@ from functions.cli.prerequisites import run as look_around
 
 if TYPE_CHECKING:
     from shared.runtime.doctor import DoctorRuntime
-    from shared.services.doctoring import Finding
+    from shared.services.findings import Finding
 
 HEALTHY: Final = 0
 FINDINGS: Final = 1

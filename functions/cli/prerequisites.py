@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from shared.runtime.prerequisites import PrerequisitesRuntime
-    from shared.services.doctoring import Finding
+    from shared.services.findings import Finding
 
 ALL_WELL: Final = 0
 FINDINGS: Final = 1

@@ -9,7 +9,9 @@ from shared.model.errors import ConflictError, PermanentError
 from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts
+from shared.services.findings import Finding
 from shared.services.held_back import RIVAL, held_back, rivals_of
+from shared.services.late_nodes import held_workloads, late_nodes
 from shared.services.launch_archive import body_of
 from shared.services.ledger_rebuilding import write_anew
 
@@ -19,25 +21,6 @@ _SILENT: Final = timedelta(minutes=15)
 _STUCK: Final = timedelta(minutes=5)
 # EC2 lists a machine seconds after it was launched; until then nothing says that it is not there.
 _ORPHAN: Final = timedelta(seconds=90)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Finding:
-    """Something that is not as it should be.
-
-    Attributes:
-        kind: Short name, the same for the same kind of trouble.
-        subject: What it is about.
-        text: One line for people.
-        command: What to run; empty when nothing has to be done by hand.
-        repairable: Whether `--repair` sets it right.
-    """
-
-    kind: str
-    subject: str
-    text: str
-    command: str = ""
-    repairable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +82,7 @@ class Doctoring:
             *self._lost_nodes(world),
             *self._untagged(world),
             *self._launches(world.now),
+            *self._waiting(world),
         ]
         return tuple(sorted(found))
 
@@ -244,6 +228,23 @@ class Doctoring:
             for one in world.besides
             if world.is_old(one.launched_at)
         ]
+
+    def _waiting(self, world: _World) -> list[Finding]:
+        """Return nodes that start for too long, and workloads that nothing is launched for."""
+        cluster = self._ports.cluster
+        pending = cluster.pending_pods()
+        provisioners, _ = cluster.provisioners()
+        running = world.alive.keys() | {machine.instance_id for machine in world.besides}
+        late = late_nodes(
+            [node for node in world.nodes if node.instance_id in running],
+            world.slots,
+            {owner.name: owner for owner in provisioners},
+            {pod.uid: pod for pod in pending},
+            cluster.daemonsets(),
+            world.now,
+        )
+        trials = self._ports.ledger.trials(self._name, world.now)
+        return [*late, *held_workloads(pending, trials, self._name)]
 
     def _launches(self, now: datetime) -> list[Finding]:
         found = []

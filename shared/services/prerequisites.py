@@ -6,7 +6,7 @@ from typing import Final
 from shared.model.errors import AutoscalerError, CertificateError
 from shared.ports import Rival, RivalKind, Rivals
 from shared.ports.account import AccessEntry, Account, Attachment, VcpuQuota
-from shared.services.doctoring import Finding
+from shared.services.findings import Finding
 
 # Access entries are read in these modes only.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/grant-k8s-access.html (2026-08).

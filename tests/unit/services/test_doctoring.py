@@ -14,7 +14,8 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.errors import ConflictError, UnavailableError
 from shared.model.launch import Instance
-from shared.services.doctoring import Doctoring, Finding
+from shared.services.doctoring import Doctoring
+from shared.services.findings import Finding
 from shared.settings import SettingsError
 from tests.builders import node, offering
 from tests.fakes.ledger import FakeLedger
@@ -147,7 +148,7 @@ def test_a_node_of_ours_without_a_machine_is_told_once_it_is_no_new_one(provider
 def test_a_machine_that_ec2_does_not_list_yet_keeps_its_slot() -> None:
     world = healthy()
     (slot,) = world.ledger.slots(NAME)
-    instead(world.cloud, "_shown", list)
+    instead(world.cloud, "_shown", lambda _: ())
     assert kinds(world) == []
     assert Doctoring(world.ports).repair("me") == ()
     assert world.ledger.slots(NAME) == (slot,)
@@ -221,7 +222,8 @@ def test_the_command_says_what_to_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(world, "--cluster", NAME) == 1
     told = capsys.readouterr().out
     assert "test: 0 findings, 0 repaired" in told
-    assert "test: 1 finding, 0 repaired" in told
+    assert "test: 2 findings, 0 repaired" in told
+    assert "  node-not-joined ip-10-0-0-2.ec2.internal: " in told
     assert "run: kubectl -n dovetail rollout restart deployment/dovetail-forwarder" in told
 
 

@@ -5,7 +5,7 @@ import pytest
 from shared.model.errors import CertificateError, UnauthorizedError
 from shared.ports import NoRivals, Rival, RivalKind, Rivals, Subnet
 from shared.ports.account import AccessEntry, VcpuQuota
-from shared.services.doctoring import Finding
+from shared.services.findings import Finding
 from shared.services.prerequisites import Prerequisites
 from tests.fakes.account import ATTACHMENT, ENTRIES, FakeAccount
 
