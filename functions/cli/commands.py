@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.doctor import mount as mount_doctor
+from functions.cli.why import mount as mount_why
 from shared.planning.settings import (
     BOTH_K,
     InvalidSettingError,
@@ -93,6 +94,7 @@ def mount(subparsers: Subparsers) -> None:
     _set_option(replay)
     replay.set_defaults(run=_guarded("replay", _replay))
     mount_doctor(subparsers)
+    mount_why(subparsers)
 
 
 def _set_option(parser: argparse.ArgumentParser) -> None:

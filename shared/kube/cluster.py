@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.kube.calls import JSON_PATCH, KubeApi, Reply, error_for, raise_unless_ok
 from shared.kube.documents import attachment, delete_options, is_refusal, pod_path, raw_node
-from shared.kube.happenings import Happenings
+from shared.kube.happenings import Happenings, events_about
 from shared.kube.listing import list_all
 from shared.kube.node_patch import node_patch
 from shared.kube.provisioners import KubeProvisioners, utc_now
@@ -22,7 +22,7 @@ from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundErr
 from shared.model.nodes import Node
 from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
-from shared.ports import Happening, NodeChange, NodeManifest
+from shared.ports import Happening, NodeChange, NodeManifest, PastEvent
 
 PODS_PATH: Final = "/api/v1/pods"
 NODES_PATH: Final = "/api/v1/nodes"
@@ -231,6 +231,10 @@ class KubeCluster(KubeProvisioners):
     def happened(self, happenings: Sequence[Happening]) -> None:
         """Write Kubernetes Events; failures are logged, never raised."""
         self._happenings.write(happenings)
+
+    def events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
+        """Return the Events about an object that the cluster still has, oldest first."""
+        return events_about(self._api, kind, namespace, name)
 
     # --- inside
 

@@ -3,6 +3,7 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ (2026-08).
 """
 
+import dataclasses
 import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from shared.kube.calls import MERGE_PATCH, KubeApi, raise_unless_ok
+from shared.kube.listing import list_all
+from shared.manifests.fields import Raw, mapping, text
 from shared.model.errors import AutoscalerError
-from shared.ports import Happening
+from shared.ports import Happening, PastEvent
 
 _COMPONENT: Final = "dovetail"
 _PARALLEL: Final = 8
@@ -63,6 +66,47 @@ class Happenings:
         }
         counted = self._api.send("PATCH", f"{path}/{name}", body=changed, content_type=MERGE_PATCH)
         raise_unless_ok(counted, f"event {name}")
+
+
+def events_about(api: KubeApi, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
+    """Return the Events about an object, oldest first; those that do not say when come first."""
+    fields = f"involvedObject.kind={kind},involvedObject.name={name}"
+    path = f"/api/v1/namespaces/{namespace or 'default'}/events"
+    found = list_all(api, path, _past_event, (("fieldSelector", fields),))
+    return tuple(sorted(found, key=_by_time))
+
+
+def _past_event(raw: Raw) -> PastEvent:
+    series, metadata = mapping(raw.get("series")), mapping(raw.get("metadata"))
+    # Source: of events.k8s.io/v1 have eventTime and series, older writers the other two,
+    # https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ (2026-08).
+    times = (
+        series.get("lastObservedTime"),
+        raw.get("lastTimestamp"),
+        raw.get("eventTime"),
+        metadata.get("creationTimestamp"),
+    )
+    count = series.get("count") or raw.get("count")
+    return PastEvent(
+        at=next((found for one in times if (found := _time(one)) is not None), None),
+        source=text(raw.get("reportingComponent"))
+        or text(mapping(raw.get("source")).get("component")),
+        reason=text(raw.get("reason")),
+        message=text(raw.get("message")),
+        count=count if isinstance(count, int) else 1,
+    )
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text(value)).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def _by_time(event: PastEvent) -> tuple[datetime, PastEvent]:
+    at = event.at or datetime.min.replace(tzinfo=UTC)
+    return at, dataclasses.replace(event, at=at)
 
 
 def _event(one: Happening, count: int, at: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from shared.ports.cluster import (
     Happening,
     NodeChange,
     NodeManifest,
+    PastEvent,
     Severity,
 )
 from shared.ports.records import Decisions, Ledger, Outbox, TimerKind
@@ -46,6 +47,7 @@ __all__ = [
     "NodeChange",
     "NodeManifest",
     "Outbox",
+    "PastEvent",
     "Rival",
     "RivalKind",
     "Rivals",

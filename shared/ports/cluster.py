@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
@@ -86,6 +87,23 @@ class Happening:
     severity: Severity
     reason: str  # CamelCase
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class PastEvent:
+    """A Kubernetes Event that was written about an object, by Dovetail or others.
+
+    Attributes:
+        at: When it was last seen, None when it does not say.
+        source: Component that wrote it.
+        count: How often it was seen.
+    """
+
+    at: datetime | None
+    source: str
+    reason: str
+    message: str
+    count: int = 1
 
 
 class Cluster(Storage, Templates, Protocol):
@@ -204,6 +222,14 @@ class Cluster(Storage, Templates, Protocol):
 
     def happened(self, happenings: Sequence[Happening]) -> None:
         """Write Kubernetes Events; failures are logged, never raised."""
+        ...
+
+    def events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
+        """Return the Events about an object that the cluster still has, oldest first.
+
+        Args:
+            namespace: Of the object, empty for a Node.
+        """
         ...
 
     def set_provisioner_condition(

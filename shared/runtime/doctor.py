@@ -1,4 +1,4 @@
-"""What `dovetail doctor` works with: the rights of whoever runs it."""
+"""What `dovetail doctor` and `dovetail why` work with: the rights of whoever runs it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,6 +9,7 @@ from shared.model.errors import NotFoundError
 from shared.runtime.system import environment, region
 from shared.runtime.wiring import Right, Wiring
 from shared.services.doctoring import Doctoring
+from shared.services.why import Why
 from shared.settings import PREFIX, FunctionSettings
 
 _ASKED: Final = "dovetail-sweep"
@@ -28,6 +29,10 @@ class DoctorRuntime:
     def service(self, cluster: str) -> Doctoring:
         """Return the service of one cluster."""
         return Doctoring(self._wiring.ports(cluster))
+
+    def why(self, cluster: str) -> Why:
+        """Return what answers about pods and nodes of one cluster."""
+        return Why(self._wiring.ports(cluster))
 
 
 def doctor_runtime(variables: Mapping[str, str] | None = None) -> DoctorRuntime:

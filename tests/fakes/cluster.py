@@ -19,7 +19,7 @@ from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Effect, Taint
-from shared.ports import Condition, Happening, NodeChange, NodeManifest
+from shared.ports import Condition, Happening, NodeChange, NodeManifest, PastEvent
 from tests.fakes.calls import Call
 from tests.fakes.node_rules import refuse_invalid_node
 from tests.fakes.provisioners import FakeProvisioners
@@ -57,6 +57,7 @@ class FakeCluster(FakeProvisioners):
         self.taints_cordoned = False
         self.budgets: dict[str, PodDisruptionBudget] = {}
         self.happenings: Counter[Happening] = Counter()
+        self.told_at: dict[Happening, datetime] = {}
         self.conditions: dict[str, tuple[bool, str, str]] = {}
         self.usable: dict[str, tuple[bool, str, str]] = {}
         self._version = 100
@@ -292,6 +293,23 @@ class FakeCluster(FakeProvisioners):
     def happened(self, happenings: Sequence[Happening]) -> None:
         self._write("happened", self._name, tuple(happenings))
         self.happenings.update(happenings)
+        self.told_at.update(dict.fromkeys(happenings, self.now))
+
+    def events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
+        self._read("events")
+        about = (kind, namespace, name)
+        found = [
+            PastEvent(
+                at=self.told_at[one],
+                source="dovetail",
+                reason=one.reason,
+                message=one.message,
+                count=count,
+            )
+            for one, count in self.happenings.items()
+            if (one.kind, one.namespace, one.name) == about
+        ]
+        return tuple(sorted(found, key=lambda one: one.at or self.now))
 
     def set_provisioner_condition(
         self,

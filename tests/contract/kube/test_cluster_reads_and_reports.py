@@ -1,5 +1,7 @@
 """The Cluster port: reading, and what people read."""
 
+from dataclasses import replace
+
 from shared.model.resources import Resources
 from shared.ports import Condition, Happening, Severity
 from tests.contract.kube.worlds import World, find, pod, provisioner
@@ -95,6 +97,18 @@ def test_equal_happenings_are_counted(world: World) -> None:
         ("b", "Unplaceable"): 1,
         ("a", "Other"): 1,
     }
+
+
+def test_events_about_an_object_are_read_back(world: World) -> None:
+    world.cluster.happened([happening("a"), happening("b")])
+    world.cluster.happened([happening("a"), replace(happening("n"), kind="Node", namespace="")])
+    (of_pod,) = world.cluster.events("Pod", "shop", "a")
+    assert (of_pod.reason, of_pod.count, of_pod.source) == ("Unplaceable", 2, "dovetail")
+    assert of_pod.message == "no instance type is large enough"
+    assert of_pod.at is not None
+    (of_node,) = world.cluster.events("Node", "", "n")
+    assert of_node.count == 1
+    assert world.cluster.events("Pod", "shop", "c") == ()
 
 
 def test_a_happening_about_a_cluster_wide_object_is_written_too(world: World) -> None:

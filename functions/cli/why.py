@@ -1,0 +1,107 @@
+"""`dovetail why`: what happened to a pod or a node, what it waits for and what would help."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from shared.runtime.doctor import DoctorRuntime
+    from shared.services.why import Answer, Why
+
+ANSWERED: Final = 0
+BAD_INPUT: Final = 2
+_TEXT: Final = """\
+Says of one pod or node what Dovetail did and decided, what it waits for and what would help. Reads
+the cluster, the ledger and the recorded decisions, and changes nothing. Acts with your own rights,
+as `dovetail doctor` does, and finds ledger and archive in the same way.
+
+  dovetail why pod/default/web-0
+  dovetail why pod/web-0                 in namespace default
+  dovetail why node/ip-10-0-0-7.ec2.internal --cluster prod
+"""
+_CODES: Final = """exit codes:
+  0  answered
+  2  bad input, no such pod or node, or AWS or the cluster cannot be reached: one line says what
+"""
+_EXPECTED: Final = "expected pod/NAMESPACE/NAME, pod/NAME or node/NAME"
+
+
+def mount(subparsers: Any, runtime: "Callable[[], DoctorRuntime] | None" = None) -> None:
+    """Add the command; its parsed namespace has a `run` that returns the exit code."""
+    parser = subparsers.add_parser(
+        "why",
+        help="say what a pod or node waits for, and why",
+        description=_TEXT,
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("subject", metavar="SUBJECT", help=_EXPECTED.removeprefix("expected "))
+    parser.add_argument("--cluster", metavar="NAME", help="needed where several are attached")
+    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.set_defaults(run=lambda arguments: _run(arguments, runtime))
+
+
+def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
+    # Imported when it runs: `dovetail --help` needs none of it.
+    from shared.model.errors import AutoscalerError  # noqa: PLC0415
+    from shared.runtime.doctor import doctor_runtime  # noqa: PLC0415
+    from shared.runtime.observability import logged_to_stderr  # noqa: PLC0415
+    from shared.settings import SettingsError  # noqa: PLC0415
+
+    kind, _, name = arguments.subject.partition("/")
+    if kind not in ("pod", "node") or not name or name.count("/") > (kind == "pod"):
+        return _bad(f"{arguments.subject}: {_EXPECTED}")
+    try:
+        with logged_to_stderr():
+            known = (runtime or doctor_runtime)()
+            clusters = (arguments.cluster,) if arguments.cluster else known.clusters()
+            if len(clusters) != 1:
+                named = ", ".join(clusters) or "none"
+                return _bad(f"attached clusters: {named}; name one with --cluster")
+            answer = _asked(known.why(clusters[0]), kind, name)
+    except (AutoscalerError, SettingsError) as error:
+        return _bad(str(error))
+    sys.stdout.write(_as_json(answer) if arguments.output == "json" else _as_text(answer))
+    return ANSWERED
+
+
+def _asked(why: "Why", kind: str, name: str) -> "Answer":
+    if kind == "node":
+        return why.node(name)
+    namespace, _, short = name.rpartition("/")
+    return why.pod(namespace or "default", short)
+
+
+def _bad(text: str) -> int:
+    sys.stderr.write(f"dovetail why: {' '.join(text.split())}\n")
+    return BAD_INPUT
+
+
+def _as_text(answer: "Answer") -> str:
+    lines = [f"{answer.subject} {answer.state}"]
+    parts = (
+        ("what happened", answer.happened),
+        ("waits for", answer.waits_for),
+        ("what would help", answer.helps),
+    )
+    for title, said in parts:
+        if said:
+            lines += [f"{title}:", *(f"  {line}" for line in said)]
+    if answer.events:
+        lines.append("events (UTC):")
+    for event in answer.events:
+        at = f"{event.at:%H:%M:%S}" if event.at is not None else "--:--:--"
+        times = f" (x{event.count})" if event.count > 1 else ""
+        message = " ".join(event.message.split())
+        lines.append(f"  {at}  {event.source}  {event.reason}{times}  {message}")
+    return "\n".join([*lines, ""])
+
+
+def _as_json(answer: "Answer") -> str:
+    document = dataclasses.asdict(answer)
+    for event in document["events"]:
+        event["at"] = event["at"].isoformat() if event["at"] is not None else None
+    return json.dumps(document, indent=2) + "\n"
