@@ -1,9 +1,8 @@
-"""Garbage collection: what lost its owner, and pods whose node has vanished.
+"""Garbage collection: what lost its owner.
 
 Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/ (2026-08).
 """
 
-import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from infra.local.sim.kinds import (
     Kind,
 )
 from infra.local.sim.workqueue import WorkQueue
-from infra.local.sim.world import World, is_terminating, node_of
+from infra.local.sim.world import World, is_terminating
 
 _OWNED: Final = (NODE, POD, REPLICA_SET, DEPLOYMENT, DAEMON_SET, STATEFUL_SET, JOB)
 _OWNER_KINDS: Final = {(kind.api, kind.name): kind for kind in OWNERS}
@@ -41,14 +40,12 @@ class Garbage:
         self._world = world
         self._items: WorkQueue[Item] = WorkQueue(self._collect, parallel=16)
         self._owners: WorkQueue[Item] = WorkQueue(self._finish_foreground, parallel=4)
-        self._strays: WorkQueue[Key] = WorkQueue(self._collect_stray)
-        self._missing_since: dict[Key, float] = {}
         for kind in sorted({*_OWNED, *OWNERS}, key=lambda kind: kind.plural):
             world.informer(kind).subscribe(self._watcher(kind))
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Return the work loops."""
-        return self._items.run(), self._owners.run(), self._strays.run()
+        return self._items.run(), self._owners.run()
 
     def _watcher(self, kind: Kind) -> Any:
         def changed(old: Json | None, new: Json | None) -> None:
@@ -62,11 +59,6 @@ class Garbage:
                 self._items.add((kind, key_of(thing)), 1.0)
             if new is not None and _FOREGROUND in (new["metadata"].get("finalizers") or ()):
                 self._owners.add((kind, key_of(new)))
-            if kind is POD and new is not None and node_of(new) and not self._has_node(new):
-                self._strays.add(key_of(new))
-            if kind is NODE and new is None:
-                for pod in self._world.pods_on(thing["metadata"]["name"]):
-                    self._strays.add(key_of(pod))
 
         return changed
 
@@ -74,9 +66,6 @@ class Garbage:
         for kind in _OWNED:
             for thing in self._world.informer(kind).owned_by(uid):
                 self._items.add((kind, key_of(thing)))
-
-    def _has_node(self, pod: Json) -> bool:
-        return self._world.nodes.get(node_of(pod)) is not None
 
     async def _collect(self, item: Item) -> None:
         kind, key = item
@@ -138,23 +127,3 @@ class Garbage:
         except ApiError as error:
             if error.code != 404:
                 raise
-
-    async def _collect_stray(self, key: Key) -> float | None:
-        pod = self._world.pods.objects.get(key)
-        if pod is None or not node_of(pod) or self._has_node(pod):
-            self._missing_since.pop(key, None)
-            return None
-        timing = self._world.timing
-        now = asyncio.get_running_loop().time()
-        since = self._missing_since.setdefault(key, now)
-        wait = since + timing.real(timing.orphan_grace_seconds) - now
-        if wait > 0:
-            return wait
-        self._missing_since.pop(key, None)
-        try:
-            await self._world.client.get(NODE, "", node_of(pod))
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            await self._world.client.delete(POD, pod, grace_seconds=0)
-        return None

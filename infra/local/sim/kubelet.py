@@ -18,7 +18,7 @@ from infra.local.sim.amounts import pod_requests
 from infra.local.sim.client import ApiError, Json, Server
 from infra.local.sim.informer import Key, key_of
 from infra.local.sim.kinds import LEASE, NODE, POD
-from infra.local.sim.machines import GONE, RUNNING, Machine, Machines, Sizes
+from infra.local.sim.machines import ENDING, GONE, RUNNING, Machine, Machines, Sizes
 from infra.local.sim.matching import labels_of
 from infra.local.sim.registration import (
     LONGEST_RETRY_SECONDS,
@@ -132,7 +132,8 @@ class Kubelet:
         if node is not None and not self.owns(node):
             return None
         machine = await self._machine_of(name, node)
-        if machine is None or machine.state != RUNNING:
+        runs = (RUNNING, ENDING) if name in self._processes else (RUNNING,)
+        if machine is None or machine.state not in runs:
             self._processes.pop(name, None)
             return None if machine is None or machine.state == GONE else self._world.timing.poll()
         now = asyncio.get_running_loop().time()

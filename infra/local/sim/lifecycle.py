@@ -1,7 +1,9 @@
 """The node lifecycle controller: taints from conditions, silent nodes, evictions by taint.
 
 Source: https://kubernetes.io/docs/concepts/architecture/nodes/ and
-https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/ (2026-08).
+https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/ (2026-08);
+https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/nodelifecycle/node_lifecycle_controller.go
+(2026-11).
 """
 
 import asyncio
@@ -40,7 +42,9 @@ class NodeLifecycle:
         self._leases = world.informer(LEASE)
         self._nodes: WorkQueue[str] = WorkQueue(self._node)
         self._pods: WorkQueue[Key] = WorkQueue(self._pod)
-        self._first_seen: dict[str, float] = {}
+        # By name of a Node: when it was first seen, or last heard of. Never forgotten, as upstream:
+        # a Node made under a name that was used before is silent from the beginning.
+        self._heard_at: dict[str, float] = {}
         self._suspected: set[str] = set()
         self._tainted_since: dict[str, float] = {}
         world.nodes.subscribe(self._node_changed)
@@ -53,7 +57,6 @@ class NodeLifecycle:
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
         if new is None:
-            self._first_seen.pop((old or {})["metadata"]["uid"], None)
             return
         name = new["metadata"]["name"]
         self._nodes.add(name)
@@ -93,9 +96,11 @@ class NodeLifecycle:
     def _silence_in(self, node: Json, ready: str | None) -> float | None:
         """Return after how many seconds the node counts as silent; None when it cannot."""
         timing = self._world.timing
+        now = asyncio.get_running_loop().time()
+        if ready is not None:
+            self._heard_at[node["metadata"]["name"]] = now
         if ready is None:
-            now = asyncio.get_running_loop().time()
-            first = self._first_seen.setdefault(node["metadata"]["uid"], now)
+            first = self._heard_at.setdefault(node["metadata"]["name"], now)
             # A node that boots fast must not be called silent because this machine is slow.
             grace = max(timing.real(timing.startup_grace_seconds), 4 * timing.least_lease_seconds)
             return first + grace - now

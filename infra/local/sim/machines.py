@@ -12,7 +12,16 @@ Object = Mapping[str, Any]
 
 RUNNING: Final = "running"
 PENDING: Final = "pending"
+# It shuts down or stops: its kubelet runs pods until the end, because systemd waits for it.
+# Source: https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-11).
+ENDING: Final = "ending"
 GONE: Final = "gone"
+_STATES: Final = {
+    "pending": PENDING,
+    "running": RUNNING,
+    "shutting-down": ENDING,
+    "stopping": ENDING,
+}
 
 _FRESH_SECONDS: Final = 1.0
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
@@ -167,7 +176,7 @@ def _machine(instance: Object) -> Machine:
     name = instance["State"]["Name"]
     return Machine(
         provider_id=f"aws:///{zone}/{instance['InstanceId']}",
-        state=name if name in {RUNNING, PENDING} else GONE,
+        state=_STATES.get(name, GONE),
         instance_type=instance["InstanceType"],
         zone=zone,
         address=instance.get("PrivateIpAddress") or "",

@@ -16,6 +16,7 @@ from infra.local.sim.kubelet import SIMULATED, Kubelet
 from infra.local.sim.lifecycle import NodeLifecycle
 from infra.local.sim.machines import AssumedMachines, Machines, Sizes
 from infra.local.sim.ordered import Jobs, StatefulSets
+from infra.local.sim.pod_garbage import PodGarbage
 from infra.local.sim.replicas import Deployments, ReplicaSets
 from infra.local.sim.scheduler import Scheduler
 from infra.local.sim.world import Actor, Timing, World
@@ -145,7 +146,7 @@ def _actors(world: World, setup: Setup, server: Server) -> Iterable[Actor]:
             kind(world) for kind in (Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs)
         ],
         "pdb": lambda: [Budgets(world)],
-        "gc": lambda: [Garbage(world)],
+        "gc": lambda: [Garbage(world), PodGarbage(world)],
     }
     for part in PARTS:
         if part in setup.parts:

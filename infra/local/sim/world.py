@@ -32,7 +32,8 @@ class Timing:
         device_plugin_seconds: Ready until extended resources show.
         lease_seconds: Between two renewals of a node's lease; four of them missed make it Unknown.
         startup_grace_seconds: A node whose kubelet never reported becomes Unknown after this.
-        orphan_grace_seconds: Pods of a vanished node are deleted after this.
+        quarantine_seconds: Pods of a Node that is gone are kept for this long at least.
+        collection_seconds: Between two looks for such pods.
         least_lease_seconds: The lease is not renewed more often than this in real time, so that
             a busy machine does not lose nodes.
     """
@@ -45,7 +46,8 @@ class Timing:
     device_plugin_seconds: float = 5.0
     lease_seconds: float = 10.0
     startup_grace_seconds: float = 60.0
-    orphan_grace_seconds: float = 10.0
+    quarantine_seconds: float = 40.0
+    collection_seconds: float = 20.0
     least_lease_seconds: float = 1.0
 
     def real(self, simulated_seconds: float) -> float:
