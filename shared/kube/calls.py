@@ -52,11 +52,13 @@ class Reply:
     Attributes:
         body: The JSON object, a `Status` when the call failed.
         delay: What Retry-After says, None when it says nothing.
+        size_bytes: Of the body, decompressed.
     """
 
     status: int
     body: Mapping[str, Any] = field(hash=False)
     delay: timedelta | None = None
+    size_bytes: int = 0
 
     @property
     def ok(self) -> bool:
@@ -262,7 +264,12 @@ def _reply(response: BaseHTTPResponse, what: str) -> Reply:
         raise UnavailableError(f"{what}: the answer broke off: {error}") from error
     finally:
         response.release_conn()
-    return Reply(status=response.status, body=_object(text), delay=_delay(response))
+    return Reply(
+        status=response.status,
+        body=_object(text),
+        delay=_delay(response),
+        size_bytes=len(text),
+    )
 
 
 def _object(text: bytes) -> Mapping[str, Any]:

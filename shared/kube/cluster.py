@@ -23,6 +23,7 @@ from shared.model.nodes import Node
 from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
 from shared.ports import Happening, NodeChange, NodeManifest, PastEvent
+from shared.ports.cluster import EachPage, nothing
 
 PODS_PATH: Final = "/api/v1/pods"
 NODES_PATH: Final = "/api/v1/nodes"
@@ -58,13 +59,13 @@ class KubeCluster(KubeProvisioners):
 
     # --- reading
 
-    def pending_pods(self) -> tuple[Pod, ...]:
+    def pending_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         """Return pods without a node that are not terminal, sorted by key."""
-        return self._pods(f"spec.nodeName=,{_NOT_TERMINAL}")
+        return self._pods(f"spec.nodeName=,{_NOT_TERMINAL}", each_page)
 
-    def bound_pods(self) -> tuple[Pod, ...]:
+    def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         """Return pods that have a node and are not terminal, sorted by key."""
-        return self._pods(f"spec.nodeName!=,{_NOT_TERMINAL}")
+        return self._pods(f"spec.nodeName!=,{_NOT_TERMINAL}", each_page)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         """Return all pods of one node, terminal ones too, sorted by key."""
@@ -75,9 +76,9 @@ class KubeCluster(KubeProvisioners):
         raw = self._find(pod_path(namespace, name))
         return None if raw is None else self._decoder.decode(raw)
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
         """Return all nodes, sorted by name."""
-        found = list_all(self._api, NODES_PATH, decode_node)
+        found = list_all(self._api, NODES_PATH, decode_node, each_page=each_page)
         return tuple(sorted(found, key=lambda one: one.name))
 
     def node(self, name: str) -> Node | None:
@@ -243,9 +244,9 @@ class KubeCluster(KubeProvisioners):
         path = pod_path(pod.namespace, pod.name)
         self._settle(pod, self._api.send("DELETE", path, body=body), "delete")
 
-    def _pods(self, field_selector: str) -> tuple[Pod, ...]:
+    def _pods(self, field_selector: str, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         query = (("fieldSelector", field_selector),)
-        found = list_all(self._api, PODS_PATH, self._decoder.decode, query)
+        found = list_all(self._api, PODS_PATH, self._decoder.decode, query, each_page)
         return tuple(sorted(found, key=lambda one: (one.key, one.uid)))
 
     def _volume_of(self, namespace: str, claim: str) -> str:

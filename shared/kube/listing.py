@@ -3,27 +3,49 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from shared.kube.calls import ExpiredError, KubeApi, Query
+from shared.kube.calls import ExpiredError, KubeApi, Query, raise_unless_ok
 from shared.model.errors import UnavailableError
+from shared.ports.cluster import EachPage, nothing
 
 T = TypeVar("T")
 
 PAGE_SIZE: Final = 250
+# How many objects a page may have however small they are, and how large it may become: a page is
+# held in memory as text and as objects at the same time.
+MOST_PAGE_SIZE: Final = 1000
+PAGE_BYTES: Final = 4 * 2**20
 _ATTEMPTS: Final = 3
 
 
 class Pages:
     """The pages of one list.
 
+    The size of each page follows from the bytes of those before: objects of a few hundred
+    kilobytes come a few at a time, small ones in fewer requests.
+
     Attributes:
         version: The list's resourceVersion, known after the first page.
     """
 
-    def __init__(self, api: KubeApi, path: str, query: Query = (), size: int = PAGE_SIZE) -> None:
+    def __init__(
+        self,
+        api: KubeApi,
+        path: str,
+        query: Query = (),
+        size: int = PAGE_SIZE,
+        most: int = MOST_PAGE_SIZE,
+    ) -> None:
+        """Prepare a list.
+
+        Args:
+            size: How many objects the first page may have.
+            most: How many objects a later page may have.
+        """
         self._api = api
         self._path = path
         self._query = tuple(query)
         self._size = size
+        self._most = most
         self.version = ""
 
     def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
@@ -32,26 +54,39 @@ class Pages:
         Raises:
             ExpiredError: If the list took so long that its continue token is no longer served.
         """
-        token = ""
+        token, count, size_bytes = "", 0, 0
         while True:
             query = [*self._query, ("limit", str(self._size))]
             if token:
                 query.append(("continue", token))
-            body = self._api.get(self._path, query)
-            metadata = body.get("metadata") or {}
+            reply = self._api.send("GET", self._path, query=query)
+            raise_unless_ok(reply, f"GET {self._path}")
+            metadata = reply.body.get("metadata") or {}
             self.version = str(metadata.get("resourceVersion", ""))
-            yield [one for one in body.get("items") or () if isinstance(one, Mapping)]
+            items = reply.body.get("items") or ()
+            yield [item for item in items if isinstance(item, Mapping)]
             token = metadata.get("continue") or ""
             if not token:
                 return
+            count, size_bytes = count + len(items), size_bytes + reply.size_bytes
+            if count:
+                fitting = PAGE_BYTES * count // max(size_bytes, 1)
+                self._size = max(min(fitting, self._most), 1)
 
 
 def list_all(
-    api: KubeApi, path: str, project: Callable[[Mapping[str, Any]], T], query: Query = ()
+    api: KubeApi,
+    path: str,
+    project: Callable[[Mapping[str, Any]], T],
+    query: Query = (),
+    each_page: EachPage = nothing,
 ) -> list[T]:
     """Return the projection of every item, in the server's order.
 
     A list whose continue token expires under way is begun again.
+
+    Args:
+        each_page: Called after each page; what it raises ends the list.
 
     Raises:
         UnavailableError: If that happens three times; timers of every release repeat that one.
@@ -61,6 +96,7 @@ def list_all(
         try:
             for page in Pages(api, path, query):
                 found.extend(project(one) for one in page)
+                each_page()
         except ExpiredError as error:
             if attempt == _ATTEMPTS:
                 raise UnavailableError(f"{path}: the list takes too long: {error}") from error

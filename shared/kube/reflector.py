@@ -151,7 +151,8 @@ class Reflector(Generic[T]):
     def _list(self) -> None:
         """Bring the copy up to date by a list; what it no longer names is gone."""
         seen = set()
-        pages = Pages(self._api, self._path, size=self._tuning.page_size)
+        size = self._tuning.page_size
+        pages = Pages(self._api, self._path, size=size, most=size)
         for page in pages:
             for raw in page:
                 seen.add(self._put(raw))

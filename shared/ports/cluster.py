@@ -1,6 +1,6 @@
 """One cluster's Kubernetes API."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -106,6 +106,14 @@ class PastEvent:
     count: int = 1
 
 
+# Called after each page of a long list; what it raises ends the list.
+EachPage = Callable[[], object]
+
+
+def nothing() -> None:
+    """Do nothing after a page."""
+
+
 class Cluster(Storage, Templates, Protocol):
     """One cluster's Kubernetes API."""
 
@@ -114,11 +122,11 @@ class Cluster(Storage, Templates, Protocol):
         """The cluster's name."""
         ...
 
-    def pending_pods(self) -> tuple[Pod, ...]:
+    def pending_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         """Return pods without a node that are not terminal, sorted by key."""
         ...
 
-    def bound_pods(self) -> tuple[Pod, ...]:
+    def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         """Return pods that have a node and are not terminal, sorted by key.
 
         On every node, whatever its state, and those that are being deleted too. This one list
@@ -135,7 +143,7 @@ class Cluster(Storage, Templates, Protocol):
         """Return a pod, or None when there is none."""
         ...
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
         """Return all nodes, sorted by name."""
         ...
 

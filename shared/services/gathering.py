@@ -13,6 +13,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner, ProvisionerSite
 from shared.ports import ClusterPorts, Site
+from shared.ports.cluster import EachPage, nothing
 from shared.services.gathering_volumes import with_volumes
 from shared.services.launch_body import LaunchBody
 from shared.services.learning import LEARNED, with_learned
@@ -36,7 +37,9 @@ class Gathered:
     bodies: tuple[LaunchBody, ...] = ()
 
 
-def gather(ports: ClusterPorts, plan_id: str, *, whole: bool = False) -> Gathered:
+def gather(
+    ports: ClusterPorts, plan_id: str, *, whole: bool = False, keep: EachPage = nothing
+) -> Gathered:
     """Read everything one decision needs, the cheapest things first.
 
     Pods on nodes and DaemonSets are only read when some pod waits at all; volumes when such a pod
@@ -45,24 +48,25 @@ def gather(ports: ClusterPorts, plan_id: str, *, whole: bool = False) -> Gathere
 
     Args:
         whole: Read all that, whether some pod waits or not.
+        keep: Called while reading, after each page of a long list; renews the lease.
     """
     cluster = ports.cluster
     taken_at = ports.clock.now()
     # Slots before nodes and pods: a slot dropped in between is a node that is read later.
     slots = ports.ledger.slots(cluster.name)
     intents = ports.ledger.open_intents(cluster.name)
-    pending = cluster.pending_pods()
+    pending = cluster.pending_pods(keep)
     provisioners, invalid = cluster.provisioners()
     anything = whole or any(pod.is_provisionable for pod in pending)
     sites = {one.name: site_of(ports, one) for one in provisioners} if anything else {}
-    bound = cluster.bound_pods() if anything else ()
+    bound = cluster.bound_pods(keep) if anything else ()
     daemonsets = cluster.daemonsets() if anything else ()
     bodies = list(_bodies(ports, intents))
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
         pending=pending,
-        nodes=cluster.nodes() if anything else (),
+        nodes=cluster.nodes(keep) if anything else (),
         bound=bound,
         provisioners=provisioners,
         sites=tuple(_site(one, sites[one.name]) for one in provisioners if one.name in sites),
@@ -80,6 +84,7 @@ def gather(ports: ClusterPorts, plan_id: str, *, whole: bool = False) -> Gathere
         unavailable=ports.ledger.unavailable_offerings(taken_at),
         seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
     )
+    keep()
     return Gathered(
         snapshot=with_volumes(cluster, snapshot),
         found_sites=sites,

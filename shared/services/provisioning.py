@@ -148,7 +148,7 @@ class Provisioning:
             until: When a look over all nodes must have chosen.
         """
         plan_id = self._new_id()
-        gathered = gather(self._ports, plan_id, whole=look)
+        gathered = gather(self._ports, plan_id, whole=look, keep=turn.keep)
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
         if turn.held_back not in ("", SHADOW):
             self._announcer.waiting(gathered.snapshot.pending)

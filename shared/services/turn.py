@@ -37,6 +37,14 @@ class Turn:
         """How many calls launched nothing so far."""
         return self.launches.launcher.shortage.failed_attempts
 
+    def keep(self) -> None:
+        """Renew the lease if less than half of it is left: while much is read.
+
+        Raises:
+            ConflictError: If it was lost.
+        """
+        self._held.keep()
+
     def keep_lease(self) -> bool:
         """Renew the lease, before something that only its holder may begin.
 

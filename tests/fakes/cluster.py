@@ -20,6 +20,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.model.taints import Effect, Taint
 from shared.ports import Condition, Happening, NodeChange, NodeManifest, PastEvent
+from shared.ports.cluster import EachPage, nothing
 from tests.fakes.calls import Call
 from tests.fakes.node_rules import refuse_invalid_node
 from tests.fakes.provisioners import FakeProvisioners
@@ -118,12 +119,14 @@ class FakeCluster(FakeProvisioners):
     def name(self) -> str:
         return self._name
 
-    def pending_pods(self) -> tuple[Pod, ...]:
+    def pending_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         self._read("pending_pods")
+        each_page()
         return self._sorted_pods(lambda one: not one.node_name and not one.is_terminal)
 
-    def bound_pods(self) -> tuple[Pod, ...]:
+    def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         self._read("bound_pods")
+        each_page()
         return self._sorted_pods(lambda one: bool(one.node_name) and not one.is_terminal)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
@@ -134,8 +137,9 @@ class FakeCluster(FakeProvisioners):
         self._read("pod")
         return self.pods.get(f"{namespace}/{name}")
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
         self._read("nodes")
+        each_page()
         return tuple(self.node_values[name] for name in sorted(self.node_values))
 
     def node(self, name: str) -> Node | None:

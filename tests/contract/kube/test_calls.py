@@ -12,7 +12,7 @@ from kubernetes.client.configuration import Configuration
 
 from shared.kube.calls import ExpiredError, RejectedError
 from shared.kube.connection import connect_endpoint, connect_in_cluster, connect_kubeconfig
-from shared.kube.listing import list_all
+from shared.kube.listing import Pages, list_all
 from shared.model.errors import (
     AutoscalerError,
     ConflictError,
@@ -23,7 +23,7 @@ from shared.model.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from tests.contract.kube.scripted import Answer, scripted
+from tests.contract.kube.scripted import Answer, Request, scripted
 
 
 def test_the_four_attributes_used_of_the_client_exist() -> None:
@@ -121,6 +121,38 @@ def test_a_list_is_begun_again_when_its_token_expires_and_given_up_the_third_tim
         with pytest.raises(UnavailableError):
             list_all(server.api, "/x", lambda raw: raw["n"])
         assert len(server.requests) == 6
+
+
+def test_pages_are_as_large_as_their_bytes_allow() -> None:
+    def listed(object_bytes: int, size: int = 250, most: int = 1000) -> list[str]:
+        answered: list[str] = []
+
+        def answer(request: Request) -> Answer:
+            answered.append(request.query["limit"])
+            more = "t" if len(answered) < 3 else ""
+            items = [{"text": "x" * object_bytes}] * min(int(answered[-1]), 100)
+            return Answer(body={"metadata": {"continue": more}, "items": items})
+
+        with scripted(answer) as server:
+            for _ in Pages(server.api, "/x", size=size, most=most):
+                continue
+        return answered
+
+    assert listed(10) == ["250", "1000", "1000"]
+    assert listed(10, size=100, most=100) == ["100"] * 3
+    first, second, third = map(int, listed(2**19))
+    assert first == 250
+    assert 6 <= second <= 8
+    assert 6 <= third <= 8
+
+
+def test_whoever_lists_hears_of_each_page() -> None:
+    page = Answer(body={"metadata": {"continue": "t"}, "items": [{"n": 1}]})
+    last = Answer(body={"metadata": {}, "items": [{"n": 2}]})
+    heard: list[int] = []
+    with scripted([page, last]) as server:
+        list_all(server.api, "/x", lambda raw: raw["n"], each_page=lambda: heard.append(1))
+    assert heard == [1, 1]
 
 
 def test_a_kubeconfig_file_gives_server_and_token(tmp_path: Path) -> None:

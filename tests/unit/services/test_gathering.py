@@ -2,10 +2,13 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from datetime import timedelta
 
 from shared.messages.wake import Kind, encode, wake
 from shared.model import labels as keys
+from shared.model.launch import Lease
+from shared.model.nodes import Node
 from shared.model.plan import Plan
 from shared.model.provisioner import NodeTemplate
 from shared.model.snapshot import InvalidProvisioner
@@ -16,7 +19,7 @@ from shared.services.recording import record, to_plain
 from shared.services.waking import ClusterWake, wakes
 from tests import builders as make
 from tests.builders import NOW, node, pod, provisioner, snapshot
-from tests.unit.services.world import NAME, World
+from tests.unit.services.world import MINUTE, NAME, SECOND, World, instead
 
 
 def test_a_snapshot_holds_everything_a_decision_sees() -> None:
@@ -38,6 +41,24 @@ def test_a_snapshot_holds_everything_a_decision_sees() -> None:
     assert gathered.invalid == (bad,)
     assert gather(world.ports, "plan-1").snapshot.seed == seen.seed
     assert gather(world.ports, "plan-2").snapshot.seed != seen.seed
+
+
+def test_the_lease_is_renewed_while_a_long_list_is_read() -> None:
+    world = World(provisioner(), node(), pod())
+    others: list[Lease | None] = []
+    read = world.cluster.nodes
+
+    def slowly(each_page: Callable[[], object]) -> tuple[Node, ...]:
+        instead(world.cluster, "nodes", read)
+        for _ in range(10):
+            world.advance(20 * SECOND)
+            each_page()
+            others.append(world.ledger.acquire(NAME, "other", world.clock.now()))
+        return read()
+
+    instead(world.cluster, "nodes", slowly)
+    assert world.provision(span=60 * MINUTE).leading
+    assert others == [None] * 10
 
 
 def test_a_site_without_subnet_or_security_group_says_what_was_looked_for() -> None:
