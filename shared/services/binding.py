@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError
+from shared.model.errors import ConflictError, NotFoundError
 from shared.model.launch import PodRef, Slot, slot_of
 from shared.model.nodes import Node
 from shared.model.pods import Pod
@@ -17,6 +17,7 @@ from shared.scheduling.binding import needs_scheduler
 from shared.services.announcing import Announcer
 from shared.services.image_rollout import ImageRollout
 from shared.services.learning import learn
+from shared.services.node_changes import change_node
 from shared.services.node_events import initialized, node_event, overdue, registered, waits
 from shared.services.timers import start_expiration
 
@@ -97,7 +98,11 @@ class Binding:
         return dataclasses.replace(report, initialized=True)
 
     def _open(self, node: Node, slot: Slot | None, *, initialized: bool) -> Node | None:
-        """Let kube-scheduler use the node and label how far it is; None when it changed twice."""
+        """Let kube-scheduler use the node and label how far it is.
+
+        Returns:
+            None when it is closed again or gone, or when others write to it all the time.
+        """
         labels = {keys.REGISTERED: "true"}
         if node.labels.get(keys.REGISTERED) != "true":
             self._remember(node, slot)
@@ -106,14 +111,17 @@ class Binding:
         if node.is_open and all(node.labels.get(k) == v for k, v in labels.items()):
             return node
         change = NodeChange(remove_taint_keys=frozenset({keys.NOT_READY_TAINT}), set_labels=labels)
+
+        def unless_closed(fresh: Node) -> NodeChange:
+            closed = _closed(fresh)
+            if closed:
+                raise ConflictError(f"node {fresh.name} waits for {closed}")
+            return change
+
         try:
-            return self._ports.cluster.change_node(node, change)
-        except ConflictError:
-            # Read again, once.
-            fresh = self._ports.cluster.node(node.name)
-            if fresh is None or fresh.uid != node.uid or _closed(fresh):
-                return None
-            return self._ports.cluster.change_node(fresh, change)
+            return change_node(self._ports, node, unless_closed)
+        except (ConflictError, NotFoundError):
+            return None
 
     def _waits(self, node: Node, report: BindReport) -> BindReport:
         """Return the report, and say on the Node what it waits for once its kubelet is Ready."""
