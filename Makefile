@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check unit opinion schedules infra contract e2e verify flaky bench faults deploy-local bundle sbom chart lock \
+.PHONY: help setup demo test check unit opinion schedules infra contract e2e verify flaky bench faults real real-smoke deploy-local bundle sbom chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -77,6 +77,18 @@ bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (
 
 faults: setup  ## 100,000 random schedules, crash points, mutations, hard days (under an hour)
 	@$(BIN)/python -m tests.faults --schedules 100000 --workers 2 --write docs/reliability.md
+
+MINOR ?=
+KUBELET ?= hollow
+RUNS ?= 1
+REAL = $(BIN)/python -m tests.real $(if $(MINOR),--minor $(MINOR)) --kubelet $(KUBELET)
+
+real: setup  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= RUNS=), as a table
+	@$(REAL) --runs $(RUNS) $(if $(filter command line environment,$(origin SCENARIO)),--scenario $(SCENARIO))
+
+real-smoke: setup  ## Machines join and pods run on real Kubernetes components (4 minutes once built)
+	@$(BIN)/python -m tests.real --only-build
+	@$(BIN)/pytest tests/real
 
 deploy-local: setup  ## The full template into the embedded AWS, every resource looked up, and away
 	@$(BIN)/python -m tools.deploy_local

@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -199,8 +201,18 @@ def _options(arguments: argparse.Namespace) -> Any:
     )
 
 
-def play_scenario(scenario: Any, options: Any, console: Any) -> Any:
-    """Play a scenario in a world of its own and return its report."""
+def play_scenario(
+    scenario: Any,
+    options: Any,
+    console: Any,
+    machines: Callable[[Any], AbstractContextManager[Any]] = nullcontext,
+) -> Any:
+    """Play a scenario in a world of its own and return its report.
+
+    Args:
+        machines: Entered with the world while the scenario is played: what gives instances their
+            kubelets where the world does not.
+    """
     from dataclasses import replace
 
     from infra.local.demo.mischief import Mischief
@@ -222,7 +234,8 @@ def play_scenario(scenario: Any, options: Any, console: Any) -> Any:
             server = functools.partial(world.children.pid, "kube")
             mischief = Mischief(world.control, world.client, server)
             player = Player(world.cluster, observer, options.speed, screen.say, mischief)
-            results = player.play(scenario)
+            with machines(world):
+                results = player.play(scenario)
         finally:
             observer.stop()
         return build_report(scenario.name, results, world, observer.timeline, moment)

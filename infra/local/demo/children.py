@@ -62,11 +62,20 @@ class Children:
         self, name: str, arguments: Sequence[str], *, environment: Mapping[str, str] | None = None
     ) -> None:
         """Start `python ...` and wait for nothing."""
+        self.spawn(name, [sys.executable, *arguments], environment=environment)
+
+    def spawn(
+        self, name: str, command: Sequence[str], *, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start any program and wait for nothing.
+
+        It ends with the thread that started it, at the latest.
+        """
         log = (self._folder / f"{name}.log").open("ab")
         self._logs.append(log)
         # A group of its own: Ctrl-C at the terminal is ours to hand on, in the right order.
         process = subprocess.Popen(
-            [sys.executable, *arguments],
+            list(command),
             cwd=ROOT,
             env={
                 **os.environ,

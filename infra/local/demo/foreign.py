@@ -1,7 +1,7 @@
 """A cluster that was there before the world and stays when the world ends."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ _RULES: Final = "x-kubernetes-validations"
 # Source: https://kubernetes.io/blog/2022/09/23/crd-validation-rules-beta/ (2022-09).
 _RULES_SINCE: Final = (1, 25)
 _AMOUNTS: Final = frozenset({"limits", "requests"})
+_BUSY: Final = 429
 _WAIT_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.3
 
@@ -106,7 +107,8 @@ class ForeignCluster(ClusterClient):
         if new:
             self._added.append(document)
         if document["kind"] == _DEFINITION:
-            self._wait(lambda: [] if self._get(_PROVISIONERS) is not None else [document])
+            served = _served_at(document)
+            self._wait(lambda: [] if self._get(served) is not None else [document])
 
     def clean(self) -> str:
         """Delete what was put in, and our nodes; return what would not go, or an empty text."""
@@ -123,6 +125,31 @@ class ForeignCluster(ClusterClient):
             self.delete(document)
         left += self._wait(lambda: [one for one in added if self._get(path_of(one)) is not None])
         return ", ".join(f"{one.get('kind', 'object')} {_name(one)}" for one in left)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Object:
+        """Make one request, again while the server initializes the storage of a new definition.
+
+        It answers 429 "storage is (re)initializing" for seconds after a definition was applied.
+
+        Raises:
+            Refused: If the answer is not a success.
+        """
+        ends = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                return super().call(method, path, body, content_type=content_type, query=query)
+            except Refused as refused:
+                if refused.status != _BUSY or time.monotonic() > ends:
+                    raise
+            time.sleep(_LOOK_SECONDS)
 
     # -- inside ---------------------------------------------------------------------------
 
@@ -216,6 +243,13 @@ def _with_texts(part: Any, key: str = "") -> Any:
         name: str(one) if key in _AMOUNTS and isinstance(one, int) else _with_texts(one, name)
         for name, one in part.items()
     }
+
+
+def _served_at(definition: Object) -> str:
+    """Return the path of the objects that a definition defines."""
+    spec = definition["spec"]
+    version = next(one["name"] for one in spec["versions"] if one["served"])
+    return f"apis/{spec['group']}/{version}/{spec['names']['plural']}"
 
 
 def _name(document: Object) -> str:

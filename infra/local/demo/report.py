@@ -41,6 +41,7 @@ def build_report(
     """Return the report as plain JSON."""
     plans = _plans(world)
     nodes = [_node(one, timeline) for one in timeline.our_nodes()]
+    early = timeline.bound_early()
     bought = [one for one in nodes if one["price_micros_per_hour"]]
     cost = sum(plan["plan"]["cost_micros_per_hour"] for plan in plans)
     bound = sum(plan["plan"]["lower_bound_micros_per_hour"] for plan in plans)
@@ -59,6 +60,8 @@ def build_report(
             for one in results
         ],
         "pods": len({one.name for one in timeline.pods.values() if one.running is not None}),
+        "bound_early": len(early),
+        "refused": sum(one.refused for one in early),
         "nodes": nodes,
         "instance_types": dict(sorted(Counter(one["instance_type"] for one in nodes).items())),
         "capacity_types": dict(sorted(Counter(one["capacity_type"] for one in nodes).items())),
@@ -102,6 +105,7 @@ def _node(track: Any, timeline: Timeline) -> Any:
         "zone": zone,
         "capacity_type": capacity_type,
         "price_micros_per_hour": price_of(track.labels),
+        "initialized_after": _after(track.created, track.initialized),
         "most_pods": track.most_pods,
         "gone": track.gone is not None,
     }
@@ -154,6 +158,10 @@ def _in_order(moments: Mapping[str, float | None]) -> dict[str, float | None]:
 def _median(values: Any) -> float | None:
     listed = list(values)
     return median(listed) if listed else None
+
+
+def _after(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else round(end - start, 1)
 
 
 def _dollars(micros: int) -> float:

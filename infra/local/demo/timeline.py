@@ -10,7 +10,12 @@ PROVISIONER = "karpenter.sh/provisioner-name"
 
 @dataclass(slots=True)
 class PodTrack:
-    """Seconds, since the world began, at which a pod was first seen in each state."""
+    """Seconds, since the world began, at which a pod was first seen in each state.
+
+    Attributes:
+        early: Whether it was bound before its Node was Ready.
+        refused: Whether the kubelet refused to run it.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -21,6 +26,8 @@ class PodTrack:
     running: float | None = None
     gone: float | None = None
     node: str = ""
+    early: bool = False
+    refused: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +74,9 @@ class Timeline:
         listed = list(pods)
         self._pods(now, listed)
         self._nodes(now, list(nodes), listed)
+        not_ready = {one.name for one in self.living_nodes() if one.ready is None}
+        for track in self.pods.values():
+            track.early |= track.bound == now and track.node in not_ready
         present = {one["InstanceId"]: one for one in instances}
         for instance_id, one in present.items():
             self.instances[instance_id] = one["State"]["Name"]
@@ -89,6 +99,10 @@ class Timeline:
     def living_nodes(self) -> list[NodeTrack]:
         """Return the nodes that exist, by name."""
         return sorted((n for n in self.nodes.values() if n.gone is None), key=lambda n: n.name)
+
+    def bound_early(self) -> list[PodTrack]:
+        """Return every pod ever seen that was bound before its Node was Ready, by name."""
+        return sorted((one for one in self.pods.values() if one.early), key=lambda one: one.name)
 
     def our_nodes(self) -> list[NodeTrack]:
         """Return every node of ours ever seen, by name."""
@@ -115,6 +129,7 @@ class Timeline:
                 track.bound, track.node = now, pod["spec"]["nodeName"]
             if track.running is None and status.get("phase") == "Running":
                 track.running = now
+            track.refused |= track.running is None and status.get("phase") == "Failed"
         for uid, track in self.pods.items():
             if uid not in present and track.gone is None:
                 track.gone = now

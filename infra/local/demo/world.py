@@ -47,6 +47,10 @@ class WorldOptions:
         kubeconfig: Of an API server to use in place of the embedded one, or None.
         bare: Whether that server has no controllers and no scheduler of its own.
         settings: Overrides of the functions' settings, by name.
+        kubelets: Whether instances get simulated kubelets; without, only the nodes labelled
+            `dovetail.dev/simulated` do.
+        cloud: Whether the cloud controller manager is simulated. Both hold beside a server that
+            has the other controllers.
     """
 
     speed: float = 1.0
@@ -54,6 +58,15 @@ class WorldOptions:
     kubeconfig: Path | None = None
     bare: bool = False
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    kubelets: bool = True
+    cloud: bool = True
+
+    @property
+    def simulated(self) -> list[str]:
+        """Return what the simulation is told about its parts."""
+        parts = ["kubelet,cloud" if self.cloud else "kubelet"]
+        only = ["--only", *parts] if self.kubeconfig and not self.bare else []
+        return only if self.kubelets else [*only, "--node-label", "dovetail.dev/simulated=true"]
 
 
 class World:
@@ -230,7 +243,7 @@ class World:
                 REGION,
                 "--speed",
                 str(self.options.speed),
-                *(["--only", "kubelet,cloud"] if self.foreign and not self.options.bare else []),
+                *self.options.simulated,
             ],
             environment=_CREDENTIALS,
         )
@@ -246,6 +259,8 @@ class World:
                 }
             ],
             "sts_url": self.aws_url,
+            "ec2_url": self.aws_url,
+            "region": REGION,
             "cluster": CLUSTER,
             "access_entries": entries,
         }

@@ -7,8 +7,10 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/cluster-auth.html, and 
 https://github.com/kubernetes-sigs/aws-iam-authenticator, 2025-06.
 """
 
+import asyncio
 import base64
 import binascii
+import functools
 import hmac
 import json
 import re
@@ -28,7 +30,8 @@ from infra.local.kube.errors import ApiError
 _PREFIX = "k8s-aws-v1."
 _HOST = re.compile(r"^sts(\.[a-z0-9-]+)?\.amazonaws\.com(\.cn)?$")
 _ARN = re.compile(r"arn:aws[a-z-]*:(?:sts|iam)::\d+:[A-Za-z0-9+=,.@_/-]+")
-_ASSUMED = re.compile(r"^arn:(aws[a-z-]*):sts::(\d+):assumed-role/([^/]+)/.+$")
+_ASSUMED = re.compile(r"^arn:(aws[a-z-]*):sts::(\d+):assumed-role/([^/]+)/(.+)$")
+_DNS_NAME = "{{EC2PrivateDNSName}}"
 _MAX_AGE_SECONDS = 15 * 60
 _CLOCK_SKEW_SECONDS = 60
 _CACHE_SECONDS = 60
@@ -52,7 +55,8 @@ class Authenticator:
     """Checks bearer tokens against a file that may change while the server runs.
 
     Args:
-        path: JSON with `admin_token`, `static_tokens`, `sts_url`, `cluster`, `access_entries`.
+        path: JSON with `admin_token`, `static_tokens`, `sts_url`, `cluster`, `access_entries`; for
+            the names of nodes `ec2_url` and `region`, too.
         clock: Seconds since the epoch.
     """
 
@@ -150,9 +154,11 @@ class Authenticator:
         try:
             async with self._session.get(target, headers=headers) as response:
                 text = await response.text()
-                return self._user_of(text) if response.status == 200 else None
+                if response.status != 200:
+                    return None
         except (aiohttp.ClientError, TimeoutError):
             return None
+        return await self._user_of(text)
 
     def _is_acceptable(self, presigned: str) -> bool:
         parts = urlsplit(presigned)
@@ -181,18 +187,61 @@ class Authenticator:
         age = self._clock() - moment.timestamp()
         return 0 < lifetime <= _MAX_AGE_SECONDS and -_CLOCK_SKEW_SECONDS <= age <= _MAX_AGE_SECONDS
 
-    def _user_of(self, text: str) -> User | None:
+    async def _user_of(self, text: str) -> User | None:
         match = _ARN.search(text)
         if match is None:
             return None
-        arn = match[0]
+        arn, session = match[0], ""
         if assumed := _ASSUMED.match(arn):
-            partition, account, role = assumed.groups()
+            partition, account, role, session = assumed.groups()
             arn = f"arn:{partition}:iam::{account}:role/{role}"
         for entry in self._settings.get("access_entries") or ():
             if _without_path(entry["role_arn"]) == arn:
-                return User(name=entry["username"], groups=tuple(entry.get("groups") or ()))
+                name = await self._completed(entry["username"], session)
+                groups = tuple(entry.get("groups") or ())
+                return User(name=name, groups=groups) if name else None
         return None
+
+    async def _completed(self, username: str, session: str) -> str:
+        """Return a user name with its placeholders replaced; empty when one has no value.
+
+        The session of an instance's role is the id of the instance.
+
+        Source: https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+        (EC2_LINUX), and pkg/mapper of https://github.com/kubernetes-sigs/aws-iam-authenticator
+        (2026-11).
+        """
+        if _DNS_NAME not in username:
+            return username.replace("{{SessionName}}", session)
+        endpoint, region = self._settings.get("ec2_url"), self._settings.get("region")
+        if not session.startswith("i-") or not endpoint or not region:
+            return ""
+        name = await asyncio.to_thread(_private_dns_name, endpoint, region, session)
+        return username.replace(_DNS_NAME, name) if name else ""
+
+
+@functools.cache
+def _ec2(endpoint: str, region: str) -> Any:
+    import boto3
+
+    return boto3.client(
+        "ec2",
+        endpoint_url=endpoint,
+        region_name=region,
+        aws_access_key_id="local",
+        aws_secret_access_key="local",  # noqa: S106 - the local endpoint checks no credentials
+    )
+
+
+def _private_dns_name(endpoint: str, region: str, instance_id: str) -> str:
+    """Return the name of an instance in its VPC; empty when EC2 does not show the instance."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        found = _ec2(endpoint, region).describe_instances(InstanceIds=[instance_id])["Reservations"]
+    except (BotoCoreError, ClientError):
+        return ""
+    return next((str(i["PrivateDnsName"]) for r in found for i in r["Instances"]), "")
 
 
 def _without_path(arn: str) -> str:

@@ -1,5 +1,6 @@
 """Tokens, TLS, and the server as a process."""
 
+import asyncio
 import base64
 import json
 import os
@@ -17,23 +18,31 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from infra.local.kube.auth import Authenticator
+from infra.local.kube.auth import Authenticator, User
 from infra.local.kube.certificates import ca_file, server_context
+from infra.local.kube.errors import ApiError
 from infra.local.kube.server import EmbeddedKube
 from tests.contract.kube_api.client import PODS, Api
 
 ROLE = "arn:aws:iam::123456789012:role/path/planner"
+NODE = "ip-10-0-0-4.ec2.internal"
+NODES = "arn:aws:iam::123456789012:role/nodes"
 ASSUMED = "arn:aws:sts::123456789012:assumed-role/planner/session"
 
 
 class Sts(ThreadingHTTPServer):
-    """Answers GetCallerIdentity to queries whose signature is `good`."""
+    """Answers GetCallerIdentity to queries whose signature is `good`, and EC2 about one instance.
+
+    Attributes:
+        assumed: ARN of who is told to call.
+    """
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.calls: list[tuple[str, str]] = []
+        self.assumed = ASSUMED
 
     @property
     def url(self) -> str:
@@ -46,8 +55,20 @@ class _Answer(BaseHTTPRequestHandler):
         query = parse_qs(urlsplit(self.path).query)
         self.server.calls.append((self.headers["Host"], self.headers["x-k8s-aws-id"]))
         good = query["X-Amz-Signature"] == ["good"]
-        body = f"<Arn>{ASSUMED}</Arn>".encode() if good else b"<Error/>"
-        self.send_response(200 if good else 403)
+        self._answer(200 if good else 403, f"<Arn>{self.server.assumed}</Arn>" if good else "<E/>")
+
+    def do_POST(self) -> None:
+        """Answer DescribeInstances."""
+        asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        item = f"<item><privateDnsName>{NODE}</privateDnsName></item>"
+        known = item if parse_qs(asked)["InstanceId.1"] == ["i-1"] else ""
+        instances = f"<item><instancesSet>{known}</instancesSet></item>"
+        kind = "DescribeInstancesResponse"
+        self._answer(200, f"<{kind}><reservationSet>{instances}</reservationSet></{kind}>")
+
+    def _answer(self, status: int, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -156,6 +177,36 @@ def test_a_token_that_is_not_what_it_should_be_never_reaches_sts(
 def test_a_bad_signature_is_refused(guarded: EmbeddedKube, sts: Sts) -> None:
     assert status_for(guarded, token(changes={"X-Amz-Signature": "forged"})) == 401
     assert len(sts.calls) == 1
+
+
+def node_user(sts: Sts, path: Path, session: str) -> User:
+    """Ask who a session of the nodes' role is."""
+    username = "system:node:{{EC2PrivateDNSName}}"
+    entry = {"role_arn": NODES, "username": username, "groups": ["system:nodes"]}
+    settings = {"sts_url": sts.url, "ec2_url": sts.url, "region": "us-east-1", "cluster": "demo"}
+    path.write_text(json.dumps(settings | {"access_entries": [entry]}))
+    sts.assumed = f"arn:aws:sts::123456789012:assumed-role/nodes/{session}"
+
+    async def ask() -> User:
+        authenticator = Authenticator(path)
+        try:
+            return await authenticator.check(f"Bearer {token()}")
+        finally:
+            await authenticator.close()
+
+    return asyncio.run(ask())
+
+
+def test_an_instance_is_the_node_that_has_its_private_dns_name(sts: Sts, tmp_path: Path) -> None:
+    found = node_user(sts, tmp_path / "auth.json", "i-1")
+    assert found == User(name=f"system:node:{NODE}", groups=("system:nodes",))
+
+
+@pytest.mark.parametrize("session", ["i-2", "somebody"])
+def test_a_session_that_is_no_instance_is_no_node(sts: Sts, tmp_path: Path, session: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        node_user(sts, tmp_path / "auth.json", session)
+    assert refused.value.code == 401
 
 
 def test_entries_added_later_are_seen_at_once(sts: Sts, tmp_path: Path) -> None:

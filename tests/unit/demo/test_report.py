@@ -72,7 +72,8 @@ def test_no_stage_comes_before_the_one_it_follows() -> None:
 def test_a_node_has_the_price_of_its_offering() -> None:
     timeline = Timeline(instance_types={"i-1": "m5.large"})
     known = prices()
-    row = _node(track(gone=9.0, most_pods=3), timeline)
+    row = _node(track(created=1.0, initialized=3.5, gone=9.0, most_pods=3), timeline)
+    assert row["initialized_after"] == 2.5
     assert row["price_micros_per_hour"] == known["m5.large", "us-east-1a", "on-demand"] > 0
     assert (row["instance_id"], row["instance_type"], row["most_pods"]) == ("i-1", "m5.large", 3)
     assert row["gone"]

@@ -67,6 +67,25 @@ def test_a_node_that_boots_is_not_called_empty() -> None:
     assert timeline.nodes["uid-a"].emptied is None
 
 
+def test_a_pod_bound_before_its_node_was_ready_is_early_and_may_be_refused() -> None:
+    timeline = Timeline()
+    timeline.observe(1.0, [pod("1", node="a"), pod("2", node="a")], [node("a", ready=False)], [])
+    refused = pod("2", node="a", phase="Failed")
+    timeline.observe(2.0, [pod("1", node="a", phase="Running"), refused], [node("a")], [])
+    timeline.observe(3.0, [pod("3", node="a", phase="Failed")], [node("a")], [])
+    assert {one.name: one.refused for one in timeline.bound_early()} == {
+        timeline.pods["1"].name: False,
+        timeline.pods["2"].name: True,
+    }
+
+
+def test_a_pod_that_failed_after_it_ran_was_not_refused() -> None:
+    timeline = Timeline()
+    timeline.observe(1.0, [pod("1", node="a", phase="Running")], [node("a", ready=False)], [])
+    timeline.observe(2.0, [pod("1", node="a", phase="Failed")], [node("a")], [])
+    assert not timeline.pods["1"].refused
+
+
 def test_cordon_and_deletion_are_seen() -> None:
     timeline = Timeline()
     timeline.observe(1.0, [], [node("a", cordoned=True)], [])

@@ -1,0 +1,72 @@
+"""`python -m tests.real`: scenarios on a real control plane, a row each to .build/real/table."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from infra.local.demo.problem import Problem
+from infra.local.demo.scenario import load_scenario, scenario_names
+from tests.real import table
+from tests.real.build import CACHE, build_cluster, minors, say
+from tests.real.cluster import Cluster
+from tests.real.play import BOOT_SECONDS, HOLLOW, KUBELETS, play, with_limits
+from tests.real.speed import PODS, factor_of, measure
+
+
+def main() -> int:
+    """Play what the table lacks; return 1 if a row did not pass."""
+    options = _parser().parse_args()
+    try:
+        program = build_cluster(options.minor)
+        if options.only_build:
+            say(str(program))
+            return 0
+        return _play(options, program)
+    except Problem as problem:
+        sys.stderr.write(f"tests.real: {problem}\n")
+        return 2
+
+
+def _play(options: argparse.Namespace, program: Path) -> int:
+    names = [options.scenario] if options.scenario else list(scenario_names())
+    state = table.git_state()
+    wanted = [
+        table.Key(state=state, scenario=name, minor=options.minor, kubelet=options.kubelet, run=run)
+        for run in range(1, options.runs + 1)
+        for name in names
+    ]
+    known = {one.key: one.passed for one in table.rows()}
+    left = [key for key in wanted if key not in known]
+    say(f"{state}: {len(wanted) - len(left)} of {len(wanted)} rows are in the table")
+    failed = sum(not known[key] for key in wanted if key in known)
+    if left:
+        with Cluster(program) as cluster:
+            seconds = measure(cluster)
+        factor = factor_of(seconds)
+        say(f"{PODS} pods on one kubelet run after {seconds:.1f} s: time limits × {factor}")
+    for key in left:
+        written = load_scenario(key.scenario)
+        limits = [step.within_seconds * factor for step in written.steps]
+        scenario = with_limits(written, limits, factor)
+        logs = CACHE / "logs" / f"{key.scenario}-{key.minor}-{key.kubelet}-{key.run}"
+        played = play(scenario, program, kubelet=key.kubelet, logs=logs, boot_seconds=BOOT_SECONDS)
+        row = table.row_of(key, played, factor)
+        table.add(row)
+        say(row.line)
+        failed += not row.passed
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.real", description=__doc__)
+    add = parser.add_argument
+    add("--scenario", help="one scenario; without, all")
+    add("--minor", default=minors()[-1], help=f"of Kubernetes: one of {', '.join(minors())}")
+    add("--kubelet", default=HOLLOW, choices=KUBELETS)
+    add("--runs", type=int, default=1, help="how often each scenario is played")
+    add("--only-build", action="store_true", help="build the program and print its path")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Plays a scenario on a real control plane, with hollow or simulated kubelets."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from infra.local.console import play_scenario
+from infra.local.demo.scenario import Scenario
+from infra.local.demo.world import World, WorldOptions
+from tests.real.cluster import Cluster
+from tests.real.nodes import HollowNodes
+
+# From the state `running` until the kubelet starts, the time of the simulated machines.
+BOOT_SECONDS: Final = 20.0
+HOLLOW: Final = "hollow"
+KUBELETS: Final = (HOLLOW, "simulated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What came of a scenario.
+
+    Attributes:
+        report: As `dovetail demo --report` writes it.
+        problems: What the report does not say: machines without a kubelet.
+    """
+
+    report: dict[str, Any]
+    problems: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Return whether every expectation held and every machine had a kubelet."""
+        return bool(self.report["passed"]) and not self.problems
+
+
+def play(
+    scenario: Scenario, program: Path, *, kubelet: str, logs: Path, boot_seconds: float
+) -> Played:
+    """Play a scenario on a cluster of its own.
+
+    Args:
+        scenario: Its time limits are in force as they are.
+        program: With the parts of the cluster.
+        kubelet: One of KUBELETS.
+        logs: Folder for all logs; emptied before.
+    """
+    hollow = kubelet == HOLLOW
+    problems: list[str] = []
+    with Cluster(program) as cluster:
+        options = WorldOptions(
+            kubeconfig=cluster.kubeconfig(), keep_logs=logs / "world", kubelets=not hollow
+        )
+        machines = partial(_hollow, program, boot_seconds, logs / "nodes", problems)
+        report = play_scenario(scenario, options, Console(), machines if hollow else nullcontext)
+        cluster.keep_logs(logs / "cluster")
+    return Played(report=report, problems=tuple(problems))
+
+
+def with_limits(scenario: Scenario, limits: Iterable[float], slack: float) -> Scenario:
+    """Return a scenario with other time limits.
+
+    Args:
+        limits: Seconds, a step each.
+        slack: Factor of the seconds by which a ttl may be exceeded.
+    """
+    steps = tuple(
+        replace(
+            step,
+            within_seconds=limit,
+            expects={name: _with_slack(one, slack) for name, one in step.expects.items()},
+        )
+        for step, limit in zip(scenario.steps, limits, strict=True)
+    )
+    return replace(scenario, steps=steps)
+
+
+def _with_slack(expected: Any, factor: float) -> Any:
+    if not isinstance(expected, Mapping) or "slack_seconds" not in expected:
+        return expected
+    return {**expected, "slack_seconds": expected["slack_seconds"] * factor}
+
+
+@contextmanager
+def _hollow(
+    program: Path, boot_seconds: float, logs: Path, problems: list[str], world: World
+) -> Iterator[None]:
+    nodes = HollowNodes(program, world.aws_url, boot_seconds=boot_seconds, logs=logs)
+    try:
+        with nodes:
+            yield
+    finally:
+        problems += nodes.problems

@@ -1,0 +1,147 @@
+"""The table of what was played: .build/real/table.jsonl, and the same to read in table.md."""
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from infra.local.demo.children import ROOT
+from tests.real.build import CACHE
+from tests.real.play import Played
+
+_FILE: Final = CACHE / "table.jsonl"
+_COLUMNS: Final = (
+    "state",
+    "scenario",
+    "minor",
+    "kubelet",
+    "run",
+    "passed",
+    "steps, s",
+    "nodes",
+    "initialized after, s",
+    "pods bound early",
+    "of these refused",
+    "limits ×",
+    "notes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What is played once.
+
+    Attributes:
+        state: Of the checkout.
+        run: 1 for the first time it is played in this state.
+    """
+
+    state: str
+    scenario: str
+    minor: str
+    kubelet: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What came of it.
+
+    Attributes:
+        steps: Seconds of each step.
+        initialized: Seconds from the creation of a Node until it was initialized, sorted.
+        early: Pods that were bound before their Node was Ready.
+        refused: How many of them the kubelet refused.
+        factor: Of the time limits.
+        notes: Expectations that failed, and machines without a kubelet.
+    """
+
+    key: Key
+    passed: bool
+    steps: tuple[float, ...]
+    nodes: int
+    initialized: tuple[float, ...]
+    early: int
+    refused: int
+    factor: float
+    notes: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """Return the row of the Markdown table."""
+        spread = f"{self.initialized[0]}–{self.initialized[-1]}" if self.initialized else ""
+        cells = (
+            *asdict(self.key).values(),
+            "yes" if self.passed else "**no**",
+            ", ".join(map(str, self.steps)),
+            self.nodes,
+            spread,
+            self.early,
+            self.refused,
+            self.factor,
+            "; ".join(self.notes).replace("|", "/"),
+        )
+        return _line(cells)
+
+
+def row_of(key: Key, played: Played, factor: float) -> Row:
+    """Return the row of a scenario that was played."""
+    report = played.report
+    nodes = report["nodes"]
+    waited = [one["initialized_after"] for one in nodes if one["initialized_after"] is not None]
+    failures = [
+        f"{one['expectation']}: {one['why']}"
+        for step in report["steps"]
+        for one in step["failures"]
+    ]
+    return Row(
+        key=key,
+        passed=played.passed,
+        steps=tuple(one["seconds"] for one in report["steps"]),
+        nodes=len(nodes),
+        initialized=tuple(sorted(waited)),
+        early=report["bound_early"],
+        refused=report["refused"],
+        factor=factor,
+        notes=(*failures, *played.problems),
+    )
+
+
+def rows() -> list[Row]:
+    """Return all rows, in the order in which they were played."""
+    if not _FILE.exists():
+        return []
+    return [_read(json.loads(line)) for line in _FILE.read_text(encoding="utf-8").splitlines()]
+
+
+def add(row: Row) -> None:
+    """Add a row, and write the table anew for people."""
+    with _FILE.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(row)) + "\n")
+    lines = [_line(_COLUMNS), _line("---" for _ in _COLUMNS), *(one.line for one in rows())]
+    _FILE.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def git_state() -> str:
+    """Return the commit, and a hash of what is not committed."""
+    commit = _git("rev-parse", "--short=10", "HEAD").strip()
+    changes = _git("diff", "HEAD") + _git("status", "--porcelain")
+    if not changes:
+        return commit
+    return f"{commit}+{hashlib.sha256(changes.encode()).hexdigest()[:6]}"
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def _read(document: dict[str, Any]) -> Row:
+    lists = {name: tuple(document[name]) for name in ("steps", "initialized", "notes")}
+    return Row(**{**document, **lists, "key": Key(**document["key"])})
+
+
+def _line(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
