@@ -155,6 +155,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from functions.cli import printing  # noqa: PLC0415
     from functions.cli.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
+    from shared.planning.cheaper import cheaper_provisioners  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.explanation import explanation, find_pod, keys_near  # noqa: PLC0415
     from shared.planning.offline import read_snapshot  # noqa: PLC0415
@@ -193,7 +194,11 @@ def _plan(arguments: argparse.Namespace) -> int:
     _write_files(arguments, planned)
     told = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
     sys.stdout.write(printing.plan_text(planned, arguments.output, told))
-    aside = [f"note: {one}" for one in (*notes, *offline.notes)]
+    dear = [
+        f"Provisioner {one.used}: {one.text}"
+        for one in cheaper_provisioners(offline.snapshot, plan, settings)
+    ]
+    aside = [f"note: {one}" for one in (*notes, *offline.notes, *dear)]
     if arguments.output != "table":
         aside += [*told, *printing.settings_lines(planned)]
     sys.stdout.flush()

@@ -12,7 +12,9 @@ from shared.model.memo import Memo
 from shared.model.plan import Plan
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
-from shared.model.snapshot import InvalidProvisioner
+from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner
+from shared.packing.problem import PackingSettings
+from shared.planning.cheaper import cheaper_provisioner, same_weight
 from shared.ports import ClusterPorts, Condition, Happening, Severity
 from shared.services.ceilings import OverCeiling
 from shared.services.held_back import PAUSED_REASON, Hold
@@ -31,6 +33,7 @@ _PAUSED: Final = Hold(
     reason=PAUSED_REASON,
     text=f"paused by its annotation {keys.PAUSED}: no node is launched or removed for it",
 )
+_CHEAPER: Final = "CheaperProvisioner"
 _NEVER_USABLE: Final = "NodesNeverUsable"
 _TRIED: Final = (
     f"nodes of {MOST_TRIALS} launches of the last hour never became usable (look for 'Unable to "
@@ -155,6 +158,27 @@ class Announcer:
             )
             for name, planned in sorted(of_owner.items())
         )
+
+    def cheaper(self, snapshot: ClusterSnapshot, plan: Plan, settings: PackingSettings) -> None:
+        """Tell Provisioners that one of the same weight would have taken their pods for less.
+
+        To find out takes as long as a plan, so each pair is looked at once in some minutes.
+        """
+        pairs = {digest(_CHEAPER, *pair): pair for pair in same_weight(snapshot, plan)}
+        if not pairs:
+            return
+        name, now = self._ports.cluster.name, self._ports.clock.now()
+        told = self._ports.ledger.told(name, now)
+        fresh = {mark: pair for mark, pair in pairs.items() if mark not in told}
+        owners = {owner.name: owner for owner in snapshot.provisioners}
+        for used, other in fresh.values():
+            found = cheaper_provisioner(snapshot, plan, used, other, settings)
+            if found is not None:
+                self.say(
+                    provisioner_event(owners[used], _CHEAPER, found.text, severity=Severity.NORMAL)
+                )
+        if fresh:
+            self._ports.ledger.note_told(name, frozenset(fresh), now)
 
     def cannot_launch(self, provisioner: Provisioner, text: str) -> None:
         """Tell a Provisioner that nothing can be bought for it."""

@@ -236,6 +236,7 @@ class Provisioning:
         )
         turn.make_nodes(snapshot)
         self._announcer.unschedulable(_of_waiting(plan, pending), over, pending)
+        self._announcer.cheaper(snapshot, plan, self._settings)
         # Something new was learned, and not too often that there is nothing.
         learned = turn.launches.launcher.calls > calls
         short = LaunchOutcome.SHORT in outcomes and learned

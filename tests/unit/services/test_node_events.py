@@ -21,7 +21,7 @@ from shared.services.node_events import (
     terminated_group,
 )
 from shared.services.terminating import Terminating
-from tests.builders import node, pod, provisioner, ref, selector, slot
+from tests.builders import needs, node, pod, provisioner, ref, selector, slot
 from tests.unit.services.drains import going, step
 from tests.unit.services.launches import apart
 from tests.unit.services.world import NAME, SECOND, World, instead
@@ -181,3 +181,17 @@ def test_a_node_without_price_or_labels_is_described_by_what_is_known() -> None:
     assert described(replace(bare, provider_id="")) == "an unknown instance"
     assert registered(bare).severity == "Normal"
     assert first_names("abcd") == "a, b, c and 1 more"
+
+
+def test_a_cheaper_provisioner_of_the_same_weight_is_told_once_in_a_while() -> None:
+    dear = provisioner("a", requirements=needs(keys.INSTANCE_TYPE, "In", "m5.2xlarge"))
+    cheap = provisioner("b", requirements=needs(keys.INSTANCE_TYPE, "In", "m5.large"))
+    world = World(dear, cheap, *apart(1))
+    world.provision()
+    (said,) = [one for one in world.cluster.happenings if one.reason == "CheaperProvisioner"]
+    assert (said.kind, said.name) == ("Provisioner", "a")
+    assert "Provisioner b of the same weight could take the same pods for $0.0320/h" in said.message
+    world.cluster.add(pod("more", cpu=7000))
+    world.provision()
+    assert len(world.alive) == 2
+    assert world.cluster.happenings[said] == 1
