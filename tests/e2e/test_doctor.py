@@ -1,4 +1,4 @@
-"""`dovetail doctor` on the whole embedded world: a lost ledger is written anew, and no more."""
+"""`dovetail doctor` and `dovetail why` on the whole embedded world."""
 
 import dataclasses
 import io
@@ -12,6 +12,8 @@ import pytest
 from rich.console import Console
 
 from infra.local.console import main
+from infra.local.demo.children import ROOT
+from infra.local.demo.cluster_client import read_documents
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
@@ -75,6 +77,27 @@ def doctor(
     return found
 
 
+def why(
+    world: tuple[World, Mapping[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    subject: str,
+) -> Mapping[str, Any]:
+    """Ask about a pod or node as people do, with keys and nothing else; return what is printed."""
+    running, variables = world
+    for name in variables:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in running.aws_environment.items():
+        monkeypatch.setenv(name, value)
+    capsys.readouterr()
+    code = main(["why", subject, "--output", "json"])
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    found: Mapping[str, Any] = json.loads(told.out)
+    assert found["subject"] == subject
+    return found
+
+
 def kinds(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted(one["kind"] for one in findings if one["kind"] != "silent-forwarder")
 
@@ -97,6 +120,43 @@ def lose_the_ledger(running: World, table: str) -> None:
 def rows(running: World, table: str, prefix: str) -> list[dict[str, Any]]:
     found = running.client("dynamodb").scan(TableName=table)["Items"]
     return [one for one in found if one["pk"]["S"].startswith(prefix)]
+
+
+def test_why_tells_of_nodes_and_pods_what_happened_and_what_they_wait_for(
+    world: tuple[World, Mapping[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    running, _ = world
+    pod = running.cluster.items("/api/v1/namespaces/default/pods")[0]
+    name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+    ends = time.monotonic() + 60
+    # Pods that were bound early run before their node is initialized.
+    while (of_node := why(world, monkeypatch, capsys, f"node/{node}"))["state"] == "starts":
+        assert time.monotonic() < ends, of_node
+        time.sleep(1)
+    assert of_node["state"].startswith("takes pods, and has ")
+    assert of_node["waits_for"] == []
+    assert "was launched" in of_node["happened"][0]
+    reasons = [event["reason"] for event in of_node["events"] if event["source"] == "dovetail"]
+    assert {"Launched", "Registered", "Initialized"} <= set(reasons)
+
+    of_pod = why(world, monkeypatch, capsys, f"pod/default/{name}")
+    assert of_pod["state"] == f"is Running on node {node}"
+    assert of_pod["happened"][0].startswith(f"decision decisions/{CLUSTER}/")
+    assert any("goes to new node" in line for line in of_pod["happened"])
+    assert "Nominated" in {event["reason"] for event in of_pod["events"]}
+
+    too_big = dict(read_documents([ROOT / "docs" / "walk-through" / "too-big.yaml"])[0])
+    too_big["metadata"] = {**too_big["metadata"], "namespace": "default"}
+    running.cluster.apply(too_big)
+    ends = time.monotonic() + 60
+    waits: list[str] = []
+    while waits != ["a change: it fits no node that could be launched"]:
+        assert time.monotonic() < ends, waits
+        time.sleep(1)
+        waits = why(world, monkeypatch, capsys, "pod/default/too-big")["waits_for"]
+    running.cluster.delete(too_big)
 
 
 def test_a_lost_ledger_is_written_anew_from_tags_and_nodes(
