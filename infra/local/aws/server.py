@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
 from infra.local.aws.control import Control, ControlError, Json, ServiceError
-from infra.local.aws.execution.front import InvokeFront
+from infra.local.aws.execution.front import InvokeFront, RecursionFront
 from infra.local.aws.identity import CallerIdentity
 from infra.local.aws.listener import LOOPBACK, Application, Environ, Listener, StartResponse
 from infra.local.aws.repairs import apply_repairs
@@ -38,6 +38,7 @@ class AwsServer:
         self._install_ec2()
         self._moto = _moto_application()
         self._invocations = InvokeFront(self._services.invoker, self._services.deferred)
+        self._recursion = RecursionFront(self._services.invoker)
         self._identity = CallerIdentity(account_id=self.control.account_id)
 
     def start(self) -> None:
@@ -62,6 +63,8 @@ class AwsServer:
             return self._control(environ, start_response, path.removeprefix(CONTROL_PREFIX))
         if self._invocations.matches(environ):
             return self._invocations(environ, start_response)
+        if self._recursion.matches(environ):
+            return self._recursion(environ, start_response)
         if self._identity.matches(environ):
             return self._identity(environ, start_response)
         target = environ.get("HTTP_X_AMZ_TARGET", "")

@@ -37,6 +37,7 @@ SELF_TESTS = {
     "templates-parameters": "test_everything_the_templates_declare_exists",
     "templates-tables": "test_a_deployed_function_has_its_properties",
     "templates-types": "test_everything_the_templates_declare_exists",
+    "sqs-traces": "test_a_loop_over_a_queue_ends_in_the_dead_letters_after_sixteen_invocations",
     "templates-urls": "test_a_template_may_be_read_by_an_address_with_numbers",
     "templates-versions": "test_everything_the_templates_declare_exists",
 }

@@ -21,6 +21,7 @@ from infra.local.aws.background import shielded
 from infra.local.aws.execution.environment import Outcome
 from infra.local.aws.execution.function import FunctionNotFoundError, read_function
 from infra.local.aws.execution.invoker import InvocationResult, Invoker, ThrottledError
+from infra.local.aws.execution.recursion import RecursiveLoopError
 
 RETRY_SECONDS = (60.0, 120.0)
 _MAX_EVENT_AGE_SECONDS = 21_600
@@ -35,6 +36,7 @@ class _Deferred:
     qualifier: str | None
     payload: bytes
     accepted: float
+    traces: tuple[str, ...] = ()
     attempts: int = 0
     throttles: int = 0
     request_id: str = field(default="")
@@ -71,14 +73,27 @@ class DeferredInvocations:
         with self._changed:
             self._waiting.clear()
 
-    def accept(self, name: str, payload: bytes, *, qualifier: str | None = None) -> None:
-        """Queue one event.
+    def accept(
+        self,
+        name: str,
+        payload: bytes,
+        *,
+        qualifier: str | None = None,
+        traces: tuple[str, ...] = (),
+    ) -> None:
+        """Queue one event; `traces` are the trace headers that it came with.
 
         Raises:
             FunctionNotFoundError: there is no such function.
         """
         self._invoker.exists(name, qualifier)
-        item = _Deferred(name=name, qualifier=qualifier, payload=payload, accepted=time.monotonic())
+        item = _Deferred(
+            name=name,
+            qualifier=qualifier,
+            payload=payload,
+            accepted=time.monotonic(),
+            traces=traces,
+        )
         self._put(item, 0.0)
 
     def waiting(self) -> int:
@@ -117,9 +132,14 @@ class DeferredInvocations:
             if time.monotonic() - item.accepted > config["MaximumEventAgeInSeconds"]:
                 self._give_up(item, function, config, None, "EventAgeExceeded")
                 return
-            result = self._invoker.invoke(item.name, item.payload, qualifier=item.qualifier)
+            result = self._invoker.invoke(
+                item.name, item.payload, qualifier=item.qualifier, traces=item.traces
+            )
         except FunctionNotFoundError:
             return  # deleted meanwhile: its queue went with it
+        except RecursiveLoopError:
+            self._give_up(item, function, config, None, "RecursiveInvocation")
+            return
         except ThrottledError:
             item.throttles += 1
             self._put(item, min(2.0 ** (item.throttles - 1), _MAX_THROTTLE_SECONDS))

@@ -33,6 +33,7 @@ class Invocation:
     payload: bytes
     arn: str
     timeout_seconds: int
+    trace: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,7 @@ class ExecutionEnvironment:
                 ("Lambda-Runtime-Aws-Request-Id", invocation.request_id),
                 ("Lambda-Runtime-Deadline-Ms", str(deadline)),
                 ("Lambda-Runtime-Invoked-Function-Arn", invocation.arn),
-                ("Lambda-Runtime-Trace-Id", f"Root=1-{int(time.time()):08x}-{'0' * 24};Sampled=0"),
+                ("Lambda-Runtime-Trace-Id", invocation.trace),
             ],
         )
         return [invocation.payload]

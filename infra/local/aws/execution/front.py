@@ -1,17 +1,19 @@
-"""The Invoke API of Lambda, answered before moto sees it."""
+"""The Invoke API of Lambda and its recursion configuration, answered before moto sees them."""
 
 import json
 import re
 import uuid
 from collections.abc import Iterable
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from infra.local.aws.execution.deferred import DeferredInvocations
-from infra.local.aws.execution.function import FunctionNotFoundError
-from infra.local.aws.execution.invoker import Invoker, ThrottledError
+from infra.local.aws.execution.function import FunctionNotFoundError, read_function
+from infra.local.aws.execution.invoker import InvocationResult, Invoker, ThrottledError
+from infra.local.aws.execution.recursion import RecursiveLoopError
 from infra.local.aws.listener import Environ, StartResponse
 
 _PATH = re.compile(r"^/2015-03-31/functions/(?P<name>.+)/invocations/?$")
+_RECURSION = re.compile(r"^/2024-08-31/functions/(?P<name>.+)/recursion-config/?$")
 _ANSWER_LIMIT = 6_291_556
 _REQUEST_LIMIT = 6 * 1024 * 1024
 _DEFERRED_LIMIT = 1024 * 1024
@@ -37,15 +39,17 @@ class InvokeFront:
         qualifier = parse_qs(environ["QUERY_STRING"]).get("Qualifier", [None])[0]
         kind = environ.get("HTTP_X_AMZ_INVOCATION_TYPE", "RequestResponse")
         payload = environ["wsgi.input"].read()
+        traces = (unquote(environ.get("HTTP_X_AMZN_TRACE_ID", "")),)
         try:
             _check(payload, _DEFERRED_LIMIT if kind == "Event" else _REQUEST_LIMIT)
             if kind == "Event":
-                self._deferred.accept(name, payload, qualifier=qualifier)
+                self._deferred.accept(name, payload, qualifier=qualifier, traces=traces)
                 return _answer(start_response, "202 Accepted", b"", {})
             if kind == "DryRun":
                 self._invoker.exists(name, qualifier)
                 return _answer(start_response, "204 No Content", b"", {})
-            return self._run(start_response, name, qualifier, payload)
+            result = self._invoker.invoke(name, payload, qualifier=qualifier, traces=traces)
+            return _result(start_response, result, qualifier)
         except _RefusedError as refusal:
             return _refuse(start_response, refusal)
         except FunctionNotFoundError as error:
@@ -58,29 +62,65 @@ class InvokeFront:
                 start_response,
                 _RefusedError("429 Too Many Requests", "TooManyRequestsException", str(error)),
             )
+        except RecursiveLoopError as error:
+            return _refuse(
+                start_response,
+                _RefusedError("400 Bad Request", "RecursiveInvocationException", str(error)),
+            )
 
-    def _run(
-        self, start_response: StartResponse, name: str, qualifier: str | None, payload: bytes
-    ) -> Iterable[bytes]:
-        result = self._invoker.invoke(name, payload, qualifier=qualifier)
-        body = result.outcome.payload
-        headers = {
-            "x-amzn-RequestId": result.request_id,
-            "X-Amz-Executed-Version": "$LATEST" if qualifier is None else result.version,
-        }
-        failed = result.failed
-        if len(body) > _ANSWER_LIMIT:
-            failed = True
-            body = json.dumps(
-                {
-                    "errorType": "Function.ResponseSizeTooLarge",
-                    "errorMessage": "Response payload size exceeded maximum allowed payload "
-                    f"size ({_ANSWER_LIMIT} bytes).",
-                }
-            ).encode()
-        if failed:
-            headers["X-Amz-Function-Error"] = "Unhandled"
-        return _answer(start_response, "200 OK", body, headers)
+
+def _result(
+    start_response: StartResponse, result: InvocationResult, qualifier: str | None
+) -> Iterable[bytes]:
+    body = result.outcome.payload
+    headers = {
+        "x-amzn-RequestId": result.request_id,
+        "X-Amz-Executed-Version": "$LATEST" if qualifier is None else result.version,
+    }
+    failed = result.failed
+    if len(body) > _ANSWER_LIMIT:
+        failed = True
+        body = json.dumps(
+            {
+                "errorType": "Function.ResponseSizeTooLarge",
+                "errorMessage": "Response payload size exceeded maximum allowed payload "
+                f"size ({_ANSWER_LIMIT} bytes).",
+            }
+        ).encode()
+    if failed:
+        headers["X-Amz-Function-Error"] = "Unhandled"
+    return _answer(start_response, "200 OK", body, headers)
+
+
+class RecursionFront:
+    """WSGI application for GET and PUT /2024-08-31/functions/NAME/recursion-config.
+
+    Source: https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionRecursionConfig.html
+    (2026-11).
+    """
+
+    def __init__(self, invoker: Invoker) -> None:
+        self._invoker = invoker
+
+    @staticmethod
+    def matches(environ: Environ) -> bool:
+        """Return whether a request asks for the recursion configuration."""
+        return bool(_RECURSION.match(environ["PATH_INFO"]))
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Return the configuration, after setting it when the request is a PUT."""
+        match = _RECURSION.match(environ["PATH_INFO"])
+        assert match is not None
+        where = (self._invoker.account_id, self._invoker.region, match["name"])
+        try:
+            function = read_function(*where, None)
+        except FunctionNotFoundError as error:
+            refusal = _RefusedError("404 Not Found", "ResourceNotFoundException", str(error))
+            return _refuse(start_response, refusal)
+        if environ["REQUEST_METHOD"] == "PUT":
+            function.recursive_loop = json.loads(environ["wsgi.input"].read())["RecursiveLoop"]
+        found = getattr(function, "recursive_loop", "Terminate")
+        return _answer(start_response, "200 OK", json.dumps({"RecursiveLoop": found}).encode(), {})
 
 
 class _RefusedError(Exception):

@@ -31,6 +31,7 @@ class FunctionSpec:
     code_sha256: str
     log_group: str
     reserved_concurrency: int | None
+    allows_loops: bool
 
     @property
     def key(self) -> str:
@@ -73,4 +74,5 @@ def spec_of(function: Any) -> FunctionSpec:
         code_sha256=function.code_sha_256,
         log_group=logging.get("LogGroup") or f"/aws/lambda/{function.function_name}",
         reserved_concurrency=None if reserved is None else int(reserved),
+        allows_loops=getattr(function, "recursive_loop", "Terminate") == "Allow",
     )

@@ -4,7 +4,7 @@ import threading
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from infra.local.aws.execution.environment import Invocation, Outcome
 from infra.local.aws.execution.function import FunctionSpec, read_function, spec_of
 from infra.local.aws.execution.output import FunctionOutput
 from infra.local.aws.execution.pool import EnvironmentPool
+from infra.local.aws.execution.recursion import continued
 from infra.local.aws.execution.surroundings import surroundings
 
 _REMEMBERED = 20_000
@@ -85,19 +86,31 @@ class Invoker:
         self._running: Counter[str] = Counter()
         self._records: deque[InvocationRecord] = deque(maxlen=_REMEMBERED)
 
-    def invoke(self, name: str, payload: bytes, *, qualifier: str | None = None) -> Any:
+    def invoke(
+        self,
+        name: str,
+        payload: bytes,
+        *,
+        qualifier: str | None = None,
+        traces: Sequence[str] = (),
+    ) -> InvocationResult:
         """Run a function and wait for its answer.
+
+        Args:
+            traces: Trace headers that the event came with.
 
         Raises:
             FunctionNotFoundError: there is no such function.
             ThrottledError: its reserved concurrency is used up.
+            RecursiveLoopError: its chain of requests has invoked it too often.
         """
         spec = spec_of(read_function(self.account_id, self.region, name, qualifier))
+        trace = continued(spec.arn, traces, allowed=spec.allows_loops)
         self._enter(spec)
         started, clock = datetime.now(UTC), time.monotonic()
         request_id = str(uuid.uuid4())
         try:
-            outcome, cold = self._run(spec, payload, request_id)
+            outcome, cold = self._run(spec, payload, request_id, trace)
         finally:
             with self._lock:
                 self._running[spec.name] -= 1
@@ -152,7 +165,9 @@ class Invoker:
                 raise ThrottledError(f"Rate Exceeded: {spec.name} has {limit} reserved")
             self._running[spec.name] += 1
 
-    def _run(self, spec: FunctionSpec, payload: bytes, request_id: str) -> tuple[Outcome, bool]:
+    def _run(
+        self, spec: FunctionSpec, payload: bytes, request_id: str, trace: str
+    ) -> tuple[Outcome, bool]:
         if not spec.runtime.startswith("python"):
             message = f"runtime {spec.runtime!r} is not emulated: only python functions run here"
             return Outcome.failure("Runtime.NotEmulated", message), False
@@ -161,6 +176,7 @@ class Invoker:
             payload=payload or b"{}",
             arn=spec.arn,
             timeout_seconds=spec.timeout_seconds,
+            trace=trace,
         )
         return self._pool.run(spec, invocation)
 

@@ -1,8 +1,9 @@
-"""SQS: a cheap clock, no race between sender and receiver, and no built-in event source."""
+"""SQS: a cheap clock, no race between sender and receiver, no built-in event source, traces."""
 
 import threading
 import time
 from typing import Any
+from urllib.parse import unquote
 
 from infra.local.aws.repairs.registry import repair, replace
 
@@ -72,3 +73,26 @@ def make_operations_atomic() -> None:
 
     replace(Queue, "delete_message", delete_message)
     replace(SQSBackend, "receive_message", receive_message)
+
+
+@repair("sqs-traces")
+def keep_trace_headers() -> None:
+    """Keep the trace header of the request with the message, as SQS does.
+
+    Source: https://docs.aws.amazon.com/xray/latest/devguide/xray-services-sqs.html (2026-11).
+    """
+    from flask import has_request_context, request
+    from moto.sqs.models import SQSBackend
+
+    stock = SQSBackend.send_message
+
+    def send_message(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # Not what EventBridge sends: its chains are not followed.
+        asked = has_request_context() and request.headers.get("X-Amz-Target", "")
+        if asked and asked.startswith("AmazonSQS."):
+            header = unquote(request.headers.get("X-Amzn-Trace-Id", ""))
+            traced = {"AWSTraceHeader": {"data_type": "String", "string_value": header}}
+            kwargs["system_attributes"] = traced | (kwargs.get("system_attributes") or {})
+        return stock(self, *args, **kwargs)
+
+    replace(SQSBackend, "send_message", send_message)

@@ -121,6 +121,7 @@ def keep_function_properties() -> None:
         function.architectures = properties.get("Architectures") or ["x86_64"]
         function.logging_config = properties.get("LoggingConfig")
         function.dead_letter_config = properties.get("DeadLetterConfig")
+        function.recursive_loop = properties.get("RecursiveLoop", "Terminate")
         function.tracing_config = properties.get("TracingConfig") or {"Mode": "PassThrough"}
         return function
 

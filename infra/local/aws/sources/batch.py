@@ -18,6 +18,11 @@ def size_of(message: Any) -> int:
     return len(message.body.encode()) + _RECORD_OVERHEAD_BYTES
 
 
+def trace_of(message: Any) -> str:
+    """Return the trace header that a message was sent with, empty for none."""
+    return str(message.system_attributes.get("AWSTraceHeader", {}).get("string_value", ""))
+
+
 def event_of(messages: Sequence[Any], *, queue_arn: str, region: str) -> bytes:
     """Build the SQS event of the batch."""
     return json.dumps(
@@ -36,6 +41,8 @@ def _record(message: Any, queue_arn: str, region: str) -> dict[str, Any]:
         attributes["MessageGroupId"] = message.group_id
     if message.deduplication_id is not None:
         attributes["MessageDeduplicationId"] = message.deduplication_id
+    if trace := trace_of(message):
+        attributes["AWSTraceHeader"] = trace
     return {
         "messageId": message.id,
         "receiptHandle": message.receipt_handle,

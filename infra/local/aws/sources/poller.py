@@ -8,6 +8,7 @@ from typing import Any
 from infra.local.aws.background import shielded
 from infra.local.aws.execution.function import FunctionNotFoundError
 from infra.local.aws.execution.invoker import Invoker, ThrottledError
+from infra.local.aws.execution.recursion import RecursiveLoopError
 from infra.local.aws.queues import QueueMissingError, backend_of, find_queue
 from infra.local.aws.sources.batch import (
     MAX_BATCH_BYTES,
@@ -15,6 +16,7 @@ from infra.local.aws.sources.batch import (
     event_of,
     failed_items,
     size_of,
+    trace_of,
 )
 from infra.local.aws.sources.filters import passes
 
@@ -156,13 +158,14 @@ class Poller:
         event = event_of(batch, queue_arn=queue.queue_arn, region=queue.region)
         handles = {message.id: message.receipt_handle for message in batch}
         try:
-            result = self._invoker.invoke(self._mapping.function_arn, event)
+            traces = [header for message in batch if (header := trace_of(message))]
+            result = self._invoker.invoke(self._mapping.function_arn, event, traces=traces)
             if result.failed:
                 return None
             failed: frozenset[str] = frozenset()
             if "ReportBatchItemFailures" in (self._mapping.function_response_types or ()):
                 failed = failed_items(result.outcome.payload, frozenset(handles))
-        except (FunctionNotFoundError, ThrottledError, InvalidAnswerError):
+        except (FunctionNotFoundError, ThrottledError, RecursiveLoopError, InvalidAnswerError):
             return None
         return frozenset(handle for key, handle in handles.items() if key not in failed)
 
