@@ -33,6 +33,8 @@ class FunctionPlan:
         woken: Whether the wake queue calls it.
         invokes_bind: Whether it invokes bind.
         invokes_provision: Whether it invokes provision.
+        allows_loops: Whether it may be invoked more than 16 times in one chain of requests: it sends
+            itself messages, or is invoked by what it invokes, within bounds of its own.
         uses_ledger: Whether it reads and writes the ledger.
         keeps_decisions: Whether it reads and writes decisions and reads the catalogue.
         writes_catalogue: Whether it writes the catalogue from EC2 and the price list.
@@ -53,6 +55,7 @@ class FunctionPlan:
     woken: bool = False
     invokes_bind: bool = False
     invokes_provision: bool = False
+    allows_loops: bool = False
     uses_ledger: bool = True
     keeps_decisions: bool = False
     writes_catalogue: bool = False
@@ -75,6 +78,8 @@ FUNCTIONS: Final = (
         wakes=True,
         woken=True,
         invokes_bind=True,
+        # While the API server is away it wakes itself every ten seconds.
+        allows_loops=True,
         keeps_decisions=True,
     ),
     FunctionPlan(
@@ -82,6 +87,8 @@ FUNCTIONS: Final = (
         purpose="Binds nominated pods to nodes that have become ready",
         right=Right.LAUNCH,
         starts=(Timer.EMPTINESS, Timer.EXPIRATION),
+        # provision invokes it again for what a former call left.
+        allows_loops=True,
     ),
     FunctionPlan(
         name="emptiness",

@@ -27,6 +27,17 @@ def _queue(template: Template, part: str) -> Resource:
     return next(one for one in template.of("AWS::SQS::Queue") if one.logical_id.startswith(part))
 
 
+def test_functions_that_wake_themselves_are_exempt_from_loop_detection_and_no_others(
+    control_plane: Template,
+) -> None:
+    found = {
+        name: one.properties["RecursiveLoop"] for name, one in _functions(control_plane).items()
+    }
+
+    assert {name for name, value in found.items() if value == "Allow"} == {"provision", "bind"}
+    assert set(found.values()) == {"Allow", "Terminate"}
+
+
 def test_every_queue_has_a_dead_letter_queue_or_is_one(control_plane: Template) -> None:
     queues = {one.logical_id: one for one in control_plane.of("AWS::SQS::Queue")}
     wake = _queue(control_plane, "QueuesWakeFE")

@@ -93,6 +93,11 @@ class ServiceFunction(Construct):
             timeout=Duration.seconds(plan.timeout_seconds),
             role=role,
             log_group=log_group,
+            recursive_loop=(
+                lambda_.RecursiveLoop.ALLOW
+                if plan.allows_loops
+                else lambda_.RecursiveLoop.TERMINATE
+            ),
             environment={
                 **environment,
                 "POWERTOOLS_SERVICE_NAME": plan.name,
