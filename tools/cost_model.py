@@ -52,7 +52,8 @@ class Bill:
         """Return what a month costs with one cluster in which nothing happens."""
         beats = assumed("heartbeats_an_hour") * HOURS
         sweeps = self._a_month("sweep")
-        refreshes = self._a_month("refresh_catalog")
+        ticks = self._a_month("refresh_catalog")
+        refreshes = min(ticks, assumed("catalogues_a_day") * HOURS / 24)
         polls = assumed("pollers") * MINUTES * 3
         return (
             Line(
@@ -63,8 +64,9 @@ class Bill:
             ),
             Line(
                 name="compute: refresh_catalog",
-                dollars=self._compute("refresh_catalog", refreshes, assumed("catalogue_seconds")),
-                how=f"{refreshes:,.0f} calls",
+                dollars=self._compute("refresh_catalog", refreshes, assumed("catalogue_seconds"))
+                + self._compute("refresh_catalog", ticks - refreshes, assumed("tick_seconds")),
+                how=f"{refreshes:,.0f} catalogues, {ticks - refreshes:,.0f} looks at a fresh one",
             ),
             Line(
                 name="queues",

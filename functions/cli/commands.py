@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from functions.cli.catalog import mount as mount_catalog
 from functions.cli.doctor import mount as mount_doctor
 from functions.cli.why import mount as mount_why
 from shared.planning.settings import (
@@ -66,7 +67,11 @@ def mount(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="YAML or JSON file, folder, or - for standard input; may be repeated",
     )
-    plan.add_argument("--catalog", metavar="FILE", help="what can be bought (the embedded one)")
+    plan.add_argument(
+        "--catalog",
+        metavar="FILE",
+        help="what can be bought, as `dovetail catalog` writes it (the embedded one, of us-east-1)",
+    )
     plan.add_argument(
         "--existing",
         action="append",
@@ -93,6 +98,7 @@ def mount(subparsers: Subparsers) -> None:
     replay.add_argument("decision", metavar="DECISION", help="a file of plan --save or from S3")
     _set_option(replay)
     replay.set_defaults(run=_guarded("replay", _replay))
+    mount_catalog(subparsers)
     mount_doctor(subparsers)
     mount_why(subparsers)
 

@@ -1,18 +1,24 @@
 """Refresh catalog: writes what can be bought in the Region, with today's prices."""
 
-from typing import Any
+from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.runtime.bootstrap import refresh_runtime
 from shared.runtime.observability import count, logger, metrics
 
+SCHEDULE: Final = "aws.events"
+
 
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Serve the schedule; the event says nothing more."""
-    summary = refresh_runtime().refresh()
+    """Write the catalogue; a tick of the schedule writes it only if it is missing or old."""
+    runtime = refresh_runtime()
+    if event.get("source") == SCHEDULE and runtime.is_fresh():
+        logger.info("the catalogue is fresh")
+        return
+    summary = runtime.refresh()
     count("CatalogInstanceTypes", summary.type_count)
     logger.info(
         "catalogue written",

@@ -255,6 +255,11 @@ METRICS: Final = (
         action="falls: the Region's offers were read in part; run refresh_catalog again",
     ),
     MetricPlan(
+        name="CatalogFallbacks",
+        service="provision",
+        action="no usable catalogue of this Region: run refresh_catalog and read its log",
+    ),
+    MetricPlan(
         name="ForeignLedgerRows",
         service="provision",
         action="somebody else writes to the ledger: find out who may and take the right away",

@@ -68,6 +68,22 @@ def bucket_statements(plan: FunctionPlan, bucket: s3.IBucket) -> list[iam.Policy
                 resources=[bucket.arn_for_objects(CATALOGUE)],
             )
         )
+        # Whether there is one, and how old it is.
+        statements.append(
+            iam.PolicyStatement(
+                sid="ReadCatalogue",
+                actions=["s3:GetObject"],
+                resources=[bucket.arn_for_objects(CATALOGUE)],
+            )
+        )
+        statements.append(
+            iam.PolicyStatement(
+                sid="TellMissingKeys",
+                actions=["s3:ListBucket"],
+                resources=[bucket.bucket_arn],
+                conditions={"StringLike": {"s3:prefix": [CATALOGUE]}},
+            )
+        )
     return statements
 
 

@@ -1,7 +1,7 @@
-"""The catalogue in S3, and the embedded one until there is one."""
+"""The catalogue in S3; the embedded one in its own Region until there is one."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -11,12 +11,19 @@ from shared.aws.session import Session
 from shared.catalog.building import format_catalog
 from shared.catalog.document import CatalogDocument
 from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
-from shared.model.errors import InvalidManifestError, NotFoundError, RetryableError
+from shared.model.errors import (
+    InvalidManifestError,
+    NotFoundError,
+    PermanentError,
+    RetryableError,
+)
 from shared.model.instance_types import InstanceType
 from shared.ports import Clock
 
 # Prices are refreshed far less often; a newer catalogue may be used some minutes late.
 _SPAN: Final = timedelta(minutes=5)
+# Without one it is looked for again soon: the first one comes minutes after a deployment.
+_SPAN_WITHOUT: Final = timedelta(seconds=30)
 _UNCHANGED: Final = frozenset({"304", "NotModified"})
 
 
@@ -58,42 +65,62 @@ class BucketCatalog:
         self._notice = notice
         self._kept: Catalog | None = None
         self._etag = ""
+        self._problem = ""
         self._fresh_until = clock.now()
 
     def instance_types(self) -> tuple[InstanceType, ...]:
-        """Return all instance types with an offering, sorted by name."""
-        return self.catalog().instance_types
+        """Return all instance types with an offering, sorted by name; none with a problem."""
+        kept = self._current()
+        return () if kept is None else kept.instance_types
+
+    def problem(self) -> str:
+        """Return why nothing can be bought in this Region at all, empty if something can."""
+        self._current()
+        return self._problem
 
     def catalog(self) -> Catalog:
         """Return the whole catalogue, with its date and source; at most five minutes old.
 
-        While S3 cannot be reached the one read before stays in use. The embedded one is used
-        when the bucket has none yet, or none that can be read.
-
         Raises:
+            PermanentError: If there is none of this Region.
             RetryableError: If S3 cannot be reached and none was read before.
         """
-        if self._kept is not None and self._clock.now() < self._fresh_until:
+        kept = self._current()
+        if kept is None:
+            raise PermanentError(self._problem)
+        return kept
+
+    def _current(self) -> Catalog | None:
+        """Return the catalogue in use, None with a problem.
+
+        While S3 cannot be reached the one read before stays in use. The embedded one is used in
+        its own Region when the bucket has none yet, or none that can be used.
+        """
+        if self._clock.now() < self._fresh_until:
             return self._kept
         try:
-            self._kept = self._read()
+            self._read()
         except RetryableError as error:
             if self._kept is None:
                 raise
             self._notice(f"catalogue of {self._kept.date} stays in use: {error}")
-        self._fresh_until = self._clock.now() + _SPAN
+        self._fresh_until = self._clock.now() + (_SPAN if self._etag else _SPAN_WITHOUT)
         return self._kept
 
-    def _read(self) -> Catalog:
+    def _read(self) -> None:
         try:
             text, etag = self._fetch()
             found = load_catalog(text) if text is not None else self._kept
         except NotFoundError:
-            return self._embedded("the bucket has no catalogue yet")
+            self._fall_back("there is no catalogue")
+            return
         except InvalidManifestError as error:
-            return self._embedded(f"the bucket's catalogue cannot be read: {error}")
-        self._etag = etag
-        return found if found is not None else self._embedded("the bucket's is empty")
+            self._fall_back(f"the catalogue cannot be read: {error}")
+            return
+        if found is None or found.region != self._session.region:
+            self._fall_back(f"the catalogue is of {found.region if found else 'no Region'}")
+            return
+        self._kept, self._etag, self._problem = found, etag, ""
 
     def _fetch(self) -> tuple[str | None, str]:
         """Return text and tag of the bucket's catalogue; no text when it is as it was."""
@@ -109,14 +136,38 @@ class BucketCatalog:
                 return None, self._etag
             return answer["Body"].read().decode(), answer["ETag"]
 
-    def _embedded(self, reason: str) -> Catalog:
+    def _fall_back(self, reason: str) -> None:
+        """Use the catalogue in use, or the embedded one if it is of this Region, or none."""
         self._etag = ""
-        found = self._kept or load_catalog(embedded_catalog())
+        region = self._session.region
+        place = f"s3://{self._bucket}/{catalog_key(region)}"
+        if self._kept is None:
+            embedded = load_catalog(embedded_catalog())
+            self._kept = embedded if embedded.region == region else None
+        if self._kept is None:
+            self._problem = (
+                f"nothing can be bought in {region}: {reason} ({place}); it is written after a "
+                "deployment and every hour until there is one: see the log of "
+                "/aws/lambda/dovetail-refresh-catalog"
+            )
+            self._notice(self._problem)
+            return
         self._notice(
-            f"{reason}: that of {found.date} for {found.region} is used ({found.source}); "
-            "run refresh-catalog"
+            f"{reason} ({place}): that of {self._kept.date} for {self._kept.region} is used "
+            f"({self._kept.source}); run refresh-catalog"
         )
-        return found
+
+
+def catalog_written_at(session: Session, bucket: str) -> datetime | None:
+    """Return when the Region's catalogue was written, None if there is none."""
+    key = catalog_key(session.region)
+    try:
+        with translated(f"s3 HeadObject {key}"):
+            answer: Any = session.client("s3").head_object(Bucket=bucket, Key=key)
+    except NotFoundError:
+        return None
+    written: datetime = answer["LastModified"]
+    return written
 
 
 def write_catalog(session: Session, bucket: str, document: CatalogDocument) -> None:

@@ -119,5 +119,9 @@ class Catalog(Protocol):
     """What can be bought in the Region."""
 
     def instance_types(self) -> tuple[InstanceType, ...]:
-        """Return all instance types with an offering, sorted by name."""
+        """Return all instance types with an offering, sorted by name; none with a problem."""
+        ...
+
+    def problem(self) -> str:
+        """Return why nothing can be bought in this Region at all, empty if something can."""
         ...

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from shared.aws.catalog import catalog_written_at
 from shared.aws.catalog_source import CatalogSource
 from shared.catalog.network import PodNetwork
 from shared.catalog.reading import load_catalog
@@ -36,6 +37,8 @@ from shared.settings import (
 
 # After a failure that may pass: long enough not to hammer, short enough not to be noticed.
 _PAUSE = timedelta(seconds=10)
+# The schedule looks every hour and writes twice a day: less than half a day, for its jitter.
+_FRESH = timedelta(hours=11, minutes=30)
 
 
 class ProvisionRuntime:
@@ -224,6 +227,11 @@ class RefreshRuntime:
             density_limited=settings.density_limited,
             pod_interfaces=settings.pod_interfaces,
         )
+
+    def is_fresh(self) -> bool:
+        """Return whether the catalogue in the bucket is younger than half a day."""
+        written = catalog_written_at(self._wiring.session, self._wiring.settings.bucket)
+        return written is not None and self._wiring.clock.now() - written < _FRESH
 
     def refresh(self) -> CatalogSummary:
         """Write the catalogue of the Region to the bucket; return what it holds."""

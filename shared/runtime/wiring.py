@@ -79,7 +79,7 @@ class Wiring:
     def catalog(self) -> BucketCatalog:
         """What can be bought in the Region."""
         return BucketCatalog(
-            self.session, bucket=self.settings.bucket, clock=self.clock, notice=logger.warning
+            self.session, bucket=self.settings.bucket, clock=self.clock, notice=_catalogue_notice
         )
 
     @functools.cached_property
@@ -144,6 +144,12 @@ class Wiring:
             instance_profile=attachment.instance_profile,
             rivals=KubeRivals(api, self.clock.now),
         )
+
+
+def _catalogue_notice(text: str) -> None:
+    """Tell that another catalogue than the bucket's newest is used, or none."""
+    logger.warning(text)
+    count("CatalogFallbacks", 1)
 
 
 def _foreign_row(text: str) -> None:

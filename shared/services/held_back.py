@@ -1,4 +1,4 @@
-"""Whether a cluster may be acted on at all: pause, shadow mode and other autoscalers."""
+"""Whether a cluster may be acted on at all: pause, shadow mode, other autoscalers, catalogue."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,8 +9,10 @@ from shared.ports import ClusterPorts, Rival, RivalKind
 PAUSED: Final = "paused"
 SHADOW: Final = "shadow"
 RIVAL: Final = "another autoscaler"
+NO_CATALOGUE: Final = "no catalogue"
 PAUSED_REASON: Final = "Paused"
 RIVAL_REASON: Final = "AnotherAutoscaler"
+NO_CATALOGUE_REASON: Final = "NoCatalogue"
 # EC2 Auto Scaling puts it on every machine of its groups.
 _GROUP_TAG: Final = "aws:autoscaling:groupName"
 
@@ -53,8 +55,12 @@ def held_back(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> str:
     return RIVAL if rivals else ""
 
 
-def hold_of(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> Hold | None:
-    """Return what Provisioners and waiting pods are told while nothing is launched, else None."""
+def hold_of(ports: ClusterPorts, rivals: tuple[Rival, ...], catalogue: str = "") -> Hold | None:
+    """Return what Provisioners and waiting pods are told while nothing is launched, else None.
+
+    Args:
+        catalogue: What is wrong with the catalogue, empty for nothing or if it is not known.
+    """
     if ports.brakes.paused:
         parameter = f"/dovetail/clusters/{ports.cluster.name}/brakes"
         text = (
@@ -66,6 +72,8 @@ def hold_of(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> Hold | None:
         who = ", ".join(f"{rival.kind.value} (lease {rival.where})" for rival in rivals)
         text = f"{who} is running: no node is launched or removed beside it; stop one of the two"
         return Hold(reason=RIVAL_REASON, text=text)
+    if catalogue:
+        return Hold(reason=NO_CATALOGUE_REASON, text=catalogue)
     return None
 
 

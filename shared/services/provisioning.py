@@ -21,7 +21,7 @@ from shared.services.announcing import Announcer
 from shared.services.ceilings import affordable, as_machines, under_ceilings
 from shared.services.disrupting import Disrupting
 from shared.services.gathering import Gathered, gather
-from shared.services.held_back import SHADOW, held_back, hold_of, rivals_of
+from shared.services.held_back import NO_CATALOGUE, SHADOW, held_back, hold_of, rivals_of
 from shared.services.held_lease import HeldLease
 from shared.services.intent_book import LaunchOutcome
 from shared.services.provision_report import ProvisionReport
@@ -95,16 +95,18 @@ class Provisioning:
         Templates are left alone beside another autoscaler, which writes into their status, too.
         """
         rivals = rivals_of(self._ports)
-        found = self._announcer.provisioners(hold_of(self._ports, rivals))
+        hold = hold_of(self._ports, rivals, self._ports.catalog.problem())
+        found = self._announcer.provisioners(hold)
         if not rivals:
             write_template_statuses(self._ports, *found)
 
     def _rounds(self, held: HeldLease, deadline: datetime, *, look: bool) -> ProvisionReport:
         ports, clock, name = self._ports, self._ports.clock, self._ports.cluster.name
         rivals = rivals_of(ports)
-        hold = hold_of(ports, rivals)
-        self._announcer.hold(hold)
-        turn = Turn(ports, held, self._policy, held_back(ports, rivals))
+        problem = ports.catalog.problem()
+        self._announcer.hold(hold_of(ports, rivals, problem))
+        why = held_back(ports, rivals) or (NO_CATALOGUE if problem else "")
+        turn = Turn(ports, held, self._policy, why)
         report = ProvisionReport(held_back=turn.held_back)
         for _ in range(_MAX_ROUNDS):
             if clock.now() + self._policy.lease > deadline:

@@ -13,6 +13,7 @@ class FakeCatalog:
     def __init__(self, instance_types: Iterable[InstanceType] = ()) -> None:
         self._types = tuple(sorted(instance_types, key=lambda one: one.name))
         self.calls = 0
+        self.missing = ""
 
     @classmethod
     def embedded(cls, *names: str, zones: Iterable[str] = ()) -> "FakeCatalog":
@@ -29,7 +30,10 @@ class FakeCatalog:
 
     def instance_types(self) -> tuple[InstanceType, ...]:
         self.calls += 1
-        return self._types
+        return () if self.missing else self._types
+
+    def problem(self) -> str:
+        return self.missing
 
     def keep(self, *names: str) -> None:
         """Drop all types but these."""

@@ -11,6 +11,7 @@ PSEUDO = {
     "AWS::Partition": "aws",
     "AWS::Region": "eu-west-1",
     "AWS::AccountId": "123456789012",
+    "AWS::StackId": "arn:aws:cloudformation:eu-west-1:123456789012:stack/DovetailControlPlane/id",
     "AWS::URLSuffix": "amazonaws.com",
 }
 CONTROL_PLANE = "DovetailControlPlane"

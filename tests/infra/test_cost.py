@@ -54,7 +54,8 @@ def test_the_bill_follows_the_template(control_plane: Template, bill: Bill) -> N
     mine = {line.name: line.dollars for line in bill.idle()}
 
     assert other["compute: sweep"] < mine["compute: sweep"] / 3
-    assert other["compute: refresh_catalog"] > 100 * mine["compute: refresh_catalog"]
+    # Twice the memory; looks at a fresh catalogue become six times as many, writes do not.
+    assert other["compute: refresh_catalog"] > 2.5 * mine["compute: refresh_catalog"]
 
 
 def test_only_rates_are_understood() -> None:

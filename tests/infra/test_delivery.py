@@ -51,7 +51,7 @@ def test_every_message_goes_where_the_design_says(control_plane: Template) -> No
 def test_every_rule_has_a_target_with_a_dead_letter_queue(control_plane: Template) -> None:
     rules = control_plane.of("AWS::Events::Rule")
 
-    assert len(rules) == 12
+    assert len(rules) == 13
     for rule in rules:
         (target,) = rule.raw["Properties"]["Targets"]
         queue = target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
@@ -139,7 +139,7 @@ def test_queues_take_events_only_from_rules_of_this_stack(control_plane: Templat
 
 
 @pytest.mark.parametrize(
-    ("rate", "function"), [("rate(1 minute)", "Sweep"), ("rate(12 hours)", "RefreshCatalog")]
+    ("rate", "function"), [("rate(1 minute)", "Sweep"), ("rate(1 hour)", "RefreshCatalog")]
 )
 def test_schedules_wake_their_function(control_plane: Template, rate: str, function: str) -> None:
     (rule,) = [
@@ -149,3 +149,27 @@ def test_schedules_wake_their_function(control_plane: Template, rate: str, funct
     ]
 
     assert _target(rule).startswith(f"{function}Function")
+
+
+def test_the_catalogue_is_written_once_the_stack_is_complete_and_again_if_that_fails(
+    control_plane: Template,
+) -> None:
+    (rule,) = [
+        one
+        for one in control_plane.of("AWS::Events::Rule")
+        if one.logical_id.startswith("DeliveryDeployed")
+    ]
+    (target,) = rule.properties["Targets"]
+
+    assert rule.raw["Properties"]["EventPattern"]["detail"] == {
+        "stack-id": [{"Ref": "AWS::StackId"}],
+        "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE"]},
+    }
+    assert _target(rule).startswith("RefreshCatalogFunction")
+    assert target["RetryPolicy"]["MaximumRetryAttempts"] >= 2
+    (hourly,) = [
+        one
+        for one in control_plane.of("AWS::Events::Rule")
+        if one.logical_id.startswith("DeliveryEveryHour")
+    ]
+    assert hourly.properties["Targets"][0]["RetryPolicy"]["MaximumRetryAttempts"] == 2

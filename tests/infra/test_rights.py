@@ -139,7 +139,8 @@ def test_no_function_has_rights_over_machines_of_its_own(
 def test_refresh_catalog_reaches_no_cluster_and_no_ledger(control_plane: Template) -> None:
     rights = _of_function(control_plane, "refresh_catalog")
 
-    assert set(rights) == {"Log", "WriteCatalogue", "PutAside", "ReadOffers", "ReadPrices"}
+    catalogue = {"ReadCatalogue", "TellMissingKeys", "WriteCatalogue"}
+    assert set(rights) == catalogue | {"Log", "PutAside", "ReadOffers", "ReadPrices"}
 
 
 def test_each_cluster_role_is_assumed_by_exactly_the_functions_that_need_it(
@@ -148,8 +149,10 @@ def test_each_cluster_role_is_assumed_by_exactly_the_functions_that_need_it(
     trusted: dict[str, set[str]] = {}
     for role in clusters["demo"].of("AWS::IAM::Role"):
         for statement in role.properties["AssumeRolePolicyDocument"]["Statement"]:
-            for principal in listed(statement["Principal"].get("AWS", [])):
-                trusted.setdefault(role.properties["RoleName"], set()).add(principal)
+            if "AWS" in statement["Principal"]:
+                assert statement["Principal"] == {"AWS": "arn:aws:iam::123456789012:root"}
+                callers = statement["Condition"]["ArnEquals"]["aws:PrincipalArn"]
+                trusted.setdefault(role.properties["RoleName"], set()).update(listed(callers))
     allowed: dict[str, set[str]] = {}
     for name in PLANS:
         own = control_plane[_functions_role(control_plane, name)].properties["RoleName"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
@@ -45,7 +45,9 @@ class Delivery(Construct):
         )
         self._interruption_rules()
         self._on_schedule("EveryMinute", "sweep", Duration.minutes(1))
-        self._on_schedule("TwiceADay", "refresh_catalog", Duration.hours(12))
+        # It writes twice a day, and at once while there is none.
+        self._on_schedule("EveryHour", "refresh_catalog", Duration.hours(1), retries=2)
+        self._after_deployment()
 
     def _wake_rules(self) -> None:
         events.Rule(
@@ -104,6 +106,27 @@ class Delivery(Construct):
             ),
         )
 
+    def _after_deployment(self) -> None:
+        """Write the catalogue as soon as this stack is complete.
+
+        No custom resource: prices that cannot be read must not undo a deployment.
+        Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/stack-event-bridge.html
+        (2026-11).
+        """
+        complete = ["CREATE_COMPLETE", "UPDATE_COMPLETE"]
+        self._to_function(
+            "Deployed",
+            "refresh_catalog",
+            events.EventPattern(
+                source=["aws.cloudformation"],
+                detail_type=["CloudFormation Stack Status Change"],
+                detail={
+                    "stack-id": [Stack.of(self).stack_id],
+                    "status-details": {"status": complete},
+                },
+            ),
+        )
+
     def _to_function(
         self,
         construct_id: str,
@@ -129,7 +152,9 @@ class Delivery(Construct):
             ],
         )
 
-    def _on_schedule(self, construct_id: str, name: str, every: Duration) -> None:
+    def _on_schedule(
+        self, construct_id: str, name: str, every: Duration, *, retries: int = 0
+    ) -> None:
         events.Rule(
             self,
             construct_id,
@@ -140,8 +165,8 @@ class Delivery(Construct):
                 targets.LambdaFunction(
                     self._functions[name],
                     dead_letter_queue=self._queues.dead_letters,
-                    retry_attempts=0,
-                    max_event_age=Duration.seconds(60),
+                    retry_attempts=retries,
+                    max_event_age=Duration.minutes(10 if retries else 1),
                 )
             ],
         )

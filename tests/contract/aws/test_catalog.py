@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.aws.catalog import BucketCatalog, write_catalog
+from shared.aws.catalog import BucketCatalog, catalog_written_at, write_catalog
 from shared.aws.catalog_source import CatalogSource
 from shared.aws.session import Session
+from shared.catalog.building import format_catalog
 from shared.catalog.document import CatalogDocument
 from shared.catalog.network import PodNetwork
 from shared.catalog.reading import embedded_catalog, load_catalog
@@ -74,6 +75,32 @@ def test_without_one_the_embedded_catalogue_is_used_and_told_of(
     write_catalog(aws, bucket, few_types(2))
     clock.advance(5 * MINUTE)
     assert len(catalog.instance_types()) == 2
+
+
+def test_in_another_region_than_the_embedded_one_s_nothing_can_be_bought_without_a_catalogue(
+    aws: Session, bucket: str, clock: FakeClock, notices: list[str]
+) -> None:
+    there = Session(region="eu-west-1")
+    catalog = BucketCatalog(there, bucket=bucket, clock=clock, notice=notices.append)
+    assert catalog.instance_types() == ()
+    assert catalog.problem() == notices[0]
+    assert "nothing can be bought in eu-west-1: there is no catalogue (s3://" in notices[0]
+    assert len(notices) == 1
+    with pytest.raises(PermanentError, match="eu-west-1"):
+        catalog.catalog()
+    assert catalog_written_at(there, bucket) is None
+
+    body = format_catalog(few_types(2)).encode()
+    aws.client("s3").put_object(Bucket=bucket, Key="catalog/eu-west-1.json", Body=body)
+    clock.advance(timedelta(seconds=30))
+    assert catalog.instance_types() == ()
+    assert f"is of {REGION}" in catalog.problem()
+
+    write_catalog(aws, bucket, {**few_types(3), "region": "eu-west-1"})
+    clock.advance(timedelta(seconds=30))
+    assert len(catalog.instance_types()) == 3
+    assert catalog.problem() == ""
+    assert catalog_written_at(there, bucket) is not None
 
 
 def test_one_that_cannot_be_read_leaves_the_last_good_one_in_use(

@@ -138,7 +138,10 @@ def _of_provision(arns: "_Arns") -> Iterator[Ask]:
 
 def _of_refresh_catalog(arns: "_Arns") -> Iterator[Ask]:
     role = role_of("refresh_catalog")
-    yield _ask(role, "s3:PutObject", f"{arns.bucket}/catalog/{REGION}.json")
+    catalogue = f"{arns.bucket}/catalog/{REGION}.json"
+    yield _ask(role, "s3:PutObject", catalogue)
+    yield _ask(role, "s3:GetObject", catalogue)
+    yield _ask(role, "s3:ListBucket", arns.bucket, {"s3:prefix": f"catalog/{REGION}.json"})
     for action in ("InstanceTypeOfferings", "InstanceTypes", "SpotPriceHistory"):
         yield _ask(role, f"ec2:Describe{action}", "*", _REGION_ASKED)
     yield _ask(role, "pricing:GetProducts", "*", {"aws:RequestedRegion": "us-east-1"})
@@ -159,7 +162,8 @@ def asked_by_services(control_plane: Template) -> Iterator[Ask]:
         "StateChange": "interrupt",
         "ScheduledChange": "interrupt",
         "EveryMinute": "sweep",
-        "TwiceADay": "refresh_catalog",
+        "EveryHour": "refresh_catalog",
+        "Deployed": "refresh_catalog",
     }
     for rule, function in targets.items():
         source = {"aws:SourceArn": arns.of("AWS::Events::Rule", f"Delivery{rule}")}

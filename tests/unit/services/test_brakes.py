@@ -307,3 +307,25 @@ def test_a_nomination_that_bind_overtook_is_planned_again() -> None:
     report = world.provision()
     assert report.rounds == 2
     assert len(world.alive) == 1
+
+
+# --- no catalogue
+
+
+def test_without_a_catalogue_nothing_is_bought_and_provisioners_and_pods_say_why() -> None:
+    world = two_nodes()
+    problem = "nothing can be bought in eu-west-1: there is no catalogue"
+    world.catalog.missing = problem
+    assert world.provision().held_back == "no catalogue"
+    assert world.alive == []
+    assert world.cluster.conditions["default"] == (False, "NoCatalogue", problem)
+    told = [one for one in world.cluster.happenings if one.reason == "NoCatalogue"]
+    assert sorted(one.kind for one in told) == ["Pod", "Pod", "Provisioner"]
+    assert {one.message for one in told} == {problem}
+    world.provisioning().report_provisioners()
+    assert world.cluster.conditions["default"][1] == "NoCatalogue"
+
+    world.catalog.missing = ""
+    world.provision()
+    assert world.cluster.conditions["default"][0] is True
+    assert len(world.alive) == 2

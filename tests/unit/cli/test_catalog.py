@@ -1,0 +1,49 @@
+"""`dovetail catalog`: a Region's catalogue goes to a file or to standard output."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from functions.cli import catalog
+from shared.catalog.reading import embedded_catalog, load_catalog
+from shared.model.errors import UnauthorizedError
+
+
+def run(make: object, *words: str) -> int:
+    parser = argparse.ArgumentParser()
+    catalog.mount(parser.add_subparsers(), make)  # type: ignore[arg-type]
+    parsed = parser.parse_args(["catalog", *words])
+    code: int = parsed.run(parsed)
+    return code
+
+
+def test_a_file_is_written_that_plan_can_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def make(region: str) -> str:
+        asked.append(region)
+        return embedded_catalog()
+
+    target = tmp_path / "types.json"
+    assert run(make, "--region", "eu-west-1", "--output", str(target)) == 0
+    assert run(make) == 0
+
+    said = capsys.readouterr()
+    assert asked == ["eu-west-1", ""]
+    assert target.read_text(encoding="utf-8") == said.out == embedded_catalog()
+    assert said.err.count("instance types in us-east-1") == 2
+    assert load_catalog(said.out).region == "us-east-1"
+
+
+def test_what_fails_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(region: str) -> str:
+        raise UnauthorizedError(f"no right\nin {region}")
+
+    assert run(refused, "--region", "eu-west-1") == 2
+    assert capsys.readouterr().err == "dovetail catalog: no right in eu-west-1\n"
+    nowhere = str(tmp_path / "nowhere" / "types.json")
+    assert run(lambda _: embedded_catalog(), "--output", nowhere) == 2
+    assert capsys.readouterr().err == f"dovetail catalog: {nowhere}: No such file or directory\n"
