@@ -36,14 +36,18 @@ class ClusterRole(Construct):
         """
         super().__init__(scope, f"{right.value.capitalize()}Role")
         stack = Stack.of(self)
-        principals: list[iam.IPrincipal] = [
-            iam.ArnPrincipal(function_role_arn(stack, name)) for name in BY_RIGHT[right]
-        ]
+        # Not as principals: IAM stores the id of a role that is named so, and a role that is
+        # deleted and made again under its name has another one.
+        # Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
+        # (2026-11).
+        callers = [function_role_arn(stack, name) for name in BY_RIGHT[right]]
         self.role = iam.Role(
             self,
             "Role",
             role_name=cluster_role_name(cluster, right),
-            assumed_by=iam.CompositePrincipal(*principals),
+            assumed_by=iam.AccountRootPrincipal().with_conditions(
+                {"ArnEquals": {"aws:PrincipalArn": callers}}
+            ),
             description=f"Dovetail: {right.value} nodes of {cluster}",
         )
         allow(self.role, statements)

@@ -92,7 +92,11 @@ class Permissions:
         return next((row for row in roles if row.name == name), None)
 
     def _trusts(self, target_arn: str, caller_arn: str) -> bool:
-        """Whether a role's trust policy names the caller's role or the whole account."""
+        """Return whether a role's trust policy lets the caller's role in.
+
+        By its ARN, or by its account where the condition on `aws:PrincipalArn`, if there is one,
+        names the caller.
+        """
         target = self._find(target_arn.rsplit("/", 1)[-1])
         if target is None:
             return False
@@ -100,8 +104,12 @@ class Permissions:
         for statement in _statements(target.assume_role_policy_document):
             principal = statement.get("Principal")
             named = principal.get("AWS") if isinstance(principal, dict) else principal
-            if statement.get("Effect") == "Allow" and {"*", caller_arn, account} & set(
-                _as_list(named)
+            condition = statement.get("Condition", {}).get("ArnEquals", {})
+            callers = _as_list(condition.get("aws:PrincipalArn", caller_arn))
+            if (
+                statement.get("Effect") == "Allow"
+                and {"*", caller_arn, account} & set(_as_list(named))
+                and caller_arn in callers
             ):
                 return True
         return False

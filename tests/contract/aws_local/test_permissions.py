@@ -112,15 +112,22 @@ def test_a_role_that_does_not_trust_the_caller_is_recorded(
     lab: Lab, role: str, session: boto3.session.Session
 ) -> None:
     iam, sts = lab.aws.client("iam"), session.client("sts", endpoint_url=lab.aws.url)
-    trust = {
-        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": [role]}}]
-    }
-    friend = iam.create_role(
-        RoleName=lab.name("friend"), AssumeRolePolicyDocument=json.dumps(trust)
-    )["Role"]["Arn"]
-    stranger = lab.role()
-    for target in (friend, stranger):
-        sts.assume_role(RoleArn=target, RoleSessionName="test")
-    missing = lacking(lab, role)
-    assert f"sts:AssumeRole without trust of {stranger}" in missing
-    assert f"sts:AssumeRole without trust of {friend}" not in missing
+    account = {"AWS": "arn:aws:iam::123456789012:root"}
+
+    def target(principal: object, caller: str = "") -> str:
+        statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal}
+        if caller:
+            statement["Condition"] = {"ArnEquals": {"aws:PrincipalArn": [caller]}}
+        made = iam.create_role(
+            RoleName=lab.name("target"),
+            AssumeRolePolicyDocument=json.dumps({"Statement": [statement]}),
+        )
+        return str(made["Role"]["Arn"])
+
+    friends = [target({"AWS": [role]}), target(account), target(account, role)]
+    strangers = [lab.role(), target({"AWS": [lab.role()]}), target(account, lab.role())]
+    for arn in (*friends, *strangers):
+        sts.assume_role(RoleArn=arn, RoleSessionName="test")
+    missing = {one for one in lacking(lab, role) if "without trust" in one}
+    assert missing >= {f"sts:AssumeRole without trust of {arn}" for arn in strangers}
+    assert not missing & {f"sts:AssumeRole without trust of {arn}" for arn in friends}

@@ -80,9 +80,12 @@ def _condition_holds(condition: Mapping[str, Any], context: Mapping[str, str]) -
 def _principal_matches(principal: Any, asking: str) -> bool:
     if principal == "*":
         return True
-    return any(
-        one in ("*", asking) for values in dict(principal).values() for one in listed(values)
-    )
+    accepted = ["*", asking]
+    if asking.startswith("arn:"):
+        # An account stands for everybody in it.
+        partition, account = asking.split(":")[1], asking.split(":")[4]
+        accepted.append(f"arn:{partition}:iam::{account}:root")
+    return any(one in accepted for values in dict(principal).values() for one in listed(values))
 
 
 def applies(statement: Statement, ask: Ask) -> bool:
@@ -92,8 +95,14 @@ def applies(statement: Statement, ask: Ask) -> bool:
     return (
         any(_glob(one, ask.action, ignore_case=True) for one in listed(statement["Action"]))
         and any(arn_matches(one, ask.resource) for one in listed(statement.get("Resource", "*")))
-        and _condition_holds(statement.get("Condition", {}), ask.context)
+        and _condition_holds(statement.get("Condition", {}), _context(ask))
     )
+
+
+def _context(ask: Ask) -> Mapping[str, str]:
+    """Return the keys of an ask, with those that every ask of a role has."""
+    own = {"aws:PrincipalArn": ask.principal} if ask.principal.startswith("arn:") else {}
+    return {**own, **ask.context}
 
 
 def is_allowed(ask: Ask, statements: Iterable[Statement]) -> bool:

@@ -91,11 +91,16 @@ def _near_misses(grant: Grant, bound: str, asks: tuple[Ask, ...]) -> Iterator[As
             case "Principal":
                 yield change(principal=f"arn:aws:iam::{asked.ACCOUNT}:role/somebody")
                 yield change(principal="somebody.amazonaws.com")
+                # One from outside that would pass for the caller: the account alone refuses it.
+                forged = {**ask.context, "aws:PrincipalArn": ask.principal}
+                yield change(principal="arn:aws:iam::999999999999:role/somebody", context=forged)
             case _:
                 # Under the wildcard a value means nothing: only its absence is refused.
                 without = {k: v for k, v in ask.context.items() if k.lower() != bound.lower()}
                 yield change(context={**without, bound: "another"})
                 yield change(context=without)
+                if bound == "aws:PrincipalArn":
+                    yield change(principal=f"arn:aws:iam::{asked.ACCOUNT}:role/somebody")
 
 
 def _elsewhere(resource: str) -> Iterator[str]:
@@ -181,6 +186,20 @@ def test_a_function_assumes_one_kind_of_role_and_nobody_else_any(
     ):
         assert not may(stranger, "launch")
         assert not may(stranger, "terminate")
+
+
+def test_no_policy_names_a_role_by_its_id(grants: Grants) -> None:
+    """IAM stores a principal that is a role as its id, which a role made again does not have."""
+    named = [
+        one
+        for grant in grants.all
+        if "Principal" in grant.statement and grant.statement["Principal"] != "*"
+        for values in grant.statement["Principal"].values()
+        for one in listed(values)
+    ]
+
+    assert len(named) > 20
+    assert [one for one in named if ":role/" in one] == []
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
