@@ -4,6 +4,7 @@ Context: see `infra.aws.config.Config`; for example `cdk deploy --all -c cluster
 Nothing here calls AWS: stacks take account and Region from whoever deploys them.
 """
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from aws_cdk import App, Stack, Tags, Validations
 
 from infra.aws.bundling import BundlingError
 from infra.aws.cluster import Cluster
-from infra.aws.config import ConfigError, read_config
+from infra.aws.config import ConfigError, read_config, require_partition
 from infra.aws.control_plane import ControlPlane
 from infra.aws.names import CONTROL_PLANE_STACK, cluster_stack_name
 
@@ -49,6 +50,8 @@ def build_app(context: Mapping[str, Any] | None = None, *, outdir: str | None = 
 def main() -> int:
     """Synthesise; a mistake of the user's ends in one line."""
     try:
+        # The CDK command line says which Region it deploys to.
+        require_partition(os.environ.get("CDK_DEFAULT_REGION", ""))
         build_app().synth()
     except (ConfigError, BundlingError) as error:
         sys.stderr.write(f"dovetail: {error}\n")

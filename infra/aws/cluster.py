@@ -60,6 +60,7 @@ class Cluster(Stack):
                 cluster,
                 node_role_arns=[nodes.role.role_arn, *own],
                 image_owners=config.image_owners,
+                kms_keys=config.kms_keys,
             ),
             entry_stands=Right.LAUNCH.value in standing,
         )

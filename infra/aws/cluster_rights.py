@@ -33,7 +33,12 @@ USED = (
 
 
 def launch_statements(
-    stack: Stack, cluster: str, *, node_role_arns: Sequence[str], image_owners: Sequence[str]
+    stack: Stack,
+    cluster: str,
+    *,
+    node_role_arns: Sequence[str],
+    image_owners: Sequence[str],
+    kms_keys: Sequence[str] = (),
 ) -> list[iam.PolicyStatement]:
     """Return what the launch role may do; ending machines is not among it."""
     of_cluster = _request_tags(cluster)
@@ -125,6 +130,39 @@ def launch_statements(
             "ec2:DescribeSubnets",
         ),
         _find_endpoint(stack, cluster),
+        *_key_statements(kms_keys),
+    ]
+
+
+def _key_statements(keys: Sequence[str]) -> list[iam.PolicyStatement]:
+    """Return what EC2 needs of customer managed keys to make and attach encrypted volumes.
+
+    EC2 asks for it with the rights of the caller, and only then.
+    Source: https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html
+    (2026-11).
+    """
+    if not keys:
+        return []
+    by_ec2 = {"kms:ViaService": f"ec2.{Aws.REGION}.amazonaws.com"}
+    return [
+        iam.PolicyStatement(
+            sid="EncryptVolumes",
+            actions=[
+                "kms:Decrypt",
+                "kms:DescribeKey",
+                "kms:GenerateDataKeyWithoutPlaintext",
+                "kms:ReEncryptFrom",
+                "kms:ReEncryptTo",
+            ],
+            resources=list(keys),
+            conditions={"StringEquals": by_ec2},
+        ),
+        iam.PolicyStatement(
+            sid="GrantKeysToVolumes",
+            actions=["kms:CreateGrant"],
+            resources=list(keys),
+            conditions={"StringEquals": by_ec2, "Bool": {"kms:GrantIsForAWSResource": "true"}},
+        ),
     ]
 
 

@@ -21,6 +21,10 @@ _ACCOUNT: Final = re.compile(r"^\d{12}$")
 _SUBNET: Final = re.compile(r"^subnet-[0-9a-f]{8,17}$")
 _SECURITY_GROUP: Final = re.compile(r"^sg-[0-9a-f]{8,17}$")
 
+_KEY: Final = re.compile(r"^arn:[^:]+:kms:[a-z0-9-]+:\d{12}:key/[0-9a-zA-Z-]+$")
+
+_OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
+
 _ROLE: Final = re.compile(r"^[\w+=,.@-]{1,64}$", re.ASCII)
 
 # The access entries of a cluster's stack: of its nodes, of its two roles, and of `node_roles`.
@@ -74,6 +78,7 @@ class Config:
         log_retention_days: Of the functions' log groups.
         alarm_topic: ARN of the SNS topic alarms are sent to; empty for none.
         image_owners: Accounts, besides Amazon and this one, whose AMIs may be launched.
+        kms_keys: ARNs of customer managed keys that volumes may be encrypted with, sorted.
         subnets: Private subnets the functions that call a cluster stand in; empty for none.
         security_groups: ... and what their network interfaces carry; given with `subnets` only.
         existing_access_entries: (cluster, one of `ACCESS_ENTRIES`) that stand already, sorted.
@@ -89,12 +94,31 @@ class Config:
     log_retention_days: int = 30
     alarm_topic: str = ""
     image_owners: tuple[str, ...] = ()
+    kms_keys: tuple[str, ...] = ()
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
     existing_access_entries: tuple[tuple[str, str], ...] = ()
     node_roles: tuple[tuple[str, str], ...] = ()
     tracing: bool = False
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def require_partition(region: str) -> None:
+    """Refuse a Region outside the partition `aws`; an empty name is not known and passes.
+
+    In China and GovCloud the price list has other endpoints, other currencies or none for the
+    account's credentials, so there would be no catalogue and nothing could be bought.
+    Source: https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/price-list-api.html
+    (2026-11).
+
+    Raises:
+        ConfigError: If the Region is in another partition.
+    """
+    if region.startswith(_OTHER_PARTITIONS):
+        raise ConfigError(
+            f"Region {region}: only Regions of the partition `aws` are supported: prices of the "
+            "others cannot be read"
+        )
 
 
 def read_config(get: Callable[[str], Any]) -> Config:
@@ -116,6 +140,7 @@ def read_config(get: Callable[[str], Any]) -> Config:
         log_retention_days=_retention(get),
         alarm_topic=_matching(get("alarm_topic"), _TOPIC, "alarm_topic", "the ARN of an SNS topic"),
         image_owners=_owners(get("image_owners")),
+        kms_keys=_keys(get("kms_keys")),
         subnets=subnets,
         security_groups=security_groups,
         existing_access_entries=_existing_entries(get("existing_access_entries"), clusters),
@@ -153,6 +178,13 @@ def _clusters(value: Any) -> tuple[str, ...]:
 def _owners(value: Any) -> tuple[str, ...]:
     return tuple(
         _matching(word, _ACCOUNT, "image_owners", "12-digit account numbers")
+        for word in _words(value)
+    )
+
+
+def _keys(value: Any) -> tuple[str, ...]:
+    return tuple(
+        _matching(word, _KEY, "kms_keys", "ARNs of keys (not of aliases), separated by commas")
         for word in _words(value)
     )
 

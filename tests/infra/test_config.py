@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from infra.aws.config import Config, ConfigError, read_config
+from infra.aws.config import Config, ConfigError, read_config, require_partition
 from infra.aws.environment import function_environment
 from shared.settings import ProvisionSettings, TerminationSettings
 
@@ -128,3 +128,23 @@ def test_a_resource_the_stack_forgets_is_noticed() -> None:
 
     with pytest.raises(ConfigError, match="ProvisionSettings needs bind_function"):
         function_environment(ProvisionSettings, without, {})
+
+
+def test_keys_for_volumes_are_arns_of_keys() -> None:
+    arn = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    assert read_config({"kms_keys": f"{arn}, {arn}"}.get).kms_keys == (arn,)
+    with pytest.raises(ConfigError, match="kms_keys: 'alias/mine': give ARNs of keys"):
+        read_config({"kms_keys": "alias/mine"}.get)
+
+
+@pytest.mark.parametrize("region", ["", "eu-west-1", "us-east-1", "ca-central-1"])
+def test_regions_of_the_partition_aws_pass(region: str) -> None:
+    require_partition(region)
+
+
+@pytest.mark.parametrize(
+    "region", ["cn-north-1", "cn-northwest-1", "us-gov-west-1", "us-iso-east-1", "us-isob-east-1"]
+)
+def test_regions_of_other_partitions_are_refused(region: str) -> None:
+    with pytest.raises(ConfigError, match=f"Region {region}: only Regions of the partition `aws`"):
+        require_partition(region)
