@@ -31,13 +31,25 @@ LEFT_OUT: Final = (Path("functions") / "cli", Path("functions") / "forwarder")
 PLATFORMS: Final = ("manylinux2014_aarch64", "manylinux_2_28_aarch64")
 PYTHON_VERSION: Final = "3.13"
 
-# Left out of the bundle: the SDK, which the runtime has, of the Kubernetes client its generated
-# calls and the asynchronous half with all that only it needs (tried: nothing imports them).
+# Of the SDK's descriptions of services only these are kept; the runtime's own SDK is another
+# version than the locked one, which the tests run with.
+SERVICES: Final = (
+    "dynamodb",
+    "ec2",
+    "eks",
+    "lambda",
+    "pricing",
+    "s3",
+    "sqs",
+    "ssm",
+    "stepfunctions",
+    "sts",
+)
+# Left out of the bundle: of the Kubernetes client its generated calls and the asynchronous half
+# with all that only it needs (tried: nothing imports them).
 PRUNED: Final = (
     "bin",
-    "boto3*",
-    "botocore*",
-    "s3transfer*",
+    "boto3/examples",
     "kubernetes/aio",
     "kubernetes/client/api",
     "aiohappyeyeballs*",
@@ -118,6 +130,7 @@ def staged(*, with_lock: bool) -> Path:
             "platforms": PLATFORMS,
             "pruned": PRUNED,
             "python": PYTHON_VERSION,
+            "services": SERVICES,
         }
         (folder / "recipe.json").write_text(json.dumps(recipe), encoding="utf-8")
     return folder
@@ -142,12 +155,12 @@ def _install(lock: Path, target: Path) -> None:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         reason = lines[-1] if lines else f"pip ended with {done.returncode}"
         raise BundlingError(f"{LOCK}: the bundle could not be installed: {reason}")
-    for pattern in PRUNED:
-        for path in sorted(target.glob(pattern)):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+    described = (one for one in target.glob("botocore/data/*/") if one.name not in SERVICES)
+    for path in [*(one for pattern in PRUNED for one in target.glob(pattern)), *described]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def target_interpreter() -> str:

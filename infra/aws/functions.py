@@ -33,8 +33,8 @@ class FunctionPlan:
         woken: Whether the wake queue calls it.
         invokes_bind: Whether it invokes bind.
         invokes_provision: Whether it invokes provision.
-        allows_loops: Whether it may be invoked more than 16 times in one chain of requests: it sends
-            itself messages, or is invoked by what it invokes, within bounds of its own.
+        allows_loops: Whether one chain of requests may invoke it more than 16 times: it wakes
+            itself, within bounds of its own.
         uses_ledger: Whether it reads and writes the ledger.
         keeps_decisions: Whether it reads and writes decisions and reads the catalogue.
         writes_catalogue: Whether it writes the catalogue from EC2 and the price list.

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import NoCredentialsError
+from botocore.exceptions import ConnectionClosedError, NoCredentialsError
 
 from shared.aws.errors import translated
 
@@ -44,7 +44,9 @@ class Session:
     """The process's way to AWS.
 
     Retries of the SDK are off by default: under a lease a call must end before the lease does,
-    and the callers know better what to do with a throttle.
+    and the callers know better what to do with a throttle. Only a connection that the other side
+    closed, as it does while an execution environment is frozen, is replaced once: all calls are
+    idempotent or conditional.
     """
 
     def __init__(
@@ -165,4 +167,14 @@ class Session:
             max_pool_connections=10,
         )
         with translated(f"{service} client"):
-            return sdk.client(service, region_name=region, config=config)
+            made = sdk.client(service, region_name=region, config=config)
+        made.meta.events.register(f"needs-retry.{service}", _replaces_closed_connection)
+        return made
+
+
+def _replaces_closed_connection(
+    attempts: int, caught_exception: Exception | None, **_: Any
+) -> float | None:
+    """Return the seconds before another attempt, None for no other."""
+    closed = isinstance(caught_exception, ConnectionClosedError)
+    return 0.0 if closed and attempts == 1 else None

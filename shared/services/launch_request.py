@@ -23,6 +23,7 @@ from shared.services.launch_body import LaunchAttempt, LaunchBody
 from shared.services.machine_image import ImageTable, kubelet_taints
 
 _NAME_LENGTH: Final = 20
+_CLUSTER_LENGTH: Final = 128 - len("Dovetail--") - _NAME_LENGTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,5 +232,10 @@ def _disks(wanted: Sequence[BlockDevice]) -> list[dict[str, Any]]:
 
 
 def _template_name(cluster: str, data: Mapping[str, Any]) -> str:
+    """Return the name of a launch template, at most 128 characters: EKS allows 100 of a cluster.
+
+    What it is made for has the cluster's tags, so that the digest tells shortened names apart.
+    """
     text = json.dumps(data, sort_keys=True)
-    return f"Dovetail-{cluster}-{hashlib.sha256(text.encode()).hexdigest()[:_NAME_LENGTH]}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_NAME_LENGTH]
+    return f"Dovetail-{cluster[:_CLUSTER_LENGTH]}-{digest}"

@@ -132,7 +132,10 @@ def test_what_lambda_never_imports_is_pruned(
         {
             "bin/tool": "",
             "boto3/__init__.py": "",
-            "boto3-1.0.dist-info/METADATA": "",
+            "boto3/examples/s3.rst": "",
+            "botocore/data/endpoints.json": "",
+            "botocore/data/ec2/2016-11-15/service-2.json.gz": "",
+            "botocore/data/quicksight/2018-04-01/service-2.json.gz": "",
             "kubernetes/__init__.py": "",
             "kubernetes/aio/__init__.py": "",
             "kubernetes/client/api/__init__.py": "",
@@ -145,6 +148,9 @@ def test_what_lambda_never_imports_is_pruned(
     LockedInstall(tmp_path / "source").try_bundle(str(target))
 
     assert _files(target) == [
+        "boto3/__init__.py",
+        "botocore/data/ec2/2016-11-15/service-2.json.gz",
+        "botocore/data/endpoints.json",
         "functions/__init__.py",
         "kubernetes/__init__.py",
         "shared/__init__.py",

@@ -1,5 +1,6 @@
 """What the bundle leaves out of the Kubernetes client is never missed, and bytecode is the same."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.aws import bundling
-from infra.aws.bundling import PRUNED, BundlingError, LockedInstall
+from infra.aws.bundling import PRUNED, SERVICES, BundlingError, LockedInstall
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKED = sorted(one.replace("/", ".") for one in PRUNED if one.startswith("kubernetes/"))
@@ -37,6 +38,19 @@ def test_functions_and_adapters_import_without_what_is_left_out() -> None:
     )
 
     assert done.returncode == 0, done.stderr
+
+
+def test_the_bundle_has_a_description_of_every_service_that_functions_call() -> None:
+    # Of `dovetail doctor --prerequisites` and of the forwarder.
+    elsewhere = ("account.py", "event_bus.py")
+    text = "".join(
+        path.read_text()
+        for path in (ROOT / "shared" / "aws").glob("*.py")
+        if path.name not in elsewhere
+    )
+    called = set(re.findall(r'(?:client|_pages)\(\s*"([a-z0-9-]+)"', text))
+
+    assert called == set(SERVICES)
 
 
 @pytest.fixture

@@ -7,10 +7,12 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from shared.aws.eks_token import EksToken, sts_url
+from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.model.errors import UnauthorizedError, UnavailableError
 from tests.contract.aws.canned import canned
 from tests.contract.aws.values import REGION
+from tests.contract.kube.scripted import Answer, scripted
 from tests.fakes.clock import FakeClock
 
 ROLE = "arn:aws:iam::123456789012:role/test-launch"
@@ -42,6 +44,32 @@ def test_clients_try_once_within_the_time_out(own: Session) -> None:
     assert own.client("sqs") is own.client("sqs")
     patient = own.patient(4).client("sqs").meta.config
     assert patient.retries["total_max_attempts"] == 4
+
+
+def test_a_connection_that_was_closed_meanwhile_is_replaced_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    found = Answer(body={"Parameters": []})
+
+    def ask(*script: Answer) -> int:
+        with scripted(script) as server:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+            client = Session(region=REGION).client("ssm")
+            try:
+                with translated("ssm GetParameters"):
+                    client.get_parameters(Names=["a"])
+            finally:
+                client.close()
+            return len(server.requests)
+
+    assert ask(found) == 1
+    assert ask(Answer(drop=True), found) == 2
+    with pytest.raises(UnavailableError, match="ConnectionClosedError"):
+        ask(Answer(drop=True), Answer(drop=True), found)
+    with pytest.raises(UnavailableError, match="InternalServerError"):
+        ask(Answer(status=500, body={"__type": "InternalServerError"}), found)
 
 
 def test_a_client_may_work_in_another_region(own: Session) -> None:
