@@ -66,7 +66,6 @@ def test_the_partition_of_every_arn_comes_from_the_environment(
         assert fixed == []
 
 
-@pytest.mark.timeout(600)
 def test_the_command_in_cdk_json_synthesises_without_credentials(tmp_path: Path) -> None:
     settings = json.loads((ROOT / "cdk.json").read_text())
     environment = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
