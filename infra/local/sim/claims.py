@@ -99,7 +99,7 @@ def _unbound_reasons(claim: Object, node: Object, cluster: ClusterView) -> list[
     chosen = ((claim.get("metadata") or {}).get("annotations") or {}).get(SELECTED_NODE)
     if chosen and chosen != node["metadata"]["name"]:
         return ["node(s) did not find available persistent volumes to bind"]
-    if any(_serves(volume, claim, node) for volume in cluster.volumes.values()):
+    if any(serves(volume, claim, node) for volume in cluster.volumes.values()):
         return []
     if storage_class.get("provisioner") == NOT_MADE:
         return ["node(s) did not find available persistent volumes to bind"]
@@ -109,7 +109,7 @@ def _unbound_reasons(claim: Object, node: Object, cluster: ClusterView) -> list[
     return []
 
 
-def _serves(volume: Object, claim: Object, node: Object) -> bool:
+def serves(volume: Object, claim: Object, node: Object) -> bool:
     """Return whether a volume that exists and is free could be bound to a claim here."""
     spec, wanted = volume["spec"], claim["spec"]
     if spec.get("claimRef") or spec.get("storageClassName") != wanted.get("storageClassName"):

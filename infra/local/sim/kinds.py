@@ -45,6 +45,10 @@ NAMESPACE: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 CLAIM: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 VOLUME: Final = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASS: Final = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+CSI_NODE: Final = Kind("storage.k8s.io/v1", "CSINode", "csinodes", namespaced=False)
+ATTACHMENT: Final = Kind(
+    "storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", namespaced=False
+)
 LEASE: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
 DEPLOYMENT: Final = Kind("apps/v1", "Deployment", "deployments")
 REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets")

@@ -17,7 +17,7 @@ from infra.local.sim.admission import Process, refusal_of
 from infra.local.sim.amounts import pod_requests
 from infra.local.sim.client import ApiError, Json, Server
 from infra.local.sim.informer import Key, key_of
-from infra.local.sim.kinds import LEASE, NODE, POD
+from infra.local.sim.kinds import ATTACHMENT, CLAIM, LEASE, NODE, POD, VOLUME
 from infra.local.sim.machines import ENDING, GONE, RUNNING, Machine, Machines, Sizes
 from infra.local.sim.matching import labels_of
 from infra.local.sim.registration import (
@@ -35,6 +35,7 @@ from infra.local.sim.reports import (
 )
 from infra.local.sim.user_data import UnusableUserDataError, read_user_data
 from infra.local.sim.view import is_finished
+from infra.local.sim.volumes import are_attached
 from infra.local.sim.workqueue import WorkQueue
 from infra.local.sim.world import (
     World,
@@ -91,6 +92,8 @@ class Kubelet:
         self._refused: dict[str, tuple[str, str]] = {}
         self._since: dict[tuple[str, str], float] = {}
         self._pod_count = 0
+        for kind in (ATTACHMENT, CLAIM, VOLUME):
+            world.informer(kind)
         world.nodes.subscribe(self._node_changed)
         world.pods.subscribe(self._pod_changed)
 
@@ -331,6 +334,8 @@ class Kubelet:
         wait = admitted_at + timing.real(timing.pod_start_seconds) * steps - now
         if wait > 0:
             return wait
+        if not are_attached(self._world, pod):
+            return timing.poll() / 5
         self._pod_count += 1
         address = _address(self._pod_count, second_octet=128)
         status = running_status(pod, address, process.address)

@@ -25,6 +25,7 @@ _STATES: Final = {
 
 _FRESH_SECONDS: Final = 1.0
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
+_VOLUMES: Final = 25
 _FALLBACK: Final = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "20Gi"}
 
 MachineState = Callable[[str], Awaitable[str]]
@@ -192,11 +193,16 @@ def _zone_in(provider_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Resource lists as a node's status shows them."""
+    """Resource lists as a node's status shows them.
+
+    Attributes:
+        volumes: How many EBS volumes can be attached, as its CSINode shows.
+    """
 
     capacity: Mapping[str, str]
     allocatable: Mapping[str, str]
     extended: Mapping[str, str]
+    volumes: int
 
 
 class Sizes:
@@ -204,7 +210,7 @@ class Sizes:
 
     Args:
         table: As in the machines file: instance type to `capacity`, and optionally
-            `allocatable` (same as capacity if absent) and `extended`.
+            `allocatable` (same as capacity if absent), `extended` and `volumes`.
     """
 
     def __init__(self, table: Mapping[str, Object] | None = None) -> None:
@@ -241,4 +247,5 @@ class Sizes:
             capacity=row["capacity"],
             allocatable=row.get("allocatable") or row["capacity"],
             extended=row.get("extended") or {},
+            volumes=row.get("volumes", _VOLUMES),
         )

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from infra.local.sim.amounts import pod_requests
-from infra.local.sim.claims import claim_names, volume_reasons
+from infra.local.sim.claims import attach_reasons, claim_names, volume_reasons
 from infra.local.sim.client import ApiError, Json
 from infra.local.sim.informer import Key, key_of
-from infra.local.sim.kinds import CLAIM, NAMESPACE, POD, STORAGE_CLASS, VOLUME
+from infra.local.sim.kinds import CLAIM, CSI_NODE, NAMESPACE, POD, STORAGE_CLASS, VOLUME
 from infra.local.sim.matching import labels_of
 from infra.local.sim.predicates import (
     allocatable_of,
@@ -27,7 +27,7 @@ from infra.local.sim.rooms import Room, Rooms, counts, placement_class, topology
 from infra.local.sim.scoring import Score, score
 from infra.local.sim.topology import PodTopology
 from infra.local.sim.view import ClusterView
-from infra.local.sim.volumes import bind_claims
+from infra.local.sim.volumes import prebind
 from infra.local.sim.workqueue import WorkQueue
 from infra.local.sim.world import World, condition_of, is_terminating, node_of, stamp
 
@@ -68,7 +68,7 @@ class Scheduler:
         self._passes: WorkQueue[str] = WorkQueue(self._pass, parallel=1)
         self._binds: WorkQueue[Key] = WorkQueue(self._bind, parallel=16)
         self._notes: WorkQueue[Key] = WorkQueue(self._say)
-        for kind in (NAMESPACE, CLAIM, VOLUME, STORAGE_CLASS):
+        for kind in (NAMESPACE, CLAIM, VOLUME, STORAGE_CLASS, CSI_NODE):
             world.informer(kind).subscribe(self._other_changed)
         world.nodes.subscribe(self._node_changed)
         world.pods.subscribe(self._pod_changed)
@@ -187,6 +187,7 @@ class Scheduler:
             claims=world.informer(CLAIM).objects,
             volumes={v["metadata"]["name"]: v for v in world.informer(VOLUME)},
             storage_classes={c["metadata"]["name"]: c for c in world.informer(STORAGE_CLASS)},
+            csi_nodes={c["metadata"]["name"]: c for c in world.informer(CSI_NODE)},
         )
 
     def _choose(self, sort: _Class, pod: Json, topology: PodTopology) -> tuple[str, Counter[str]]:
@@ -202,7 +203,7 @@ class Scheduler:
             reasons = (
                 (not room.holds(sort.requests) and resource_reasons(sort.requests, room.free()))
                 or (sort.has_ports and port_reasons(pod, room.ports()))
-                or (view is not None and volume_reasons(pod, room.node, view))
+                or (view is not None and _volume_reasons(pod, room, view))
                 or topology.reasons(room.node)
             )
             if reasons:
@@ -227,16 +228,17 @@ class Scheduler:
 
     # -- writing --------------------------------------------------------------------------
 
-    async def _bind(self, key: Key) -> None:
+    async def _bind(self, key: Key) -> float | None:
         pod, name = self._pending.get(key), self._assumed.get(key)
         if pod is None or name is None:
-            return
+            return None
         try:
             node = self._world.nodes.get(name)
             if node is not None:
-                await bind_claims(self._world, pod, node)
+                if not await prebind(self._world, pod, node):
+                    return self._world.timing.poll() / 5
                 await self._world.client.bind(pod, name)
-                return
+                return None
         except ApiError as error:
             _LOG.debug("%s to %s: %s", key, name, error)
         # Somebody else bound or deleted it, or the node went: decide again from what is read.
@@ -244,6 +246,7 @@ class Scheduler:
             self._rooms.place(pod, "")
             self._topologies.clear()
         self._passes.add(_ROUND, _DEBOUNCE_SECONDS)
+        return None
 
     def _note(self, key: Key, message: str) -> None:
         self._verdicts[key] = message
@@ -275,6 +278,12 @@ class Scheduler:
         }
         await self._world.patch_status(POD, pod, {"conditions": [condition]})
         return None
+
+
+def _volume_reasons(pod: Json, room: Room, view: ClusterView) -> list[str]:
+    assert room.node is not None
+    standing = list(room.pods.values())
+    return volume_reasons(pod, room.node, view) or attach_reasons(pod, room.node, standing, view)
 
 
 def _order(pod: Json) -> tuple[int, str, Key]:

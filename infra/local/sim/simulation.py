@@ -10,6 +10,7 @@ from typing import Final, Self
 from infra.local.sim.budgets import Budgets
 from infra.local.sim.client import Client, Server
 from infra.local.sim.cloud import Cloud
+from infra.local.sim.csi import CsiDriver
 from infra.local.sim.daemons import DaemonSets
 from infra.local.sim.garbage import Garbage
 from infra.local.sim.kubelet import SIMULATED, Kubelet
@@ -19,9 +20,20 @@ from infra.local.sim.ordered import Jobs, StatefulSets
 from infra.local.sim.pod_garbage import PodGarbage
 from infra.local.sim.replicas import Deployments, ReplicaSets
 from infra.local.sim.scheduler import Scheduler
+from infra.local.sim.volumes import VolumeControllers
 from infra.local.sim.world import Actor, Timing, World
 
-PARTS: Final = ("kubelet", "cloud", "lifecycle", "scheduler", "workloads", "pdb", "gc")
+PARTS: Final = (
+    "kubelet",
+    "cloud",
+    "csi",
+    "lifecycle",
+    "scheduler",
+    "volumes",
+    "workloads",
+    "pdb",
+    "gc",
+)
 
 _STOP_SECONDS: Final = 10.0
 
@@ -140,6 +152,8 @@ def _actors(world: World, setup: Setup, server: Server) -> Iterable[Actor]:
             Kubelet(world, setup.machines, setup.sizes, setup.marks, server=server)
         ],
         "cloud": lambda: [Cloud(world, setup.machines)],
+        "csi": lambda: [CsiDriver(world, setup.sizes)],
+        "volumes": lambda: [VolumeControllers(world)],
         "lifecycle": lambda: [NodeLifecycle(world)],
         "scheduler": lambda: [Scheduler(world)],
         "workloads": lambda: [

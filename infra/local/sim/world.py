@@ -30,6 +30,10 @@ class Timing:
         pod_start_seconds: Pod bound until Running, and again for each init container.
         pod_stop_seconds: Longest time a terminating pod takes, within its grace period.
         device_plugin_seconds: Ready until extended resources show.
+        volume_seconds: Node selected for a claim until its volume exists.
+        attach_seconds: VolumeAttachment made until its volume is attached.
+        detach_seconds: VolumeAttachment deleted until its volume is detached.
+        force_detach_seconds: A volume is taken from a node that is not Ready after this.
         lease_seconds: Between two renewals of a node's lease; four of them missed make it Unknown.
         startup_grace_seconds: A node whose kubelet never reported becomes Unknown after this.
         quarantine_seconds: Pods of a Node that is gone are kept for this long at least.
@@ -44,6 +48,10 @@ class Timing:
     pod_start_seconds: float = 2.0
     pod_stop_seconds: float = 1.0
     device_plugin_seconds: float = 5.0
+    volume_seconds: float = 2.0
+    attach_seconds: float = 3.0
+    detach_seconds: float = 5.0
+    force_detach_seconds: float = 360.0
     lease_seconds: float = 10.0
     startup_grace_seconds: float = 60.0
     quarantine_seconds: float = 40.0
