@@ -27,6 +27,7 @@ _PATHS = {
     ("apps/v1", "StatefulSet"): "apis/apps/v1/statefulsets",
     ("batch/v1", "Job"): "apis/batch/v1/jobs",
     ("policy/v1", "PodDisruptionBudget"): "apis/policy/v1/poddisruptionbudgets",
+    ("storage.k8s.io/v1", "StorageClass"): "apis/storage.k8s.io/v1/storageclasses!",
     ("karpenter.sh/v1alpha5", "Provisioner"): "apis/karpenter.sh/v1alpha5/provisioners!",
     ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"): (
         "apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates!"

@@ -13,6 +13,7 @@ from infra.local.demo.prices import price_of
 from infra.local.demo.timeline import PROVISIONER, NodeTrack, Timeline
 
 _ALIVE: Final = frozenset({"pending", "running"})
+_ZONE: Final = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,16 +235,30 @@ def _untouched(situation: Situation, _: Any) -> str:
 
 def _bound_after_resource(situation: Situation, argument: Mapping[str, Any]) -> str:
     resource = argument["resource"]
-    for node in situation.timeline.our_nodes():
-        if node.initialized is not None and not int(node.capacity_at_untaint.get(resource, "0")):
-            return f"{node.name} was opened before it showed {resource}"
+    # Readings are a fraction of a second apart, and pods are read before nodes.
+    slack = 1.0
     for pod in situation.timeline.living_pods(_selected(argument)):
         node_track = next((n for n in situation.timeline.our_nodes() if n.name == pod.node), None)
         if pod.bound is None or node_track is None or node_track.ready is None:
             return f"{pod.name} is not bound to a ready node of ours"
-        if pod.bound < node_track.ready:
-            return f"{pod.name} was bound before {pod.node} was ready"
+        if pod.bound + slack < node_track.shown.get(resource, float("inf")):
+            return f"{pod.name} was bound before {pod.node} showed {resource}"
     return ""
+
+
+def _volumes_in_zone_of_their_pods(situation: Situation, argument: Mapping[str, Any]) -> str:
+    """Each pod of a StatefulSet has only ever been in one zone, and all are in so many."""
+    zones_of_node = {one.name: one.labels.get(_ZONE, "") for one in situation.timeline.our_nodes()}
+    selector = _selected(argument).items()
+    places: dict[str, set[str]] = {}
+    for pod in situation.timeline.pods.values():
+        if selector <= pod.labels.items() and pod.node:
+            places.setdefault(pod.name, set()).add(zones_of_node.get(pod.node, ""))
+    for name, zones in sorted(places.items()):
+        if len(zones) > 1:
+            return f"{name} was in zones {', '.join(sorted(zones))}: its volume is in one"
+    used = set().union(*places.values())
+    return "" if len(used) == argument["zones"] else f"pods were in {len(used)} zones"
 
 
 def _deleted_node_drained(situation: Situation, _: Any) -> str:
@@ -297,4 +312,5 @@ CHECKS: Final[Mapping[str, Check]] = {
     "removed_after_empty": _removed_after_empty,
     "replaced_first": _replaced_first,
     "untouched": _untouched,
+    "volumes_in_zone_of_their_pods": _volumes_in_zone_of_their_pods,
 }

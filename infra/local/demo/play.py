@@ -78,7 +78,8 @@ class Player:
                     for document in manifests(scenario, argument, self._speed):
                         self._cluster.delete(document)
                 case "scale":
-                    path = f"apis/apps/v1/namespaces/default/deployments/{argument['deployment']}"
+                    kind = "deployment" if "deployment" in argument else "statefulset"
+                    path = f"apis/apps/v1/namespaces/default/{kind}s/{argument[kind]}"
                     self._cluster.merge(path, {"spec": {"replicas": argument["replicas"]}})
                 case "delete_busiest_node":
                     self._delete_busiest()

@@ -32,14 +32,19 @@ class PodTrack:
 
 @dataclass(slots=True)
 class NodeTrack:
-    """The same for a node; `emptied` is when its last pod that counts was last seen to leave."""
+    """The same for a node.
+
+    Attributes:
+        emptied: When its last pod that counts was last seen to leave.
+        shown: When it first showed each resource.
+    """
 
     name: str
     labels: Mapping[str, str]
     provider_id: str
     ours: bool
     annotations: Mapping[str, str] = field(default_factory=dict)
-    capacity_at_untaint: Mapping[str, str] = field(default_factory=dict)
+    shown: dict[str, float] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
     created: float | None = None
     ready: float | None = None
@@ -165,6 +170,8 @@ class Timeline:
         track.labels = node["metadata"].get("labels") or {}
         track.annotations = node["metadata"].get("annotations") or {}
         track.allocatable = status.get("allocatable") or {}
+        for resource in track.allocatable:
+            track.shown.setdefault(resource, now)
         ready = any(
             one["type"] == "Ready" and one["status"] == "True"
             for one in status.get("conditions") or []
@@ -173,7 +180,6 @@ class Timeline:
             track.ready = now
         if ready and track.initialized is None and "karpenter.sh/not-ready" not in taints:
             track.initialized = now
-            track.capacity_at_untaint = dict(track.allocatable)
         if pods:
             track.emptied = None
             track.most_pods = max(track.most_pods, pods)

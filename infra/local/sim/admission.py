@@ -31,6 +31,7 @@ class Process:
         next_attempt_at: When it tries to register.
         reported_at: When its status was first accepted; None before.
         address: Of the machine.
+        image_name: Of the machine's image, empty when it is not known.
         used: Requests of the pods it admitted.
     """
 
@@ -43,6 +44,7 @@ class Process:
     registered: bool = False
     reported_at: float | None = None
     address: str = ""
+    image_name: str = ""
     used: dict[str, int] = field(default_factory=dict)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from infra.local.sim.admission import Process, refusal_of
 from infra.local.sim.amounts import pod_requests
 from infra.local.sim.client import ApiError, Json, Server
+from infra.local.sim.devices import Devices, is_plugin
 from infra.local.sim.informer import Key, key_of
 from infra.local.sim.kinds import ATTACHMENT, CLAIM, LEASE, NODE, POD, VOLUME
 from infra.local.sim.machines import ENDING, GONE, RUNNING, Machine, Machines, Sizes
@@ -82,6 +83,7 @@ class Kubelet:
         self._world = world
         self._machines = machines
         self._sizes = sizes
+        self._devices = Devices(world)
         self._marks = tuple(marks)
         self._server = server
         self._nodes: WorkQueue[str] = WorkQueue(self._node)
@@ -151,8 +153,7 @@ class Kubelet:
             return await self._register(name, process, machine)
         if node is None:
             return None
-        await self._report(node, process, now)
-        return self._device_wait(node, process, now)
+        return await self._report(node, process, now)
 
     async def _machine_of(self, name: str, node: Json | None) -> Machine | None:
         """Return the machine behind a name; None when neither a Node nor EC2 knows one."""
@@ -165,7 +166,12 @@ class Kubelet:
         known = self._processes.get(name)
         if known is None or known.machine != identity:
             address = machine.address or _address(len(self._processes))
-            known = Process(machine=identity, running_since=now, address=address)
+            known = Process(
+                machine=identity,
+                running_since=now,
+                address=address,
+                image_name=machine.image_name,
+            )
             self._processes[name] = known
         return known
 
@@ -221,25 +227,20 @@ class Kubelet:
         process.registered = True
         return 0.0
 
-    def _device_wait(self, node: Json, process: Process, now: float) -> float | None:
-        if process.reported_at is None or not self._sizes.of(node).extended:
-            return None
-        timing = self._world.timing
-        wait = process.reported_at + timing.real(timing.device_plugin_seconds) - now
-        return wait if wait > 0 else None
-
-    async def _report(self, node: Json, process: Process, now: float) -> None:
+    async def _report(self, node: Json, process: Process, now: float) -> float | None:
+        """Post the status, and return in how many seconds a device shows, None for no such."""
         first = process.reported_at is None
         process.reported_at = now if process.reported_at is None else process.reported_at
-        with_devices = self._device_wait(node, process, now) is None
         size = self._sizes.of(node)
-        status = node_status(node, size, process.address, with_devices)
+        extended, wait = self._devices.shown(node, size, process.image_name, now)
+        status = node_status(node, size, process.address, extended)
         actual = (node.get("status") or {}).get("allocatable") or {}
         missing = any(actual.get(k) != v for k, v in status["allocatable"].items())
         if missing or not is_true(node, "Ready"):
             await self._world.patch_status(NODE, node, status)
         if first:
             self._leases.add(node["metadata"]["name"])
+        return wait
 
     async def _renew(self, name: str) -> float | None:
         node, process = self._world.nodes.get(name), self._processes.get(name)
@@ -271,6 +272,8 @@ class Kubelet:
             self._release((new or old or {})["metadata"]["uid"])
         if new is not None and node_of(new):
             self._pods.add(key_of(new))
+            if is_plugin(new) and is_true(new, "Ready"):
+                self._nodes.add(node_of(new))
 
     def _release(self, uid: str) -> None:
         self._refused.pop(uid, None)

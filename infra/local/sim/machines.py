@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -42,6 +42,7 @@ class Machine:
     address: str = ""
     dns_name: str = ""
     architecture: str = ""
+    image_name: str = ""
 
 
 class Machines(Protocol):
@@ -110,6 +111,7 @@ class Ec2Machines:
         self._read_at = float("-inf")
         self._by_id: dict[str, Machine] = {}
         self._by_name: dict[str, Machine] = {}
+        self._image_names: dict[str, str] = {}
 
     async def find(self, provider_id: str, node_name: str) -> Machine:
         """Return the instance of a node; an unknown one is read again before it counts as gone.
@@ -164,15 +166,23 @@ class Ec2Machines:
 
     def _describe(self) -> list[Machine]:
         pages = self._ec2.get_paginator("describe_instances").paginate()
-        return [
-            _machine(instance)
+        instances = [
+            instance
             for page in pages
             for reservation in page["Reservations"]
             for instance in reservation["Instances"]
         ]
+        self._name_images({one["ImageId"] for one in instances} - self._image_names.keys())
+        return [_machine(one, self._image_names[one["ImageId"]]) for one in instances]
+
+    def _name_images(self, unknown: Collection[str]) -> None:
+        self._image_names.update(dict.fromkeys(unknown, ""))
+        if unknown:
+            images = self._ec2.describe_images(ImageIds=sorted(unknown))["Images"]
+            self._image_names.update({one["ImageId"]: one.get("Name") or "" for one in images})
 
 
-def _machine(instance: Object) -> Machine:
+def _machine(instance: Object, image_name: str = "") -> Machine:
     zone = instance["Placement"]["AvailabilityZone"]
     name = instance["State"]["Name"]
     return Machine(
@@ -183,6 +193,7 @@ def _machine(instance: Object) -> Machine:
         address=instance.get("PrivateIpAddress") or "",
         dns_name=instance.get("PrivateDnsName") or "",
         architecture=_ARCHITECTURES.get(instance.get("Architecture") or "", ""),
+        image_name=image_name,
     )
 
 

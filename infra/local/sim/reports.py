@@ -1,6 +1,7 @@
 """What a kubelet writes into the status of nodes and pods."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 from infra.local.sim.client import Json
@@ -17,10 +18,9 @@ _PRESSURES: Final = (
 )
 
 
-def node_status(node: Json, size: Size, address: str, with_devices: bool) -> Json:  # noqa: FBT001 - a fact about the node, not a switch of behaviour
-    """Return the status of a Ready node; extended resources only once their plugin runs."""
+def node_status(node: Json, size: Size, address: str, extended: Mapping[str, str]) -> Json:
+    """Return the status of a Ready node, with the extended resources that are registered there."""
     labels, name = labels_of(node), node["metadata"]["name"]
-    extended = dict(size.extended) if with_devices else {}
     return {
         "conditions": [
             *(_condition(kind, "False", reason, text) for kind, reason, text in _PRESSURES),

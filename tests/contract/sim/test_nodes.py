@@ -7,11 +7,11 @@ from infra.local.sim.client import Server
 from infra.local.sim.machines import Ec2Machines
 from infra.local.sim.simulation import Setup, Simulation, SimulationThread
 from tests.contract.sim.bench import (
+    DAEMON_SETS,
     DEPLOYMENTS,
     NODES,
     PODS,
     Bench,
-    Json,
     condition,
     is_true,
     pod,
@@ -71,18 +71,46 @@ def test_a_node_without_a_mark_is_left_alone(bench: Bench) -> None:
     assert "capacity" not in bench.get(f"{NODES}/foreign").get("status", {})
 
 
-def test_extended_resources_show_after_the_node_is_ready(bench: Bench) -> None:
+HELD = {"key": "karpenter.sh/not-ready", "effect": "NoSchedule"}
+
+
+def plugin(bench: Bench, image: str = "nvcr.io/nvidia/k8s-device-plugin:v0.17.1") -> None:
+    """Apply a device plugin's DaemonSet, with the tolerations of the NVIDIA chart."""
+    own = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    made = template("plugin", cpu="50m", tolerations=[own])
+    made["spec"]["containers"][0]["image"] = image
+    made["spec"]["volumes"] = [
+        {"name": "sockets", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}
+    ]
+    bench.create(DAEMON_SETS, workload("DaemonSet", "plugin", made))
+
+
+def shows_gpu(bench: Bench, name: str) -> bool:
+    return "nvidia.com/gpu" in bench.get(f"{NODES}/{name}")["status"].get("allocatable", {})
+
+
+def test_device_shows_once_the_pod_of_its_plugin_runs_which_no_held_node_gets(
+    bench: Bench,
+) -> None:
+    plugin(bench)
+    held = bench.add_node("gpu", machine="g4dn.xlarge")
+    bench.patch(f"{NODES}/gpu", {"spec": {"taints": [*held["spec"]["taints"], HELD]}})
+    bench.add_node("open", machine="g4dn.xlarge")
+    until(lambda: shows_gpu(bench, "open"), "the plugin registers the device")
+    assert bench.is_ready("gpu")
+    assert not shows_gpu(bench, "gpu")
+    assert len(bench.pods("plugin")) == 1
+    bench.patch(f"{NODES}/gpu", {"spec": {"taints": []}})
+    until(lambda: shows_gpu(bench, "gpu"), "the taint is gone")
+
+
+def test_device_shows_only_by_the_plugin_that_is_its_own(bench: Bench) -> None:
+    plugin(bench, image="public.ecr.aws/neuron/neuron-device-plugin:2.26.26.0")
     bench.add_node("gpu", machine="g4dn.xlarge")
-    seen: list[Json] = []
-
-    def reported() -> bool:
-        seen.append(bench.get(f"{NODES}/gpu"))
-        return "nvidia.com/gpu" in seen[-1].get("status", {}).get("allocatable", {})
-
-    until(reported, "the device plugin reports")
-    assert any(
-        is_true(one, "Ready") and "nvidia.com/gpu" not in one["status"]["capacity"] for one in seen
-    )
+    until(lambda: bench.ready_pods("plugin"), "the plugin runs")
+    bench.add_node("later")
+    until(lambda: bench.is_ready("later"))
+    assert not shows_gpu(bench, "gpu")
 
 
 def test_a_pod_bound_before_the_node_is_ready_starts_with_it(bench: Bench) -> None:

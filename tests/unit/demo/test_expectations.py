@@ -14,6 +14,7 @@ from infra.local.demo.timeline import NodeTrack, PodTrack, Timeline
 
 TYPE = "node.kubernetes.io/instance-type"
 BOUGHT = "karpenter.sh/capacity-type"
+ZONE = "topology.kubernetes.io/zone"
 OWNER = "karpenter.sh/provisioner-name"
 
 
@@ -24,7 +25,7 @@ def node(name: str, *, ours: bool = True, **changes: Any) -> NodeTrack:
         labels=labels,
         provider_id=f"aws:///us-east-1a/i-{name}" if ours else f"static:///{name}",
         ours=ours,
-        capacity_at_untaint={"nvidia.com/gpu": "1"},
+        shown={"nvidia.com/gpu": 5.5},
         created=1.0,
         ready=5.0,
         initialized=6.0,
@@ -48,6 +49,15 @@ def situation(nodes: list[NodeTrack], pods: list[PodTrack], **instances: str) ->
         instances={f"i-{name}": state for name, state in instances.items()},
     )
     return Situation(timeline=timeline, known_nodes=frozenset({"static"}), speed=1.0)
+
+
+def zoned() -> Situation:
+    """A pod that was on one node of a zone and then, under the same name, on another."""
+    labels = {ZONE: "x"}
+    nodes = [node(name, labels={**node(name).labels, **labels}) for name in "ab"]
+    at = situation(nodes, [pod("p1", "a", gone=9.0)], a="running", b="running")
+    at.timeline.pods["later"] = pod("p1", "b")
+    return at
 
 
 def running() -> Situation:
@@ -134,6 +144,12 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
         {**WEB, "resource": "nvidia.com/gpu"},
         lambda s: _pod(s, "p1", bound=4.0),
     ),
+    (
+        "volumes_in_zone_of_their_pods",
+        zoned,
+        {**WEB, "zones": 1},
+        lambda s: _node(s, "b", labels={**s.timeline.nodes["b"].labels, ZONE: "y"}),
+    ),
     ("drain_blocked", held, {"by": "a budget"}, lambda s: _node(s, "a", annotations={})),
     ("deleted_node_drained", ended, {}, lambda s: s.timeline.pods.update({"p": pod("p", "a")})),
 ]
@@ -180,10 +196,10 @@ def test_a_node_that_was_removed_too_late_is_noticed() -> None:
     assert "waited" in check(at, "removed_after_empty", {"ttl_seconds": 30, "slack_seconds": 10})
 
 
-def test_a_node_opened_before_it_shows_its_gpu_is_noticed() -> None:
+def test_pod_bound_to_a_node_that_never_shows_its_gpu_is_noticed() -> None:
     at = running()
-    _node(at, "a", capacity_at_untaint={})
-    assert "opened before" in check(
+    _node(at, "a", shown={})
+    assert "was bound before a showed nvidia.com/gpu" in check(
         at, "bound_after_resource", {**WEB, "resource": "nvidia.com/gpu"}
     )
 

@@ -45,7 +45,7 @@ def test_a_node_is_initialized_when_it_is_ready_and_its_taint_is_gone() -> None:
     timeline.observe(4.0, [], [node("a", allocatable={"nvidia.com/gpu": "2"})], [])
     track = timeline.nodes["uid-a"]
     assert (track.created, track.ready, track.initialized) == (1.0, 2.0, 3.0)
-    assert track.capacity_at_untaint == {"nvidia.com/gpu": "1"}
+    assert track.shown["nvidia.com/gpu"] == 3.0
     assert track.allocatable == {"nvidia.com/gpu": "2"}
 
 
