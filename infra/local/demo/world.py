@@ -64,7 +64,7 @@ class WorldOptions:
     @property
     def simulated(self) -> list[str]:
         """Return what the simulation is told about its parts."""
-        parts = ["kubelet,cloud" if self.cloud else "kubelet"]
+        parts = ["kubelet,cloud,csi" if self.cloud else "kubelet,csi"]
         only = ["--only", *parts] if self.kubeconfig and not self.bare else []
         return only if self.kubelets else [*only, "--node-label", "dovetail.dev/simulated=true"]
 

@@ -64,18 +64,24 @@ class CsiDriver:
             return
         if labels_of(node).get(DRIVER_ZONE) != zone:
             await self._world.patch(NODE, node, {"metadata": {"labels": {DRIVER_ZONE: zone}}})
-        if self._world.informer(CSI_NODE).get(key[1]) is None:
-            registered = {
-                "name": DRIVER,
-                "nodeID": (node["spec"].get("providerID") or key[1]).rsplit("/", 1)[-1],
-                "topologyKeys": [DRIVER_ZONE, ZONE],
-                "allocatable": {"count": self._sizes.of(node).volumes},
-            }
-            owner = {"apiVersion": "v1", "kind": "Node", "name": key[1],
-                     "uid": node["metadata"]["uid"]}  # fmt: skip
-            metadata = {"name": key[1], "ownerReferences": [owner]}
-            body = CSI_NODE.document(metadata, spec={"drivers": [registered]})
-            await self._world.create(CSI_NODE, body)
+        found = self._world.informer(CSI_NODE).get(key[1])
+        others = (found or {"spec": {}})["spec"].get("drivers") or []
+        if any(one["name"] == DRIVER for one in others):
+            return
+        registered = {
+            "name": DRIVER,
+            "nodeID": (node["spec"].get("providerID") or key[1]).rsplit("/", 1)[-1],
+            "topologyKeys": [DRIVER_ZONE, ZONE],
+            "allocatable": {"count": self._sizes.of(node).volumes},
+        }
+        spec = {"drivers": [*others, registered]}
+        if found is not None:
+            # Real kubelets make it, without drivers, when they start.
+            await self._world.patch(CSI_NODE, found, {"spec": spec})
+            return
+        owner = {"apiVersion": "v1", "kind": "Node", "name": key[1], "uid": node["metadata"]["uid"]}
+        metadata = {"name": key[1], "ownerReferences": [owner]}
+        await self._world.create(CSI_NODE, CSI_NODE.document(metadata, spec=spec))
 
     async def _claim(self, key: Key) -> float | None:
         """Make the volume of a claim in the zone of the node that was selected for it."""

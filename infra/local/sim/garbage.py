@@ -9,6 +9,7 @@ from typing import Any, Final
 from infra.local.sim.client import ApiError, Json
 from infra.local.sim.informer import Key, key_of
 from infra.local.sim.kinds import (
+    CSI_NODE,
     DAEMON_SET,
     DEPLOYMENT,
     JOB,
@@ -22,7 +23,7 @@ from infra.local.sim.kinds import (
 from infra.local.sim.workqueue import WorkQueue
 from infra.local.sim.world import World, is_terminating
 
-_OWNED: Final = (NODE, POD, REPLICA_SET, DEPLOYMENT, DAEMON_SET, STATEFUL_SET, JOB)
+_OWNED: Final = (NODE, POD, REPLICA_SET, DEPLOYMENT, DAEMON_SET, STATEFUL_SET, JOB, CSI_NODE)
 _OWNER_KINDS: Final = {(kind.api, kind.name): kind for kind in OWNERS}
 _FOREGROUND: Final = "foregroundDeletion"
 
