@@ -221,6 +221,11 @@ class Instance:
         return self.state in ("pending", "running")
 
     @property
+    def is_running(self) -> bool:
+        """Whether EC2 has started it."""
+        return self.state == "running"
+
+    @property
     def provider_id(self) -> str:
         """The providerID of its Node."""
         return f"aws:///{self.offering.zone}/{self.instance_id}"

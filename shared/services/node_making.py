@@ -46,7 +46,10 @@ class NodeMaker:
         *,
         goes_on: Callable[[], bool],
     ) -> int:
-        """Make the Node of every slot that has none, as far as EC2 shows the machine.
+        """Make the Node of every slot that has none, as far as EC2 shows its machine running.
+
+        Not earlier: the cloud controller deletes a Node whose machine EC2 does not show, which
+        may happen in the first seconds after a launch.
 
         Some at a time: of each part first all Nodes, then all bindings, then the timers, as pods
         wait for the first two. Last the name in the slot, which says that all of it is done.
@@ -56,7 +59,7 @@ class NodeMaker:
             goes_on: Returns whether to make another part now; the rest is left to the next call.
 
         Returns:
-            How many slots ask for another look soon: their machine is not shown yet, or it died
+            How many slots ask for another look soon: their machine does not run yet, or it died
             and their pods are free to be planned again.
         """
         without = [slot for slot in slots if not slot.node_name]
@@ -100,7 +103,7 @@ class NodeMaker:
                 if instance is not None:
                     self._ports.ledger.drop_instance(slot.instance_id)
                 look_again += 1
-            elif instance is None or not instance.private_dns_name:
+            elif instance is None or not (instance.is_running and instance.private_dns_name):
                 look_again += 1
             else:
                 owner = provisioners.get(slot.provisioner)

@@ -262,6 +262,17 @@ def test_a_machine_that_is_not_shown_yet_is_looked_for_again() -> None:
     assert len(world.bound) == 2
 
 
+def test_a_node_is_made_once_its_machine_runs() -> None:
+    world = two_nodes()
+    world.cloud.delays.running = 3 * SECOND
+    world.provision()
+    assert world.cluster.nodes() == ()
+    assert world.outbox.wakes == [(NAME, timedelta(seconds=2))]
+    world.provision_until_quiet()
+    assert len(world.bound) == 2
+    assert len(world.alive) == 2
+
+
 def test_a_machine_that_dies_before_it_is_a_node_is_replaced() -> None:
     world = two_nodes()
     world.cloud.delays.named = 3 * SECOND
