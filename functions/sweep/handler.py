@@ -5,7 +5,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.messages.wake import SOURCE, decode
-from shared.model.errors import AutoscalerError
+from shared.model.errors import AutoscalerError, NotInstalledError
 from shared.runtime.bootstrap import sweep_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 from shared.runtime.reports import report_sweep
@@ -25,6 +25,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     for cluster in runtime.clusters():
         try:
             report_sweep(cluster, runtime.service(cluster).run())
+        except NotInstalledError as error:
+            logger.warning(
+                "nothing to sweep: apply the cluster manifests", cluster=cluster, error=str(error)
+            )
         except AutoscalerError as error:
             # One cluster that cannot be read must not hide the others from us.
             tell(cluster, {"SweepFailures": 1})

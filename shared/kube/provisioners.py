@@ -11,7 +11,7 @@ from shared.kube.storage import KubeStorage
 from shared.manifests.fields import Raw
 from shared.manifests.node_templates import asks_for_templates
 from shared.manifests.provisioners import decode_provisioners
-from shared.model.errors import NotFoundError
+from shared.model.errors import NotFoundError, NotInstalledError
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.ports import Condition, TemplateStatus
@@ -41,8 +41,16 @@ class KubeProvisioners(KubeStorage):
         """Return the usable Provisioners and those that cannot be used, each sorted by name.
 
         AWSNodeTemplates are listed, once, when one of them is named.
+
+        Raises:
+            NotInstalledError: If the cluster has no definition of Provisioners.
         """
-        raws = self._list(PROVISIONERS_PATH)
+        try:
+            raws = self._list(PROVISIONERS_PATH)
+        except NotFoundError as error:
+            raise NotInstalledError(
+                f"Provisioners are not defined in the cluster: {error}"
+            ) from error
         return decode_provisioners(raws, self._templates() if asks_for_templates(raws) else ())
 
     def set_provisioner_condition(

@@ -12,6 +12,7 @@ AutoscalerError
     ├── UnauthorizedError     the credentials do not allow it
     ├── CertificateError      the server's certificate is not valid for it
     └── NotFoundError         the thing named does not exist
+        └── NotInstalledError   the cluster has no Provisioners: their definition is not applied
 """
 
 from datetime import timedelta
@@ -79,3 +80,7 @@ class CertificateError(PermanentError):
 
 class NotFoundError(PermanentError):
     """The thing named does not exist (any more)."""
+
+
+class NotInstalledError(NotFoundError):
+    """The cluster has no definition of Provisioners."""

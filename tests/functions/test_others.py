@@ -19,7 +19,7 @@ from functions.termination.handler import handler as termination
 from shared.catalog.summary import CatalogSummary
 from shared.messages.wake import Kind, ObjectRef, encode, wake
 from shared.model import labels as keys
-from shared.model.errors import InvalidMessageError, NotFoundError
+from shared.model.errors import InvalidMessageError, NotFoundError, NotInstalledError
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
 from shared.ports import TimerKind
@@ -143,6 +143,17 @@ def test_sweep_looks_over_every_cluster_even_when_one_cannot_be_read(
     values = [(m["Cluster"], m.get("SweepFailures"), m.get("SweepFindings")) for m in metrics]
     assert values == [("down", [1], None), ("late", None, [1])]
     assert metrics[1]["LongestWait"] == [120]
+
+
+def test_a_cluster_without_the_definition_of_provisioners_is_no_failure_of_sweep(
+    use: Use, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    bare = World()
+    instead(bare.cluster, "provisioners", failing(NotInstalledError("404")))
+    use("sweep", Runtime(lambda ports: Sweeping(ports, SweepPolicy()), bare=bare))
+    sweep({"source": "aws.events"}, CONTEXT)
+    assert "SweepFailures" not in capsys.readouterr().out
+    assert "apply the cluster manifests" in caplog.text
 
 
 def test_sweep_writes_heartbeats_down(use: Use) -> None:

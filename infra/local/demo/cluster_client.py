@@ -1,6 +1,7 @@
 """A small client of a Kubernetes API: what the demo reads and writes, nothing of the product."""
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ import yaml
 from infra.local.demo.problem import Problem
 
 Object = dict[str, Any]
+
+_PATIENCE_SECONDS = 60.0
 
 # Path and plural of every kind a scenario may apply; kinds without a namespace end in "!".
 _PATHS = {
@@ -82,6 +85,9 @@ class ClusterClient:
     ) -> Object:
         """Make one request and return its JSON.
 
+        A call that is answered 429 with Retry-After is repeated for up to a minute: the server
+        answers so while it fills the cache of a new custom resource.
+
         Raises:
             Refused: If the answer is not a success.
         """
@@ -89,7 +95,15 @@ class ClusterClient:
         headers = {**self._headers, "Content-Type": content_type}
         data = None if body is None else json.dumps(body).encode()
         timeout = urllib3.Timeout(connect=5, read=30)
-        answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout)
+        ends = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout)
+            wait = answer.headers.get("Retry-After", "")
+            if answer.status != 429 or not wait.isdecimal():
+                break
+            if time.monotonic() + int(wait) > ends:
+                break
+            time.sleep(int(wait))
         if not 200 <= answer.status < 300:
             raise Refused(answer.status, _message(answer.data)[:400])
         document: Object = json.loads(answer.data or b"{}")

@@ -1,7 +1,7 @@
 """A cluster that was there before the world and stays when the world ends."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,6 @@ _RULES: Final = "x-kubernetes-validations"
 # Source: https://kubernetes.io/blog/2022/09/23/crd-validation-rules-beta/ (2022-09).
 _RULES_SINCE: Final = (1, 25)
 _AMOUNTS: Final = frozenset({"limits", "requests"})
-_BUSY: Final = 429
 _WAIT_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.3
 
@@ -125,31 +124,6 @@ class ForeignCluster(ClusterClient):
             self.delete(document)
         left += self._wait(lambda: [one for one in added if self._get(path_of(one)) is not None])
         return ", ".join(f"{one.get('kind', 'object')} {_name(one)}" for one in left)
-
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        content_type: str = "application/json",
-        query: Mapping[str, str] | None = None,
-    ) -> Object:
-        """Make one request, again while the server initializes the storage of a new definition.
-
-        It answers 429 "storage is (re)initializing" for seconds after a definition was applied.
-
-        Raises:
-            Refused: If the answer is not a success.
-        """
-        ends = time.monotonic() + _WAIT_SECONDS
-        while True:
-            try:
-                return super().call(method, path, body, content_type=content_type, query=query)
-            except Refused as refused:
-                if refused.status != _BUSY or time.monotonic() > ends:
-                    raise
-            time.sleep(_LOOK_SECONDS)
 
     # -- inside ---------------------------------------------------------------------------
 

@@ -91,12 +91,15 @@ class Timeline:
                 self.instances[instance_id] = "terminated"
 
     def living_pods(self, selector: Mapping[str, str]) -> list[PodTrack]:
-        """Return the pods that exist and carry the labels, by name."""
+        """Return the pods that exist, were not refused and carry the labels, by name.
+
+        A pod that its kubelet refused stays until garbage collection; its owner has made another.
+        """
         return sorted(
             (
                 one
                 for one in self.pods.values()
-                if one.gone is None and selector.items() <= one.labels.items()
+                if one.gone is None and not one.refused and selector.items() <= one.labels.items()
             ),
             key=lambda one: one.name,
         )

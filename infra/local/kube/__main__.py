@@ -20,6 +20,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ready-file", type=Path, help="written with one JSON line when serving")
     parser.add_argument("--tls-dir", type=Path, help="serve HTTPS; CA and certificate live here")
     parser.add_argument("--auth-file", type=Path, help="who may call (JSON); read again on change")
+    parser.add_argument(
+        "--initializing-seconds",
+        type=float,
+        default=2.0,
+        help="reads of a custom resource are answered 429 for so long after its definition",
+    )
     return parser.parse_args()
 
 
@@ -32,6 +38,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
         start_version=int(time.time() * 1000),
         tls=server_context(tls) if tls else None,
         authenticator=authenticator,
+        initializing_seconds=arguments.initializing_seconds,
     )
     await api.start()
     stop = asyncio.Event()

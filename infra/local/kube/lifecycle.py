@@ -271,7 +271,7 @@ class Lifecycle:
 
     def _after_write(self, resource: Resource, entry: Entry) -> None:
         if resource.kind == "CustomResourceDefinition":
-            self.schemas.register(self.store, self.kinds, resource, entry)
+            self.schemas.register(self.store, self.kinds, resource, entry, self.now())
         elif resource.kind == "Namespace" and resource.group == "":
             obj = entry.load()
             if "deletionTimestamp" in obj["metadata"]:

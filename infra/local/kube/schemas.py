@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from infra.local.kube import cel
@@ -18,15 +19,23 @@ def _schema(resource: Resource) -> JsonObject:
 
 
 class Schemas:
-    """The schemas of the custom resources of one cluster, with their compiled rules."""
+    """The schemas of the custom resources of one cluster, with their compiled rules.
+
+    Attributes:
+        defined_at: Group and plural to when the definition was last written.
+    """
 
     def __init__(self) -> None:
+        self.defined_at: dict[tuple[str, str], datetime] = {}
         self._rules: dict[str, cel.Program] = {}
 
-    def register(self, store: Store, kinds: Kinds, resource: Resource, entry: Entry) -> None:
+    def register(
+        self, store: Store, kinds: Kinds, resource: Resource, entry: Entry, now: datetime
+    ) -> None:
         """Serve the resources of a definition that was just written, and report it established."""
         crd = entry.load()
         spec = crd["spec"]
+        self.defined_at[spec["group"], spec["names"]["plural"]] = now
         kinds.drop(spec["group"], spec["names"]["plural"])
         kinds.add(custom_resources(crd))
         moment = crd["metadata"]["creationTimestamp"]

@@ -6,6 +6,7 @@ import json
 import logging
 import ssl
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from aiohttp import web
 from infra.local.kube import discovery, openapi, watches
 from infra.local.kube.auth import Authenticator
 from infra.local.kube.calls import Call, locate
-from infra.local.kube.errors import ApiError, no_such_path
+from infra.local.kube.errors import ApiError, JsonObject, no_such_path
 from infra.local.kube.faults import Fault, Faults
 from infra.local.kube.kinds import Kinds
 from infra.local.kube.lifecycle import Lifecycle
@@ -39,6 +40,10 @@ class KubeApi:
             of the former life are told to list again.
         tls: Serve HTTPS with this context; plain HTTP when None.
         authenticator: Who may call; everybody when None.
+        initializing_seconds: For so long after a definition was written, lists and watches of
+            its resource are answered 429, until its watch cache is filled.
+            Source: https://github.com/kubernetes/apiserver/blob/v0.35.4/pkg/storage/cacher/ready.go
+            and cacher.go ("storage is (re)initializing"), read 2026-11-22.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class KubeApi:
         start_version: int = 1000,
         tls: ssl.SSLContext | None = None,
         authenticator: Authenticator | None = None,
+        initializing_seconds: float = 0.0,
     ) -> None:
         self.store = Store(start_version)
         self.kinds = Kinds()
@@ -56,6 +62,7 @@ class KubeApi:
         self.faults = Faults()
         self.url = ""
         self._verbs = Verbs(self.lifecycle)
+        self._initializing = timedelta(seconds=initializing_seconds)
         self._authenticator = authenticator
         self._server = Loopback(self._serve, port, tls)
 
@@ -104,10 +111,20 @@ class KubeApi:
             body, media = found
             return _json(200, orjson.dumps(body), media=media)
         call = await self._call(request)
+        self._require_initialized(call)
         if call.method == "GET" and not call.subresource and call.flag("watch"):
             return await watches.serve(request, self.store, call)
         answer = self._verbs.perform(call)
         return await self._respond(request, answer)
+
+    def _require_initialized(self, call: Call) -> None:
+        if call.method != "GET" or call.name or call.resource.custom is None:
+            return
+        defined_at = self.lifecycle.schemas.defined_at[call.resource.group, call.resource.plural]
+        if self.lifecycle.now() < defined_at + self._initializing:
+            details: JsonObject = {"retryAfterSeconds": 1}
+            message = "storage is (re)initializing"
+            raise ApiError(429, "TooManyRequests", message, details=details)
 
     def _openapi(self, path: str) -> web.Response:
         name = path.removeprefix("/openapi/v3").strip("/")

@@ -46,6 +46,15 @@ def names(cluster: ForeignCluster, path: str) -> list[str]:
     return sorted(one["metadata"]["name"] for one in cluster.items(path))
 
 
+def test_definitions_are_served_once_they_are_applied_though_their_cache_is_filled_first() -> None:
+    with EmbeddedKube(initializing_seconds=0.5) as kube:
+        cluster = ForeignCluster(kube.url, token="t", ca_file=None)
+        for name in ("node_templates", "provisioners"):
+            cluster.apply(read_documents([ROOT / "infra" / "cluster" / f"{name}.yaml"])[0])
+        assert cluster.items("apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates") == []
+        assert cluster.items("apis/karpenter.sh/v1alpha5/provisioners") == []
+
+
 def test_what_was_put_in_goes_and_what_stood_stays(cluster: ForeignCluster) -> None:
     put(cluster, "api/v1/nodes", node("theirs"))
     put(cluster, "api/v1/namespaces/default/configmaps", config_map("theirs"))

@@ -2,12 +2,16 @@
 
 import logging
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from infra.local.kube.server import EmbeddedKube
 from shared.kube.calls import RejectedError
 from shared.kube.cluster import KubeCluster
+from shared.kube.connection import connect_endpoint
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import decode_pod
 from shared.model.errors import (
@@ -15,6 +19,7 @@ from shared.model.errors import (
     ConflictError,
     EvictionRefusedError,
     NotFoundError,
+    NotInstalledError,
     ThrottledError,
     UnauthorizedError,
     UnavailableError,
@@ -254,3 +259,20 @@ def test_many_pods_come_in_pages_of_250() -> None:
         assert server.requests[0].query["fieldSelector"] == (
             "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
         )
+
+
+def test_a_cluster_without_the_definition_of_provisioners_says_so() -> None:
+    with scripted([failed(404)]) as server, pytest.raises(NotInstalledError, match="not defined"):
+        cluster(server).provisioners()
+
+
+def test_a_list_that_the_server_puts_off_may_be_asked_for_again_after_its_delay() -> None:
+    with EmbeddedKube(initializing_seconds=60) as kube:
+        api = connect_endpoint(kube.url, "", lambda: "token")
+        manifests = Path(__file__).parents[3] / "infra" / "cluster"
+        raw = yaml.safe_load((manifests / "provisioners.yaml").read_text())
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert api.send("POST", path, body=raw).ok
+        with pytest.raises(ThrottledError, match="initializing") as caught:
+            KubeCluster("c1", api).provisioners()
+        assert caught.value.delay == timedelta(seconds=1)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from infra.local.kube.server import EmbeddedKube
 from tests.contract.kube_api.client import CRDS, MERGE, STRATEGIC, TABLE, Api, Json, definition
 
 WIDGETS = "/apis/example.dev/v1/widgets"
@@ -64,6 +65,20 @@ def widgets(api: Api) -> Api:
 def widget(name: str = "w", **spec: Any) -> Json:
     head: Json = {"apiVersion": "example.dev/v1", "kind": "Widget"}
     return head | {"metadata": {"name": name}, "spec": {"size": 1, **spec}}
+
+
+def test_lists_and_watches_of_a_new_definition_are_put_off() -> None:
+    with EmbeddedKube(initializing_seconds=60) as kube:
+        api = Api(kube.url)
+        assert api.post(CRDS, definition(SCHEMA)).status == 201
+        for query in ({}, {"watch": "true"}):
+            refused = api.get(WIDGETS, **query)
+            assert refused.status == 429
+            assert refused.body["reason"] == "TooManyRequests"
+            assert refused.body["message"] == "storage is (re)initializing"
+            assert refused.headers["retry-after"] == "1"
+        assert api.get(f"{WIDGETS}/none").status == 404
+        api.close()
 
 
 def test_a_definition_is_established_and_discovered(widgets: Api) -> None:

@@ -105,6 +105,13 @@ def test_a_change_of_a_foreign_node_is_noticed() -> None:
     assert timeline.nodes["uid-static"].changed_by_others
 
 
+def test_a_pod_that_its_kubelet_refused_is_not_counted() -> None:
+    timeline = Timeline()
+    refused = pod("1") | {"status": {"phase": "Failed", "reason": "OutOfpods"}}
+    timeline.observe(1.0, [refused, pod("2")], [], [])
+    assert [one.name for one in timeline.living_pods({})] == ["web-2"]
+
+
 def test_pods_are_selected_by_all_labels_and_sorted_by_name() -> None:
     timeline = Timeline()
     timeline.observe(1.0, [pod("2"), pod("1")], [], [])
