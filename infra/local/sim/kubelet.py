@@ -247,8 +247,9 @@ class Kubelet:
         if node is None or process is None or process.reported_at is None:
             return None
         machine = await self._machines.find(node["spec"].get("providerID") or "", name)
-        if machine.state == GONE:
+        if machine.state not in {RUNNING, ENDING}:
             self._processes.pop(name, None)
+            self._nodes.add(name)
             return None
         timing = self._world.timing
         interval = max(

@@ -15,12 +15,14 @@ PENDING: Final = "pending"
 # It shuts down or stops: its kubelet runs pods until the end, because systemd waits for it.
 # Source: https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-11).
 ENDING: Final = "ending"
+STOPPED: Final = "stopped"
 GONE: Final = "gone"
 _STATES: Final = {
     "pending": PENDING,
     "running": RUNNING,
     "shutting-down": ENDING,
     "stopping": ENDING,
+    "stopped": STOPPED,
 }
 
 _FRESH_SECONDS: Final = 1.0
@@ -33,12 +35,18 @@ MachineState = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What a cloud knows about one machine; empty where it does not say."""
+    """What a cloud knows about one machine; empty where it does not say.
+
+    Attributes:
+        state: One of the states above; `gone` once it is terminated or not known.
+        zone_id: Of the physical zone, the same for all accounts, as `use1-az1`.
+    """
 
     provider_id: str = ""
     state: str = RUNNING
     instance_type: str = ""
     zone: str = ""
+    zone_id: str = ""
     address: str = ""
     dns_name: str = ""
     architecture: str = ""
@@ -109,6 +117,7 @@ class Ec2Machines:
         )
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
+        self._zone_ids: dict[str, str] = {}
         self._by_id: dict[str, Machine] = {}
         self._by_name: dict[str, Machine] = {}
         self._image_names: dict[str, str] = {}
@@ -165,6 +174,9 @@ class Ec2Machines:
             self._read_at = started
 
     def _describe(self) -> list[Machine]:
+        if not self._zone_ids:
+            zones = self._ec2.describe_availability_zones()["AvailabilityZones"]
+            self._zone_ids = {zone["ZoneName"]: zone.get("ZoneId", "") for zone in zones}
         pages = self._ec2.get_paginator("describe_instances").paginate()
         instances = [
             instance
@@ -173,7 +185,9 @@ class Ec2Machines:
             for instance in reservation["Instances"]
         ]
         self._name_images({one["ImageId"] for one in instances} - self._image_names.keys())
-        return [_machine(one, self._image_names[one["ImageId"]]) for one in instances]
+        return [
+            _machine(one, self._zone_ids, self._image_names[one["ImageId"]]) for one in instances
+        ]
 
     def _name_images(self, unknown: Collection[str]) -> None:
         self._image_names.update(dict.fromkeys(unknown, ""))
@@ -182,7 +196,7 @@ class Ec2Machines:
             self._image_names.update({one["ImageId"]: one.get("Name") or "" for one in images})
 
 
-def _machine(instance: Object, image_name: str = "") -> Machine:
+def _machine(instance: Object, zone_ids: Mapping[str, str], image_name: str = "") -> Machine:
     zone = instance["Placement"]["AvailabilityZone"]
     name = instance["State"]["Name"]
     return Machine(
@@ -190,6 +204,7 @@ def _machine(instance: Object, image_name: str = "") -> Machine:
         state=_STATES.get(name, GONE),
         instance_type=instance["InstanceType"],
         zone=zone,
+        zone_id=zone_ids.get(zone, ""),
         address=instance.get("PrivateIpAddress") or "",
         dns_name=instance.get("PrivateDnsName") or "",
         architecture=_ARCHITECTURES.get(instance.get("Architecture") or "", ""),

@@ -1,10 +1,11 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from infra.local.kube.server import EmbeddedKube
 from infra.local.sim.client import Server
-from infra.local.sim.machines import Ec2Machines
+from infra.local.sim.machines import AssumedMachines, Ec2Machines, Machine
 from infra.local.sim.simulation import Setup, Simulation, SimulationThread
 from tests.contract.sim.bench import (
     DAEMON_SETS,
@@ -37,7 +38,6 @@ def test_a_node_waits_for_its_machine_and_then_boots(bench: Bench) -> None:
     until(lambda: bench.is_ready("n1"), "a node with a running machine is ready")
     waiting = bench.get(f"{NODES}/n0")
     assert not is_true(waiting, "Ready")
-    assert "node.cloudprovider.kubernetes.io/uninitialized" in taint_keys(waiting)
 
     bench.machines[MACHINE] = "running"
     until(lambda: bench.is_ready("n0"), "the machine runs now")
@@ -186,6 +186,82 @@ def test_a_node_whose_kubelet_never_reported_becomes_unreachable(bench: Bench) -
     assert condition(node, "Ready")["reason"] == "NodeStatusNeverUpdated"
 
 
+def test_a_node_whose_name_was_used_before_counts_as_silent_since_then(bench: Bench) -> None:
+    bench.machines[MACHINE] = "pending"
+    bench.add_node("n0")
+    until(lambda: condition(bench.get(f"{NODES}/n0"), "Ready"), "never heard of, it is Unknown")
+    bench.call("DELETE", f"{NODES}/n0")
+    brief = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+    hasty = [brief | {"key": f"node.kubernetes.io/{why}"} for why in ("not-ready", "unreachable")]
+    bench.create(PODS, pod("hasty", tolerations=hasty))
+    bench.add_node("n0")
+    bind(bench, "hasty", "n0")
+    node = until(
+        lambda: (
+            (n := bench.get(f"{NODES}/n0"))
+            and "node.kubernetes.io/unreachable" in taint_keys(n)
+            and n
+        ),
+        "unreachable at birth",
+    )
+    assert condition(node, "Ready")["reason"] == "NodeStatusNeverUpdated"
+    assert {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}.items() <= next(
+        t for t in node["spec"]["taints"] if t["effect"] == "NoExecute"
+    ).items()
+    until(
+        lambda: bench.get(f"{PODS}/hasty")["metadata"].get("deletionTimestamp"),
+        "a pod that waits for less than the boot is evicted",
+    )
+
+
+def test_a_stopped_machine_is_tainted_and_a_running_one_is_not(bench: Bench) -> None:
+    shutdown = "node.cloudprovider.kubernetes.io/shutdown"
+    bench.add_node("n0")
+    until(lambda: bench.is_ready("n0"))
+    bench.machines[MACHINE] = "stopped"
+    until(lambda: shutdown in taint_keys(bench.get(f"{NODES}/n0")), "it is stopped")
+    bench.machines[MACHINE] = "running"
+    until(lambda: bench.is_ready("n0"), "it is started")
+    until(lambda: shutdown not in taint_keys(bench.get(f"{NODES}/n0")), "the taint goes")
+
+
+def test_a_node_is_deleted_once_its_machine_is_terminated_and_not_before(bench: Bench) -> None:
+    bench.machines[MACHINE] = "shutting-down"
+    bench.add_node("n0")
+    bench.add_node("n1")
+    until(lambda: bench.is_ready("n1"), "the other one")
+    assert not bench.is_gone(f"{NODES}/n0")
+    bench.machines[MACHINE] = "gone"
+    until(lambda: bench.is_gone(f"{NODES}/n0"), "the cloud controller deletes it")
+
+
+def test_the_cloud_controller_labels_a_node_with_its_zone_and_type(kube: EmbeddedKube) -> None:
+    bench = Bench(kube.url)
+    bench.add_node("n0")
+
+    class Described(AssumedMachines):
+        async def find(self, provider_id: str, node_name: str) -> Machine:
+            found = await super().find(provider_id, node_name)
+            return replace(found, instance_type="m5.xlarge", zone_id="use1-az6", state="pending")
+
+    setup = Setup(parts=frozenset({"cloud"}), machines=Described())
+    with SimulationThread(Server(url=kube.url), setup):
+        node = until(
+            lambda: (
+                (n := bench.get(f"{NODES}/n0"))
+                and "node.cloudprovider.kubernetes.io/uninitialized" not in taint_keys(n)
+                and n
+            )
+        )
+    expected = {
+        "topology.k8s.aws/zone-id": "use1-az6",
+        "topology.kubernetes.io/region": "us-east-1",
+        "failure-domain.beta.kubernetes.io/zone": "us-east-1a",
+        "beta.kubernetes.io/instance-type": "m5.xlarge",
+    }
+    assert expected.items() <= node["metadata"]["labels"].items()
+
+
 def test_parts_play_alone_and_in_a_loop_of_ones_own(kube: EmbeddedKube) -> None:
     bench = Bench(kube.url)
     bench.add_node("n0", annotations={"sim.dovetail.dev/ready-after": "0"})
@@ -245,5 +321,6 @@ def _instance(instance_id: str, state: str) -> object:
             "State": {"Name": state},
             "PrivateDnsName": "ip-10-0-0-2.ec2.internal",
             "PrivateIpAddress": "10.0.0.2",
-        }
+        },
+        {"us-east-1a": "use1-az6"},
     )

@@ -28,7 +28,9 @@ def evict(bench: Bench, name: str) -> None:
 def test_pods_wait_for_nodes_run_leave_by_eviction_and_nodes_go_with_their_finalizer(
     bench: Bench,
 ) -> None:
-    bench.create(DEPLOYMENTS, workload("Deployment", "web", template("web"), replicas=8))
+    # Three fit on a node of four, so that its agent has room whichever comes first.
+    web = template("web", cpu="1200m")
+    bench.create(DEPLOYMENTS, workload("Deployment", "web", web, replicas=8))
     bench.create(BUDGETS, budget("web", minAvailable=3))
     bench.create(DAEMON_SETS, workload("DaemonSet", "agent", template("agent", cpu="100m")))
 
