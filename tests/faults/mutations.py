@@ -8,8 +8,17 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.model.launch import FleetInstance, IntentState, Lease
+from shared.model.resources import Resources
+from shared.ports import NodeManifest
 from shared.runtime import bootstrap
-from shared.services import launching, pairing, provisioning
+from shared.services import (
+    launch_request,
+    launching,
+    machine_image,
+    node_making,
+    pairing,
+    provisioning,
+)
 from shared.services.launch_body import LaunchAttempt
 from tests.fakes.ledger import FakeLedger
 from tests.faults import recorder, running
@@ -183,6 +192,21 @@ def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
     return swapped(bootstrap.ProvisionRuntime, wake_later=lambda *_, **__: True)
 
 
+def _taint_in_user_data() -> contextlib.AbstractContextManager[object, bool | None]:
+    """The kubelet is asked for the taint that it adds by itself."""
+    return swapped(launch_request, kubelet_taints=machine_image.node_taints)
+
+
+def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A Node is made without the amounts that the kubelet admits pods against."""
+    original = node_making.node_manifest
+
+    def bare(*args: Any) -> NodeManifest:
+        return replace(original(*args), capacity=Resources(), allocatable=Resources())
+
+    return swapped(node_making, node_manifest=bare)
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -194,6 +218,8 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("lease shorter than the call", _short_lease),
     Mutation("no ceiling on nodes and dollars", _no_ceiling),
     Mutation("pause and shadow not looked at", _no_brakes),
+    Mutation("taint of the cloud provider in user data", _taint_in_user_data),
+    Mutation("status of a new Node forgotten", _no_first_status),
 )
 
 
