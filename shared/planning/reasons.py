@@ -223,7 +223,9 @@ def _missing_label(every: Sequence[Offer], one: PodClass) -> str:
 
 
 def _near_miss(key: str, labels: Mapping[str, str]) -> str:
-    """Return a hint when a label differs from a known one only in its domain or its writing."""
+    """Return a hint when another label says the same, or differs only in domain or writing."""
+    if key == keys.ZONE_ID and key not in labels:
+        return f" (the cloud controller adds it to nodes that exist: ask for {keys.ZONE})"
     known = sorted({*keys.WELL_KNOWN, *labels})
     near = "" if key in known else nearest_label(key, known)
     return f" (did you mean {near}?)" if near else ""

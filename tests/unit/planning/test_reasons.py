@@ -87,6 +87,13 @@ def test_requirements_that_leave_nothing_are_told_from_pods_that_ask_too_much() 
         ),
         (needs("team", "In", "red"), "needs team in [red], offered no such label"),
         (
+            needs(keys.ZONE_ID, "In", "use1-az1"),
+            (
+                "needs topology.k8s.aws/zone-id in [use1-az1], offered no such label (the cloud "
+                "controller adds it to nodes that exist: ask for topology.kubernetes.io/zone)"
+            ),
+        ),
+        (
             needs(keys.INSTANCE_CPU, "Gt", "64"),
             "needs karpenter.k8s.aws/instance-cpu >= 65, offered 2, 4, 8",
         ),
