@@ -226,7 +226,7 @@ def test_a_stopped_machine_is_tainted_and_a_running_one_is_not(bench: Bench) -> 
 
 
 def test_a_node_is_deleted_once_its_machine_is_terminated_and_not_before(bench: Bench) -> None:
-    bench.machines[MACHINE] = "shutting-down"
+    bench.machines[MACHINE] = "ending"
     bench.add_node("n0")
     bench.add_node("n1")
     until(lambda: bench.is_ready("n1"), "the other one")
