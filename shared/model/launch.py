@@ -205,6 +205,9 @@ class Instance:
     Attributes:
         state: pending, running, shutting-down, terminated, stopping or stopped.
         private_dns_name: The node's name, empty when not yet known.
+        state_reason: Code of why it changed its state last, such as `Client.InternalError`; empty
+            while EC2 gives none.
+        state_message: EC2's text for that.
     """
 
     instance_id: str
@@ -214,6 +217,8 @@ class Instance:
     image_id: str = ""
     launched_at: datetime | None = None
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    state_reason: str = ""
+    state_message: str = ""
 
     @property
     def is_alive(self) -> bool:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from botocore.exceptions import ClientError
 
 from infra.local.ec2.account import Account, Launch, Place, Template
-from infra.local.ec2.machines import Machine, Settings
+from infra.local.ec2.machines import ENDING, Machine, Settings
 from infra.local.ec2.model import Ec2
 from infra.local.ec2.pools import PoolKey
-from infra.local.ec2.refusals import ApiError
+from infra.local.ec2.refusals import ApiError, Reason
 from shared.aws.cloud_parsing import fleet_answer
 from shared.aws.errors import translated
 from shared.model import labels as keys
@@ -296,14 +296,19 @@ def answering(action: str) -> Iterator[None]:
 
 def seen(ec2: Ec2, machine: Machine) -> Instance:
     """Return an instance as DescribeInstances shows it."""
+    state, reason = machine.state(ec2.now()), machine.reason
+    if reason is None or state not in ENDING:
+        reason = Reason("", "")
     return Instance(
         instance_id=machine.instance_id,
-        state=machine.state(ec2.now()),
+        state=state,
         offering=_offering(machine.pool),
         private_dns_name=ec2.name_of(machine),
         image_id=machine.image_id,
         launched_at=machine.launched_at.replace(microsecond=0),
         tags=dict(machine.tags),
+        state_reason=reason.code,
+        state_message=reason.message,
     )
 
 
