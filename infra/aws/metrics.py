@@ -156,6 +156,18 @@ METRICS: Final = (
         action="calls that launched nothing: read the error in provision's log, then quotas",
     ),
     MetricPlan(
+        name="LaunchesRefused",
+        service="provision",
+        topic=Topic.TROUBLE,
+        action="EC2 refuses what is asked for: read the Events and conditions of the Provisioners",
+    ),
+    MetricPlan(
+        name="UnknownErrorCodes",
+        service="provision",
+        topic=Topic.TROUBLE,
+        action="codes that Dovetail does not know: look them up in EC2's list, and report them",
+    ),
+    MetricPlan(
         name="Throttles",
         service="provision",
         topic=Topic.TROUBLE,

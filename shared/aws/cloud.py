@@ -7,7 +7,6 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from shared.aws.cloud_parsing import (
-    NO_CAPACITY_AT_ALL,
     fleet_answer,
     image_of,
     image_request,
@@ -22,6 +21,7 @@ from shared.aws.recall import Recall
 from shared.aws.session import Session
 from shared.model import labels as keys
 from shared.model.errors import NotFoundError
+from shared.model.fleet_errors import ErrorKind, kind_of
 from shared.model.launch import FleetAnswer, FleetError, Instance
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
@@ -31,6 +31,8 @@ _SITE_SPAN: Final = timedelta(seconds=60)
 # Images and the cluster's version change a few times a month.
 _SLOW_SPAN: Final = timedelta(minutes=10)
 _PARAMETERS: Final = 10
+# Errors of the whole call that say what EC2 cannot supply: capacity comes with a status of 500.
+_ANSWERS: Final = frozenset({ErrorKind.SHORTAGE, ErrorKind.QUOTA, ErrorKind.SUBNET})
 _INSTANCES: Final = 100
 _TEMPLATE_EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
 _NOT_TERMINATED: Final = ["pending", "running", "shutting-down", "stopped", "stopping"]
@@ -260,11 +262,11 @@ class Ec2Cloud:
                     raise
 
     def _ask_for_fleet(self, request: Mapping[str, Any]) -> Any:
-        """Return the response, or the error by which EC2 refused everything for want of it."""
+        """Return the response, or the error by which EC2 says that it cannot supply it."""
         try:
             return self._client("ec2").create_fleet(**request)
         except ClientError as error:
-            if code_of(error) in NO_CAPACITY_AT_ALL:
+            if kind_of(code_of(error)) in _ANSWERS:
                 return error
             raise
 

@@ -8,16 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from shared.model.fleet_errors import NO_CAPACITY
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import FleetAnswer, FleetError, FleetInstance, Instance
 from shared.ports import MachineImage
 
 Row = Mapping[str, Any]
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
-
-# As an error of the whole call `Unsupported` means a request that cannot work anywhere.
-NO_CAPACITY_AT_ALL: Final = NO_CAPACITY - {"Unsupported"}
 
 
 def tags_of(row: Row) -> dict[str, str]:
@@ -40,6 +36,8 @@ def instance_of(row: Row) -> Instance:
         image_id=row.get("ImageId", ""),
         launched_at=_utc(row.get("LaunchTime")),
         tags=tags_of(row),
+        state_reason=row.get("StateReason", {}).get("Code", ""),
+        state_message=row.get("StateReason", {}).get("Message", ""),
     )
 
 

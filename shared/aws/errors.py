@@ -162,7 +162,8 @@ def translated(action: str) -> Iterator[None]:
 
 def _of_client_error(error: ClientError, action: str) -> AutoscalerError:
     code = code_of(error)
-    text = f"{action}: {code}: {error.response.get('Error', {}).get('Message', '')}"
+    detail = str(error.response.get("Error", {}).get("Message", ""))
+    text = f"{action}: {code}: {detail}"
     if code == "TransactionCanceledException":
         reasons = frozenset(reasons_of(error))
         for codes, kind in _REASONS:
@@ -174,12 +175,12 @@ def _of_client_error(error: ClientError, action: str) -> AutoscalerError:
     if code in _CONFLICT:
         return ConflictError(text)
     if code in _UNAUTHORIZED:
-        return UnauthorizedError(text)
+        return UnauthorizedError(text, code=code, detail=detail)
     if code in _NOT_FOUND or code.endswith(_NOT_FOUND_ENDINGS):
-        return NotFoundError(text)
+        return NotFoundError(text, code=code, detail=detail)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     if code in _UNAVAILABLE or status >= 500:
         return UnavailableError(text)
     if status == 429:
         return ThrottledError(text)
-    return PermanentError(text)
+    return PermanentError(text, code=code, detail=detail)

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import IntentState, LaunchIntent, PodRef, Slot, Trial
+from shared.model.quotas import Quota
 from shared.model.resources import Resources
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,6 +28,7 @@ DONE: Final = "done#"
 SLOT: Final = "slot#"
 TIMER: Final = "timer#"
 OFFERING: Final = "offering#"
+QUOTA: Final = "quota#"
 BUCKET: Final = "bucket#"
 TRIAL: Final = "plan#"
 TOLD: Final = "told"
@@ -91,10 +93,20 @@ def timer_key(cluster: str, node_uid: str, kind: str) -> Key:
     return cluster_key(cluster, f"{TIMER}{node_uid}#{kind}")
 
 
-def offering_key(region: str, offering: OfferingKey) -> Key:
+def shared_key(region: str, cluster: str, sk: str) -> Key:
+    """Return the key of a row of one cluster, or of all of the Region where none is named."""
+    return cluster_key(cluster, sk) if cluster else account_key(region, sk)
+
+
+def offering_key(region: str, offering: OfferingKey, cluster: str = "") -> Key:
     """Return the key of a refused offering."""
     name = f"{offering.instance_type}#{offering.zone}#{offering.capacity_type.value}"
-    return account_key(region, f"{OFFERING}{name}")
+    return shared_key(region, cluster, f"{OFFERING}{name}")
+
+
+def quota_key(region: str, quota: Quota) -> Key:
+    """Return the key of a quota that is reached."""
+    return account_key(region, f"{QUOTA}{quota.capacity_type.value}#{quota.family}")
 
 
 def millis(moment: datetime) -> int:

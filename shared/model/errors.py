@@ -47,7 +47,17 @@ class EvictionRefusedError(RetryableError):
 
 
 class PermanentError(AutoscalerError):
-    """Repeating the call changes nothing."""
+    """Repeating the call changes nothing.
+
+    Args:
+        code: The error code of the AWS service that refused the call; empty for other errors.
+        detail: The service's own text, without what was tried.
+    """
+
+    def __init__(self, message: str = "", *, code: str = "", detail: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.detail = detail
 
 
 class InvalidMessageError(PermanentError):

@@ -34,11 +34,16 @@ class ProvisionerSite:
     Attributes:
         zones: Zones with at least one matching subnet, sorted.
         reason: Why there is none, for people; empty when `zones` is not.
+        refusal: Why EC2 is not asked for it now, for people; empty when it may be. There are no
+            zones then.
+        refused: Offerings that EC2 refuses to this Provisioner alone.
     """
 
     provisioner: str
     zones: tuple[str, ...]
     reason: str = ""
+    refusal: str = ""
+    refused: frozenset[OfferingKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,7 @@ class ClusterSnapshot:
         launching: Nodes of unfinished launches that have no instance yet, as they were planned.
         namespaces: Labels of namespaces by name; one that is absent has only its own name.
         instance_types: What can be bought in the Region, sorted by name.
-        unavailable: Offerings EC2 was out of lately.
+        unavailable: Offerings EC2 was out of lately, or beyond a quota.
         seed: Of every pseudo-random choice in the decision.
     """
 

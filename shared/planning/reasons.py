@@ -86,6 +86,8 @@ class Explainer:
         if refusal:
             return refusal
         site = self._sites.get(provisioner.name)
+        if site is not None and site.refusal:
+            return site.refusal
         if site is None or not site.zones:
             return "no subnet: " + (site.reason if site and site.reason else "nothing was found")
         every = self._of(provisioner, site, one, available_only=False)
@@ -104,12 +106,27 @@ class Explainer:
             able = [offer for offer in accepting if requests.fits(offer.available)]
             if taken := _taken_ports(one, able):
                 return taken
-        if not self._snapshot.unavailable:
+        return self._not_on_sale(provisioner, site, one, requests)
+
+    def _not_on_sale(
+        self,
+        provisioner: Provisioner,
+        site: ProvisionerSite,
+        one: PodClass,
+        requests: Resources,
+    ) -> str:
+        """Return that EC2 supplies nothing that would hold a pod; empty when it does."""
+        if not self._snapshot.unavailable and not site.refused:
             return ""
         on_sale = _accepting(self._of(provisioner, site, one, available_only=True), one)
-        if not any(requests.fits(offer.available) for offer in on_sale):
-            return "EC2 is out of capacity for every instance type that would hold it; tried again"
-        return ""
+        if any(requests.fits(offer.available) for offer in on_sale):
+            return ""
+        if site.refused:
+            return (
+                "EC2 has no capacity for, or refuses, every instance type that would hold it: see "
+                "the Events of the Provisioner; tried again"
+            )
+        return "EC2 is out of capacity for every instance type that would hold it; tried again"
 
     def _excluded(self, provisioner: Provisioner, requests: Resources) -> str:
         """Return which requirement excludes the types that are large enough, empty for none."""
@@ -146,7 +163,7 @@ class Explainer:
                     site,
                     self._snapshot.instance_types,
                     self._snapshot.daemonsets,
-                    unavailable=self._snapshot.unavailable if available_only else frozenset(),
+                    unavailable=self._snapshot.unavailable if available_only else None,
                     chosen=chosen,
                 )
             found += self._offers[question]

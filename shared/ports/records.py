@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import LaunchIntent, Lease, Slot, Trial
 from shared.model.memo import Memo
+from shared.model.quotas import QuotaReached
 
 
 class Ledger(Protocol):
@@ -109,17 +110,38 @@ class Ledger(Protocol):
         """Return the name of the slot an instance was paired with, gone or not; None if none."""
         ...
 
-    def unavailable_offerings(self, now: datetime) -> frozenset[OfferingKey]:
-        """Return the offerings EC2 was out of and that are not yet to be tried again."""
+    def unavailable_offerings(self, now: datetime, cluster: str = "") -> frozenset[OfferingKey]:
+        """Return the offerings that are not yet to be tried again.
+
+        Args:
+            cluster: Those marked for this cluster alone are returned, too.
+        """
         ...
 
     def mark_unavailable(
-        self, offerings: Sequence[OfferingKey], now: datetime, *, certain: bool = True
+        self,
+        offerings: Sequence[OfferingKey],
+        now: datetime,
+        *,
+        certain: bool = True,
+        cluster: str = "",
     ) -> None:
-        """Remember that EC2 was out of these; each repeat is remembered longer.
+        """Remember that these are not to be had; each repeat is remembered longer.
 
         Args:
             certain: False for those EC2 did not name, though it gave none of them.
+            cluster: Whom it concerns; empty for all clusters of the account.
+        """
+        ...
+
+    def quotas_reached(self, now: datetime) -> tuple[QuotaReached, ...]:
+        """Return the quotas of the account that EC2 said are reached lately, sorted."""
+        ...
+
+    def mark_quotas(self, marks: Sequence[QuotaReached], now: datetime) -> None:
+        """Remember that quotas are reached; each repeat is remembered longer.
+
+        While a mark is in force the fewest vCPUs that were refused count.
         """
         ...
 

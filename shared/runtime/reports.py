@@ -19,6 +19,8 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
     if not report.leading:
         tell(cluster, {"LeaseContention": 1})
         return
+    for line in report.refusals:
+        logger.warning("EC2 refuses launches", cluster=cluster, refusal=line)
     held = 1 if report.held_back else 0
     values: dict[str, float] = {
         "BrakesApplied": held + report.nodes_over_ceiling + report.pods_runaway,
@@ -27,11 +29,13 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         "NodesDisrupted": report.nodes_disrupted,
         "NodesLaunched": report.nodes_launched,
         "OfferingsRefused": report.offerings_refused,
+        "LaunchesRefused": len(report.refusals),
         "PodsPlaced": report.pods_placed,
         "PodsPlanned": report.pods_planned,
         "PodsRejected": report.pods_rejected,
         "PodsUnschedulable": report.pods_unschedulable,
         "Throttles": report.throttled,
+        "UnknownErrorCodes": report.unknown_codes,
     }
     if report.lower_bound_micros_per_hour:
         excess = report.cost_micros_per_hour - report.lower_bound_micros_per_hour

@@ -70,19 +70,21 @@ def offers(
     instance_types: Sequence[InstanceType],
     daemonsets: Sequence[DaemonSet],
     *,
-    unavailable: frozenset[OfferingKey] = frozenset(),
+    unavailable: frozenset[OfferingKey] | None = frozenset(),
     chosen: Mapping[str, str] | None = None,
 ) -> tuple[Offer, ...]:
     """Return what a provisioner could buy in the zones of its subnets, in order of type name.
 
     Args:
         instance_types: Sorted by name.
-        unavailable: Offerings EC2 was out of lately: left out.
+        unavailable: Offerings EC2 was out of lately: left out, as are those it refuses to this
+            provisioner; None for all there are.
         chosen: Values picked for custom labels of which the provisioner allows several.
     """
     fixed = {**node_labels(provisioner), **(chosen or {})}
     of_type, of_place = _split(provisioner.requirements)
     zones = frozenset(site.zones)
+    out = frozenset() if unavailable is None else unavailable | site.refused
     open_keys = {one.key for one in _free(provisioner) if not one.absent}
     with_ports = any(one.scheduling.host_ports for one in daemonsets)
     found = []
@@ -100,7 +102,7 @@ def offers(
                 zone=one.zone,
                 capacity_type=one.capacity_type,
             )
-            not in unavailable
+            not in out
         )
         if not offerings:
             continue

@@ -27,6 +27,7 @@ from shared.services.node_events import (
     provisioner_event,
     terminated_group,
 )
+from shared.services.refusing import KnownRefusals, RefusalBook
 from shared.services.runaway import MOST_TRIALS, digest, provisioners_of, workload_of
 
 _PAUSED: Final = Hold(
@@ -34,6 +35,7 @@ _PAUSED: Final = Hold(
     text=f"paused by its annotation {keys.PAUSED}: no node is launched or removed for it",
 )
 _CHEAPER: Final = "CheaperProvisioner"
+REFUSED_BY_EC2: Final = "LaunchRefused"
 _NEVER_USABLE: Final = "NodesNeverUsable"
 _TRIED: Final = (
     f"nodes of {MOST_TRIALS} launches of the last hour never became usable (look for 'Unable to "
@@ -203,17 +205,23 @@ class Announcer:
             )
             named = Provisioner(name=one.name, uid=one.uid)
             self.tell([provisioner_event(named, "Invalid", text)])
+        refusals = RefusalBook(self._ports).read() if valid else KnownRefusals()
         for provisioner in valid:
             held = hold or (_PAUSED if provisioner.paused else None)
-            self._ports.cluster.set_provisioner_condition(
-                provisioner.name,
-                active=held is None,
-                reason=held.reason if held is not None else "Valid",
-                message=held.text
-                if held is not None
-                else "; ".join(provisioner.warnings) or "ready to launch nodes",
-            )
+            refusal = refusals.standing(self._ports, provisioner)
+            self.active(provisioner, held or (refused_by_ec2(refusal) if refusal else None))
         return valid, invalid
+
+    def active(self, provisioner: Provisioner, held: Hold | None = None) -> None:
+        """Write into a Provisioner's status that it can be used, or why not."""
+        self._ports.cluster.set_provisioner_condition(
+            provisioner.name,
+            active=held is None,
+            reason=held.reason if held is not None else "Valid",
+            message=held.text
+            if held is not None
+            else "; ".join(provisioner.warnings) or "ready to launch nodes",
+        )
 
     def hold(self, hold: Hold | None) -> None:
         """Show on every Provisioner why the whole cluster is held back, and take that back.
@@ -246,6 +254,11 @@ class Announcer:
         name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR
         self._shown = Memo(name=SHOWN, value=value)
         self._ports.ledger.put_memo(name, self._shown, until)
+
+
+def refused_by_ec2(text: str) -> Hold:
+    """Return what a Provisioner shows that EC2 refuses to launch for."""
+    return Hold(reason=REFUSED_BY_EC2, text=text)
 
 
 def shown_hold(shown: Memo) -> str:

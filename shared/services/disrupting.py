@@ -122,7 +122,7 @@ class Disrupting:
             self._say(node, "Disrupted", _story(change))
         if kept:
             turn.launches.launch(gathered, plan_id, kept, replaces=",".join(change.remove))
-            turn.make_nodes(gathered.snapshot)
+            turn.make_nodes(gathered)
         return Disrupted(cause=change.cause.value, nodes=len(remove), launched=bool(kept))
 
     def _look(self, scene: Scene, patience: Patience) -> Look:

@@ -4,12 +4,14 @@ import dataclasses
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from shared.model.errors import PermanentError
-from shared.model.instance_types import InstanceType
+from shared.model.instance_types import InstanceType, OfferingKey
 from shared.model.launch import LaunchIntent, PlannedNode, Slot
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
+from shared.model.quotas import beyond
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner, ProvisionerSite
 from shared.ports import ClusterPorts, Site
@@ -17,6 +19,7 @@ from shared.ports.cluster import EachPage, nothing
 from shared.services.gathering_volumes import with_volumes
 from shared.services.launch_body import LaunchBody
 from shared.services.learning import LEARNED, with_learned
+from shared.services.refusing import KnownRefusals, RefusalBook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,7 @@ class Gathered:
         invalid: Provisioners that cannot be used.
         notes: What was left out of the snapshot, one line each.
         bodies: Of the unfinished launches.
+        refusals: What EC2 refused to this cluster lately.
     """
 
     snapshot: ClusterSnapshot
@@ -35,6 +39,7 @@ class Gathered:
     invalid: tuple[InvalidProvisioner, ...]
     notes: tuple[str, ...] = ()
     bodies: tuple[LaunchBody, ...] = ()
+    refusals: KnownRefusals = field(default_factory=KnownRefusals)
 
 
 def gather(
@@ -62,6 +67,9 @@ def gather(
     bound = cluster.bound_pods(keep) if anything else ()
     daemonsets = cluster.daemonsets() if anything else ()
     bodies = list(_bodies(ports, intents))
+    refusals = RefusalBook(ports).read()
+    types = _instance_types(ports) if anything else ()
+    unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
     snapshot = ClusterSnapshot(
         cluster=cluster.name,
         taken_at=taken_at,
@@ -69,7 +77,11 @@ def gather(
         nodes=cluster.nodes(keep) if anything else (),
         bound=bound,
         provisioners=provisioners,
-        sites=tuple(_site(one, sites[one.name]) for one in provisioners if one.name in sites),
+        sites=tuple(
+            _site(ports, one, sites[one.name], refusals, taken_at)
+            for one in provisioners
+            if one.name in sites
+        ),
         daemonsets=tuple(one for one in daemonsets if not one.problem),
         slots=slots,
         intents=intents,
@@ -80,8 +92,8 @@ def gather(
             node for body in bodies for node in _launching(body, slots, (*pending, *bound))
         ),
         namespaces=cluster.namespaces() if _asks_for_namespaces((*pending, *bound)) else {},
-        instance_types=_instance_types(ports) if anything else (),
-        unavailable=ports.ledger.unavailable_offerings(taken_at),
+        instance_types=types,
+        unavailable=unavailable,
         seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
     )
     keep()
@@ -95,7 +107,16 @@ def gather(
             if one.problem
         ),
         bodies=tuple(bodies),
+        refusals=refusals,
     )
+
+
+def _unavailable(
+    ports: ClusterPorts, types: tuple[InstanceType, ...], now: datetime
+) -> frozenset[OfferingKey]:
+    """Return the offerings that are not to be had now: out of stock, or beyond a quota."""
+    out = ports.ledger.unavailable_offerings(now, ports.cluster.name)
+    return out | beyond(ports.ledger.quotas_reached(now), types)
 
 
 def _instance_types(ports: ClusterPorts) -> tuple[InstanceType, ...]:
@@ -163,12 +184,28 @@ def _asks_for_namespaces(pods: Iterable[Pod]) -> bool:
     )
 
 
-def _site(provisioner: Provisioner, site: Site) -> ProvisionerSite:
-    zones = tuple(sorted({subnet.zone for subnet in site.subnets}))
+def _site(
+    ports: ClusterPorts,
+    provisioner: Provisioner,
+    site: Site,
+    refusals: KnownRefusals,
+    now: datetime,
+) -> ProvisionerSite:
+    known = refusals.of(ports, provisioner, site)
+    if known.blocked(now):
+        return ProvisionerSite(provisioner=provisioner.name, zones=(), refusal=known.reason())
+    zones = tuple(sorted({subnet.zone for subnet in refusals.usable(site).subnets}))
+    if site.subnets and not zones:
+        names = ", ".join(sorted(subnet.subnet_id for subnet in site.subnets))
+        refusal = f"EC2 refuses every subnet, as full or unknown ({names}); tried again"
+        return ProvisionerSite(provisioner=provisioner.name, zones=(), refusal=refusal)
     selector = ", ".join(
         f"{key}={value}" for key, value in sorted(provisioner.template.subnet_selector.items())
     )
     reason = "" if zones else f"no subnet has the tags {selector or '(none given)'}"
     if zones and not site.security_groups and not provisioner.template.launch_template:
         zones, reason = (), "no security group has the tags of securityGroupSelector"
-    return ProvisionerSite(provisioner=provisioner.name, zones=zones, reason=reason)
+    left_out = known.left_out(now)
+    return ProvisionerSite(
+        provisioner=provisioner.name, zones=zones, reason=reason, refused=left_out
+    )

@@ -183,8 +183,9 @@ class Interrupting:
                 if notice.kind == NoticeKind.SPOT_INTERRUPTION:
                     # It still runs: nobody may buy another in its place before it ends.
                     self._ports.cloud.terminate([instance_id])
-                self._ports.ledger.mark_unavailable([slot.offering], self._ports.clock.now())
-                self._ports.ledger.drop_slot(slot)
+                    self._ports.ledger.mark_unavailable([slot.offering], self._ports.clock.now())
+                    self._ports.ledger.drop_slot(slot)
+                # Of one that died provision reads why, and frees its pods.
                 self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
                 return "planned again"
         return "ignored"

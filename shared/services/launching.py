@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from shared.model.errors import (
@@ -11,11 +11,18 @@ from shared.model.errors import (
     ThrottledError,
     UnavailableError,
 )
-from shared.model.fleet_errors import refused_offerings
 from shared.model.instance_types import OfferingKey
-from shared.model.launch import FleetAnswer, LaunchIntent, PlannedNode, dearest, largest
+from shared.model.launch import (
+    FleetAnswer,
+    FleetError,
+    LaunchIntent,
+    LaunchOption,
+    PlannedNode,
+    dearest,
+    largest,
+)
 from shared.model.policy import LaunchPolicy
-from shared.ports import ClusterPorts
+from shared.ports import ClusterPorts, Site
 from shared.services.held_lease import HeldLease
 from shared.services.image_rollout import ImageRollout
 from shared.services.intent_book import IntentBook, LaunchOutcome
@@ -29,13 +36,17 @@ from shared.services.shortage import Shortage, without
 _FLEET: Final = "CreateFleet"
 # How the codes begin by which EC2 says that a machine image is gone, or not ready.
 _NO_IMAGE: Final = "InvalidAMIID."
+# A ClientToken that was used with other bytes: says nothing about what was asked for.
+_MISMATCH: Final = "IdempotentParameterMismatch"
+# What may come by itself is asked for again so often, after 2, 4, 8 ... seconds: two minutes.
+_MOST_RETRIES: Final = 6
 
 
 class Launcher:
     """Launches groups of planned nodes for one cluster, under its lease.
 
     Attributes:
-        shortage: What EC2 had none of, in this invocation.
+        shortage: What EC2 refused in this invocation.
         calls: CreateFleet calls made.
         book: The open intents it changes.
     """
@@ -70,7 +81,11 @@ class Launcher:
             PermanentError: If nothing of the group can be asked for.
             ConflictError: If the lease was lost.
         """
-        options, later = self.shortage.left_of(nodes[0].options, nodes[0].fallback)
+        options, later = self.shortage.left_of(
+            ground.provisioner.name,
+            self._with_subnet(ground, nodes[0].options),
+            self._with_subnet(ground, nodes[0].fallback),
+        )
         if not options:
             return LaunchOutcome.SHORT
         attempt = LaunchAttempt(
@@ -88,7 +103,7 @@ class Launcher:
             later=later,
             replaces=replaces,
         )
-        body = launch_body(ground, attempt)
+        body = launch_body(self._usable(ground), attempt)
         ground.addresses.note(body)
         intent = LaunchIntent(
             cluster=ground.cluster,
@@ -181,27 +196,45 @@ class Launcher:
         except UnavailableError:
             # The outcome is unknown: instances are looked for by tag once EC2 can show them.
             return self.book.postpone(asked, self._policy.consistency)
-        except PermanentError:
+        except PermanentError as error:
             if unsettled is not None:
                 return self.book.hold(asked, unsettled)
-            # Nothing was launched, and asking again changes nothing: its pods are free.
-            self.book.finish(intent, LaunchOutcome.SHORT)
-            raise
+            if error.code in ("", _MISMATCH):
+                # Nothing was launched, and asking again changes nothing: its pods are free.
+                self.book.finish(intent, LaunchOutcome.SHORT)
+                raise
+            refusal = FleetError(code=error.code, message=error.detail)
+            answer = FleetAnswer(fleet_id="", instances=(), errors=(refusal,))
         missing = self._pairing.pair(
             body.attempt, body.attempt.slots, answer.instances, launched_now=anew
         )
         note_passed_over(self._ports, body.attempt, answer)
         if not missing:
-            self.shortage.remember(refused_offerings(answer, body.attempt.asked))
+            self.shortage.settle(body.attempt, answer)
             return self.book.finish(asked, LaunchOutcome.DONE)
         if unsettled is not None:
             return self.book.hold(asked, unsettled)
+        return self._ask_otherwise(ground, asked, body, answer, missing)
+
+    def _ask_otherwise(
+        self,
+        ground: LaunchGround,
+        asked: LaunchIntent,
+        body: LaunchBody,
+        answer: FleetAnswer,
+        missing: Sequence[PromisedSlot],
+    ) -> LaunchOutcome:
+        """Ask for what an answer lacks in the way that its errors leave."""
         if any(one.code.startswith(_NO_IMAGE) for one in answer.errors):
             # EC2 is short of nothing: planned again, the pods get nodes of another image.
             self.shortage.without_image(body.attempt, answer)
             images = {str(one.get("ImageId", "")) for one in body.templates.values()}
             ImageRollout(self._ports).vanished(ground.provisioner.name, images)
             return self.book.finish(asked, LaunchOutcome.SHORT)
+        young = bool(body.templates) and body.attempt.number < _MOST_RETRIES
+        if self.shortage.is_transient(answer, young=young):
+            wait = timedelta(seconds=2 ** min(body.attempt.number + 1, _MOST_RETRIES))
+            return self._next_attempt(ground, asked, body, missing, frozenset(), wait)
         dropped = self.shortage.learn(body.attempt, answer)
         return self._next_attempt(ground, asked, body, missing, dropped)
 
@@ -227,11 +260,13 @@ class Launcher:
         body: LaunchBody,
         missing: Sequence[PromisedSlot],
         dropped: frozenset[OfferingKey],
+        wait: timedelta | None = None,
     ) -> LaunchOutcome:
         """Ask for the slots that are still empty, with the options that are left.
 
         Args:
             dropped: What is not to be asked for again; empty when that is not known.
+            wait: How long to wait before; None for not at all.
         """
         attempt = body.attempt
         # Whatever an earlier attempt left behind is adopted before more is asked for.
@@ -240,8 +275,8 @@ class Launcher:
             missing = self._pairing.pair(attempt, missing, unpaired)
             if not missing:
                 return self.book.finish(intent, LaunchOutcome.DONE)
-        options = without(attempt.options, dropped)
-        later = without(attempt.later, dropped)
+        options = self._with_subnet(ground, without(attempt.options, dropped))
+        later = self._with_subnet(ground, without(attempt.later, dropped))
         if not options:
             options, later = later, ()
         if not options:
@@ -250,7 +285,7 @@ class Launcher:
             attempt, number=attempt.number + 1, slots=tuple(missing), options=options, later=later
         )
         try:
-            next_body = write_body(self._ports.decisions, ground, again)
+            next_body = write_body(self._ports.decisions, self._usable(ground), again)
         except PermanentError:
             self.book.finish(intent, LaunchOutcome.SHORT)
             raise
@@ -271,5 +306,22 @@ class Launcher:
             asked_at=None,
             created_at=self._ports.clock.now(),
         )
+        if wait is not None:
+            return self.book.postpone(next_intent, wait)
         self._ports.ledger.change_intent(self._lease.renew(), next_intent)
         return self._carry_out(ground, next_intent, next_body, anew=True)
+
+    def _usable(self, ground: LaunchGround) -> LaunchGround:
+        """Return the ground without the subnets that EC2 refused."""
+        kept = tuple(
+            one for one in ground.site.subnets if one.subnet_id not in self.shortage.subnets
+        )
+        site = Site(subnets=kept, security_groups=ground.site.security_groups)
+        return dataclasses.replace(ground, site=site)
+
+    def _with_subnet(
+        self, ground: LaunchGround, options: Sequence[LaunchOption]
+    ) -> tuple[LaunchOption, ...]:
+        """Return the options in zones that still have a subnet."""
+        zones = {one.zone for one in self._usable(ground).site.subnets}
+        return tuple(one for one in options if one.offering.zone in zones)

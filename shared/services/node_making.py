@@ -20,6 +20,7 @@ from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import binds_early
 from shared.services.announcing import Announcer
 from shared.services.held_lease import HeldLease
+from shared.services.launch_verdicts import Death
 from shared.services.machine_image import node_taints
 from shared.services.node_events import launched_group
 from shared.services.timers import start_expiration, start_registration
@@ -29,13 +30,20 @@ _PART: Final = 10
 
 
 class NodeMaker:
-    """Turns filled slots into Node objects with their first pods."""
+    """Turns filled slots into Node objects with their first pods.
+
+    Attributes:
+        deaths: Machines that ended before they were nodes, as far as seen.
+        started: Provisioners for whose machines Nodes were made.
+    """
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
         """Prepare for one cluster while its lease is held."""
         self._ports = ports
         self._lease = lease
         self._policy = policy
+        self.deaths: list[Death] = []
+        self.started: set[str] = set()
 
     def make(
         self,
@@ -98,7 +106,7 @@ class NodeMaker:
             instance = shown.get(slot.instance_id)
             given_up = now - slot.launched_at > self._policy.registration
             if (instance is None and given_up) or (instance is not None and not instance.is_alive):
-                self._ports.ledger.mark_unavailable([slot.offering], now)
+                self.deaths.append(Death(slot=slot, instance=instance))
                 self._ports.ledger.drop_slot(slot, self._lease.keep())
                 if instance is not None:
                     self._ports.ledger.drop_instance(slot.instance_id)
@@ -119,6 +127,7 @@ class NodeMaker:
                 except (ConflictError, NotFoundError):
                     # Its kubelet is writing, too, or somebody took it away: it is made anew.
                     look_again += 1
+        self.started |= {slot.provisioner for slot, _ in made}
         left = self._bind_early(made, pending)
         for slot, node in made:
             self._lease.keep()

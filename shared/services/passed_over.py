@@ -10,7 +10,6 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.model.fleet_errors import refused_offerings
 from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.launch import FleetAnswer
 from shared.model.memo import Memo
@@ -37,8 +36,11 @@ def note_passed_over(ports: ClusterPorts, attempt: LaunchAttempt, answer: FleetA
     dearest = max((prices.get(one, 0) for one in taken), default=0)
     if not dearest:
         return
+    if any(one.offering is None for one in answer.errors):
+        # EC2 names nothing: whatever it took nothing from may be out.
+        dearest = 0
     passed = {one for one, price in prices.items() if price < dearest}
-    passed -= taken | refused_offerings(answer, prices)
+    passed -= taken | {one.offering for one in answer.errors if one.offering is not None}
     now = ports.clock.now()
     memo = ports.ledger.memo(ports.cluster.name, PASSED_OVER)
     known = _known(memo, now)

@@ -1,7 +1,7 @@
 """Carrying a whole plan out: its launch groups, and what earlier invocations left open."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,7 +9,6 @@ from shared.model.errors import PermanentError
 from shared.model.launch import PlannedNode
 from shared.model.policy import LaunchPolicy
 from shared.model.provisioner import Provisioner
-from shared.model.snapshot import ClusterSnapshot
 from shared.ports import ClusterPorts, Site
 from shared.services.addresses import AddressBook
 from shared.services.announcing import Announcer
@@ -18,6 +17,7 @@ from shared.services.held_lease import HeldLease
 from shared.services.image_rollout import ImageRollout
 from shared.services.intent_book import LaunchOutcome
 from shared.services.launch_request import LaunchGround, launch_groups
+from shared.services.launch_verdicts import Death, LaunchVerdicts
 from shared.services.launching import Launcher
 from shared.services.machine_image import resolve_images
 
@@ -26,7 +26,8 @@ class PlanLauncher:
     """Launches plans for one cluster, under its lease.
 
     Attributes:
-        launcher: Launches one group at a time; it knows what EC2 was short of.
+        launcher: Launches one group at a time; it knows what EC2 refused.
+        verdicts: What followed from that.
     """
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
@@ -35,20 +36,30 @@ class PlanLauncher:
         self._announcer = Announcer(ports)
         self._addresses = AddressBook()
         self.launcher = Launcher(ports, lease, policy)
+        self.verdicts = LaunchVerdicts(ports)
 
-    def resume(self, snapshot: ClusterSnapshot) -> bool:
+    def resume(self, gathered: Gathered) -> bool:
         """Carry on with open intents; return whether any came to its end.
 
-        One that cannot go on is ended, or it would stop every plan after it.
+        One that cannot go on is ended, or it would stop every plan after it; so is one of a
+        Provisioner for which EC2 is not asked now.
         """
-        provisioners = {one.name: one for one in snapshot.provisioners}
+        provisioners = {one.name: one for one in gathered.snapshot.provisioners}
+        owners: dict[str, tuple[Provisioner, Site]] = {}
+        self._leave_out(gathered.refusals.subnets)
         ended = False
-        for intent in snapshot.intents:
+        for intent in gathered.snapshot.intents:
             provisioner = provisioners.get(intent.provisioner) or Provisioner(
                 name=intent.provisioner
             )
+            site = site_of(self._ports, provisioner)
+            owners[provisioner.name] = (provisioner, site)
+            known = gathered.refusals.of(self._ports, provisioner, site)
+            if known.blocked(self._ports.clock.now()):
+                ended |= self.launcher.give_up(intent) != LaunchOutcome.LATER
+                continue
             try:
-                ground = self._ground(provisioner, site_of(self._ports, provisioner))
+                ground = self._ground(provisioner, site)
                 safe, _ = ImageRollout(self._ports).choose(provisioner.name, ground.images)
                 ground = replace(ground, images=safe)
                 outcome = self.launcher.resume(ground, intent)
@@ -56,6 +67,7 @@ class PlanLauncher:
                 self._announcer.cannot_launch(provisioner, str(error))
                 outcome = self.launcher.give_up(intent)
             ended |= outcome != LaunchOutcome.LATER
+        self._judge(owners, gathered)
         return ended
 
     def launch(
@@ -74,6 +86,7 @@ class PlanLauncher:
         provisioners = {one.name: one for one in gathered.snapshot.provisioners}
         for body in gathered.bodies:
             self._addresses.note(body)
+        self._leave_out(gathered.refusals.subnets)
         grounds: dict[str, LaunchGround] = {}
         outcomes = []
         numbers = itertools.count()
@@ -92,7 +105,49 @@ class PlanLauncher:
             except PermanentError as error:
                 # One provisioner that cannot launch must not stop the others.
                 self._announcer.cannot_launch(provisioners[name], str(error))
+        owners = {name: (one.provisioner, one.site) for name, one in grounds.items()}
+        self._judge(owners, gathered)
         return tuple(outcomes)
+
+    def buried(self, deaths: Sequence[Death], provisioners: Mapping[str, Provisioner]) -> None:
+        """Act on machines that ended before they were nodes."""
+        if not deaths:
+            return
+        named = {death.slot.provisioner for death in deaths} & provisioners.keys()
+        owners = {
+            name: (provisioners[name], site_of(self._ports, provisioners[name]))
+            for name in sorted(named)
+        }
+        self.verdicts.of_deaths(deaths, owners)
+        self._wake_after(self.verdicts.wait)
+
+    def started(self, names: Collection[str], gathered: Gathered) -> None:
+        """Act on machines that run: where others died of what they were launched with, it is over.
+
+        Args:
+            names: Of the Provisioners they are of.
+        """
+        for owner in gathered.snapshot.provisioners:
+            known = gathered.refusals.records.get(owner.name)
+            if owner.name in names and known is not None and known.by_machine:
+                self.verdicts.of_start(owner, site_of(self._ports, owner))
+
+    def _leave_out(self, subnets: frozenset[str]) -> None:
+        """Ask for no machine in subnets that EC2 refused before this invocation."""
+        self.launcher.shortage.subnets |= subnets
+        self.verdicts.subnets |= subnets
+
+    def _judge(self, owners: Mapping[str, tuple[Provisioner, Site]], gathered: Gathered) -> None:
+        """Act on what EC2 said to these launches; what it says to the next ones is told anew."""
+        shortage = self.launcher.shortage
+        self.verdicts.of_subnets(shortage.subnets)
+        self.verdicts.of_launches(shortage.verdicts, owners, gathered)
+        shortage.judged()
+        self._wake_after(self.verdicts.wait)
+
+    def _wake_after(self, wait: timedelta | None) -> None:
+        if wait is not None:
+            self.launcher.book.wait_until(self._ports.clock.now() + wait)
 
     def _parts(
         self, ground: LaunchGround, group: Sequence[PlannedNode]

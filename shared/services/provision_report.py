@@ -22,6 +22,8 @@ class ProvisionReport:
         nodes_disrupted: Nodes of ours that are given up by choice.
         notes: What was left out of what the cluster said, one line each.
         offerings_refused: EC2 had none of so many offerings.
+        refusals: What EC2 refused for other reasons: Provisioner, code, text and remedy.
+        unknown_codes: How many of these have a code that Dovetail does not know.
     """
 
     leading: bool = True
@@ -40,6 +42,8 @@ class ProvisionReport:
     failed_attempts: int = 0
     nodes_disrupted: int = 0
     offerings_refused: int = 0
+    refusals: tuple[str, ...] = ()
+    unknown_codes: int = 0
     cost_micros_per_hour: int = 0
     lower_bound_micros_per_hour: int = 0
     notes: tuple[str, ...] = ()

@@ -154,11 +154,11 @@ class Provisioning:
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
         if turn.held_back not in ("", SHADOW):
             self._announcer.waiting(gathered.snapshot.pending)
-            turn.make_nodes(gathered.snapshot)
+            turn.make_nodes(gathered)
             return report, False, False
-        if not turn.held_back and turn.launches.resume(gathered.snapshot):
+        if not turn.held_back and turn.launches.resume(gathered):
             # What was resumed is capacity now: look at the world anew.
-            turn.make_nodes(gathered.snapshot)
+            turn.make_nodes(gathered)
             return report, True, look
         usable = without_overdue(gathered.snapshot, self._policy.initialization)
         snapshot, report = self._restrained(with_interrupted(usable), report)
@@ -168,7 +168,7 @@ class Provisioning:
         plan = decide(snapshot, settings)
         again = False
         if plan == Plan():
-            turn.make_nodes(gathered.snapshot)
+            turn.make_nodes(gathered)
         else:
             record(self._ports.decisions, plan_id, snapshot, plan, settings)
             report, again = self._carry_out(
@@ -191,7 +191,7 @@ class Provisioning:
     ) -> tuple[ProvisionReport, bool]:
         if turn.held_back:
             self._only_tell(gathered.snapshot, plan)
-            turn.make_nodes(gathered.snapshot)
+            turn.make_nodes(gathered)
             return report, False
         return self._apply(turn, gathered, plan_id, plan, report)
 
@@ -225,7 +225,7 @@ class Provisioning:
         nominated = turn.nominate(snapshot, plan)
         wanted = self._without_shadowed(snapshot, as_machines(plan.nodes))
         nodes, over = affordable(snapshot, wanted, ports.brakes.ceiling)
-        calls = turn.launches.launcher.calls
+        calls, refused = turn.launches.launcher.calls, len(turn.launches.verdicts.told)
         outcomes = turn.launches.launch(gathered, plan_id, nodes)
         slots = ports.ledger.slots(ports.cluster.name) if outcomes else ()
         filled = [one for one in slots if one.plan_id == plan_id]
@@ -236,11 +236,11 @@ class Provisioning:
             nodes_launched=report.nodes_launched + len(filled),
             nodes_over_ceiling=report.nodes_over_ceiling + len(over),
         )
-        turn.make_nodes(snapshot)
+        turn.make_nodes(gathered)
         self._announcer.unschedulable(_of_waiting(plan, pending), over, pending)
         self._announcer.cheaper(snapshot, plan, self._settings)
         # Something new was learned, and not too often that there is nothing.
-        learned = turn.launches.launcher.calls > calls
+        learned = turn.launches.launcher.calls > calls or refused < len(turn.launches.verdicts.told)
         short = LaunchOutcome.SHORT in outcomes and learned
         return report, (short and turn.failed_attempts < _MAX_FAILED_ATTEMPTS) or not nominated
 
@@ -265,8 +265,10 @@ def _counted(turn: Turn, report: ProvisionReport) -> ProvisionReport:
     return dataclasses.replace(
         report,
         throttled=launcher.book.throttled,
-        failed_attempts=launcher.shortage.failed_attempts,
+        failed_attempts=launcher.shortage.failed_attempts + launcher.shortage.refused_attempts,
         offerings_refused=len(launcher.shortage.refused),
+        refusals=turn.launches.verdicts.told,
+        unknown_codes=turn.launches.verdicts.unknown,
     )
 
 

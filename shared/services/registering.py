@@ -78,7 +78,10 @@ class Registering:
             return again(state, _SOON)
         offering = _offering_of(node)
         if offering is not None:
-            self._ports.ledger.mark_unavailable([offering], self._ports.clock.now())
+            # The machine came: EC2 is short of nothing, so other clusters may buy it.
+            self._ports.ledger.mark_unavailable(
+                [offering], self._ports.clock.now(), cluster=self._ports.cluster.name
+            )
         text = (
             f"{node.instance_id} did not join the cluster in time and is terminated; look for "
             f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"

@@ -1,25 +1,97 @@
-"""What to ask for next when EC2 has none: few calls, and far from what was refused.
+"""What to ask for next when EC2 refuses: few calls, and far from what was refused.
 
 EC2 mostly names one offering in its refusal, however many were asked for
 (https://github.com/kubernetes-sigs/karpenter/issues/3198, 2026-08: 88 % of 1,381 failures). Asking
 again without that one alone means a call for each offering that is out.
+
+What a refusal means is decided by `shared.model.fleet_errors`. Stock and quotas are marked in the
+ledger, for all clusters; what depends on the request is kept here by Provisioner, for the caller.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from shared.model.fleet_errors import refused_offerings
+from shared.model.fleet_errors import ErrorKind, is_shared_shortage, is_young_template, kind_of
 from shared.model.instance_types import OfferingKey
-from shared.model.launch import FleetAnswer, LaunchOption
+from shared.model.launch import FleetAnswer, FleetError, LaunchOption
+from shared.model.quotas import beyond, reached
 from shared.ports import ClusterPorts
 from shared.services.launch_body import LaunchAttempt
 
 
-class Shortage:
-    """What EC2 had none of in one invocation, and how often in a row it gave nothing.
+@dataclass
+class Verdict:
+    """What EC2 said in one invocation to the launches of one Provisioner.
 
     Attributes:
-        failed_attempts: Calls that launched nothing.
-        refused: Offerings named or suspected.
+        bought: Whether it gave anything.
+        unsupported: Offerings that are not to be had as this Provisioner asks for them.
+        errors: Every refusal that was named, each once.
+        options: Offerings that were refused.
+        whole: The refusal of a launch that bought nothing and was refused as a whole.
+    """
+
+    bought: bool = False
+    unsupported: set[OfferingKey] = field(default_factory=set)
+    errors: dict[FleetError, None] = field(default_factory=dict)
+    options: set[OfferingKey] = field(default_factory=set)
+    whole: FleetError | None = None
+
+
+@dataclass
+class _Launch:
+    """How one launch has gone so far: its attempts together."""
+
+    empty: int = 0
+    bought: bool = False
+    asked: frozenset[OfferingKey] = frozenset()
+    kinds: set[ErrorKind] = field(default_factory=set)
+    own: bool = False
+    refusal: FleetError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Findings:
+    """The errors of one answer, sorted by what they mean.
+
+    Attributes:
+        shared: Out of stock for everybody.
+        unsupported: Not to be had as this cluster asks.
+        over_quota: Named together with a quota.
+        refused: Refused for what the request says.
+        subnets: Without addresses, or gone.
+        transient: Whether some may go by themselves.
+    """
+
+    shared: frozenset[OfferingKey] = frozenset()
+    unsupported: frozenset[OfferingKey] = frozenset()
+    over_quota: frozenset[OfferingKey] = frozenset()
+    refused: frozenset[OfferingKey] = frozenset()
+    refusals: tuple[FleetError, ...] = ()
+    subnets: frozenset[str] = frozenset()
+    transient: bool = False
+
+    @property
+    def kinds(self) -> set[ErrorKind]:
+        """The kinds of errors there are, but for transient ones."""
+        found = {
+            ErrorKind.SHORTAGE: self.shared or self.unsupported,
+            ErrorKind.QUOTA: self.over_quota,
+            ErrorKind.SUBNET: self.subnets,
+            ErrorKind.REFUSAL: self.refusals,
+        }
+        return {kind for kind, some in found.items() if some}
+
+
+class Shortage:
+    """What EC2 refused in one invocation, and how often in a row it gave nothing.
+
+    Attributes:
+        failed_attempts: Calls that launched nothing, for want of capacity, quota or addresses.
+        refused_attempts: Calls that launched nothing because EC2 refused the request.
+        refused: Offerings that are out, named or suspected, for all Provisioners.
+        subnets: Left out.
+        verdicts: By name of the Provisioner.
     """
 
     def __init__(self, ports: ClusterPorts, max_empty: int) -> None:
@@ -30,74 +102,182 @@ class Shortage:
         """
         self._ports = ports
         self._max_empty = max_empty
-        self._empty: dict[tuple[str, int], int] = {}
-        self._asked: dict[tuple[str, int], frozenset[OfferingKey]] = {}
+        self._launches: dict[tuple[str, int], _Launch] = {}
         self.failed_attempts = 0
+        self.refused_attempts = 0
         self.refused: frozenset[OfferingKey] = frozenset()
+        self.subnets: frozenset[str] = frozenset()
+        self.verdicts: dict[str, Verdict] = {}
+        self._out: dict[str, frozenset[OfferingKey]] = {}
 
-    def remember(
-        self, refused: Iterable[OfferingKey], suspects: Iterable[OfferingKey] = ()
-    ) -> None:
-        """Remember offerings that are out, here and in the ledger, for all clusters."""
-        now, named, suspected = self._ports.clock.now(), set(refused), set(suspects)
-        self.refused |= named | suspected
-        self._ports.ledger.mark_unavailable(sorted(named), now)
-        self._ports.ledger.mark_unavailable(sorted(suspected), now, certain=False)
+    def settle(self, attempt: LaunchAttempt, answer: FleetAnswer) -> None:
+        """Remember what EC2 refused in an answer that gave all there was to give."""
+        self._note(attempt, self._sorted(attempt, answer), bought=bool(answer.instances))
 
     def without_image(self, attempt: LaunchAttempt, answer: FleetAnswer) -> None:
         """Count a call of which something came to nothing for want of a machine image."""
         self.failed_attempts += 1
-        self.remember(refused_offerings(answer, attempt.asked))
+        found = self._sorted(attempt, answer)
+        self._remember(found)
+
+    def is_transient(self, answer: FleetAnswer, *, young: bool) -> bool:
+        """Return whether all that an answer lacks may come by itself.
+
+        Args:
+            young: Whether a launch template it misses was made just now.
+        """
+        return bool(answer.errors) and all(_transient(one, young=young) for one in answer.errors)
 
     def learn(self, attempt: LaunchAttempt, answer: FleetAnswer) -> frozenset[OfferingKey]:
-        """Remember what EC2 had none of; return what this launch does not ask for any more."""
-        asked = attempt.asked
-        refused = refused_offerings(answer, asked)
+        """Remember what EC2 refused; return what this launch does not ask for any more."""
+        found = self._sorted(attempt, answer)
+        launch = self._note(attempt, found, bought=bool(answer.instances))
+        named = found.shared | found.unsupported | found.over_quota | found.refused
+        named |= attempt.asked & self.refused
         if answer.instances:
             # Fewer than asked for and no reason: none of these is asked for again at once.
-            suspects = frozenset() if refused else asked
-            self.remember(refused, suspects)
-            return refused | suspects
-        key = (attempt.plan_id, attempt.group)
-        everything = asked | {one.offering for one in attempt.later}
-        self._asked[key] = self._asked.get(key, frozenset()) | everything
-        dropped = self._after_nothing(attempt, refused)
-        over = everything <= dropped
-        self.remember(refused, self._asked[key] - refused - self.refused if over else ())
+            suspects = frozenset() if answer.errors else attempt.asked
+            self._suspect(suspects)
+            return named | suspects
+        everything = attempt.asked | {one.offering for one in attempt.later}
+        launch.asked |= everything
+        launch.empty += 1
+        if found.kinds == {ErrorKind.REFUSAL}:
+            self.refused_attempts += 1
+        else:
+            self.failed_attempts += 1
+        dropped = self._after_nothing(launch, attempt, named, found)
+        if everything <= dropped:
+            self._over(launch, attempt)
         return dropped
 
     def left_of(
-        self, options: Sequence[LaunchOption], later: Sequence[LaunchOption]
+        self, provisioner: str, options: Sequence[LaunchOption], later: Sequence[LaunchOption]
     ) -> tuple[tuple[LaunchOption, ...], tuple[LaunchOption, ...]]:
         """Return the options, and the later ones, of which nothing is known to be out."""
-        now, then = without(options, self.refused), without(later, self.refused)
+        verdict = self.verdicts.get(provisioner, Verdict())
+        out = self.refused | self._out.get(provisioner, frozenset())
+        out |= verdict.options | verdict.unsupported
+        now, then = without(options, out), without(later, out)
         return (now, then) if now else (then, ())
 
+    def judged(self) -> None:
+        """Forget the verdicts, as somebody acted on them; what they refuse stays out."""
+        for name, one in self.verdicts.items():
+            known = self._out.get(name, frozenset())
+            self._out[name] = known | one.options | one.unsupported
+        self.verdicts = {}
+
+    def _note(self, attempt: LaunchAttempt, found: _Findings, *, bought: bool) -> _Launch:
+        """Remember what was found; return how the launch has gone so far."""
+        self._remember(found)
+        verdict = self.verdicts.setdefault(attempt.provisioner, Verdict())
+        verdict.bought |= bought
+        verdict.unsupported |= found.unsupported
+        verdict.options |= found.refused
+        verdict.errors |= dict.fromkeys(found.refusals)
+        launch = self._launches.setdefault((attempt.plan_id, attempt.group), _Launch())
+        launch.bought |= bought
+        launch.kinds |= found.kinds
+        launch.own |= bool(found.unsupported)
+        launch.refusal = next(iter(found.refusals), launch.refusal)
+        return launch
+
+    def _remember(self, found: _Findings) -> None:
+        """Mark what EC2 has none of, for all clusters, and what a quota leaves no room for."""
+        now, types = self._ports.clock.now(), self._ports.catalog.instance_types()
+        marks = reached(found.over_quota, types)
+        self.refused |= found.shared | beyond(marks, types)
+        self.subnets |= found.subnets
+        self._ports.ledger.mark_unavailable(sorted(found.shared), now)
+        self._ports.ledger.mark_quotas(marks, now)
+
+    def _suspect(self, suspects: frozenset[OfferingKey]) -> None:
+        """Mark offerings that EC2 gave nothing of, though it did not name them."""
+        self.refused |= suspects
+        now = self._ports.clock.now()
+        self._ports.ledger.mark_unavailable(sorted(suspects), now, certain=False)
+
+    def _over(self, launch: _Launch, attempt: LaunchAttempt) -> None:
+        """Judge a launch of which nothing is asked for any more.
+
+        What was not named is suspected of the only reason there was; with several reasons, or one
+        that depends on the request, nothing is suspected for other clusters.
+        """
+        if launch.refusal is None:
+            if launch.kinds <= {ErrorKind.SHORTAGE} and not launch.own:
+                self._suspect(launch.asked - self.refused)
+            return
+        verdict = self.verdicts[attempt.provisioner]
+        verdict.options |= launch.asked - self.refused
+        if not launch.bought and launch.kinds == {ErrorKind.REFUSAL}:
+            verdict.whole = launch.refusal
+
+    def _sorted(self, attempt: LaunchAttempt, answer: FleetAnswer) -> _Findings:
+        """Return what the errors of an answer mean.
+
+        An error that names no offering is about all that was asked for and not launched.
+        """
+        launched = {one.offering for one in answer.instances}
+        of_kind: dict[ErrorKind, set[OfferingKey]] = {}
+        unsupported: set[OfferingKey] = set()
+        refusals: dict[FleetError, None] = {}
+        subnets = set()
+        for error in answer.errors:
+            named = attempt.asked - launched if error.offering is None else {error.offering}
+            kind = kind_of(error.code)
+            if kind == ErrorKind.SHORTAGE and not is_shared_shortage(error.code):
+                unsupported |= named
+            elif kind == ErrorKind.SUBNET and error.subnet_id:
+                subnets.add(error.subnet_id)
+            elif kind in (ErrorKind.SUBNET, ErrorKind.REFUSAL):
+                of_kind.setdefault(ErrorKind.REFUSAL, set()).update(named)
+                refusals[FleetError(code=error.code, message=error.message)] = None
+            else:
+                of_kind.setdefault(kind, set()).update(named)
+        return _Findings(
+            shared=frozenset(of_kind.get(ErrorKind.SHORTAGE, ())),
+            unsupported=frozenset(unsupported),
+            over_quota=frozenset(of_kind.get(ErrorKind.QUOTA, ())),
+            refused=frozenset(of_kind.get(ErrorKind.REFUSAL, ())),
+            refusals=tuple(refusals),
+            subnets=frozenset(subnets),
+            transient=ErrorKind.TRANSIENT in of_kind,
+        )
+
     def _after_nothing(
-        self, attempt: LaunchAttempt, refused: frozenset[OfferingKey]
+        self,
+        launch: _Launch,
+        attempt: LaunchAttempt,
+        named: frozenset[OfferingKey],
+        found: _Findings,
     ) -> frozenset[OfferingKey]:
         """Return what an attempt that came to nothing is not to ask for again.
 
         First the types that were named, in every zone. Then, if there is another capacity type,
         all of this one, else the zones that were named, too. Then everything: it is over for now.
+        A subnet that was refused takes no offering with it while its zone has another.
         """
-        self.failed_attempts += 1
-        key = (attempt.plan_id, attempt.group)
-        self._empty[key] = self._empty.get(key, 0) + 1
         asked = attempt.asked
-        if self._empty[key] >= self._max_empty:
+        if launch.empty >= self._max_empty:
             return asked | {one.offering for one in attempt.later}
-        if not refused or refused >= asked:
+        if not named and (found.subnets or found.transient):
+            return frozenset()
+        if not named or named >= asked:
             return asked
-        types = {one.instance_type for one in refused}
-        zones = {one.zone for one in refused}
+        types = {one.instance_type for one in named}
+        zones = {one.zone for one in named}
         alike = frozenset(one for one in asked if one.instance_type in types)
-        if self._empty[key] == 1:
-            return alike if asked - alike else refused
+        if launch.empty == 1:
+            return alike if asked - alike else named
         if attempt.later:
             return asked
         near = alike | {one for one in asked if one.zone in zones}
-        return next(one for one in (near, alike, refused) if asked - one)
+        return next(one for one in (near, alike, named) if asked - one)
+
+
+def _transient(error: FleetError, *, young: bool) -> bool:
+    return kind_of(error.code) == ErrorKind.TRANSIENT or (young and is_young_template(error))
 
 
 def without(

@@ -7,6 +7,7 @@ from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
 from shared.ports import ClusterPorts, Happening
 from shared.services.announcing import Announcer
+from shared.services.gathering import Gathered
 from shared.services.held_lease import HeldLease
 from shared.services.node_events import MOST_PODS, nominated
 from shared.services.node_making import NodeMaker
@@ -56,12 +57,13 @@ class Turn:
         """
         return not self._held.renew().dirty
 
-    def make_nodes(self, snapshot: ClusterSnapshot) -> None:
+    def make_nodes(self, gathered: Gathered) -> None:
         """Make the Nodes of launched machines, as far as EC2 shows them.
 
         To make a hundred takes seconds. When somebody asks for another plan meanwhile, it is made
         first, as machines take longer to start than Nodes to be made; the rest comes after it.
         """
+        snapshot = gathered.snapshot
         slots = self._ports.ledger.slots(self._ports.cluster.name)
         if not any(not slot.node_name for slot in slots):
             return
@@ -70,6 +72,11 @@ class Turn:
         pending = {pod.uid: pod for pod in snapshot.pending}
         if self._nodes.make(slots, provisioners, types, pending, goes_on=self.keep_lease):
             self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
+        deaths, self._nodes.deaths = self._nodes.deaths, []
+        self.launches.buried(deaths, provisioners)
+        self.launches.started(
+            self._nodes.started - {one.slot.provisioner for one in deaths}, gathered
+        )
 
     def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:
         """Promise in-flight nodes the pods that were placed on them.

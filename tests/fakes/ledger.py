@@ -9,6 +9,7 @@ from shared.model.errors import ConflictError
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import IntentState, LaunchIntent, Lease, Slot
 from shared.model.memo import Memo
+from shared.model.quotas import Quota, QuotaReached
 from tests.fakes.told import Call, FakeTold
 
 
@@ -43,7 +44,8 @@ class FakeLedger(FakeTold):
         self.slot_values: dict[tuple[str, str], Slot] = {}
         self.instances: dict[str, str] = {}
         self.paired: dict[str, str] = {}
-        self.refusals: dict[OfferingKey, Refusal] = {}
+        self.refusals: dict[str, dict[OfferingKey, Refusal]] = {}
+        self.quotas: dict[Quota, tuple[QuotaReached, Refusal]] = {}
         self.timer_values: dict[str, dict[tuple[str, str], datetime]] = {}
         self.heartbeats: dict[str, datetime] = {}
         self.memo_values: dict[tuple[str, str], Memo] = {}
@@ -175,18 +177,40 @@ class FakeLedger(FakeTold):
 
     # --- what clusters share
 
-    def unavailable_offerings(self, now: datetime) -> frozenset[OfferingKey]:
-        return frozenset(key for key, one in self.refusals.items() if one.until > now)
+    def unavailable_offerings(self, now: datetime, cluster: str = "") -> frozenset[OfferingKey]:
+        return frozenset(
+            key
+            for whose in {"", cluster}
+            for key, one in self.refusals.get(whose, {}).items()
+            if one.until > now
+        )
 
     def mark_unavailable(
-        self, offerings: Sequence[OfferingKey], now: datetime, *, certain: bool = True
+        self,
+        offerings: Sequence[OfferingKey],
+        now: datetime,
+        *,
+        certain: bool = True,
+        cluster: str = "",
     ) -> None:
         if not offerings:
             return
         self._called("mark_unavailable", tuple(offerings))
+        own = self.refusals.setdefault(cluster, {})
         for offering in sorted(set(offerings)):
-            known = self.refusals.get(offering)
-            self.refusals[offering] = refused(known, now, certain=certain)
+            own[offering] = refused(own.get(offering), now, certain=certain)
+
+    def quotas_reached(self, now: datetime) -> tuple[QuotaReached, ...]:
+        return tuple(sorted(one for one, kept in self.quotas.values() if kept.until > now))
+
+    def mark_quotas(self, marks: Sequence[QuotaReached], now: datetime) -> None:
+        if not marks:
+            return
+        self._called("mark_quotas", tuple(marks))
+        for mark in sorted(marks):
+            known, kept = self.quotas.get(mark.quota, (mark, None))
+            vcpus = min(mark.vcpus, known.vcpus) if kept and kept.until > now else mark.vcpus
+            self.quotas[mark.quota] = (replace(mark, vcpus=vcpus), refused(kept, now))
 
     def take_token(self, api: str, now: datetime) -> timedelta | None:
         self._called("take_token", api)

@@ -223,7 +223,7 @@ def test_a_machine_that_ec2_never_shows_is_given_up_after_five_minutes() -> None
     assert len(world.ledger.slots(NAME)) == 1
     world.advance(5 * MINUTE + SECOND)
     world.provision()
-    assert world.ledger.unavailable_offerings(world.clock.now())
+    assert world.ledger.unavailable_offerings(world.clock.now(), NAME)
 
 
 def test_a_machine_is_launched_for_a_pod() -> None:

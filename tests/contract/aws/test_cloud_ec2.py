@@ -14,7 +14,6 @@ from shared.model.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from shared.model.fleet_errors import refused_offerings
 from shared.model.instance_types import CapacityType
 from shared.model.launch import FleetError
 from shared.model.provisioner import NodeTemplate
@@ -178,52 +177,43 @@ def test_a_partial_fleet_tells_what_it_has_and_what_ec2_was_out_of(
     )
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "InsufficientFreeAddressesInSubnet",
-        "InsufficientInstanceCapacity",
-        "MaxSpotInstanceCountExceeded",
-        "UnfulfillableCapacity",
-        "Unsupported",
-        "VcpuLimitExceeded",
-    ],
-)
-def test_these_codes_refuse_an_offering(aws: Session, ec2: Ec2Cloud, code: str) -> None:
-    answer = {"Errors": [fleet_row("m5.large", A, "on-demand", ErrorCode=code)]}
+def test_a_refused_override_is_named_as_it_would_have_been_bought(
+    aws: Session, ec2: Ec2Cloud
+) -> None:
+    answer = {"Errors": [fleet_row("m5.large", A, "on-demand", ErrorCode="Unsupported")]}
     with canned(aws, "ec2", "CreateFleet", answer):
         found = ec2.create_fleet(fleet_request(("m5.large", A), capacity_type="on-demand"))
     assert found.instances == ()
-    on_demand = offering(capacity_type=CapacityType.ON_DEMAND)
-    assert refused_offerings(found, [on_demand]) == {on_demand}
+    assert found.errors[0].offering == offering(capacity_type=CapacityType.ON_DEMAND)
 
 
-def test_a_refusal_that_names_nothing_is_about_all_that_was_not_launched(
-    aws: Session, ec2: Ec2Cloud
-) -> None:
+def test_an_error_may_name_no_offering(aws: Session, ec2: Ec2Cloud) -> None:
     answer = {
         "Instances": [fleet_row("m5.large", B, "spot", InstanceIds=["i-1"])],
         "Errors": [{"ErrorCode": "UnfulfillableCapacity", "Lifecycle": "spot"}],
     }
     with canned(aws, "ec2", "CreateFleet", answer):
         found = ec2.create_fleet(fleet_request(("m5.large", A), ("m5.large", B)))
-    assert found.errors[0].offering is None
-    both = (offering(), offering(zone="us-east-1b"))
-    assert refused_offerings(found, both) == {offering()}
+    assert found.errors == (FleetError(code="UnfulfillableCapacity", message=""),)
 
 
-def test_a_fleet_refused_as_a_whole_is_an_answer_too(aws: Session, ec2: Ec2Cloud) -> None:
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (500, "InsufficientInstanceCapacity"),
+        (400, "VcpuLimitExceeded"),
+        (400, "InvalidSubnetID.NotFound"),
+        (400, "Unsupported"),
+    ],
+)
+def test_a_fleet_that_cannot_be_supplied_is_an_answer_too(
+    aws: Session, ec2: Ec2Cloud, status: int, code: str
+) -> None:
     request = fleet_request(("m5.large", A), ("m5.large", B))
-    with canned(aws, "ec2", "CreateFleet", (500, "InsufficientInstanceCapacity")):
+    with canned(aws, "ec2", "CreateFleet", (status, code)):
         found = ec2.create_fleet(request)
     assert found.instances == ()
-    both = {offering(), offering(zone="us-east-1b")}
-    assert refused_offerings(found, both) == both
-    with (
-        canned(aws, "ec2", "CreateFleet", (400, "Unsupported")),
-        pytest.raises(PermanentError),
-    ):
-        ec2.create_fleet(request)
+    assert [(one.code, one.offering) for one in found.errors] == [(code, None)]
 
 
 @pytest.mark.parametrize(
@@ -243,6 +233,25 @@ def test_a_fleet_call_that_fails_says_how(
     with canned(aws, "ec2", "CreateFleet", (status, code)), pytest.raises(kind) as caught:
         ec2.create_fleet(request)
     assert type(caught.value) is kind
+    if isinstance(caught.value, PermanentError):
+        assert caught.value.code == code
+
+
+def test_an_instance_says_why_it_ended(aws: Session, ec2: Ec2Cloud) -> None:
+    row = {
+        "InstanceId": "i-1",
+        "State": {"Name": "terminated"},
+        "StateReason": {
+            "Code": "Client.InternalError",
+            "Message": "Client.InternalError: Client error on launch",
+        },
+        "InstanceType": "m5.large",
+        "Placement": {"AvailabilityZone": "us-east-1a"},
+    }
+    with canned(aws, "ec2", "DescribeInstances", {"Reservations": [{"Instances": [row]}]}):
+        (found,) = ec2.instances(["i-1"])
+    assert found.state_reason == "Client.InternalError"
+    assert found.state_message == "Client.InternalError: Client error on launch"
 
 
 def test_zones_are_known_before_anything_is_launched(aws: Session, ec2: Ec2Cloud) -> None:

@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 from shared.model.instance_types import CapacityType
+from shared.model.quotas import Quota, QuotaReached
 from shared.ports import Ledger
 from tests.contract.aws.values import offering
 from tests.fakes.clock import FakeClock
@@ -56,6 +57,39 @@ def test_the_same_shortage_seen_twice_is_no_repeat(ledger: Ledger, clock: FakeCl
     assert ledger.unavailable_offerings(clock.now()) == {HERE}
     clock.advance(MINUTE)
     assert ledger.unavailable_offerings(clock.now()) == frozenset()
+
+
+def test_what_is_marked_for_one_cluster_is_not_out_for_others(
+    ledger: Ledger, clock: FakeClock
+) -> None:
+    ledger.mark_unavailable([HERE], clock.now(), cluster="one")
+    ledger.mark_unavailable([THERE], clock.now())
+    assert ledger.unavailable_offerings(clock.now()) == {THERE}
+    assert ledger.unavailable_offerings(clock.now(), "one") == {HERE, THERE}
+    assert ledger.unavailable_offerings(clock.now(), "two") == {THERE}
+    clock.advance(3 * MINUTE)
+    assert ledger.unavailable_offerings(clock.now(), "one") == frozenset()
+
+
+def test_a_quota_is_reached_for_a_while_and_the_fewest_vcpus_count(
+    ledger: Ledger, clock: FakeClock
+) -> None:
+    standard = Quota(capacity_type=CapacityType.ON_DEMAND, family="Standard")
+    graphics = Quota(capacity_type=CapacityType.SPOT, family="G and VT")
+    ledger.mark_quotas([], clock.now())
+    assert ledger.quotas_reached(clock.now()) == ()
+    ledger.mark_quotas([QuotaReached(quota=standard, vcpus=4)], clock.now())
+    marks = [QuotaReached(quota=standard, vcpus=8), QuotaReached(quota=graphics, vcpus=16)]
+    ledger.mark_quotas(marks, clock.now())
+    assert ledger.quotas_reached(clock.now()) == (
+        QuotaReached(quota=standard, vcpus=4),
+        QuotaReached(quota=graphics, vcpus=16),
+    )
+    clock.advance(3 * MINUTE)
+    assert ledger.quotas_reached(clock.now()) == ()
+    # What was refused before the mark was over says nothing about what is refused after it.
+    ledger.mark_quotas([QuotaReached(quota=standard, vcpus=32)], clock.now())
+    assert ledger.quotas_reached(clock.now()) == (QuotaReached(quota=standard, vcpus=32),)
 
 
 def test_a_bucket_gives_its_burst_and_then_its_rate(ledger: Ledger, clock: FakeClock) -> None:

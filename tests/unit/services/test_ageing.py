@@ -173,7 +173,8 @@ def test_a_machine_that_never_joins_is_given_up() -> None:
     assert world.cluster.called("evict") == ["default/early"]
     assert world.ledger.slots(NAME) == ()
     assert world.node.deletion_at is not None
-    assert world.ledger.unavailable_offerings(world.clock.now()) == {offering()}
+    assert world.ledger.unavailable_offerings(world.clock.now(), NAME) == {offering()}
+    assert world.ledger.unavailable_offerings(world.clock.now()) == frozenset()
     assert world.outbox.wakes == [(NAME, timedelta(0))]
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     ((said, _),) = world.cluster.happenings.items()
@@ -184,7 +185,7 @@ def test_a_node_that_changes_while_given_up_is_blamed_once() -> None:
     world = World(provisioner(), node(**starting()))
     world.cluster.fail_next("delete_node", ConflictError("written"))
     assert register(world)["wait_seconds"] == 1
-    assert world.ledger.unavailable_offerings(world.clock.now()) == frozenset()
+    assert world.ledger.unavailable_offerings(world.clock.now(), NAME) == frozenset()
     assert register(world)["result"] == "given up"
     assert len(world.ledger.written("mark_unavailable")) == 1
 

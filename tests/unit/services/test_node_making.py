@@ -282,7 +282,8 @@ def test_a_machine_that_dies_before_it_is_a_node_is_replaced() -> None:
     world.provision_until_quiet()
     assert len(world.alive) == 2
     assert len(world.bound) == 2
-    assert offering() in world.ledger.unavailable_offerings(world.clock.now())
+    assert offering() in world.ledger.unavailable_offerings(world.clock.now(), NAME)
+    assert world.ledger.unavailable_offerings(world.clock.now()) == frozenset()
 
 
 def test_a_machine_ec2_never_shows_is_given_up() -> None:
