@@ -244,12 +244,13 @@ def test_volumes_of_pods_that_go_with_their_node_are_not_waited_for() -> None:
         assert cluster(server).volume_attachments("n1") == ("va-data",)
 
 
-def test_many_pods_come_in_pages_of_250() -> None:
+def test_many_small_pods_come_in_pages_that_grow() -> None:
     def answer(request: Request) -> Answer:
         begin = int(request.query.get("continue", "0"))
-        assert request.query["limit"] == "250"
-        items = [raw_pod(uid=str(n), name=f"p{n:04d}") for n in range(begin, begin + 250)]
-        token = str(begin + 250) if begin + 250 < 1000 else ""
+        assert request.query["limit"] == ("1000" if begin else "250")
+        end = min(begin + int(request.query["limit"]), 1000)
+        items = [raw_pod(uid=str(n), name=f"p{n:04d}") for n in range(begin, end)]
+        token = str(end) if end < 1000 else ""
         return Answer(body={"metadata": {"continue": token}, "items": items})
 
     with scripted(answer) as server:

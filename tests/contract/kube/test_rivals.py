@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from shared.kube.calls import KubeApi
+from shared.kube.calls import KubeApi, Reply
 from shared.kube.rivals import LEASES_PATH, KubeRivals
 from shared.ports import NoRivals, Rival, RivalKind
 from tests.fakes.clock import FakeClock
@@ -21,12 +21,13 @@ class Api:
         self.leases = leases
         self.asked: list[str] = []
 
-    def get(self, path: str, query: Any = ()) -> Mapping[str, Any]:
-        assert path == LEASES_PATH
+    def send(self, method: str, path: str, *, query: Any = ()) -> Reply:
+        assert (method, path) == ("GET", LEASES_PATH)
         selector = dict(query)["fieldSelector"]
         self.asked.append(selector)
         name = selector.removeprefix("metadata.name=")
-        return {"items": [one for one in self.leases if one["metadata"]["name"] == name]}
+        found = [one for one in self.leases if one["metadata"]["name"] == name]
+        return Reply(status=200, body={"items": found})
 
 
 def lease(clock: FakeClock, name: str = KARPENTER, **spec: Any) -> dict[str, Any]:
