@@ -10,8 +10,7 @@ from shared.model.launch import PodRef, Slot, slot_of
 from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
-from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_amount
-from shared.model.taints import Effect, Taint, first_untolerated
+from shared.model.resources import format_amount
 from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.scheduling.binding import needs_scheduler
 from shared.services.announcing import Announcer
@@ -19,11 +18,10 @@ from shared.services.image_rollout import ImageRollout
 from shared.services.learning import learn
 from shared.services.node_changes import change_node
 from shared.services.node_events import initialized, node_event, overdue, registered, waits
+from shared.services.node_waits import StartupTaints, closed_by, lacks, missing_for, starting_taints
 from shared.services.timers import start_expiration
 
-_CLOUD_TAINTS = frozenset({keys.CLOUD_UNINITIALIZED_TAINT, keys.NODE_NOT_READY_TAINT})
 _BUSY = "a quiet moment"
-_PLAIN = frozenset({CPU, MEMORY, PODS, EPHEMERAL_STORAGE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +75,12 @@ class Binding:
                 # It could not be completed after it was labelled.
                 self._complete(node, slot)
             return BindReport(node=node_name, initialized=True)
-        closed = _closed(node)
+        closed = closed_by(node)
         if closed:
             return self._waits(node, BindReport(node=node_name, waiting_for=closed))
         promised = self._promised(slot)
         starting = self._startup_taints(node)
-        missing = next((why for pod in promised if (why := _lacks(node, pod, starting))), "")
-        if not missing:
-            missing = next((_of_taint(one) for one in node.taints if _is(one, starting)), "")
+        missing = missing_for(node, starting, promised)
         report = self._bind(node, slot, promised, starting, missing)
         if report is None:
             return None
@@ -113,7 +109,7 @@ class Binding:
         change = NodeChange(remove_taint_keys=frozenset({keys.NOT_READY_TAINT}), set_labels=labels)
 
         def unless_closed(fresh: Node) -> NodeChange:
-            closed = _closed(fresh)
+            closed = closed_by(fresh)
             if closed:
                 raise ConflictError(f"node {fresh.name} waits for {closed}")
             return change
@@ -157,14 +153,10 @@ class Binding:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
         return slot_of(slots, node.instance_id)
 
-    def _startup_taints(self, node: Node) -> frozenset[tuple[str, Effect]]:
+    def _startup_taints(self, node: Node) -> StartupTaints:
         provisioners, _ = self._ports.cluster.provisioners()
-        return frozenset(
-            (taint.key, taint.effect)
-            for one in provisioners
-            if one.name == node.provisioner
-            for taint in one.startup_taints
-        )
+        owner = next((one for one in provisioners if one.name == node.provisioner), None)
+        return starting_taints(owner)
 
     def _promised(self, slot: Slot | None) -> tuple[Pod, ...]:
         """Return the pods promised to a slot that still wait for a node."""
@@ -180,7 +172,7 @@ class Binding:
         node: Node,
         slot: Slot | None,
         promised: Sequence[Pod],
-        starting: frozenset[tuple[str, Effect]],
+        starting: StartupTaints,
         missing: str,
     ) -> BindReport | None:
         """Bind what may be bound, and keep the promise to the rest while something is missing.
@@ -196,7 +188,7 @@ class Binding:
         mine = [
             pod
             for pod in promised
-            if binds and not needs_scheduler(pod) and not _lacks(node, pod, starting)
+            if binds and not needs_scheduler(pod) and not lacks(node, pod, starting)
         ]
         bound = len(self._ports.cluster.bind_all([(pod, node.name) for pod in mine]))
         left = tuple(
@@ -222,30 +214,3 @@ class Binding:
             if one.name == node.provisioner and one.ttl_until_expired is not None:
                 now = self._ports.clock.now()
                 start_expiration(self._ports, node, one.ttl_until_expired, now)
-
-
-def _closed(node: Node) -> str:
-    """Return what must happen before kube-scheduler may use the node, empty for nothing."""
-    if node.ready is not True:
-        return "the kubelet to be Ready"
-    return next((_of_taint(one) for one in node.taints if one.key in _CLOUD_TAINTS), "")
-
-
-def _lacks(node: Node, pod: Pod, starting: frozenset[tuple[str, Effect]]) -> str:
-    """Return what the pod still needs of the node: a startup taint gone or a device shown."""
-    taints = [one for one in node.taints if _is(one, starting)]
-    taint = first_untolerated(taints, pod.scheduling.tolerations)
-    if taint is not None:
-        return _of_taint(taint)
-    for name in pod.scheduling.requests:
-        if name not in _PLAIN and not node.allocatable[name]:
-            return f"resource {name} to be shown"
-    return ""
-
-
-def _is(taint: Taint, starting: frozenset[tuple[str, Effect]]) -> bool:
-    return (taint.key, taint.effect) in starting
-
-
-def _of_taint(taint: Taint) -> str:
-    return f"startup taint {taint.key} to go"

@@ -11,9 +11,11 @@ from shared.model.nodes import Node
 from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from shared.model.taints import Effect, Taint
+from shared.model.taints import Effect, Taint, first_untolerated
 from shared.scheduling.compatibility import taint_refusal
 from shared.scheduling.daemons import runs_on
+
+StartupTaints = frozenset[tuple[str, Effect]]
 
 JOIN: Final = "the kubelet to be Ready"
 # An EKS node joins within a minute or two of its launch, and is initialized seconds later.
@@ -26,31 +28,45 @@ _COMMON: Final = frozenset({"com", "io", "org", "aws", "amazon", "amazonaws", "k
 
 
 def waiting_for(node: Node, owner: Provisioner | None, promised: Iterable[Pod]) -> str:
-    """Return what a node waits for before it takes pods, empty for nothing.
+    """Return what a node waits for before it is initialized, empty for nothing.
 
     Args:
         owner: The node's Provisioner, None when it is gone.
         promised: Pods that are nominated to the node.
     """
+    return closed_by(node) or missing_for(node, starting_taints(owner), promised)
+
+
+def closed_by(node: Node) -> str:
+    """Return what must happen before kube-scheduler may use the node, empty for nothing."""
     if node.ready is not True:
         return JOIN
-    starting = starting_taints(owner)
-    for taint in node.taints:
-        if taint.key in _CLOUD_TAINTS or (taint.key, taint.effect) in starting:
-            return of_taint(taint)
-    missing = sorted({name for pod in promised for name in missing_devices(node, pod)})
-    return f"resource {missing[0]} to be shown" if missing else ""
+    return next((_of_taint(taint) for taint in node.taints if taint.key in _CLOUD_TAINTS), "")
 
 
-def starting_taints(owner: Provisioner | None) -> frozenset[tuple[str, Effect]]:
+def missing_for(node: Node, starting: StartupTaints, promised: Iterable[Pod]) -> str:
+    """Return what an open node still lacks, first for its pods, empty for nothing."""
+    for pod in promised:
+        missing = lacks(node, pod, starting)
+        if missing:
+            return missing
+    return next((_of_taint(taint) for taint in node.taints if _is(taint, starting)), "")
+
+
+def lacks(node: Node, pod: Pod, starting: StartupTaints) -> str:
+    """Return what the pod still needs of the node: a startup taint gone or a device shown."""
+    taints = [taint for taint in node.taints if _is(taint, starting)]
+    taint = first_untolerated(taints, pod.scheduling.tolerations)
+    if taint is not None:
+        return _of_taint(taint)
+    devices = missing_devices(node, pod)
+    return f"resource {devices[0]} to be shown" if devices else ""
+
+
+def starting_taints(owner: Provisioner | None) -> StartupTaints:
     """Return key and effect of the taints that something takes off a new node."""
     taints = owner.startup_taints if owner is not None else ()
     return frozenset((taint.key, taint.effect) for taint in taints)
-
-
-def of_taint(taint: Taint) -> str:
-    """Return the wait for a taint to go, for people."""
-    return f"startup taint {taint.key} to go"
 
 
 def missing_devices(node: Node, pod: Pod) -> tuple[str, ...]:
@@ -85,6 +101,14 @@ def device_plugin_trouble(node: Node, resource: str, daemonsets: Sequence[Daemon
     first = plugins[0]
     why = taint_refusal(first.scheduling, taints) or "does not select the node's labels"
     return f"DaemonSet {first.namespace}/{first.name} {why}"
+
+
+def _is(taint: Taint, starting: StartupTaints) -> bool:
+    return (taint.key, taint.effect) in starting
+
+
+def _of_taint(taint: Taint) -> str:
+    return f"startup taint {taint.key} to go"
 
 
 def _may_be_plugin(daemonset: DaemonSet, resource: str) -> bool:
