@@ -35,6 +35,7 @@ class Action(StrEnum):
     SMALLER = "has less room than was said"
     PARTIAL = "fewer than asked for, without a reason"
     SHORT = "no capacity for some minutes"
+    REFUSED = "is refused launches for a reason of its own"
     INTERRUPTED = "is interrupted"
     DELETED = "is deleted by the cloud controller"
     OUTAGE = "does not answer for a while"

@@ -31,7 +31,7 @@ _BY_CHOICE: Final = {
 _WATCHED_BEFORE: Final = frozenset(
     {*_BY_CHOICE, "terminate", "change_node", "delete_node", "delete_pod", "force_delete_pod"}
 )
-_WATCHED_AFTER: Final = frozenset({"create_node", "bind_all"})
+_WATCHED_AFTER: Final = frozenset({"create_node", "bind_all", "mark_unavailable"})
 
 
 class Invariants:
@@ -89,6 +89,8 @@ class Invariants:
             case "create_node":
                 assert isinstance(answer, Node)
                 self._is_held(answer)
+            case "mark_unavailable":
+                self._shared(site)
             case "bind_all":
                 for node in sorted({where for _, where in args[0]}):
                     self._holds(site, cluster, node)
@@ -202,6 +204,17 @@ class Invariants:
             known = self._world.apis[cluster].pods.get(pod.key)
             if known is not None and known.uid == pod.uid:
                 fail("twice", f"force_delete_pod {pod.key}: {pod.node_name} may still run it")
+
+    def _shared(self, site: Site) -> None:
+        """Check that no refusal of one cluster's own making changes what others may buy.
+
+        What counts is what a cluster that never bought anything may not buy now.
+        """
+        world = self._world
+        others = world.ledger.unavailable_offerings(world.kernel.now())
+        own = sorted(others - world.region.lacking)
+        if own:
+            fail("shared", f"{site}: no cluster may buy {own[0]}, which EC2 is not short of")
 
     def _is_held(self, node: Node) -> None:
         kubelet_made = node.uid.startswith("uid-kubelet-")

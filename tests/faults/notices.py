@@ -169,6 +169,7 @@ class _Queue:
 
     def warn(self, machine: Machine, asked: _Asked) -> None:
         asked.notice(machine)
+        self._world.region.lacking.add(machine.instance.offering)
         self.put(machine.instance.instance_id)
         self._world.kernel.after(120, lambda: self._world.region.end(machine))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from shared.model.brakes import Brakes
 from shared.model.errors import NotFoundError
-from shared.model.instance_types import InstanceType, OfferingKey
+from shared.model.instance_types import CapacityType, InstanceType, OfferingKey
 from shared.ports import ClusterPorts
 from tests.builders import ZONES
 from tests.fakes.catalog import FakeCatalog
@@ -233,6 +233,11 @@ class World:
 
     def _notice(self, machine: Machine, what: str) -> None:
         instance_id = machine.instance.instance_id
+        if what in _NOTICES:
+            offering = machine.instance.offering
+            if offering.capacity_type is not CapacityType.SPOT:
+                return
+            self.region.lacking.add(offering)
         detail: dict[str, Any] = {"instance-id": instance_id}
         kind = _NOTICES.get(what, "EC2 Instance State-change Notification")
         if what not in _NOTICES:
@@ -252,6 +257,11 @@ class World:
             if self.faults.event(site, self.kernel.time, (Action.OUTAGE, 0.02)) is not None:
                 span = 5 + 170 * draw(seed, "outage", name, number) ** 2
                 api.away_until = self.kernel.time + int(span * 1e6)
+        for name, cloud in self.clouds.items():
+            site = Site("ec2", "refusal", name)
+            if self.faults.event(site, self.kernel.time, (Action.REFUSED, 0.05)) is not None:
+                span = between(20, 120, seed, "refused for", name, number)
+                cloud.refuse(number, self.kernel.time + int(span * 1e6))
         self.weather.change(number)
         short = self.faults.event(
             Site("ec2", "capacity", "region"), self.kernel.time, (Action.SHORT, 0.08)
