@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from shared.model.fleet_errors import ErrorKind
 from shared.model.launch import FleetInstance, IntentState, Lease
 from shared.model.resources import Resources
 from shared.ports import NodeManifest
@@ -18,6 +19,7 @@ from shared.services import (
     node_making,
     pairing,
     provisioning,
+    shortage,
 )
 from shared.services.launch_body import LaunchAttempt
 from tests.fakes.ledger import FakeLedger
@@ -207,6 +209,13 @@ def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]
     return swapped(node_making, node_manifest=bare)
 
 
+def _errors_shared() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Whatever EC2 refuses one cluster counts as a shortage, for all clusters."""
+    return swapped(
+        shortage, kind_of=lambda _code: ErrorKind.SHORTAGE, is_shared_shortage=lambda _code: True
+    )
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -220,6 +229,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("pause and shadow not looked at", _no_brakes),
     Mutation("taint of the cloud provider in user data", _taint_in_user_data),
     Mutation("status of a new Node forgotten", _no_first_status),
+    Mutation("errors shared too widely", _errors_shared),
 )
 
 
