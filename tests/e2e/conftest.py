@@ -8,6 +8,7 @@ Servers before 1.25 do not know the rules in the schema of Provisioners: on them
 the schema without, and what the rules refuse is refused later, by the functions.
 """
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import urllib3
 
 from infra.local.demo.foreign import require_allowed_kubeconfig
 from infra.local.demo.problem import Problem
+from infra.local.demo.scenario import Scenario
 from infra.local.front.target import read_target
 
 _NEEDS_POLICY = "needs_policy_v1: evicts, or has a PodDisruptionBudget: not on servers before 1.21"
@@ -73,6 +75,19 @@ def serves_policy_v1(path: Path) -> bool:
     if answer.status not in {200, 404}:
         raise pytest.UsageError(f"{target.url} answers {answer.status}: mend {path}")
     return answer.status == 200
+
+
+def patient(scenario: Scenario) -> Scenario:
+    """Return the scenario without its promises of time, for tests of what comes of it."""
+    steps = tuple(
+        dataclasses.replace(
+            step,
+            within_seconds=200,
+            expects={k: v for k, v in step.expects.items() if k != "removed_after_empty"},
+        )
+        for step in scenario.steps
+    )
+    return dataclasses.replace(scenario, steps=steps)
 
 
 def pytest_configure(config: pytest.Config) -> None:

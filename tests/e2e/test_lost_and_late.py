@@ -1,6 +1,5 @@
 """Events only wake: lost, doubled or interrupted, the burst ends with the same machines."""
 
-import dataclasses
 import io
 import threading
 import time
@@ -13,10 +12,10 @@ from rich.console import Console
 
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
-from infra.local.demo.scenario import Scenario, load_scenario
+from infra.local.demo.scenario import load_scenario
 from infra.local.demo.timeline import Timeline
 from infra.local.demo.world import World, WorldOptions
-from tests.e2e.conftest import TestCluster
+from tests.e2e.conftest import TestCluster, patient
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -52,19 +51,6 @@ def played(cluster: TestCluster, prepare: Happening, during: Happening, logs: Pa
             observer.stop()
         assert [one.failures for one in results] == [(), ()]
         return observer.timeline
-
-
-def patient(scenario: Scenario) -> Scenario:
-    """Return the scenario without its promises of time: lost events change when, never what."""
-    steps = tuple(
-        dataclasses.replace(
-            step,
-            within_seconds=200,
-            expects={k: v for k, v in step.expects.items() if k != "removed_after_empty"},
-        )
-        for step in scenario.steps
-    )
-    return dataclasses.replace(scenario, steps=steps)
 
 
 def nothing(_: World) -> None:

@@ -14,7 +14,7 @@ from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
 from infra.local.demo.world import CLUSTER, REGION, World, WorldOptions
-from tests.e2e.conftest import TestCluster
+from tests.e2e.conftest import TestCluster, patient
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -37,7 +37,7 @@ def enforced(
     within_seconds: float | None = None,
 ) -> Outcome:
     """Play `inflate` while each call is held against the policies of the caller's role."""
-    scenario = load_scenario("inflate")
+    scenario = patient(load_scenario("inflate"))
     if within_seconds is not None:
         steps = tuple(
             dataclasses.replace(one, within_seconds=within_seconds) for one in scenario.steps
