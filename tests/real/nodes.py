@@ -26,8 +26,9 @@ from tests.real.user_data import Boot, Instance, UnusableError, boot_of
 
 REGION: Final = "us-east-1"
 _LOOK_SECONDS: Final = 1.0
-# A token is good for 15 minutes.
+# A token is renewed after this, and good for 15 minutes.
 _TOKEN_SECONDS: Final = 480.0
+_TOKEN_LIFE_SECONDS: Final = 900
 _MACHINES: Final = ("pending", "running")
 # A part of the name of the image of each device plugin.
 _PLUGINS: Final = {
@@ -238,7 +239,7 @@ class HollowNodes:
                 "context": {},
             },
             region_name=REGION,
-            expires_in=60,
+            expires_in=_TOKEN_LIFE_SECONDS,
             operation_name="",
         )
         fresh = started.token.with_suffix(".new")
