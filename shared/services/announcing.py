@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 from shared.model import labels as keys
@@ -15,6 +16,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner
 from shared.packing.problem import PackingSettings
 from shared.planning.cheaper import cheaper_provisioner, same_weight
+from shared.planning.provisioner_checks import requirement_warnings
 from shared.ports import ClusterPorts, Condition, Happening, Severity
 from shared.services.ceilings import OverCeiling
 from shared.services.held_back import PAUSED_REASON, Hold
@@ -29,6 +31,7 @@ from shared.services.node_events import (
 )
 from shared.services.refusing import KnownRefusals, RefusalBook
 from shared.services.runaway import MOST_TRIALS, digest, provisioners_of, workload_of
+from shared.services.template_status import Resolved
 
 _PAUSED: Final = Hold(
     reason=PAUSED_REASON,
@@ -187,17 +190,18 @@ class Announcer:
         self.tell([provisioner_event(provisioner, "CannotLaunch", text)])
 
     def provisioners(
-        self, hold: Hold | None = None
-    ) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
-        """Write into each Provisioner's status whether it can be used, and if not, why.
+        self,
+        valid: Sequence[Provisioner],
+        invalid: Sequence[InvalidProvisioner],
+        hold: Hold | None = None,
+        resolved: Mapping[str, Resolved] = MappingProxyType({}),
+    ) -> None:
+        """Write into each Provisioner's status whether it can launch nodes, and if not, why.
 
         Args:
             hold: Why the whole cluster is held back, None when it is not.
-
-        Returns:
-            Those that can, and those that cannot.
+            resolved: What the Provisioners find, by name.
         """
-        valid, invalid = self._ports.cluster.provisioners()
         for one in invalid:
             text = "; ".join(one.reasons)
             self._ports.cluster.set_provisioner_condition(
@@ -209,8 +213,11 @@ class Announcer:
         for provisioner in valid:
             held = hold or (_PAUSED if provisioner.paused else None)
             refusal = refusals.standing(self._ports, provisioner)
-            self.active(provisioner, held or (refused_by_ec2(refusal) if refusal else None))
-        return valid, invalid
+            held = held or (refused_by_ec2(refusal) if refusal else None)
+            found = resolved.get(provisioner.name)
+            if held is None and found is not None and found.problem:
+                held = Hold(reason="NotReady", text=f"cannot launch nodes: {found.problem}")
+            self.active(provisioner, held)
 
     def active(self, provisioner: Provisioner, held: Hold | None = None) -> None:
         """Write into a Provisioner's status that it can be used, or why not."""
@@ -218,10 +225,12 @@ class Announcer:
             provisioner.name,
             active=held is None,
             reason=held.reason if held is not None else "Valid",
-            message=held.text
-            if held is not None
-            else "; ".join(provisioner.warnings) or "ready to launch nodes",
+            message=held.text if held is not None else self._warnings(provisioner),
         )
+
+    def _warnings(self, provisioner: Provisioner) -> str:
+        misspelled = requirement_warnings(provisioner, self._ports.catalog.instance_types())
+        return "; ".join((*provisioner.warnings, *misspelled)) or "ready to launch nodes"
 
     def hold(self, hold: Hold | None) -> None:
         """Show on every Provisioner why the whole cluster is held back, and take that back.
@@ -233,13 +242,13 @@ class Announcer:
         self._shown = ports.ledger.memo(name, SHOWN)
         was = shown_hold(self._shown)
         if hold is not None:
-            valid, _ = (
-                self.provisioners(hold) if was != hold.reason else ports.cluster.provisioners()
-            )
+            valid, invalid = ports.cluster.provisioners()
+            if was != hold.reason:
+                self.provisioners(valid, invalid, hold)
             self.tell(provisioner_event(owner, hold.reason, hold.text) for owner in valid)
         elif was:
             ports.ledger.forget_told(name)
-            self.provisioners()
+            self.provisioners(*ports.cluster.provisioners())
         reason = hold.reason if hold is not None else ""
         if was != reason:
             self._show({**self._shown.value, _HOLD: reason})

@@ -27,7 +27,7 @@ from shared.services.intent_book import LaunchOutcome
 from shared.services.provision_report import ProvisionReport
 from shared.services.recording import record
 from shared.services.runaway import newly_failed, note_failure, runaways, unusable
-from shared.services.template_status import write_template_statuses
+from shared.services.template_status import resolve, write_template_statuses
 from shared.services.turn import Turn
 
 # Rounds of one invocation: each after the first because somebody woke us meanwhile or EC2 was
@@ -96,9 +96,11 @@ class Provisioning:
         """
         rivals = rivals_of(self._ports)
         hold = hold_of(self._ports, rivals, self._ports.catalog.problem())
-        found = self._announcer.provisioners(hold)
+        valid, invalid = self._ports.cluster.provisioners()
+        resolved = {} if rivals else resolve(self._ports, valid)
+        self._announcer.provisioners(valid, invalid, hold, resolved)
         if not rivals:
-            write_template_statuses(self._ports, *found)
+            write_template_statuses(self._ports, valid, invalid, resolved)
 
     def _rounds(self, held: HeldLease, deadline: datetime, *, look: bool) -> ProvisionReport:
         ports, clock, name = self._ports, self._ports.clock, self._ports.cluster.name

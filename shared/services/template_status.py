@@ -1,56 +1,97 @@
-"""What each AWSNodeTemplate stands for now: written into its status, for people."""
+"""What Provisioners and AWSNodeTemplates find in EC2: written into their status."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from shared.model.errors import PermanentError
 from shared.model.instance_types import InstanceType
 from shared.model.provisioner import Provisioner
-from shared.model.snapshot import InvalidProvisioner
+from shared.model.snapshot import InvalidProvisioner, ProvisionerSite
+from shared.planning.provisioner_checks import launch_problem
 from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
 from shared.services.gathering import site_of
 from shared.services.machine_image import ImageTable, demanded_labels, resolve_images
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """What the selectors and the requirements of a Provisioner find.
+
+    Attributes:
+        problems: What no machine can be made without and was not found, empty for nothing.
+        offering_problem: Why no offering can be asked for, empty when one can.
+    """
+
+    site: Site
+    images: ImageTable
+    problems: tuple[str, ...] = ()
+    offering_problem: str = ""
+
+    @property
+    def problem(self) -> str:
+        """Why no launch can be asked for, empty when one can."""
+        return "; ".join(self.problems) or self.offering_problem
+
+
+def resolve(ports: ClusterPorts, provisioners: Sequence[Provisioner]) -> dict[str, Resolved]:
+    """Return what each Provisioner finds, by its name; one that is refused a look says so."""
+    instance_types = ports.catalog.instance_types() if provisioners else ()
+    return {owner.name: _resolve(ports, owner, instance_types) for owner in provisioners}
 
 
 def write_template_statuses(
     ports: ClusterPorts,
     provisioners: Sequence[Provisioner],
     invalid: Sequence[InvalidProvisioner],
+    resolved: Mapping[str, Resolved],
 ) -> None:
-    """Resolve each AWSNodeTemplate that a Provisioner names, and say what came of it.
-
-    One that is wrong or cannot be resolved says why; the others are served.
+    """Write into the status of each AWSNodeTemplate that a Provisioner names what it finds.
 
     Args:
         provisioners: Those that can be used.
         invalid: Those that cannot.
+        resolved: What each of the former finds, by name.
     """
     for one in invalid:
         if one.template:
             ports.cluster.set_template_status(one.template, TemplateStatus(problems=one.reasons))
-    of_template = {one.template.name: one for one in provisioners if one.template.name}
-    if not of_template:
-        return
-    instance_types = ports.catalog.instance_types()
-    for name, provisioner in sorted(of_template.items()):
-        try:
-            status = _status(ports, provisioner, instance_types)
-        except PermanentError as error:
-            status = TemplateStatus(problems=(str(error),))
-        ports.cluster.set_template_status(name, status)
+    of_template = {owner.template.name: owner for owner in provisioners if owner.template.name}
+    for name, owner in sorted(of_template.items()):
+        ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]))
 
 
-def _status(
-    ports: ClusterPorts, provisioner: Provisioner, instance_types: Sequence[InstanceType]
-) -> TemplateStatus:
-    template = provisioner.template
-    site = site_of(ports, provisioner)
-    version = ports.cloud.endpoint().version
-    table = resolve_images(ports.cloud, template, version, instance_types)
+def _resolve(
+    ports: ClusterPorts, owner: Provisioner, instance_types: Sequence[InstanceType]
+) -> Resolved:
+    own_template = bool(owner.template.launch_template)
+    try:
+        site = site_of(ports, owner)
+        version = ports.cloud.endpoint().version
+        images = resolve_images(ports.cloud, owner.template, version, instance_types)
+    except PermanentError as error:
+        nowhere = Site(subnets=(), security_groups=())
+        return Resolved(site=nowhere, images=ImageTable(), problems=(str(error),))
+    bootable = [known for known in instance_types if own_template or images.of(known.name)]
+    zones = tuple(sorted({subnet.zone for subnet in site.subnets}))
+    return Resolved(
+        site=site,
+        images=images,
+        problems=tuple(_problems(site, images, own=own_template)),
+        offering_problem=launch_problem(
+            owner, ProvisionerSite(provisioner=owner.name, zones=zones), bootable
+        ),
+    )
+
+
+def _status(ports: ClusterPorts, resolved: Resolved) -> TemplateStatus:
+    subnets = sorted(
+        resolved.site.subnets, key=lambda subnet: (-subnet.free_addresses, subnet.subnet_id)
+    )
     return TemplateStatus(
-        subnets=tuple(sorted(site.subnets, key=lambda one: (-one.free_addresses, one.subnet_id))),
-        security_groups=tuple(sorted(site.security_groups)),
-        images=_found(ports, table),
-        problems=tuple(_problems(site, table, own=bool(template.launch_template))),
+        subnets=tuple(subnets),
+        security_groups=tuple(sorted(resolved.site.security_groups)),
+        images=_found(ports, resolved.images),
+        problems=resolved.problems,
     )
 
 

@@ -150,13 +150,41 @@ def test_beside_another_autoscaler_nothing_is_told_to_be_of_use() -> None:
     assert there.cluster.template_statuses == {}
 
 
-def test_a_provisioner_without_template_costs_no_look() -> None:
-    there = world(
-        {**provisioner(), "spec": {}},
-    )
+def test_provisioner_without_template_writes_no_template_status() -> None:
+    there = world(requiring("team", "red"))
     there.provisioning().report_provisioners()
     assert there.cluster.template_statuses == {}
-    assert there.cloud.called("site") == []
+    assert there.cluster.conditions["default"][:2] == (True, "Valid")
+
+
+def requiring(key: str, *values: str) -> dict[str, Any]:
+    """Return a Provisioner of two requirements that names no template."""
+    wanted = {keys.INSTANCE_FAMILY: ["m5"], key: list(values)}
+    requirements = [
+        {"key": name, "operator": "In", "values": allowed} for name, allowed in wanted.items()
+    ]
+    return {**provisioner(), "spec": {"requirements": requirements}}
+
+
+def test_provisioner_is_active_only_if_a_launch_could_ask_for_something_that_exists() -> None:
+    there = world(requiring(keys.ZONE, "eu-west-1a"))
+    there.provisioning().report_provisioners()
+    active, reason, text = there.cluster.conditions["default"]
+    assert (active, reason) == (False, "NotReady")
+    assert text.startswith("cannot launch nodes: its requirements leave no instance type in us-")
+    there.cloud.security_groups = ()
+    there.provisioning().report_provisioners()
+    assert there.cluster.conditions["default"][2] == (
+        "cannot launch nodes: securityGroupSelector finds no security group"
+    )
+
+
+def test_requirement_that_is_probably_misspelled_is_told_in_the_condition() -> None:
+    there = world(requiring("node.k8s.aws/instance-type", "m5.large"))
+    there.provisioning().report_provisioners()
+    active, _, text = there.cluster.conditions["default"]
+    assert active
+    assert "did you mean node.kubernetes.io/instance-type?" in text
 
 
 def test_only_the_image_that_is_shown_is_told() -> None:
