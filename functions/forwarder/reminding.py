@@ -1,13 +1,13 @@
 """What nodes still need: said again until it is done, whatever became of the first message.
 
 A message can be lost or late, and whoever got it can have died. The cluster itself says whether
-it was acted upon: an empty node is stamped and then deleted, a deleted one goes, a held one is let
-loose. A node of which that is not so yet is spoken of again after 5, 10, 18, 29 seconds and so on,
+it was acted upon: an empty node is stamped and then deleted, a deleted one goes, a Ready one is
+initialized. A node of which that is not so yet is spoken of again after 5, 10, 18, 29 seconds and so on,
 at last once a minute; of an empty one that is stamped, not before its time is over. A node that
 comes and goes as it should is spoken of only while its pods take their time to leave.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -23,7 +23,7 @@ _LONGEST_TTL: Final = timedelta(days=3650)
 
 @dataclass(slots=True)
 class Standing:
-    """What one node needs.
+    """One of the things a node needs.
 
     Attributes:
         since: From when it has.
@@ -41,20 +41,22 @@ class Reminders:
     """Keeps what nodes need, by name."""
 
     def __init__(self) -> None:
-        self._standing: dict[str, Standing] = {}
+        self._standing: dict[str, dict[Kind, Standing]] = {}
 
-    def note(self, name: str, kind: Kind | None, now: datetime, since: datetime) -> None:
-        """Note what a node needs now; None for nothing. What it needed before goes on."""
-        known = self._standing.get(name)
-        if kind is None:
-            self._standing.pop(name, None)
-        elif known is None or known.kind is not kind:
-            self._standing[name] = Standing(kind, since, now + FIRST_AGAIN)
+    def note(self, name: str, kinds: Collection[Kind], now: datetime, since: datetime) -> None:
+        """Note what a node needs now; empty for nothing. What it needed before goes on."""
+        known = self._standing.get(name, {})
+        if kinds:
+            self._standing[name] = {
+                kind: known.get(kind) or Standing(kind, since, now + FIRST_AGAIN) for kind in kinds
+            }
+        elif known:
+            del self._standing[name]
 
     def since(self, name: str, kind: Kind) -> datetime | None:
         """Return from when a node has needed that, None when it does not."""
-        known = self._standing.get(name)
-        return known.since if known is not None and known.kind is kind else None
+        known = self._standing.get(name, {}).get(kind)
+        return known.since if known is not None else None
 
     def due(
         self, now: datetime, waits_until: Callable[[str, Standing], datetime | None]
@@ -65,15 +67,16 @@ class Reminders:
             waits_until: Returns before when a node is not spoken of, None for never now.
         """
         found = []
-        for name, one in self._standing.items():
-            if one.next_at > now:
-                continue
-            until = waits_until(name, one)
-            if until is None or until > now:
-                continue
-            found.append((name, one.kind))
-            one.next_at = now + one.delay
-            one.delay = min(one.delay * _LONGER, LONGEST_AGAIN)
+        for name, needed in self._standing.items():
+            for kind, standing in needed.items():
+                if standing.next_at > now:
+                    continue
+                until = waits_until(name, standing)
+                if until is None or until > now:
+                    continue
+                found.append((name, kind))
+                standing.next_at = now + standing.delay
+                standing.delay = min(standing.delay * _LONGER, LONGEST_AGAIN)
         return found
 
 

@@ -144,7 +144,7 @@ class Observer:
             self._pods_on.pop(before, None)
             self._note(before, now)
             node = self._nodes.get(before)
-            if node is not None and self._needs(node) is Kind.NODE_EMPTY:
+            if node is not None and Kind.NODE_EMPTY in self._needs(node):
                 yield Announcement(Kind.NODE_EMPTY, self._named(node, Kind.NODE_EMPTY))
 
     # --- nodes
@@ -156,10 +156,10 @@ class Observer:
             # One that took its name may have been seen before: lists tell what is new first.
             if old is not None and _is_known(self._nodes, old):
                 del self._nodes[old.name]
-                self._reminders.note(old.name, None, now, now)
+                self._reminders.note(old.name, (), now, now)
             return
         if old is None:
-            self._reminders.note(new.name, None, now, now)
+            self._reminders.note(new.name, (), now, now)
         self._nodes[new.name] = new
         self._note(new.name, now)
         if not new.ours:
@@ -174,25 +174,24 @@ class Observer:
         news = not old.ready or (not new.initialized and new.shown != old.shown)
         if new.ready and news:
             yield Announcement(Kind.NODE_READY, self._named(new, Kind.NODE_READY))
-        if self._needs(new) is Kind.NODE_EMPTY and not old.open:
+        if Kind.NODE_EMPTY in self._needs(new) and not old.open:
             yield Announcement(Kind.NODE_EMPTY, self._named(new, Kind.NODE_EMPTY))
 
     def _standing(self, node: NodeView) -> Iterable[Announcement]:
         """Yield what a node that was not known before gives to say."""
-        kind = self._needs(node)
-        if kind is not None:
+        for kind in self._needs(node):
             yield Announcement(kind, self._named(node, kind))
 
-    def _needs(self, node: NodeView) -> Kind | None:
-        """Return what somebody must do about a node, None for nothing."""
+    def _needs(self, node: NodeView) -> tuple[Kind, ...]:
+        """Return what somebody must do about a node."""
         if not node.ours:
-            return None
+            return ()
         if node.deleting:
-            return Kind.NODE_DELETED
-        if node.ready and node.held:
-            return Kind.NODE_READY
-        empty = node.open and node.name not in self._pods_on
-        return Kind.NODE_EMPTY if empty else None
+            return (Kind.NODE_DELETED,)
+        found = [Kind.NODE_READY] if node.ready and not node.initialized else []
+        if node.open and node.name not in self._pods_on:
+            found.append(Kind.NODE_EMPTY)
+        return tuple(found)
 
     def _note(self, name: str, now: datetime) -> None:
         """Note what a node needs now, once everything is known."""

@@ -218,7 +218,7 @@ class Sweeping:
         return found
 
     def _unbound(self, nodes: tuple[Node, ...], slots: tuple[Slot, ...]) -> int:
-        """Wake bind for nodes whose kubelet is Ready and that still carry our taint or a slot."""
+        """Wake bind for nodes that are Ready and not initialized, or that still have a slot."""
         promised = {slot.instance_id for slot in slots}
         found = [
             node.name
@@ -226,7 +226,7 @@ class Sweeping:
             if node.is_ours
             and node.deletion_at is None
             and node.ready is True
-            and not (node.is_open and node.instance_id not in promised)
+            and not (node.is_initialized and node.instance_id not in promised)
         ]
         if found:
             self._ports.outbox.invoke_bind(self._name, found)

@@ -150,6 +150,7 @@ def view(value: object) -> View:
                 held=keys.NOT_READY_TAINT in taints,
                 shown=f"{value.allocatable.items} {taints}",
                 emptied=empty_since(value),
+                joined=value.has_joined,
             )
         case Provisioner():
             ttl = value.ttl_after_empty

@@ -33,6 +33,28 @@ def test_what_a_node_needs_is_said_again_at_growing_distances(view: View) -> Non
     assert spoken(cluster, 260) == [5, 10, 18, 30, 47, 73, 111, 168, 228]
 
 
+def test_open_node_is_said_to_be_ready_again_until_it_is_initialized() -> None:
+    cluster = Cluster()
+    cluster.see(provisioner(ttl=30))
+    cluster.see(pod("a", node="n1"))
+    cluster.see(node(taints=HELD))
+    cluster.see(node(joined=False, taints=("startup",)), at(1))
+    assert cluster.tick(5) == [("node-ready", "n1")]
+    assert cluster.see(node(joined=False), at(6)) == [("node-ready", "n1")]
+    assert cluster.tick(10) == [("node-ready", "n1")]
+    assert cluster.lose(pod("a"), at(11)) == [("node-empty", "n1")]
+    assert cluster.tick(18) == [("node-ready", "n1"), ("node-empty", "n1")]
+    assert cluster.see(node(), at(19)) == []
+    assert cluster.tick(60) == [("node-empty", "n1")]
+
+
+def test_open_node_that_is_not_initialized_is_announced_at_the_start() -> None:
+    cluster = Cluster(synced=False)
+    cluster.see(pod("a", node="n1"))
+    cluster.see(node(joined=False))
+    assert cluster.sync() == [("node-ready", "n1")]
+
+
 def test_a_node_that_goes_or_is_let_loose_is_spoken_of_no_more() -> None:
     cluster = Cluster()
     cluster.see(provisioner(ttl=30))

@@ -28,7 +28,8 @@ def machine(instance_id: str, **tags: str) -> Instance:
 
 def settled(*more: Any, owner: Any = None) -> World:
     """A world where nothing is amiss: one occupied node, its machine running."""
-    world = World(owner or provisioner(), node(), pod("x", node_name="n1"), *more)
+    joined = node(labels={**node().labels, keys.INITIALIZED: "true"})
+    world = World(owner or provisioner(), joined, pod("x", node_name="n1"), *more)
     world.cloud.add(machine("i-n1"))
     return world
 
@@ -163,12 +164,13 @@ def test_ready_nodes_that_nobody_completed_wake_bind() -> None:
     world = settled()
     world.cluster.add(
         node("waits", taints=(NOT_READY,)),
+        node("open"),
         node("boots", taints=(NOT_READY,), ready=None),
         node("foreign", taints=(NOT_READY,), finalizers=()),
         node("going", taints=(NOT_READY,), deletion_at=NOW),
     )
-    assert world.sweep().unbound_nodes == 1
-    assert world.outbox.binds == [(NAME, ("waits",))]
+    assert world.sweep().unbound_nodes == 2
+    assert world.outbox.binds == [(NAME, ("open", "waits"))]
 
 
 def test_old_launch_templates_are_collected() -> None:
