@@ -200,6 +200,7 @@ def slot_row(slot: Slot) -> dict[str, Any]:
         "node_name": slot.node_name,
         "pods": [[one.namespace, one.name, one.uid] for one in slot.pods],
         "bound": slot.bound,
+        "opened": slot.opened,
         "replaces": slot.replaces,
         "launched_at": millis(slot.launched_at),
     }
@@ -223,6 +224,7 @@ def slot_of(row: Mapping[str, Any]) -> Slot:
         node_name=row["node_name"],
         pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in row["pods"]),
         bound=row["bound"],
+        opened=row.get("opened", False),
         replaces=row.get("replaces", ""),
         launched_at=moment(row["launched_at"]),
         version=row.get("version", 0),

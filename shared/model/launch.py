@@ -133,6 +133,8 @@ class Slot:
         pods: Nominated pods: promised to it and counted as placed.
         allocatable: Estimate for the type that was launched, before the kubelet speaks.
         bound: Whether its nominated pods were all bound: the promise is kept.
+        opened: Whether its Node is open for kube-scheduler or about to be: only kube-scheduler
+            binds the nominated pods that are left.
         replaces: Names of the nodes it was bought to replace, separated by commas; usually empty.
         version: Of the row it was read from; 0 when it was not read.
     """
@@ -152,6 +154,7 @@ class Slot:
     node_name: str = ""
     pods: tuple[PodRef, ...] = ()
     bound: bool = False
+    opened: bool = False
     replaces: str = ""
     launched_at: datetime
     version: int = field(default=0, compare=False)

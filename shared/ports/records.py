@@ -78,6 +78,8 @@ class Ledger(Protocol):
     def change_slot(self, slot: Slot) -> bool:
         """Replace a slot's row if it still has that instance and is as the slot was read.
 
+        The row's version grows by 1.
+
         Returns:
             False when the row is gone (it stays gone) or was changed since it was read.
         """

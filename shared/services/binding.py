@@ -65,11 +65,16 @@ class Binding:
         return report or BindReport(node=node_name, waiting_for=_BUSY)
 
     def _run(self, node_name: str) -> BindReport | None:
-        """Return what came of it, None when the promise was changed meanwhile."""
+        """Return what came of it, None when the promise was changed meanwhile.
+
+        The slot is read before the Node: then the Node is as another bind that wrote the slot
+        read it, or newer, and whatever that one binds is bound here, too, before the Node opens.
+        """
+        slots = self._ports.ledger.slots(self._ports.cluster.name)
         node = self._ports.cluster.node(node_name)
         if node is None or not node.is_ours or node.deletion_at is not None:
             return BindReport(node=node_name, waiting_for="no node of ours that stays")
-        slot = self._slot_of(node)
+        slot = slot_of(slots, node.instance_id)
         if node.is_initialized:
             if slot is not None:
                 # It could not be completed after it was labelled.
@@ -149,10 +154,6 @@ class Binding:
         self._ports.ledger.drop_timer(name, node.uid, TimerKind.REGISTRATION)
         self._expire(node)
 
-    def _slot_of(self, node: Node) -> Slot | None:
-        slots = self._ports.ledger.slots(self._ports.cluster.name)
-        return slot_of(slots, node.instance_id)
-
     def _startup_taints(self, node: Node) -> StartupTaints:
         provisioners, _ = self._ports.cluster.provisioners()
         owner = next((one for one in provisioners if one.name == node.provisioner), None)
@@ -177,19 +178,27 @@ class Binding:
     ) -> BindReport | None:
         """Bind what may be bound, and keep the promise to the rest while something is missing.
 
-        On an open node kube-scheduler binds: it may have given the room away since.
+        On an open node kube-scheduler binds: it may have given the room away since. So the slot
+        is written before pods are bound, and again with `opened` before the node is opened. Each
+        write fails if another bind wrote in between: no bind opens the node while another one
+        binds pods that it does not know of, and no bind that read the node closed binds later.
 
         Returns:
             None when somebody changed the promise meanwhile.
         """
         if slot is None:
             return BindReport(node=node.name)
-        binds = self._policy.binding != BindingPolicy.SCHEDULER and not node.is_open
+        closed = not (node.is_open or slot.opened)
+        binds = self._policy.binding != BindingPolicy.SCHEDULER and closed
         mine = [
             pod
             for pod in promised
             if binds and not needs_scheduler(pod) and not lacks(node, pod, starting)
         ]
+        if mine:
+            if not self._ports.ledger.change_slot(slot):
+                return None
+            slot = dataclasses.replace(slot, version=slot.version + 1)
         bound = len(self._ports.cluster.bind_all([(pod, node.name) for pod in mine]))
         left = tuple(
             PodRef(namespace=one.namespace, name=one.name, uid=one.uid)
@@ -197,7 +206,7 @@ class Binding:
             if one not in mine
         )
         # A planner that read the slot before this can promise nothing more of a closed one.
-        kept = dataclasses.replace(slot, pods=left, bound=not missing)
+        kept = dataclasses.replace(slot, pods=left, bound=not missing, opened=True)
         if (not missing or kept != slot) and not self._ports.ledger.change_slot(kept):
             return None
         return BindReport(

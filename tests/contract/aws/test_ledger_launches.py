@@ -94,12 +94,21 @@ def test_slots_are_sorted_by_name(ledger: Ledger, lease: Lease) -> None:
 
 def test_a_slot_can_be_changed_but_not_brought_back(ledger: Ledger, lease: Lease) -> None:
     ledger.fill_slot(lease, slot())
-    named = dataclasses.replace(slot(), node_name="node-1", pods=(), bound=True)
+    named = dataclasses.replace(slot(), node_name="node-1", pods=(), bound=True, opened=True)
     ledger.change_slot(named)
     assert ledger.slots("test") == (named,)
     ledger.drop_slot(named)
     ledger.change_slot(named)
     assert ledger.slots("test") == ()
+
+
+def test_each_change_of_a_slot_makes_its_version_grow_by_one(ledger: Ledger, lease: Lease) -> None:
+    ledger.fill_slot(lease, slot())
+    (read,) = ledger.slots("test")
+    assert ledger.change_slot(read)
+    assert not ledger.change_slot(read)
+    assert ledger.change_slot(dataclasses.replace(read, version=read.version + 1))
+    assert [one.version for one in ledger.slots("test")] == [read.version + 2]
 
 
 def test_an_old_pair_changes_nothing_of_a_new_one(ledger: Ledger, lease: Lease) -> None:

@@ -1,11 +1,14 @@
 """Opening a node: the not-ready taint goes before what needs the node open has run there."""
 
+import pytest
+
 from shared.model import labels as keys
-from shared.model.pods import Owner
+from shared.model.nodes import Node
+from shared.model.pods import Owner, Pod
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint, Toleration
 from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, instance_type, pod, provisioner
-from tests.unit.services.world import MINUTE, NAME, World
+from tests.unit.services.world import MINUTE, NAME, World, instead
 
 GPU = Resources.from_mapping({"nvidia.com/gpu": 1})
 TYPES = (instance_type("g4dn.xlarge", cpu=4000, price=526_000, extra={"nvidia.com/gpu": 1}),)
@@ -24,6 +27,16 @@ def gpu_world() -> World:
     world.provision()
     world.kubelet_joins(world.node.name)
     return world
+
+
+def agent_world() -> tuple[World, Node]:
+    """Return a closed node whose startup taint was removed, and as it was before that."""
+    world = World(provisioner(startup_taints=(AGENT,)), pod(owner=JOB))
+    world.provision()
+    world.kubelet_joins(world.node.name, taints=(NOT_READY, AGENT))
+    before = world.node
+    world.kubelet_joins(before.name, taints=(NOT_READY,))
+    return world, before
 
 
 def test_node_opens_for_the_device_plugin_whose_device_it_waits_for() -> None:
@@ -132,6 +145,58 @@ def test_node_whose_cloud_taint_stays_says_so() -> None:
     (text,) = told(world)
     assert f"waits for startup taint {cloud.key} to go" in text
     assert not world.node.is_open
+
+
+def test_bind_that_read_the_node_closed_leaves_pods_when_another_bind_opened_it() -> None:
+    world, before = agent_world()
+    name = world.node.name
+    read_pod, read_node = world.cluster.pod, world.cluster.node
+
+    def other_bind_opens_it(namespace: str, pod_name: str) -> Pod | None:
+        stale = [before]
+        instead(world.cluster, "pod", read_pod)
+        instead(world.cluster, "node", lambda one: stale.pop() if stale else read_node(one))
+        assert world.bind(name).waiting_for == "startup taint agent to go"
+        assert world.node.is_open
+        return read_pod(namespace, pod_name)
+
+    instead(world.cluster, "pod", other_bind_opens_it)
+    report = world.bind(name)
+    assert (report.initialized, report.pods_left_to_scheduler) == (True, 1)
+    assert world.bound == {}
+
+
+def test_node_is_not_opened_while_another_bind_may_still_bind_a_pod() -> None:
+    world, before = agent_world()
+    name = world.node.name
+    read_pod, read_node, stale = world.cluster.pod, world.cluster.node, [before]
+
+    def other_bind_stops_while_it_binds(namespace: str, pod_name: str) -> Pod | None:
+        instead(world.cluster, "pod", read_pod)
+        world.cluster.fail_next("bind", RuntimeError("the process is frozen"))
+        with pytest.raises(RuntimeError):
+            world.bind(name)
+        return read_pod(namespace, pod_name)
+
+    instead(world.cluster, "pod", other_bind_stops_while_it_binds)
+    instead(world.cluster, "node", lambda one: stale.pop() if stale else read_node(one))
+    report = world.bind(name)
+    assert (report.initialized, report.pods_bound) == (True, 1)
+    assert world.bound == {"a": name}
+
+
+def test_pods_are_left_to_kube_scheduler_once_a_bind_began_to_open_the_node() -> None:
+    world = World(provisioner(startup_taints=(AGENT,)), pod(owner=JOB))
+    world.provision()
+    name = world.node.name
+    world.kubelet_joins(name, taints=(NOT_READY, AGENT))
+    world.cluster.fail_next("change_node", RuntimeError("the process is gone"))
+    with pytest.raises(RuntimeError):
+        world.bind(name)
+    assert not world.node.is_open
+    world.kubelet_joins(name, taints=(NOT_READY,))
+    report = world.bind(name)
+    assert (report.initialized, report.pods_bound, report.pods_left_to_scheduler) == (True, 0, 1)
 
 
 def told(world: World) -> list[str]:
