@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         machines=machines,
         sizes=Sizes.read(options.machines) if options.machines else Sizes(),
         marks=tuple(_mark(text) for text in options.node_label) or SIMULATED,
+        discovers=not options.node_label,
     )
     server = Server(url=options.server, token=options.token, ca_file=options.ca_file)
     asyncio.run(_serve(Simulation(server, setup), Path(options.ready_file)))

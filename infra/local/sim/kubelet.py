@@ -67,6 +67,8 @@ class Kubelet:
         machines: Where the machines behind the nodes are looked up.
         sizes: What the machines hold.
         marks: Labels (key, value or None for any) of which a node must carry one to be ours.
+        discovers: Whether machines that run are ours before a Node of theirs exists. Not beside
+            other kubelets: two of one machine would register it.
         server: The API server that is being simulated: a kubelet whose user data names another
             does not reach it.
     """
@@ -78,6 +80,7 @@ class Kubelet:
         sizes: Sizes,
         marks: Iterable[tuple[str, str | None]] = SIMULATED,
         *,
+        discovers: bool = True,
         server: Server | None = None,
     ) -> None:
         self._world = world
@@ -85,6 +88,7 @@ class Kubelet:
         self._sizes = sizes
         self._devices = Devices(world)
         self._marks = tuple(marks)
+        self._discovers = discovers
         self._server = server
         self._nodes: WorkQueue[str] = WorkQueue(self._node)
         self._pods: WorkQueue[Key] = WorkQueue(self._pod, parallel=16)
@@ -101,7 +105,8 @@ class Kubelet:
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Return the work loops."""
-        return self._nodes.run(), self._pods.run(), self._leases.run(), self._discover()
+        loops = (self._nodes.run(), self._pods.run(), self._leases.run())
+        return (*loops, self._discover()) if self._discovers else loops
 
     def owns(self, node: Json) -> bool:
         """Return whether a node is simulated by this kubelet."""
@@ -126,7 +131,7 @@ class Kubelet:
         return process is None or process.machine != machine.provider_id
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
-        if new is None and old is not None:
+        if new is None and old is not None and self.owns(old):
             # The kubelet of a machine that still runs goes on, but never makes its Node again.
             self._nodes.add(old["metadata"]["name"])
         elif new is not None and self.owns(new):

@@ -48,6 +48,7 @@ class Setup:
         machines: Where the machines behind the nodes are; by default all of them run.
         sizes: What machines hold, by instance type.
         marks: Node labels of which one makes a node simulated (value None: any).
+        discovers: Whether the kubelets of machines without a Node are simulated, too.
     """
 
     parts: frozenset[str] = frozenset(PARTS)
@@ -55,6 +56,7 @@ class Setup:
     machines: Machines = field(default_factory=AssumedMachines)
     sizes: Sizes = field(default_factory=Sizes)
     marks: tuple[tuple[str, str | None], ...] = SIMULATED
+    discovers: bool = True
 
 
 class Simulation:
@@ -149,7 +151,14 @@ async def _run(world: World, actors: Iterable[Actor]) -> None:
 def _actors(world: World, setup: Setup, server: Server) -> Iterable[Actor]:
     makers: dict[str, Callable[[], Iterable[Actor]]] = {
         "kubelet": lambda: [
-            Kubelet(world, setup.machines, setup.sizes, setup.marks, server=server)
+            Kubelet(
+                world,
+                setup.machines,
+                setup.sizes,
+                setup.marks,
+                discovers=setup.discovers,
+                server=server,
+            )
         ],
         "cloud": lambda: [Cloud(world, setup.machines)],
         "csi": lambda: [CsiDriver(world, setup.sizes)],

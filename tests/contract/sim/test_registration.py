@@ -203,6 +203,30 @@ def test_a_kubelet_does_not_make_a_node_again_that_was_deleted(alone: Bench) -> 
     until(lambda: alone.is_ready("n0"), "it reports to the Node that somebody made again")
 
 
+def test_beside_other_kubelets_a_machine_is_not_ours_when_its_node_is_gone(
+    kube: EmbeddedKube,
+) -> None:
+    bench = Bench(kube.url)
+    mark = ("dovetail.dev/simulated", "true")
+    setup = Setup(
+        parts=frozenset({"kubelet"}),
+        timing=Timing(speed=100),
+        machines=_Running(user_data=lambda _: written(endpoint=kube.url)),
+        sizes=Sizes(SIZES),
+        marks=(mark,),
+        discovers=False,
+    )
+    with SimulationThread(Server(url=kube.url), setup):
+        bench.add_node("n1", labels=dict([mark]))
+        until(lambda: bench.is_ready("n1"), "a node of ours registers")
+        assert bench.is_gone(f"{NODES}/n0")
+        bench.add_node("n0")
+        bench.call("DELETE", f"{NODES}/n0")
+        bench.add_node("n2", labels=dict([mark]))
+        until(lambda: bench.is_ready("n2"), "a node of ours registers")
+        assert bench.is_gone(f"{NODES}/n0")
+
+
 def test_a_server_is_reached_by_its_address_and_authority_alone(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_bytes(base64.b64decode(AUTHORITY))
