@@ -152,11 +152,13 @@ def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> s
         return "no node of ours has gone yet"
     for node in ended:
         waited = _waited(node)
+        if waited is None:
+            return f"{node.name} went and was never seen empty and initialized"
         # Readings are a fraction of a second apart, and stamps are whole seconds.
-        if waited is None or waited < ttl - 2:
-            return f"{node.name} was removed {_text(waited)} after it became empty, ttl is {ttl} s"
+        if waited < ttl - 2:
+            return f"{node.name} was removed {waited:.1f} s after it became empty, ttl is {ttl} s"
         if waited > ttl + slack:
-            return f"{node.name} waited {_text(waited)}, ttl is {ttl} s"
+            return f"{node.name} waited {waited:.1f} s, ttl is {ttl} s"
     return ""
 
 
@@ -286,10 +288,6 @@ def _waited(node: NodeTrack) -> float | None:
         return None
     ended = node.deleting if node.deleting is not None else node.gone
     return None if ended is None else ended - node.emptied
-
-
-def _text(seconds: float | None) -> str:
-    return "at once" if seconds is None else f"{seconds:.1f} s"
 
 
 CHECKS: Final[Mapping[str, Check]] = {
