@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from shared.model import labels as keys
 from shared.model.errors import InvalidManifestError
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
 from shared.model.resources import Resources
@@ -33,6 +34,23 @@ class Joining:
     labels: Mapping[str, str] = field(hash=False)
     taints: tuple[Taint, ...]
     kubelet: KubeletConfiguration = KubeletConfiguration()
+
+    def __post_init__(self) -> None:
+        """Refuse labels and taints that Kubernetes does not accept.
+
+        They end in command lines and unit files, where other characters mean something else.
+
+        Raises:
+            InvalidManifestError: For the first of them.
+        """
+        pairs = [*self.labels.items(), *((taint.key, taint.value) for taint in self.taints)]
+        for key, value in pairs:
+            if not (keys.is_key(key) and keys.is_value(value)):
+                raise InvalidManifestError(
+                    field=f"label or taint {key!r} of a node",
+                    value=value,
+                    remedy="write keys and values as Kubernetes accepts them for labels",
+                )
 
     @property
     def dns_addresses(self) -> tuple[str, ...]:

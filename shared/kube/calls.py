@@ -5,6 +5,7 @@ Source: https://kubernetes.io/docs/reference/using-api/api-concepts/ (2026-08).
 
 import contextlib
 import json
+import re
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,11 @@ JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 CONNECT_SECONDS: Final = 5.0
+
+# Segments of paths are constants or names of objects, which Kubernetes allows only these letters
+# for. Names come from messages and from fields that the API server does not check.
+# Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ (2026-11).
+_PATH: Final = re.compile(r"(/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)+\Z")
 
 Query = Sequence[tuple[str, str]]
 
@@ -122,10 +128,14 @@ class KubeApi:
     ) -> Reply:
         """Return the answer, whatever its status; the caller decides which are errors.
 
+        A path with a name that no object can have is answered 404 without a call.
+
         Raises:
             CertificateError: If the server's certificate is not valid for it.
             UnavailableError: If no answer came.
         """
+        if not _is_path(path):
+            return Reply(status=404, body={"message": "no object can have such a name"})
         response = self._open(method, path, query, body, content_type)
         return _reply(response, f"{method} {path}")
 
@@ -230,6 +240,10 @@ class Stream:
     def close(self) -> None:
         """Drop the connection."""
         self._response.close()
+
+
+def _is_path(path: str) -> bool:
+    return bool(_PATH.match(path)) and ".." not in path
 
 
 def raise_unless_ok(reply: Reply, what: str) -> None:

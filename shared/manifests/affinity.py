@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map, texts
+from shared.manifests.problems import key_fault, value_fault
 from shared.model import labels as keys
 from shared.model.pods import (
     AffinityTerm,
@@ -12,7 +13,7 @@ from shared.model.pods import (
     SpreadPolicy,
     TopologySpread,
 )
-from shared.model.requirements import Requirement, Requirements
+from shared.model.requirements import Operator, Requirement, Requirements
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -137,11 +138,15 @@ def label_keys_used(spec: Raw) -> tuple[str, ...]:
 def _node_requirements(expressions: Iterable[Raw], problems: list[str]) -> list[Requirement]:
     found = []
     for one in expressions:
-        key = text(one.get("key"))
+        key, values = text(one.get("key")), texts(one.get("values"))
+        named = values if one.get("operator") in (Operator.IN, Operator.NOT_IN) else ()
+        fault = key_fault(key) or next(filter(None, map(value_fault, named)), None)
+        if fault:
+            # No node has such a label, and none may be launched with it.
+            problems.append(f"node affinity: {key}: {', '.join(values)}: {fault}")
+            continue
         try:
-            found.append(
-                Requirement.parse(key, text(one.get("operator")), texts(one.get("values")))
-            )
+            found.append(Requirement.parse(key, text(one.get("operator")), values))
         except ValueError as error:
             problems.append(f"node affinity: {key}: {error}")
     return found

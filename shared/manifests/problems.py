@@ -1,18 +1,15 @@
 """Reading a document that people wrote: every wrong field is reported, not only the first."""
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from shared.manifests.fields import Raw
+from shared.model import labels as keys
 from shared.model.errors import InvalidManifestError
 from shared.model.resources import Resources
 
-# Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ (2026-08).
-_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
-_DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _NO_HINTS: Final[Mapping[str, str]] = {}
 
 
@@ -178,14 +175,13 @@ def key_fault(key: str) -> str | None:
     """Return what to change in a label, annotation or taint key, None when it is well formed."""
     if key != key.strip():
         return f"remove the space around the key: write {key.strip()!r}"
-    domain, slash, name = key.rpartition("/")
-    if _NAME.match(name) and (not slash or (len(domain) <= 253 and _DOMAIN.match(domain))):
+    if keys.is_key(key):
         return None
     return "write a key such as name or example.com/name: letters, digits, '-', '_' and '.'"
 
 
 def value_fault(value: str) -> str | None:
     """Return what to change in a label or taint value, None when it is well formed."""
-    if not value or _NAME.match(value):
+    if keys.is_value(value):
         return None
     return "write at most 63 letters, digits, '-', '_' and '.', beginning and ending with the first"

@@ -4,6 +4,7 @@ Source: https://kubernetes.io/docs/reference/labels-annotations-taints/ (2026-08
 v1alpha5 API of Karpenter, whose manifests Dovetail takes unchanged.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -133,8 +134,27 @@ WELL_KNOWN: Final = frozenset(
 _RESTRICTED_KEYS: Final = frozenset({EMPTINESS_TIMESTAMP, HOSTNAME, PROVISIONER_NAME})
 _RESTRICTED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws")
 _EXCEPTED_DOMAINS: Final = ("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
+_DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_LONGEST_DOMAIN: Final = 253
 _KNOWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", "k8s.aws", "karpenter.sh", "amazonaws.com")
 _OPEN_DOMAINS: Final = ("kops.k8s.io", "node-restriction.kubernetes.io")
+
+
+def is_key(key: str) -> bool:
+    """Return whether Kubernetes accepts this as the key of a label, annotation or taint.
+
+    Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ (2026-11).
+    """
+    domain, slash, name = key.rpartition("/")
+    return bool(_NAME.match(name)) and (
+        not slash or (len(domain) <= _LONGEST_DOMAIN and bool(_DOMAIN.match(domain)))
+    )
+
+
+def is_value(value: str) -> bool:
+    """Return whether Kubernetes accepts this as the value of a label or taint."""
+    return not value or bool(_NAME.match(value))
 
 
 def normalize(key: str) -> str:

@@ -7,7 +7,13 @@ from typing import Final
 
 from shared.disruption.drift import shape_hash
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, NotFoundError
+from shared.model.errors import (
+    CertificateError,
+    ConflictError,
+    NotFoundError,
+    PermanentError,
+    UnauthorizedError,
+)
 from shared.model.instance_types import InstanceType
 from shared.model.launch import Instance, PodRef, Slot
 from shared.model.nodes import Node
@@ -22,7 +28,7 @@ from shared.services.announcing import Announcer
 from shared.services.held_lease import HeldLease
 from shared.services.launch_verdicts import Death
 from shared.services.machine_image import node_taints
-from shared.services.node_events import launched_group
+from shared.services.node_events import launched_group, provisioner_event
 from shared.services.timers import start_expiration, start_registration
 
 # So many Nodes are made before somebody else's turn may come: that takes about a second.
@@ -114,19 +120,13 @@ class NodeMaker:
             elif instance is None or not (instance.is_running and instance.private_dns_name):
                 look_again += 1
             else:
-                owner = provisioners.get(slot.provisioner)
-                manifest = node_manifest(slot, instance, owner, instance_types)
-                self._lease.keep()
-                node = self._ports.cluster.create_node(manifest)
-                if node.deletion_at is not None:
-                    self._leave(slot, node)
+                node = self._make_one(
+                    slot, instance, provisioners.get(slot.provisioner), instance_types
+                )
+                if node is None:
                     look_again += 1
-                    continue
-                try:
-                    made.append((slot, self._repair(node, manifest, owner)))
-                except (ConflictError, NotFoundError):
-                    # Its kubelet is writing, too, or somebody took it away: it is made anew.
-                    look_again += 1
+                else:
+                    made.append((slot, node))
         self.started |= {slot.provisioner for slot, _ in made}
         left = self._bind_early(made, pending)
         for slot, node in made:
@@ -136,6 +136,39 @@ class NodeMaker:
         done += made
         self._wake_bind([node for _, node in made])
         return look_again
+
+    def _make_one(
+        self,
+        slot: Slot,
+        instance: Instance,
+        owner: Provisioner | None,
+        instance_types: Mapping[str, InstanceType],
+    ) -> Node | None:
+        """Make the Node of one machine; None when another look is needed, or it is refused."""
+        manifest = node_manifest(slot, instance, owner, instance_types)
+        self._lease.keep()
+        try:
+            node = self._ports.cluster.create_node(manifest)
+        except (UnauthorizedError, CertificateError):
+            raise
+        except PermanentError as error:
+            self._refused(slot, owner, error)
+            return None
+        if node.deletion_at is not None:
+            self._leave(slot, node)
+            return None
+        try:
+            return self._repair(node, manifest, owner)
+        except (ConflictError, NotFoundError):
+            # Its kubelet is writing, too, or somebody took it away: it is made anew.
+            return None
+
+    def _refused(self, slot: Slot, owner: Provisioner | None, error: PermanentError) -> None:
+        """Free the pods of a machine whose Node the API server refuses; sweep terminates it."""
+        self._ports.ledger.drop_slot(slot, self._lease.keep())
+        text = f"the Node of {slot.instance_id} is refused, it is terminated: {error}"
+        named = owner or Provisioner(name=slot.provisioner)
+        Announcer(self._ports).tell([provisioner_event(named, "NodeRefused", text)])
 
     def _leave(self, slot: Slot, node: Node) -> None:
         """Leave a Node that is being deleted alone; nobody is bound to what may never run them.

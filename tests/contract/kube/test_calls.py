@@ -52,6 +52,18 @@ def test_a_call_carries_a_fresh_token_and_asks_for_gzip() -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["../pods", "..", "a..b", "../../pods?x=", "a%2e%2e", "x?limit=0", "a b", "", "-a", "a/../b"],
+)
+def test_name_that_no_object_can_have_is_not_found_without_a_call(name: str) -> None:
+    with scripted([Answer()]) as server:
+        api = connect_endpoint(server.url, "", lambda: "t")
+        with pytest.raises(NotFoundError, match="no object can have such a name"):
+            api.get(f"/api/v1/persistentvolumes/{name}")
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
     ("status", "error"),
     [
         (400, RejectedError),

@@ -13,6 +13,7 @@ from shared.model import labels as keys
 from shared.model.errors import InvalidManifestError
 from shared.model.provisioner import KubeletConfiguration
 from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint
 from tests.unit.bootstrap.joinings import BATCH, BATCH_TOO, KUBELET, PLAIN, WAIT, joining
 
 MULTI = """\
@@ -278,3 +279,15 @@ def test_both_together_must_not_be_too_long_for_ec2() -> None:
     FAMILIES["AL2023"].refuse_wrong(custom)
     with pytest.raises(InvalidManifestError, match="EC2 takes 16384; fetch the rest at boot"):
         FAMILIES["AL2023"].user_data(joining(), custom)
+
+
+@pytest.mark.parametrize(
+    "value", ["x --anonymous-auth=true", "x,role=boss", "x\nExecStartPre=/bin/sh", "-x", "a" * 64]
+)
+def test_label_or_taint_that_kubernetes_refuses_reaches_no_command_line(value: str) -> None:
+    with pytest.raises(InvalidManifestError, match="label or taint 'team'"):
+        joining(labels={"team": value})
+    with pytest.raises(InvalidManifestError, match="label or taint 'team'"):
+        joining(taints=(Taint(key="team", value=value, effect=Effect.NO_SCHEDULE),))
+    with pytest.raises(InvalidManifestError):
+        joining(labels={f"a {value}": "x"})

@@ -52,6 +52,22 @@ def test_required_terms_that_select_nothing_refuse_the_pod() -> None:
     assert "select no node" in scheduling(node_affinity({})).refusals[0]
 
 
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        expression("team", "In", "x --anonymous-auth=true --authorization-mode=AlwaysAllow"),
+        expression("team", "NotIn", "x\nExecStartPre=/bin/touch"),
+        expression("team", "In", "red", "x,node-role=boss"),
+        expression("a b", "Exists"),
+    ],
+)
+def test_affinity_that_no_label_can_meet_refuses_the_pod(wanted: dict[str, Any]) -> None:
+    required = scheduling(node_affinity({"matchExpressions": [wanted]}))
+    wish = [{"weight": 1, "preference": {"matchExpressions": [wanted]}}]
+    for found in (required, scheduling(node_affinity(preferred=wish))):
+        assert found.refusals[0].startswith(f"node affinity: {wanted['key']}: ")
+
+
 def test_match_fields_refuse_the_pod() -> None:
     found = scheduling(node_affinity({"matchFields": [expression("metadata.name", "In", "n1")]}))
     assert "matchFields" in found.refusals[0]

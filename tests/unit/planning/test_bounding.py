@@ -39,3 +39,12 @@ def test_pods_with_other_labels_are_counted_as_one_class() -> None:
     other = make.pods(2, "b", cpu=900, labels={"app": "b"})
     plan = decide(make.snapshot(*one, *other), QUICK)
     assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000
+
+
+def test_pods_of_two_priorities_are_served_by_the_first_provisioner_alike() -> None:
+    asked = (
+        *make.pods(2, "a", cpu=900, priority=1),
+        *make.pods(2, "b", cpu=900),
+    )
+    plan = decide(make.snapshot(*asked, provisioners=(DEAR, CHEAP)), QUICK)
+    assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000

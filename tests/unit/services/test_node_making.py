@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import AutoscalerError, ConflictError, NotFoundError, UnavailableError
+from shared.model.errors import (
+    AutoscalerError,
+    ConflictError,
+    NotFoundError,
+    PermanentError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from shared.model.launch import FleetAnswer
 from shared.model.nodes import Node
 from shared.model.pods import Owner
@@ -302,3 +309,23 @@ def test_a_node_its_kubelet_made_first_gets_its_owner() -> None:
     world = World(provisioner(), pod())
     owned = joined_first(world)
     assert owned.owners == (world.cluster.provisioner_values["default"].uid,)
+
+
+def test_node_that_the_api_server_refuses_costs_only_its_machine() -> None:
+    world = World(provisioner(), *apart(2))
+    world.cluster.fail_next("create_node", PermanentError("422 metadata.labels: Invalid value"))
+    world.provision()
+    assert len(world.alive) == 2
+    assert len(world.bound) == 1
+    assert len(world.cluster.nodes()) == 1
+    refused = [told for told in world.cluster.happenings if told.reason == "NodeRefused"]
+    assert [(told.kind, "Invalid value" in told.message) for told in refused] == [
+        ("Provisioner", True)
+    ]
+
+
+def test_missing_right_to_make_nodes_is_an_error_of_the_run() -> None:
+    world = World(provisioner(), pod())
+    world.cluster.fail_next("create_node", UnauthorizedError("403"))
+    with pytest.raises(UnauthorizedError):
+        world.provision()
