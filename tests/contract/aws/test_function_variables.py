@@ -1,11 +1,15 @@
 """The doctor finds the functions' variables, and works with the rights of whoever runs it."""
 
+import base64
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from moto.eks.models import eks_backends
 
+from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
 from shared.model.errors import NotFoundError
@@ -72,7 +76,7 @@ def test_variables_that_are_set_are_taken_and_checked(here: Session) -> None:
     ],
 )
 def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_cluster(
-    here: Session, right: Right, roles: list[str]
+    here: Session, right: Right, roles: list[str], tmp_path: Path
 ) -> None:
     attachment = {
         "name": "test",
@@ -86,6 +90,11 @@ def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_clus
     here.client("eks").create_cluster(
         name="test", roleArn=f"{OWN}/eks", resourcesVpcConfig={"subnetIds": ["subnet-1"]}
     )
+    # The emulated cluster's authority is no certificate.
+    server_context(tmp_path)
+    authority = base64.b64encode(ca_file(tmp_path).read_bytes()).decode()
+    eks = eks_backends["123456789012"][here.region]
+    eks.clusters["test"].certificate_authority = {"data": authority}
     wiring = Wiring(FunctionSettings.from_environment(VARIABLES), right)
     asked: list[Mapping[str, Any]] = []
     wiring.session.client("sts").meta.events.register(

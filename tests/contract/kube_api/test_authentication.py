@@ -161,7 +161,7 @@ def test_an_eks_token_is_confirmed_by_sts_once_a_minute(guarded: EmbeddedKube, s
         token(changes={"X-Amz-SignedHeaders": "host"}),
         token(changes={"X-Amz-Expires": "3600"}),
         token(minutes=16),
-        token(minutes=-5),
+        token(minutes=-600),
         token(changes={"action": "GetCallerIdentity"}),
         "k8s-aws-v1.!!!",
         "k8s-aws-v1.",
