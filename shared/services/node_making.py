@@ -210,15 +210,21 @@ class NodeMaker:
     def _bind_early(
         self, made: Sequence[tuple[Slot, Node]], pending: Mapping[str, Pod]
     ) -> Mapping[str, Sequence[PodRef]]:
-        """Bind the pods for which that is safe; return who is still waiting, by slot name."""
+        """Bind the pods for which that is safe; return who is still waiting, by slot name.
+
+        The pods of a Node that is Ready are left to bind: it may have read the Node before a
+        startup taint was removed, and open it for kube-scheduler without them at any moment.
+        """
         bindings: list[tuple[Pod, str]] = []
         left: dict[str, list[PodRef]] = {slot.name: [] for slot, _ in made}
         for slot, node in made:
+            early = self._policy.binding == BindingPolicy.EARLY
+            early = early and node.ready is not True and not slot.opened
             for ref in slot.pods:
                 pod = pending.get(ref.uid)
                 if pod is None:
                     continue
-                if self._policy.binding == BindingPolicy.EARLY and _may_bind(pod, node):
+                if early and _may_bind(pod, node):
                     bindings.append((pod, node.name))
                 else:
                     left[slot.name].append(ref)

@@ -1,6 +1,7 @@
 """Node objects of launched machines, and their first pods."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -211,6 +212,24 @@ def test_a_node_that_is_ready_already_is_not_tainted_again() -> None:
     node = joined_first(world, ready=True, provider_id="aws:///z/i-own")
     assert node.taints == ()
     assert node.provider_id == "aws:///z/i-own"
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_pods_of_a_node_that_may_be_open_are_not_bound_early(*, ready: bool) -> None:
+    world = World(provisioner(), pod())
+    world.cloud.delays.shown = 3 * SECOND
+    world.provision()
+    world.cloud.delays.shown = 0 * SECOND
+    (slot,), (machine,) = world.ledger.slots(NAME), world.alive
+    # A node that was open and is not Ready now is known by its slot.
+    assert world.ledger.change_slot(replace(slot, opened=not ready))
+    world.cluster.add(Node(name=machine.private_dns_name, uid="own", ready=ready))
+    world.provision()
+    assert world.bound == {}
+    (slot,) = world.ledger.slots(NAME)
+    assert [one.name for one in slot.pods] == ["a"]
+    assert not slot.bound
+    assert (NAME, (world.node.name,)) in world.outbox.binds or not ready
 
 
 @pytest.mark.parametrize("error", [ConflictError("written"), NotFoundError("taken away")])
