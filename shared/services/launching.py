@@ -214,7 +214,7 @@ class Launcher:
             return self.book.finish(asked, LaunchOutcome.DONE)
         if unsettled is not None:
             return self.book.hold(asked, unsettled)
-        return self._ask_otherwise(ground, asked, body, answer, missing)
+        return self._ask_otherwise(ground, asked, body, answer, missing, anew=anew)
 
     def _ask_otherwise(
         self,
@@ -223,6 +223,8 @@ class Launcher:
         body: LaunchBody,
         answer: FleetAnswer,
         missing: Sequence[PromisedSlot],
+        *,
+        anew: bool,
     ) -> LaunchOutcome:
         """Ask for what an answer lacks in the way that its errors leave."""
         if any(one.code.startswith(_NO_IMAGE) for one in answer.errors):
@@ -235,7 +237,7 @@ class Launcher:
         if self.shortage.is_transient(answer, young=young):
             wait = timedelta(seconds=2 ** min(body.attempt.number + 1, _MOST_RETRIES))
             return self._next_attempt(ground, asked, body, missing, frozenset(), wait)
-        dropped = self.shortage.learn(body.attempt, answer)
+        dropped = self.shortage.learn(body.attempt, answer, anew=anew)
         return self._next_attempt(ground, asked, body, missing, dropped)
 
     def _make_templates(self, body: LaunchBody) -> None:

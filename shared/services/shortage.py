@@ -128,15 +128,22 @@ class Shortage:
         """
         return bool(answer.errors) and all(_transient(one, young=young) for one in answer.errors)
 
-    def learn(self, attempt: LaunchAttempt, answer: FleetAnswer) -> frozenset[OfferingKey]:
-        """Remember what EC2 refused; return what this launch does not ask for any more."""
+    def learn(
+        self, attempt: LaunchAttempt, answer: FleetAnswer, *, anew: bool
+    ) -> frozenset[OfferingKey]:
+        """Remember what EC2 refused; return what this launch does not ask for any more.
+
+        Args:
+            anew: Whether nobody can have asked for this attempt before: EC2 may answer a request
+                that it knows with a part of the instances it launched then.
+        """
         found = self._sorted(attempt, answer)
         launch = self._note(attempt, found, bought=bool(answer.instances))
         named = found.shared | found.unsupported | found.over_quota | found.refused
         named |= attempt.asked & self.refused
         if answer.instances:
             # Fewer than asked for and no reason: none of these is asked for again at once.
-            suspects = frozenset() if answer.errors else attempt.asked
+            suspects = attempt.asked if anew and not answer.errors else frozenset()
             self._suspect(suspects)
             return named | suspects
         everything = attempt.asked | {one.offering for one in attempt.later}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import ThrottledError, UnauthorizedError
+from shared.model.errors import ThrottledError, UnauthorizedError, UnavailableError
 from shared.model.launch import IntentState
 from shared.model.provisioner import NodeTemplate
 from tests.builders import ZONES, needs, offering, pod, provisioner
@@ -78,6 +78,30 @@ def test_fewer_machines_without_a_reason_do_not_loop() -> None:
     instead(world.cloud, "create_fleet", silent)
     world.provision()
     assert len(world.cloud.fleets) <= 4
+
+
+def test_part_of_an_answer_that_ec2_gave_before_makes_no_offering_suspect() -> None:
+    world = two_nodes()
+    original, tokens = world.cloud.create_fleet, []
+
+    def replayed(request: Any) -> Any:
+        answer = original(request)
+        tokens.append(request["ClientToken"])
+        return replace(answer, instances=answer.instances[:1])
+
+    def lost(request: Any) -> Any:
+        original(request)
+        tokens.append(request["ClientToken"])
+        instead(world.cloud, "create_fleet", replayed)
+        raise UnavailableError("the answer was lost")
+
+    instead(world.cloud, "create_fleet", lost)
+    world.cloud.delays.shown = timedelta(hours=1)
+    world.provision()
+    world.advance(world.policy.invocation + world.policy.consistency)
+    world.provision()
+    assert tokens[0] == tokens[1]
+    assert world.ledger.unavailable_offerings(world.clock.now()) == set()
 
 
 @pytest.mark.parametrize("delay", [None, timedelta(seconds=7)])
