@@ -128,7 +128,7 @@ def _python(name: str, version: str, hashes: Sequence[str], *, required: bool) -
         "externalReferences": [
             {
                 "type": "distribution",
-                "url": f"https://pypi.org/project/{name}/{version}/",
+                "url": f"pkg:pypi/{name}@{version}",
                 "hashes": [{"alg": "SHA-256", "content": one} for one in hashes],
             }
         ],

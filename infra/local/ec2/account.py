@@ -1,5 +1,6 @@
 """What a launch looks up in the account that it is made in, and what is refused for it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -98,7 +99,7 @@ class Ordered:
 
 
 @dataclass
-class Account:
+class Account(ABC):
     """The account as one caller sees it. Here everything exists; a face overrides what it knows.
 
     Attributes:
@@ -117,21 +118,21 @@ class Account:
 
     # --- what a face knows
 
+    @abstractmethod
     def template(self, specification: Mapping[str, Any]) -> Template:
         """Return a launch template.
 
         Raises:
             ApiError: It, or its version, does not exist.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def launch(self, launch: Launch) -> Iterable[str]:
         """Make the instances, admit each to the model, return their ids."""
-        raise NotImplementedError
 
+    @abstractmethod
     def place(self, subnet_id: str) -> Place | None:
         """Return a subnet, None for one that does not exist."""
-        raise NotImplementedError
 
     def default_subnet(self, zone: str | None) -> str | None:
         """Return the default subnet of a zone, or of the first."""
@@ -158,9 +159,9 @@ class Account:
         del instance_type
         return TypeFacts()
 
+    @abstractmethod
     def price(self, pool: PoolKey) -> int:
         """Return micro-dollars per hour."""
-        raise NotImplementedError
 
     def depth(self, instance_type: str, zone: str) -> int:
         """Return how deep a spot pool is, 1 to 100."""
