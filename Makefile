@@ -86,7 +86,7 @@ REAL = $(BIN)/python -m tests.real $(if $(MINOR),--minor $(MINOR)) --kubelet $(K
 real: setup  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= RUNS=), as a table
 	@$(REAL) --runs $(RUNS) $(if $(filter command line environment,$(origin SCENARIO)),--scenario $(SCENARIO))
 
-real-smoke: setup  ## Machines join and pods run on real Kubernetes components (4 minutes once built)
+real-smoke: setup  ## Machines join and pods run on real Kubernetes components (7 minutes once built)
 	@$(BIN)/python -m tests.real --only-build
 	@$(BIN)/pytest tests/real
 

@@ -18,6 +18,28 @@ from tests.real.nodes import HollowNodes
 # From the state `running` until the kubelet starts, the time of the simulated machines.
 BOOT_SECONDS: Final = 20.0
 HOLLOW: Final = "hollow"
+# The driver of a hollow kubelet registers when a container of this image runs on its node.
+_NODE_DRIVER: Final = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "ebs-csi-node", "namespace": "kube-system"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "ebs-csi-node"}},
+        "template": {
+            "metadata": {"labels": {"app": "ebs-csi-node"}},
+            "spec": {
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [
+                    {
+                        "name": "ebs-plugin",
+                        "image": "public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v1.40.0",
+                        "resources": {"requests": {"cpu": "10m", "memory": "40Mi"}},
+                    }
+                ],
+            },
+        },
+    },
+}
 KUBELETS: Final = (HOLLOW, "simulated")
 
 
@@ -90,6 +112,7 @@ def _with_slack(expected: Any, factor: float) -> Any:
 def _hollow(
     program: Path, boot_seconds: float, logs: Path, problems: list[str], world: World
 ) -> Iterator[None]:
+    world.cluster.apply(_NODE_DRIVER)
     nodes = HollowNodes(program, world.aws_url, boot_seconds=boot_seconds, logs=logs)
     try:
         with nodes:
