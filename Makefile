@@ -54,7 +54,7 @@ opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-schedu
 	@$(BIN)/pytest tests/opinion -m "not slow" -n 2
 
 schedules: setup  ## 2,000 random schedules of faults, crash points, every safeguard taken away once
-	@$(BIN)/pytest tests/faults -m "not slow" -n 2
+	@$(BIN)/pytest tests/faults -m "not slow" -n 2 --dist worksteal
 
 infra: setup  ## Synthesis, template assertions, lint
 	@$(BIN)/pytest tests/infra -m "not slow" -n 2
