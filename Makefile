@@ -80,10 +80,11 @@ faults: setup  ## 100,000 random schedules, crash points, mutations, hard days (
 
 MINOR ?=
 KUBELET ?= hollow
+CLOUD ?= simulated
 RUNS ?= 1
-REAL = $(BIN)/python -m tests.real $(if $(MINOR),--minor $(MINOR)) --kubelet $(KUBELET)
+REAL = $(BIN)/python -m tests.real $(if $(MINOR),--minor $(MINOR)) --kubelet $(KUBELET) --cloud $(CLOUD)
 
-real: setup  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= RUNS=), as a table
+real: setup  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= CLOUD= RUNS=), as a table
 	@$(REAL) --runs $(RUNS) $(if $(filter command line environment,$(origin SCENARIO)),--scenario $(SCENARIO))
 
 real-smoke: setup  ## Machines join and pods run on real Kubernetes components (7 minutes once built)

@@ -7,9 +7,18 @@ from pathlib import Path
 from infra.local.demo.problem import Problem
 from infra.local.demo.scenario import load_scenario, scenario_names
 from tests.real import table
-from tests.real.build import CACHE, build_cluster, minors, say
+from tests.real.build import CACHE, build_cloud, build_cluster, minors, say
 from tests.real.cluster import Cluster
-from tests.real.play import BOOT_SECONDS, HOLLOW, KUBELETS, play, with_limits
+from tests.real.play import (
+    BOOT_SECONDS,
+    CLOUDS,
+    HOLLOW,
+    KUBELETS,
+    REAL,
+    SIMULATED,
+    play,
+    with_limits,
+)
 from tests.real.speed import PODS, factor_of, measure
 
 
@@ -18,20 +27,28 @@ def main() -> int:
     options = _parser().parse_args()
     try:
         program = build_cluster(options.minor)
+        cloud = build_cloud() if options.cloud == REAL else None
         if options.only_build:
             say(str(program))
             return 0
-        return _play(options, program)
+        return _play(options, program, cloud)
     except Problem as problem:
         sys.stderr.write(f"tests.real: {problem}\n")
         return 2
 
 
-def _play(options: argparse.Namespace, program: Path) -> int:
+def _play(options: argparse.Namespace, program: Path, cloud: Path | None) -> int:
     names = [options.scenario] if options.scenario else list(scenario_names())
     state = table.git_state()
     wanted = [
-        table.Key(state=state, scenario=name, minor=options.minor, kubelet=options.kubelet, run=run)
+        table.Key(
+            state=state,
+            scenario=name,
+            minor=options.minor,
+            kubelet=options.kubelet,
+            run=run,
+            cloud=options.cloud,
+        )
         for run in range(1, options.runs + 1)
         for name in names
     ]
@@ -48,8 +65,15 @@ def _play(options: argparse.Namespace, program: Path) -> int:
         written = load_scenario(key.scenario)
         limits = [step.within_seconds * factor for step in written.steps]
         scenario = with_limits(written, limits, factor)
-        logs = CACHE / "logs" / f"{key.scenario}-{key.minor}-{key.kubelet}-{key.run}"
-        played = play(scenario, program, kubelet=key.kubelet, logs=logs, boot_seconds=BOOT_SECONDS)
+        place = f"{key.scenario}-{key.minor}-{key.kubelet}-{key.cloud}-{key.run}"
+        played = play(
+            scenario,
+            program,
+            kubelet=key.kubelet,
+            logs=CACHE / "logs" / place,
+            boot_seconds=BOOT_SECONDS,
+            cloud=cloud,
+        )
         row = table.row_of(key, played, factor)
         table.add(row)
         say(row.line)
@@ -63,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--scenario", help="one scenario; without, all")
     add("--minor", default=minors()[-1], help=f"of Kubernetes: one of {', '.join(minors())}")
     add("--kubelet", default=HOLLOW, choices=KUBELETS)
+    add("--cloud", default=SIMULATED, choices=CLOUDS, help="cloud controller manager")
     add("--runs", type=int, default=1, help="how often each scenario is played")
     add("--only-build", action="store_true", help="build the program and print its path")
     return parser

@@ -6,6 +6,7 @@ import shutil
 import socket
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -19,6 +20,8 @@ from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.problem import Problem, last_words
 
 SERVICES: Final = "172.20.0.0/16"
+# Flags of the controllers that end in `kubeconfig` begin so.
+KUBECONFIGS: Final = ("", "authentication-", "authorization-")
 _START_SECONDS: Final = 120.0
 _ADMIN: Final = "admin"
 # User and groups of those who hold a token.
@@ -45,7 +48,7 @@ class Cluster:
         self.folder = Path(tempfile.mkdtemp(prefix="real-"))
         self._children = Children(self.folder)
         self._tokens = {name: secrets.token_hex(16) for name in _USERS}
-        port = _free_port()
+        port = free_port()
         self.url = f"https://127.0.0.1:{port}"
         self._port = port
 
@@ -96,7 +99,21 @@ class Cluster:
 
     def begin(self, part: str, arguments: list[str]) -> None:
         """Start a part of the program."""
-        self._children.spawn(part, [str(self.program), part, *arguments])
+        self.spawn(part, [str(self.program), part, *arguments])
+
+    def spawn(
+        self, name: str, command: list[str], environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start another program beside them."""
+        self._children.spawn(name, command, environment=environment)
+
+    def alive(self, name: str) -> bool:
+        """Return whether a program runs."""
+        return self._children.alive(name)
+
+    def stop(self, name: str) -> None:
+        """End a program."""
+        self._children.stop(name)
 
     def _begin(self) -> None:
         pki = self.folder / "pki"
@@ -145,10 +162,10 @@ class Cluster:
             self.begin(
                 part,
                 [
-                    *(f"--{kind}kubeconfig={config}" for kind in _KUBECONFIGS),
+                    *(f"--{kind}kubeconfig={config}" for kind in KUBECONFIGS),
                     "--authentication-skip-lookup=true",
                     "--bind-address=127.0.0.1",
-                    f"--secure-port={_free_port()}",
+                    f"--secure-port={free_port()}",
                     "--leader-elect=false",
                     *more,
                 ],
@@ -173,9 +190,6 @@ class Cluster:
     def _end(self) -> None:
         self._children.stop_all()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-_KUBECONFIGS: Final = ("", "authentication-", "authorization-")
 
 
 def write_kubeconfig(
@@ -215,7 +229,8 @@ def _write_key(path: Path) -> Path:
     return path
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nothing listens on."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

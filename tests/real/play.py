@@ -1,7 +1,7 @@
 """Plays a scenario on a real control plane, with hollow or simulated kubelets."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,15 @@ from rich.console import Console
 from infra.local.console import play_scenario
 from infra.local.demo.scenario import Scenario
 from infra.local.demo.world import World, WorldOptions
+from tests.real.cloud import cloud_controllers
 from tests.real.cluster import Cluster
 from tests.real.nodes import HollowNodes
 
 # From the state `running` until the kubelet starts, the time of the simulated machines.
 BOOT_SECONDS: Final = 20.0
 HOLLOW: Final = "hollow"
+SIMULATED: Final = "simulated"
+REAL: Final = "real"
 # The driver of a hollow kubelet registers when a container of this image runs on its node.
 _NODE_DRIVER: Final = {
     "apiVersion": "apps/v1",
@@ -40,7 +43,8 @@ _NODE_DRIVER: Final = {
         },
     },
 }
-KUBELETS: Final = (HOLLOW, "simulated")
+KUBELETS: Final = (HOLLOW, SIMULATED)
+CLOUDS: Final = (SIMULATED, REAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,13 @@ class Played:
 
 
 def play(
-    scenario: Scenario, program: Path, *, kubelet: str, logs: Path, boot_seconds: float
+    scenario: Scenario,
+    program: Path,
+    *,
+    kubelet: str,
+    logs: Path,
+    boot_seconds: float,
+    cloud: Path | None = None,
 ) -> Played:
     """Play a scenario on a cluster of its own.
 
@@ -71,15 +81,23 @@ def play(
         program: With the parts of the cluster.
         kubelet: One of KUBELETS.
         logs: Folder for all logs; emptied before.
+        cloud: The AWS cloud controller manager; without, it is simulated.
     """
     hollow = kubelet == HOLLOW
     problems: list[str] = []
+    beside: list[Callable[[World], AbstractContextManager[None]]] = []
     with Cluster(program) as cluster:
         options = WorldOptions(
-            kubeconfig=cluster.kubeconfig(), keep_logs=logs / "world", kubelets=not hollow
+            kubeconfig=cluster.kubeconfig(),
+            keep_logs=logs / "world",
+            kubelets=not hollow,
+            cloud=cloud is None,
         )
-        machines = partial(_hollow, program, boot_seconds, logs / "nodes", problems)
-        report = play_scenario(scenario, options, Console(), machines if hollow else nullcontext)
+        if cloud is not None:
+            beside.append(partial(cloud_controllers, cloud, cluster, problems))
+        if hollow:
+            beside.append(partial(_hollow, program, boot_seconds, logs / "nodes", problems))
+        report = play_scenario(scenario, options, Console(), partial(_all, beside))
         cluster.keep_logs(logs / "cluster")
     return Played(report=report, problems=tuple(problems))
 
@@ -106,6 +124,16 @@ def _with_slack(expected: Any, factor: float) -> Any:
     if not isinstance(expected, Mapping) or "slack_seconds" not in expected:
         return expected
     return {**expected, "slack_seconds": expected["slack_seconds"] * factor}
+
+
+@contextmanager
+def _all(
+    parts: Iterable[Callable[[World], AbstractContextManager[None]]], world: World
+) -> Iterator[None]:
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(part(world))
+        yield
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from infra.local.demo.children import ROOT
 from tests.real.build import CACHE
-from tests.real.play import Played
+from tests.real.play import SIMULATED, Played
 
 _FILE: Final = CACHE / "table.jsonl"
 _COLUMNS: Final = (
@@ -18,6 +18,7 @@ _COLUMNS: Final = (
     "minor",
     "kubelet",
     "run",
+    "cloud",
     "passed",
     "steps, s",
     "nodes",
@@ -36,6 +37,7 @@ class Key:
     Attributes:
         state: Of the checkout.
         run: 1 for the first time it is played in this state.
+        cloud: The cloud controller manager: real or simulated.
     """
 
     state: str
@@ -43,6 +45,7 @@ class Key:
     minor: str
     kubelet: str
     run: int
+    cloud: str = SIMULATED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
