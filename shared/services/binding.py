@@ -65,16 +65,19 @@ class Binding:
         return report or BindReport(node=node_name, waiting_for=_BUSY)
 
     def _run(self, node_name: str) -> BindReport | None:
-        """Return what came of it, None when the promise was changed meanwhile.
+        """Return what came of it, None when the promise was made or changed meanwhile.
 
         The slot is read before the Node: then the Node is as another bind that wrote the slot
         read it, or newer, and whatever that one binds is bound here, too, before the Node opens.
         """
-        slots = self._ports.ledger.slots(self._ports.cluster.name)
+        slots = self._slots()
         node = self._ports.cluster.node(node_name)
         if node is None or not node.is_ours or node.deletion_at is not None:
             return BindReport(node=node_name, waiting_for="no node of ours that stays")
         slot = slot_of(slots, node.instance_id)
+        if slot is None and not node.is_initialized and slot_of(self._slots(), node.instance_id):
+            # The slot was written and the Node became ours between the two reads.
+            return None
         if node.is_initialized:
             if slot is not None:
                 # It could not be completed after it was labelled.
@@ -97,6 +100,9 @@ class Binding:
         self._complete(opened, slot)
         Announcer(self._ports).say(registered(opened), initialized(opened))
         return dataclasses.replace(report, initialized=True)
+
+    def _slots(self) -> tuple[Slot, ...]:
+        return self._ports.ledger.slots(self._ports.cluster.name)
 
     def _open(self, node: Node, slot: Slot | None, *, initialized: bool) -> Node | None:
         """Let kube-scheduler use the node and label how far it is.

@@ -3,6 +3,7 @@
 import pytest
 
 from shared.model import labels as keys
+from shared.model.launch import Slot
 from shared.model.nodes import Node
 from shared.model.pods import Owner, Pod
 from shared.model.resources import Resources
@@ -183,6 +184,20 @@ def test_node_is_not_opened_while_another_bind_may_still_bind_a_pod() -> None:
     report = world.bind(name)
     assert (report.initialized, report.pods_bound) == (True, 1)
     assert world.bound == {"a": name}
+
+
+def test_bind_that_read_the_slots_before_the_launch_was_written_down_reads_them_again() -> None:
+    world, _ = agent_world()
+    name, read_slots = world.node.name, world.ledger.slots
+
+    def none_yet(cluster: str) -> tuple[Slot, ...]:
+        instead(world.ledger, "slots", read_slots)
+        return ()
+
+    instead(world.ledger, "slots", none_yet)
+    report = world.bind(name)
+    assert (report.initialized, report.pods_bound) == (True, 1)
+    assert world.ledger.slots(NAME) == ()
 
 
 def test_pods_are_left_to_kube_scheduler_once_a_bind_began_to_open_the_node() -> None:
