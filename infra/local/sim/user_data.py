@@ -96,7 +96,7 @@ def _of_node_config(documents: Iterable[str]) -> KubeletFlags:
     spec: dict[str, Any] = {}
     flags: list[str] = []
     for text in documents:
-        new = (yaml.safe_load(text) or {}).get("spec") or {}
+        new = (yaml.load(text, Loader=yaml.CSafeLoader) or {}).get("spec") or {}
         flags += (new.get("kubelet") or {}).get("flags") or []
         spec = _merged(spec, new)
     cluster = spec.get("cluster") or {}
