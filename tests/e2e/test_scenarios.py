@@ -43,8 +43,6 @@ def scenarios(*, without: str = "") -> list[Any]:
     """Return the names of the scenarios, marked with what their servers must have."""
     needs = {
         "delete-node": [pytest.mark.needs_policy_v1],
-        # Its limit is a wish: a scheduler that meets the pods one by one may go past it.
-        "spread": [pytest.mark.emulator_only],
     }
     names = [one for one in scenario_names() if one != without]
     return [pytest.param(one, marks=needs.get(one, [])) for one in names]

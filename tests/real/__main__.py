@@ -1,7 +1,9 @@
 """`python -m tests.real`: scenarios on a real control plane, a row each to .build/real/table."""
 
 import argparse
+import math
 import sys
+import time
 from pathlib import Path
 
 from infra.local.demo.problem import Problem
@@ -38,7 +40,7 @@ def main() -> int:
 
 
 def _play(options: argparse.Namespace, program: Path, cloud: Path | None) -> int:
-    names = [options.scenario] if options.scenario else list(scenario_names())
+    names = options.scenario or list(scenario_names())
     state = table.git_state()
     wanted = [
         table.Key(
@@ -52,39 +54,44 @@ def _play(options: argparse.Namespace, program: Path, cloud: Path | None) -> int
         for run in range(1, options.runs + 1)
         for name in names
     ]
-    known = {one.key: one.passed for one in table.rows()}
+    known = {one.key for one in table.rows()}
     left = [key for key in wanted if key not in known]
     say(f"{state}: {len(wanted) - len(left)} of {len(wanted)} rows are in the table")
-    failed = sum(not known[key] for key in wanted if key in known)
-    if left:
-        with Cluster(program) as cluster:
-            seconds = measure(cluster)
-        factor = factor_of(seconds)
-        say(f"{PODS} pods on one kubelet run after {seconds:.1f} s: time limits × {factor}")
-    for key in left:
-        written = load_scenario(key.scenario)
-        limits = [step.within_seconds * factor for step in written.steps]
-        scenario = with_limits(written, limits, factor)
-        place = f"{key.scenario}-{key.minor}-{key.kubelet}-{key.cloud}-{key.run}"
-        played = play(
-            scenario,
-            program,
-            kubelet=key.kubelet,
-            logs=CACHE / "logs" / place,
-            boot_seconds=BOOT_SECONDS,
-            cloud=cloud,
-        )
-        row = table.row_of(key, played, factor)
+    for number, key in enumerate(left):
+        minutes = math.ceil(table.seconds_for(left[number:]) / 60)
+        say(f"{key.scenario}: row {number + 1} of {len(left)}, about {minutes} min to go")
+        row = _row(key, program, cloud)
         table.add(row)
         say(row.line)
-        failed += not row.passed
-    return 1 if failed else 0
+    found = [one for one in table.rows() if one.key in wanted]
+    say(table.total(found))
+    return 0 if all(one.passed for one in found) else 1
+
+
+def _row(key: table.Key, program: Path, cloud: Path | None) -> table.Row:
+    """Measure how slow the machine is now, and play a scenario."""
+    began = time.monotonic()
+    with Cluster(program) as cluster:
+        seconds = measure(cluster)
+    factor = factor_of(seconds)
+    say(f"  {PODS} pods on one kubelet run after {seconds:.1f} s: time limits × {factor}")
+    written = load_scenario(key.scenario)
+    place = f"{key.scenario}-{key.minor}-{key.kubelet}-{key.cloud}-{key.run}"
+    played = play(
+        with_limits(written, [step.within_seconds * factor for step in written.steps], factor),
+        program,
+        kubelet=key.kubelet,
+        logs=CACHE / "logs" / place,
+        boot_seconds=BOOT_SECONDS,
+        cloud=cloud,
+    )
+    return table.row_of(key, played, factor, time.monotonic() - began)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.real", description=__doc__)
     add = parser.add_argument
-    add("--scenario", help="one scenario; without, all")
+    add("--scenario", nargs="*", metavar="NAME", help="some scenarios; without, all")
     add("--minor", default=minors()[-1], help=f"of Kubernetes: one of {', '.join(minors())}")
     add("--kubelet", default=HOLLOW, choices=KUBELETS)
     add("--cloud", default=SIMULATED, choices=CLOUDS, help="cloud controller manager")

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -62,7 +62,8 @@ def build_cluster(minor: str) -> Path:
         f"-tags=minor_1_{short}",
         f"-ldflags={' '.join(flags)}",
     ]
-    return _build(_SOURCES, CACHE / f"realcluster-{release}", [*arguments, "."])
+    others = [one for one in _SOURCES.glob("go-*") if not one.name.startswith(f"go-{minor}.")]
+    return _build(_SOURCES, CACHE / f"realcluster-{release}", [*arguments, "."], without=others)
 
 
 def build_cloud() -> Path:
@@ -82,12 +83,14 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _build(folder: Path, target: Path, arguments: list[str]) -> Path:
+def _build(
+    folder: Path, target: Path, arguments: list[str], *, without: Collection[Path] = ()
+) -> Path:
     CACHE.mkdir(parents=True, exist_ok=True)
     go = _go()
     version = subprocess.run([go, "version"], capture_output=True, text=True, check=True).stdout
     state = hashlib.sha256(f"{version}{arguments}".encode())
-    for source in sorted(folder.iterdir()):
+    for source in sorted(set(folder.iterdir()) - set(without)):
         state.update(source.read_bytes())
     stamp = target.with_suffix(f"{target.suffix}.stamp")
     if target.exists() and stamp.exists() and stamp.read_text("ascii") == state.hexdigest():

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import urllib3
 from cryptography.hazmat.primitives import serialization
@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from infra.local.demo.children import Children
 from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.problem import Problem, last_words
+from infra.local.kube.kubeconfig import write_kubeconfig
 
 SERVICES: Final = "172.20.0.0/16"
 # Flags of the controllers that end in `kubeconfig` begin so.
@@ -190,21 +191,6 @@ class Cluster:
     def _end(self) -> None:
         self._children.stop_all()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def write_kubeconfig(
-    path: Path, server: str, authority: dict[str, str], user: dict[str, Any]
-) -> None:
-    """Write a kubeconfig with one cluster and one user."""
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "real", "cluster": {"server": server, **authority}}],
-        "users": [{"name": "real", "user": user}],
-        "contexts": [{"name": "real", "context": {"cluster": "real", "user": "real"}}],
-        "current-context": "real",
-    }
-    path.write_text(json.dumps(document), encoding="utf-8")
 
 
 def _answers(client: ClusterClient, path: str) -> bool:

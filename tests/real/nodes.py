@@ -18,10 +18,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.hooks import HierarchicalEmitter
 from botocore.model import ServiceId
 from botocore.signers import RequestSigner
+from urllib3.exceptions import HTTPError
 
 from infra.local.demo.children import Children
+from infra.local.demo.cluster_client import Refused
 from infra.local.demo.machines import machines
-from tests.real.cluster import write_kubeconfig
+from infra.local.demo.world import World
+from infra.local.kube.kubeconfig import write_kubeconfig
+from infra.local.sim.kubelet import READY_AFTER
 from tests.real.user_data import Boot, Instance, UnusableError, boot_of
 
 REGION: Final = "us-east-1"
@@ -58,13 +62,14 @@ class HollowNodes:
         problems: Why a machine has no kubelet, in words.
     """
 
-    def __init__(self, program: Path, aws_url: str, *, boot_seconds: float, logs: Path) -> None:
+    def __init__(self, program: Path, world: World, *, boot_seconds: float, logs: Path) -> None:
         """Prepare.
 
         Args:
             program: The program with the kubelet.
-            aws_url: The embedded AWS API.
-            boot_seconds: From the state `running` until the kubelet starts.
+            world: With the embedded AWS API and the cluster.
+            boot_seconds: From the state `running` until the kubelet starts, where the Node does
+                not say otherwise.
             logs: Folder for the kubelets' logs and what else they are told.
         """
         self.problems: list[str] = []
@@ -79,8 +84,10 @@ class HollowNodes:
             aws_access_key_id="testing", aws_secret_access_key="testing", region_name=REGION
         )
         self._aws = {
-            name: self._session.client(name, endpoint_url=aws_url) for name in ("ec2", "iam", "sts")
+            name: self._session.client(name, endpoint_url=world.aws_url)
+            for name in ("ec2", "iam", "sts")
         }
+        self._cluster = world.cluster
         # A signer keeps a weak reference to it.
         self._emitter = HierarchicalEmitter()
         self._running_since: dict[str, float] = {}
@@ -114,9 +121,9 @@ class HollowNodes:
             while not self._ended.wait(_LOOK_SECONDS):
                 try:
                     self._look()
-                except (BotoCoreError, ClientError) as error:
+                except (BotoCoreError, ClientError, HTTPError, Refused) as error:
                     # The next look will do, unless it is the last.
-                    self._say(f"AWS does not answer: {error}")
+                    self._say(f"AWS or the API server does not answer: {error}")
         except Exception as error:
             self.problems.append(f"no machine boots any more: {error!r}")
             raise
@@ -136,7 +143,7 @@ class HollowNodes:
         for instance_id, one in found.items():
             if one["State"]["Name"] == "running":
                 since = self._running_since.setdefault(instance_id, now)
-                if instance_id not in self._started and now - since >= self._boot_seconds:
+                if instance_id not in self._started and now - since >= self._boots_in(one):
                     self._started[instance_id] = self._boot(one)
         for instance_id, started in self._started.items():
             if started is not None and not self._children.alive(instance_id):
@@ -147,6 +154,15 @@ class HollowNodes:
             for started in self._started.values():
                 if started is not None:
                     self._sign(started)
+
+    def _boots_in(self, found: Mapping[str, Any]) -> float:
+        """Return the seconds that a machine needs, as the simulated machines do."""
+        name = f"metadata.name={found['PrivateDnsName']}"
+        for node in self._cluster.items("api/v1/nodes", fieldSelector=name):
+            written = node["metadata"].get("annotations", {}).get(READY_AFTER)
+            if written is not None:
+                return float(written)
+        return self._boot_seconds
 
     def _boot(self, found: Mapping[str, Any]) -> Started | None:
         instance_id = found["InstanceId"]

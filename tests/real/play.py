@@ -1,5 +1,6 @@
 """Plays a scenario on a real control plane, with hollow or simulated kubelets."""
 
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -84,6 +85,7 @@ def play(
         cloud: The AWS cloud controller manager; without, it is simulated.
     """
     hollow = kubelet == HOLLOW
+    shutil.rmtree(logs, ignore_errors=True)
     problems: list[str] = []
     beside: list[Callable[[World], AbstractContextManager[None]]] = []
     with Cluster(program) as cluster:
@@ -141,7 +143,7 @@ def _hollow(
     program: Path, boot_seconds: float, logs: Path, problems: list[str], world: World
 ) -> Iterator[None]:
     world.cluster.apply(_NODE_DRIVER)
-    nodes = HollowNodes(program, world.aws_url, boot_seconds=boot_seconds, logs=logs)
+    nodes = HollowNodes(program, world, boot_seconds=boot_seconds, logs=logs)
     try:
         with nodes:
             yield

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from tests.real.build import CACHE
 from tests.real.play import SIMULATED, Played
 
 _FILE: Final = CACHE / "table.jsonl"
+_USUAL_SECONDS: Final = 240.0
 _COLUMNS: Final = (
     "state",
     "scenario",
@@ -26,6 +27,7 @@ _COLUMNS: Final = (
     "pods bound early",
     "of these refused",
     "limits ×",
+    "in all, s",
     "notes",
 )
 
@@ -58,6 +60,7 @@ class Row:
         early: Pods that were bound before their Node was Ready.
         refused: How many of them the kubelet refused.
         factor: Of the time limits.
+        seconds: From the first process until the last has ended.
         notes: Expectations that failed, and machines without a kubelet.
     """
 
@@ -69,6 +72,7 @@ class Row:
     early: int
     refused: int
     factor: float
+    seconds: float
     notes: tuple[str, ...]
 
     @property
@@ -84,13 +88,14 @@ class Row:
             self.early,
             self.refused,
             self.factor,
+            self.seconds,
             "; ".join(self.notes).replace("|", "/"),
         )
         return _line(cells)
 
 
-def row_of(key: Key, played: Played, factor: float) -> Row:
-    """Return the row of a scenario that was played."""
+def row_of(key: Key, played: Played, factor: float, seconds: float) -> Row:
+    """Return the row of a scenario that was played in so many seconds."""
     report = played.report
     nodes = report["nodes"]
     waited = [one["initialized_after"] for one in nodes if one["initialized_after"] is not None]
@@ -108,6 +113,7 @@ def row_of(key: Key, played: Played, factor: float) -> Row:
         early=report["bound_early"],
         refused=report["refused"],
         factor=factor,
+        seconds=round(seconds),
         notes=(*failures, *played.problems),
     )
 
@@ -123,8 +129,28 @@ def add(row: Row) -> None:
     """Add a row, and write the table anew for people."""
     with _FILE.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(row)) + "\n")
-    lines = [_line(_COLUMNS), _line("---" for _ in _COLUMNS), *(one.line for one in rows())]
+    known = rows()
+    lines = [_line(_COLUMNS), _line("---" for _ in _COLUMNS), *(one.line for one in known)]
+    states = dict.fromkeys(one.key.state for one in known)
+    lines += ["", *(total([one for one in known if one.key.state == state]) for state in states)]
     _FILE.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def total(found: Sequence[Row]) -> str:
+    """Return what rows of the same state come to, in words."""
+    passed = sum(one.passed for one in found)
+    early, refused = sum(one.early for one in found), sum(one.refused for one in found)
+    return (
+        f"{found[0].key.state}: {passed} of {len(found)} rows passed; "
+        f"{refused} of {early} pods bound early were refused."
+    )
+
+
+def seconds_for(keys: Iterable[Key]) -> float:
+    """Return how long scenarios will take: as long as they last did, else as the mean of all."""
+    known = {one.key.scenario: one.seconds for one in rows()}
+    usual = sum(known.values()) / len(known) if known else _USUAL_SECONDS
+    return sum(known.get(key.scenario, usual) for key in keys)
 
 
 def git_state() -> str:

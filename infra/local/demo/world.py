@@ -20,6 +20,7 @@ from infra.local.demo.cluster_client import ClusterClient, read_documents
 from infra.local.demo.foreign import ForeignCluster, leave
 from infra.local.demo.machines import machines
 from infra.local.demo.problem import Problem, last_words
+from infra.local.kube.kubeconfig import write_kubeconfig
 
 CLUSTER = "demo"
 REGION = "us-east-1"
@@ -269,26 +270,8 @@ class World:
         fresh.replace(path)
 
     def _write_kubeconfig(self, path: Path, token: str) -> None:
-        document = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": "dovetail",
-                    "cluster": {
-                        "server": self._kube["url"],
-                        "certificate-authority": self._kube["ca_file"],
-                    },
-                }
-            ],
-            "users": [{"name": "dovetail", "user": {"token": token}}],
-            "contexts": [
-                {"name": "dovetail", "context": {"cluster": "dovetail", "user": "dovetail"}}
-            ],
-            "current-context": "dovetail",
-        }
-        # JSON is YAML; kubectl takes it.
-        path.write_text(json.dumps(document, indent=2), encoding="utf-8")
+        authority = {"certificate-authority": self._kube["ca_file"]}
+        write_kubeconfig(path, self._kube["url"], authority, {"token": token})
 
     def _end(self) -> None:
         try:

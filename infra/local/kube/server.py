@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import json
 import logging
 import ssl
 import threading
@@ -19,6 +18,7 @@ from infra.local.kube.calls import Call, locate
 from infra.local.kube.errors import ApiError, JsonObject, no_such_path
 from infra.local.kube.faults import Fault, Faults
 from infra.local.kube.kinds import Kinds
+from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.kube.lifecycle import Lifecycle
 from infra.local.kube.loopback import Loopback
 from infra.local.kube.store import Store
@@ -261,29 +261,13 @@ class EmbeddedKube:
 
     def write_kubeconfig(self, path: str | Path, *, token: str = "", ca_file: str = "") -> Path:
         """Write a kubeconfig for this server and return its path."""
-        return write_kubeconfig(path, self.url, token=token, ca_file=ca_file)
+        target = Path(path)
+        authority = {"certificate-authority": ca_file} if ca_file else {}
+        write_kubeconfig(target, self.url, authority, {"token": token} if token else {})
+        return target
 
     def _do(self, action: Any) -> None:
         async def run() -> None:
             action()
 
         asyncio.run_coroutine_threadsafe(run(), self._loop).result()
-
-
-def write_kubeconfig(
-    path: str | Path, url: str, *, token: str = "", ca_file: str = "", name: str = "embedded"
-) -> Path:
-    """Write a kubeconfig (as JSON, which is YAML) and return its path."""
-    cluster = {"server": url} | ({"certificate-authority": ca_file} if ca_file else {})
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": name,
-        "clusters": [{"name": name, "cluster": cluster}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "users": [{"name": name, "user": {"token": token} if token else {}}],
-    }
-    target = Path(path)
-    target.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    target.chmod(0o600)
-    return target

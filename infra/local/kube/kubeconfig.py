@@ -1,0 +1,32 @@
+"""Kubeconfigs with one cluster and one user."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+_NAME: Final = "dovetail"
+
+
+def write_kubeconfig(
+    path: Path, server: str, authority: Mapping[str, str], user: Mapping[str, str]
+) -> None:
+    """Write a kubeconfig that only its owner reads.
+
+    Args:
+        path: The file.
+        server: Address of the API server.
+        authority: The field of the cluster that names its certificate authority, or nothing.
+        user: The fields of the user.
+    """
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _NAME, "cluster": {"server": server, **authority}}],
+        "users": [{"name": _NAME, "user": dict(user)}],
+        "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME}}],
+        "current-context": _NAME,
+    }
+    # JSON is YAML; kubectl takes it.
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    path.chmod(0o600)
