@@ -208,6 +208,10 @@ class ClusterAttachment(BaseModel):
         launch_role: ARN of the role that may create machines for this cluster.
         terminate_role: ARN of the role that may end them.
         instance_profile: Default instance profile of its nodes.
+        launch_resources: ARNs its launches may use though they carry no tag of the cluster.
+        metadata_tokens: Whether its machines must ask the metadata service with a token; an
+            attachment of a former release leaves it and the hop limit to the Provisioners.
+        metadata_hop_limit: Most network hops that an answer of the metadata service may take.
         brakes: What holds it back from the day it is attached.
     """
 
@@ -217,6 +221,9 @@ class ClusterAttachment(BaseModel):
     launch_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
     terminate_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
     instance_profile: str = Field(min_length=1)
+    launch_resources: tuple[str, ...] = ()
+    metadata_tokens: Literal["required", "optional"] = "optional"
+    metadata_hop_limit: int = Field(default=64, ge=1, le=64)
     brakes: ClusterBrakes = ClusterBrakes()
 
 

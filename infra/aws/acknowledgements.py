@@ -10,6 +10,7 @@ from constructs import Construct, IConstruct
 # A statement that names a wildcard in its resources needs a reason here, by its id.
 WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "AskForImages": "AMIs are named by Provisioners; RunInstances checks their owner",
+    "AskForSpot": "requests are made by the call; the machine they are for must be tagged",
     "AskForTaggedFleets": "fleets are made by the call; its tags must name the cluster",
     "AssumeClusterRole": "clusters are attached later; each role trusts only our functions",
     "Decisions": "one object per decision, all under one prefix",
@@ -19,10 +20,13 @@ WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "FindImages": "public parameters of AWS name the AMI of each version and architecture",
     "LaunchFromOurTemplates": "templates are made at run time; their tags must name the cluster",
     "LaunchFromTrustedImages": "AMIs are named by Provisioners; their owner must be trusted",
-    "LaunchInto": "selectors of Provisioners find them at run time; the machine must be tagged",
+    "LaunchFromTrustedSnapshots": "snapshots of public AMIs; their owner must be trusted",
+    "LaunchIntoDiscovered": "Provisioners' selectors find them; their tag must name the cluster",
+    "LaunchIntoTagged": "Provisioners' selectors find them; their tag must name the cluster",
     "LaunchTaggedMachines": "machines are made by the call; its tags must name the cluster",
     "Look": "these actions know no resource; bound to the Region",
     "LookAtInterfaces": "these actions know no resource; bound to the Region, refused to the code",
+    "MakeInterfacesAndVolumes": "made by the call; their tags must name the cluster",
     "MakeTemplates": "templates are made by the call; its tags must name the cluster",
     "NotByItsCode": "it refuses: the more, the better",
     "ReadCatalogue": "one object per Region, all under one prefix",

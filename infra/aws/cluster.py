@@ -59,8 +59,7 @@ class Cluster(Stack):
                 self,
                 cluster,
                 node_role_arns=[nodes.role.role_arn, *own],
-                image_owners=config.image_owners,
-                kms_keys=config.kms_keys,
+                config=config,
             ),
             entry_stands=Right.LAUNCH.value in standing,
         )
@@ -78,6 +77,9 @@ class Cluster(Stack):
             "launch_role": launch.role.role_arn,
             "terminate_role": terminate.role.role_arn,
             "instance_profile": nodes.profile_name,
+            "launch_resources": [arn for name, arn in config.launch_resources if name == cluster],
+            "metadata_tokens": config.metadata_tokens,
+            "metadata_hop_limit": config.metadata_hop_limit,
         }
         ssm.StringParameter(
             self,

@@ -3,8 +3,15 @@
 Machines, fleets and launch templates are tagged when they are made, and only what carries the
 tags can be used or ended. EC2 asks for the tags on every resource a call makes.
 
+A launch uses subnets, security groups, snapshots, key pairs, network interfaces, placement groups
+and capacity reservations only if they carry a tag of the cluster (`kubernetes.io/cluster/<name>`
+with any value, or `karpenter.sh/discovery=<name>`) or are listed. The reference below has the
+condition key `aws:ResourceTag` for each of these types, `ec2:Owner` for snapshots, and
+`ec2:MetadataHttpTokens` and `ec2:MetadataHttpPutResponseHopLimit` for instances of RunInstances.
+Snapshots have no account in their ARN. New network interfaces and volumes have request tags.
+
 Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
-(2026-08).
+(2026-11).
 """
 
 from collections.abc import Sequence
@@ -12,23 +19,24 @@ from collections.abc import Sequence
 from aws_cdk import ArnFormat, Aws, Stack
 from aws_cdk import aws_iam as iam
 
+from infra.aws.config import Config
+
 CLUSTER_TAG = "dovetail.dev/cluster"
 PROVISIONER_TAG = "karpenter.sh/provisioner-name"
 
 # What a launch makes and its request tags. A request without the tags is refused by the statements
 # for fleet and instance, and the other two exist only with an instance.
 TAGGED = ("fleet", "instance", "network-interface", "spot-instances-request", "volume")
-# What a launch uses: the selectors of the user's Provisioners find it, in this account.
+_LAUNCH = ["ec2:CreateFleet", "ec2:RunInstances"]
+DISCOVERY_TAG = "karpenter.sh/discovery"
+# What a launch uses and does not make. Instances, fleets, interfaces and volumes are made.
 USED = (
     "capacity-reservation",
     "key-pair",
     "network-interface",
     "placement-group",
     "security-group",
-    "snapshot",
-    "spot-instances-request",
     "subnet",
-    "volume",
 )
 
 
@@ -37,32 +45,34 @@ def launch_statements(
     cluster: str,
     *,
     node_role_arns: Sequence[str],
-    image_owners: Sequence[str],
-    kms_keys: Sequence[str] = (),
+    config: Config,
 ) -> list[iam.PolicyStatement]:
     """Return what the launch role may do; ending machines is not among it."""
     of_cluster = _request_tags(cluster)
-    launch = ["ec2:CreateFleet", "ec2:RunInstances"]
     images = [_ec2(stack, "image", account="")]
     return [
+        # The fleet's own check knows no metadata options; each machine it launches is checked.
         iam.PolicyStatement(
             sid="LaunchTaggedMachines",
-            actions=launch,
+            actions=["ec2:RunInstances"],
             resources=[_ec2(stack, "instance")],
             conditions={
-                "StringEquals": of_cluster,
+                "StringEquals": {**of_cluster, **_tokens(config)},
                 "StringLike": {f"aws:RequestTag/{PROVISIONER_TAG}": "*"},
+                "NumericLessThanEquals": {
+                    "ec2:MetadataHttpPutResponseHopLimit": str(config.metadata_hop_limit)
+                },
             },
         ),
         iam.PolicyStatement(
             sid="AskForTaggedFleets",
             actions=["ec2:CreateFleet"],
-            resources=[_ec2(stack, "fleet")],
+            resources=[_ec2(stack, "fleet"), _ec2(stack, "instance")],
             conditions={"StringEquals": of_cluster},
         ),
         iam.PolicyStatement(
             sid="LaunchFromOurTemplates",
-            actions=launch,
+            actions=_LAUNCH,
             resources=[_ec2(stack, "launch-template")],
             conditions={"StringEquals": _resource_tags(cluster)},
         ),
@@ -72,14 +82,9 @@ def launch_statements(
             sid="LaunchFromTrustedImages",
             actions=["ec2:RunInstances"],
             resources=images,
-            conditions={"StringEquals": {"ec2:Owner": ["amazon", Aws.ACCOUNT_ID, *image_owners]}},
+            conditions={"StringEquals": {"ec2:Owner": [*_trusted(config), Aws.ACCOUNT_ID]}},
         ),
-        iam.PolicyStatement(
-            sid="LaunchInto",
-            actions=launch,
-            # Snapshots of public images belong to their owner and stand without account.
-            resources=[*(_ec2(stack, kind) for kind in USED), _ec2(stack, "snapshot", account="")],
-        ),
+        *_use_statements(stack, cluster, config),
         iam.PolicyStatement(
             sid="MakeTemplates",
             actions=["ec2:CreateLaunchTemplate"],
@@ -130,8 +135,60 @@ def launch_statements(
             "ec2:DescribeSubnets",
         ),
         _find_endpoint(stack, cluster),
-        *_key_statements(kms_keys),
+        *_key_statements(config.kms_keys),
     ]
+
+
+def _use_statements(stack: Stack, cluster: str, config: Config) -> list[iam.PolicyStatement]:
+    """Return what a launch may use, by tag of the resource, by tag of the request, or by name."""
+    snapshots = _ec2(stack, "snapshot", account="")
+    used = [*(_ec2(stack, kind) for kind in USED), snapshots]
+    statements = [
+        # Keys of one statement must all hold, so each tag has a statement of its own.
+        iam.PolicyStatement(
+            sid="LaunchIntoTagged",
+            actions=_LAUNCH,
+            resources=used,
+            conditions={"StringLike": {f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "*"}},
+        ),
+        iam.PolicyStatement(
+            sid="LaunchIntoDiscovered",
+            actions=_LAUNCH,
+            resources=used,
+            conditions={"StringEquals": {f"aws:ResourceTag/{DISCOVERY_TAG}": cluster}},
+        ),
+        iam.PolicyStatement(
+            sid="LaunchFromTrustedSnapshots",
+            actions=_LAUNCH,
+            resources=[snapshots],
+            conditions={"StringEquals": {"ec2:Owner": _trusted(config)}},
+        ),
+        iam.PolicyStatement(
+            sid="MakeInterfacesAndVolumes",
+            actions=_LAUNCH,
+            resources=[_ec2(stack, "network-interface"), _ec2(stack, "volume")],
+            conditions={"StringEquals": _request_tags(cluster)},
+        ),
+        iam.PolicyStatement(
+            sid="AskForSpot", actions=_LAUNCH, resources=[_ec2(stack, "spot-instances-request")]
+        ),
+    ]
+    listed = [arn for name, arn in config.launch_resources if name == cluster]
+    if listed:
+        statements.append(
+            iam.PolicyStatement(sid="LaunchIntoListed", actions=_LAUNCH, resources=listed)
+        )
+    return statements
+
+
+def _trusted(config: Config) -> list[str]:
+    """Return the owners of images and snapshots that are trusted without a tag."""
+    return ["amazon", *config.image_owners]
+
+
+def _tokens(config: Config) -> dict[str, str]:
+    required = {"ec2:MetadataHttpTokens": "required"}
+    return required if config.metadata_tokens == "required" else {}
 
 
 def _key_statements(keys: Sequence[str]) -> list[iam.PolicyStatement]:

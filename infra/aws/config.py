@@ -23,6 +23,12 @@ _SECURITY_GROUP: Final = re.compile(r"^sg-[0-9a-f]{8,17}$")
 
 _KEY: Final = re.compile(r"^arn:[^:]+:kms:[a-z0-9-]+:\d{12}:key/[0-9a-zA-Z-]+$")
 
+# What a launch uses and may be listed, as infra.aws.cluster_rights has it.
+_LAUNCH_RESOURCE: Final = re.compile(
+    r"^arn:[^:]+:ec2:[a-z0-9-]+:(\d{12})?:(capacity-reservation|key-pair|network-interface|"
+    r"placement-group|security-group|snapshot|subnet)/[^*?/:]+$"
+)
+
 _OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
 
 _ROLE: Final = re.compile(r"^[\w+=,.@-]{1,64}$", re.ASCII)
@@ -78,6 +84,10 @@ class Config:
         log_retention_days: Of the functions' log groups.
         alarm_topic: ARN of the SNS topic alarms are sent to; empty for none.
         image_owners: Accounts, besides Amazon and this one, whose AMIs may be launched.
+        launch_resources: (cluster, ARN) of subnets, security groups, snapshots and so on that the
+            cluster's launches may use though they carry no tag of the cluster, sorted.
+        metadata_tokens: Whether machines must ask for a token at the metadata service (IMDSv2).
+        metadata_hop_limit: Most network hops that an answer of the metadata service may take.
         kms_keys: ARNs of customer managed keys that volumes may be encrypted with, sorted.
         subnets: Private subnets the functions that call a cluster stand in; empty for none.
         security_groups: ... and what their network interfaces carry; given with `subnets` only.
@@ -94,6 +104,9 @@ class Config:
     log_retention_days: int = 30
     alarm_topic: str = ""
     image_owners: tuple[str, ...] = ()
+    launch_resources: tuple[tuple[str, str], ...] = ()
+    metadata_tokens: Literal["required", "optional"] = "required"
+    metadata_hop_limit: int = 2
     kms_keys: tuple[str, ...] = ()
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
@@ -140,6 +153,11 @@ def read_config(get: Callable[[str], Any]) -> Config:
         log_retention_days=_retention(get),
         alarm_topic=_matching(get("alarm_topic"), _TOPIC, "alarm_topic", "the ARN of an SNS topic"),
         image_owners=_owners(get("image_owners")),
+        launch_resources=_launch_resources(get("launch_resources"), clusters),
+        metadata_tokens=_choice(get, "metadata_tokens", "required", "optional"),
+        metadata_hop_limit=_number(
+            get, "metadata_hop_limit", default=2, lowest=1, highest=64, unit="hops"
+        ),
         kms_keys=_keys(get("kms_keys")),
         subnets=subnets,
         security_groups=security_groups,
@@ -218,6 +236,20 @@ def _existing_entries(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str,
     return tuple(found)
 
 
+def _launch_resources(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    found = []
+    for word in _words(value):
+        cluster, _, arn = word.partition(":")
+        if cluster not in clusters or not _LAUNCH_RESOURCE.match(arn):
+            raise ConfigError(
+                f"launch_resources: {word!r}: give <cluster>:<ARN>, a cluster of `clusters` and a "
+                "subnet, security group, snapshot, key pair, network interface, placement group "
+                "or capacity reservation, without wildcards"
+            )
+        found.append((cluster, arn))
+    return tuple(found)
+
+
 def _node_roles(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     found = []
     for word in _words(value):
@@ -248,13 +280,21 @@ def _choice(get: Callable[[str], Any], key: str, first: Any, second: Any) -> Any
     return value
 
 
-def _number(get: Callable[[str], Any], key: str, *, default: int, lowest: int, highest: int) -> int:
+def _number(
+    get: Callable[[str], Any],
+    key: str,
+    *,
+    default: int,
+    lowest: int,
+    highest: int,
+    unit: str = "seconds",
+) -> int:
     value = get(key)
     if value is None:
         return default
     text = str(value)
     if not text.isdecimal() or not lowest <= int(text) <= highest:
-        raise ConfigError(f"{key}: {value!r}: give whole seconds from {lowest} to {highest}")
+        raise ConfigError(f"{key}: {value!r}: give whole {unit} from {lowest} to {highest}")
     return int(text)
 
 

@@ -4,7 +4,7 @@ Karpenter renamed this NodePool in v1beta1; Dovetail keeps the v1alpha5 name thr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from shared.model.brakes import NO_CEILING, Ceiling
@@ -40,6 +40,27 @@ class MetadataOptions:
     http_protocol_ipv6: str = "disabled"
     http_put_response_hop_limit: int = 2
     http_tokens: str = "required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataBound:
+    """What the attachment of a cluster allows of the instance metadata service.
+
+    Attributes:
+        hop_limit: Most network hops an answer may take; 1 keeps it from pods without host network.
+        tokens_required: Whether requests must carry a token (IMDSv2).
+    """
+
+    hop_limit: int = 64
+    tokens_required: bool = False
+
+    def applied(self, asked: MetadataOptions) -> MetadataOptions:
+        """Return the options of a machine: the stricter of what was asked and of the bound."""
+        return replace(
+            asked,
+            http_put_response_hop_limit=min(asked.http_put_response_hop_limit, self.hop_limit),
+            http_tokens="required" if self.tokens_required else asked.http_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

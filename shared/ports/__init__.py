@@ -7,6 +7,7 @@ Every method may raise RetryableError (throttled, unavailable, conflict) or Perm
 from dataclasses import dataclass, field
 
 from shared.model.brakes import NO_BRAKES, Brakes
+from shared.model.provisioner import MetadataBound
 from shared.ports.clock import Clock
 from shared.ports.cloud import (
     Catalog,
@@ -67,6 +68,7 @@ class ClusterPorts:
 
     Attributes:
         instance_profile: Default instance profile of the cluster's nodes.
+        metadata: What the attachment allows of the instance metadata service.
         brakes: What people have set for the whole cluster, as it stands now.
         rivals: Sees other autoscalers.
     """
@@ -79,5 +81,6 @@ class ClusterPorts:
     outbox: Outbox
     clock: Clock
     instance_profile: str = ""
+    metadata: MetadataBound = MetadataBound()
     brakes: Brakes = NO_BRAKES
     rivals: Rivals = field(default_factory=NoRivals)

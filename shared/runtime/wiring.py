@@ -16,6 +16,7 @@ from shared.aws.session import Session
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.kube.rivals import KubeRivals
+from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterPorts, TimerKind
 from shared.runtime.observability import count, logger
 from shared.runtime.system import SystemClock, function_name, region
@@ -142,6 +143,10 @@ class Wiring:
             outbox=self.outbox,
             clock=self.clock,
             instance_profile=attachment.instance_profile,
+            metadata=MetadataBound(
+                hop_limit=attachment.metadata_hop_limit,
+                tokens_required=attachment.metadata_tokens == "required",
+            ),
             rivals=KubeRivals(api, self.clock.now),
         )
 

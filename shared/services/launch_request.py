@@ -16,7 +16,12 @@ from shared.model import labels as keys
 from shared.model.errors import PermanentError
 from shared.model.instance_types import CapacityType, InstanceType
 from shared.model.launch import PlannedNode
-from shared.model.provisioner import BlockDevice, KubeletConfiguration, Provisioner
+from shared.model.provisioner import (
+    BlockDevice,
+    KubeletConfiguration,
+    MetadataBound,
+    Provisioner,
+)
 from shared.ports import ClusterEndpoint, Site
 from shared.services.addresses import AddressBook
 from shared.services.launch_body import LaunchAttempt, LaunchBody
@@ -33,6 +38,7 @@ class LaunchGround:
     Attributes:
         images: What each instance type boots.
         profile: Instance profile to use when the provisioner names none.
+        metadata: What the cluster's attachment allows of the metadata service.
         instance_types: The catalogue, by name.
         addresses: What launches in flight will take of the subnets.
     """
@@ -43,6 +49,7 @@ class LaunchGround:
     site: Site
     images: ImageTable
     profile: str
+    metadata: MetadataBound = MetadataBound()
     instance_types: Mapping[str, InstanceType] = field(default_factory=dict, hash=False)
     addresses: AddressBook = field(default_factory=AddressBook, hash=False, compare=False)
 
@@ -166,7 +173,7 @@ def _template_data(
     capacity_type: CapacityType,
 ) -> dict[str, Any]:
     template = ground.provisioner.template
-    options = template.metadata_options
+    options = ground.metadata.applied(template.metadata_options)
     family = family_of(template.ami_family)
     text = family.user_data(
         Joining(

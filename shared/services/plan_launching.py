@@ -190,6 +190,7 @@ class PlanLauncher:
                 instance_types,
             ),
             profile=self._ports.instance_profile,
+            metadata=self._ports.metadata,
             instance_types={known.name: known for known in instance_types},
             addresses=self._addresses,
         )

@@ -6,6 +6,8 @@ from infra.aws.config import Config, ConfigError, read_config, require_partition
 from infra.aws.environment import function_environment
 from shared.settings import ProvisionSettings, TerminationSettings
 
+SNAPSHOT = "arn:aws:ec2:eu-west-1::snapshot/snap-0aaaaaaa"
+KEY_PAIR = "arn:aws:ec2:eu-west-1:123456789012:key-pair/operators"
 RESOURCES = {
     "table": "t${Token[1]}",
     "bucket": "b${Token[2]}",
@@ -43,6 +45,9 @@ def test_every_choice_is_read() -> None:
         log_retention_days="7",
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
         image_owners="210987654321",
+        launch_resources=f"prod:{SNAPSHOT},prod:{KEY_PAIR}",
+        metadata_tokens="optional",
+        metadata_hop_limit="1",
         subnets=["subnet-0bbbbbbb", "subnet-0aaaaaaa"],
         security_groups="sg-0aaaaaaa",
         existing_access_entries="prod:nodes,prod:launch",
@@ -59,6 +64,9 @@ def test_every_choice_is_read() -> None:
         log_retention_days=7,
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:ring",
         image_owners=("210987654321",),
+        launch_resources=(("prod", KEY_PAIR), ("prod", SNAPSHOT)),
+        metadata_tokens="optional",
+        metadata_hop_limit=1,
         subnets=("subnet-0aaaaaaa", "subnet-0bbbbbbb"),
         security_groups=("sg-0aaaaaaa",),
         existing_access_entries=(("prod", "launch"), ("prod", "nodes")),
@@ -80,6 +88,13 @@ def test_every_choice_is_read() -> None:
         ({"log_retention_days": 31}, "log_retention_days: 31: give one of 1, 3, 5"),
         ({"alarm_topic": "ring"}, "alarm_topic: 'ring': give the ARN of an SNS topic"),
         ({"image_owners": "me"}, "image_owners: 'me': give 12-digit account numbers"),
+        ({"launch_resources": f"prod:{SNAPSHOT}"}, "launch_resources: 'prod:arn:aws:ec2:eu-we"),
+        (
+            {"clusters": "prod", "launch_resources": "prod:arn:aws:ec2:eu-west-1::snapshot/*"},
+            "launch_resources: 'prod:arn:aws:ec2:eu-west-1::snapshot/*': give <cluster>:<ARN>",
+        ),
+        ({"metadata_tokens": "no"}, "metadata_tokens: 'no': give required or optional"),
+        ({"metadata_hop_limit": "65"}, "metadata_hop_limit: '65': give whole hops from 1 to 64"),
         ({"subnets": "vpc-1", "security_groups": "sg-0aaaaaaa"}, "subnets: 'vpc-1': give ids of"),
         ({"subnets": "subnet-0aaaaaaa"}, "security_groups: nothing: give subnets and"),
         ({"security_groups": "sg-0aaaaaaa"}, "subnets: nothing: give subnets and"),

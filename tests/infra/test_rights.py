@@ -189,9 +189,15 @@ def test_machines_are_launched_only_with_tags_that_name_the_cluster(
     naming = {f"aws:RequestTag/{key}": value for key, value in TAGS.items()}
 
     assert machines["Resource"] == "arn:aws:ec2:eu-west-1:123456789012:instance/*"
-    assert machines["Condition"]["StringEquals"] == naming
+    assert machines["Condition"]["StringEquals"] == {
+        **naming,
+        "ec2:MetadataHttpTokens": "required",
+    }
     assert machines["Condition"]["StringLike"] == {
         "aws:RequestTag/karpenter.sh/provisioner-name": "*"
+    }
+    assert machines["Condition"]["NumericLessThanEquals"] == {
+        "ec2:MetadataHttpPutResponseHopLimit": "2"
     }
     assert statements["AskForTaggedFleets"]["Condition"] == {"StringEquals": naming}
     assert statements["MakeTemplates"]["Condition"] == {"StringEquals": naming}
@@ -200,7 +206,7 @@ def test_machines_are_launched_only_with_tags_that_name_the_cluster(
         for sid, one in statements.items()
         if set(listed(one["Action"])) & LAUNCHING and "Condition" not in one
     }
-    assert unbound == {"AskForImages", "LaunchInto"}
+    assert unbound == {"AskForImages", "AskForSpot"}
     for sid in unbound:
         assert not [one for one in listed(statements[sid]["Resource"]) if ":instance/" in one]
 

@@ -76,6 +76,15 @@ def made_with(cluster: str) -> dict[str, str]:
     }
 
 
+def launched_with(cluster: str) -> dict[str, str]:
+    """Return the context of a request that launches a machine as the product asks for it."""
+    return {
+        **made_with(cluster),
+        "ec2:MetadataHttpPutResponseHopLimit": "2",
+        "ec2:MetadataHttpTokens": "required",
+    }
+
+
 def tagged_for(cluster: str) -> dict[str, str]:
     """Return the context of a request about something that was made for a cluster."""
     return {
@@ -189,22 +198,29 @@ def asked_to_launch(cluster: str) -> Iterator[Ask]:
     """Yield what a cluster's launch role asks: templates, fleets, what EC2 checks for both."""
     role = cluster_role(cluster, "launch")
     made, owned = made_with(cluster), tagged_for(cluster)
+    yield _ask(role, "ec2:CreateFleet", f"{_EC2}instance/*", made)
+    yield _ask(role, "ec2:RunInstances", f"{_EC2}instance/*", launched_with(cluster))
+    snapshot = f"arn:aws:ec2:{REGION}::snapshot/snap-0a"
     for action in ("ec2:CreateFleet", "ec2:RunInstances"):
-        yield _ask(role, action, f"{_EC2}instance/*", made)
         yield _ask(role, action, f"{_EC2}launch-template/lt-0a", owned)
-        for used in (
-            "capacity-reservation/cr-0a",
-            "key-pair/operators",
-            "network-interface/*",
-            "placement-group/close",
-            "security-group/sg-0a",
-            "snapshot/snap-0a",
-            "spot-instances-request/*",
-            "subnet/subnet-0a",
-            "volume/*",
+        for made_too in ("network-interface", "volume"):
+            yield _ask(role, action, f"{_EC2}{made_too}/*", made)
+        for tag in (
+            {f"aws:ResourceTag/kubernetes.io/cluster/{cluster}": "shared"},
+            {"aws:ResourceTag/karpenter.sh/discovery": cluster},
         ):
-            yield _ask(role, action, f"{_EC2}{used}")
-        yield _ask(role, action, f"arn:aws:ec2:{REGION}::snapshot/snap-0b")
+            for used in (
+                "capacity-reservation/cr-0a",
+                "key-pair/operators",
+                "network-interface/eni-0a",
+                "placement-group/close",
+                "security-group/sg-0a",
+                "subnet/subnet-0a",
+            ):
+                yield _ask(role, action, f"{_EC2}{used}", tag)
+            yield _ask(role, action, snapshot, tag)
+        yield _ask(role, action, snapshot, {"ec2:Owner": "amazon"})
+        yield _ask(role, action, f"{_EC2}spot-instances-request/*")
     image = f"arn:aws:ec2:{REGION}::image/ami-0a"
     yield _ask(role, "ec2:CreateFleet", image)
     for owner in ("amazon", ACCOUNT):

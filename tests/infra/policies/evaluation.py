@@ -57,6 +57,7 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "StringLike": _glob,
     "ArnEquals": arn_matches,
     "ArnLike": arn_matches,
+    "NumericLessThanEquals": lambda wanted, given: given.isdecimal() and int(given) <= int(wanted),
     "Bool": lambda wanted, given: wanted.lower() == given.lower(),
 }
 

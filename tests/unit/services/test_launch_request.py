@@ -14,6 +14,8 @@ from shared.model.launch import LaunchOption
 from shared.model.provisioner import (
     BlockDevice,
     KubeletConfiguration,
+    MetadataBound,
+    MetadataOptions,
     NodeTemplate,
     Provisioner,
 )
@@ -324,3 +326,22 @@ def test_a_body_is_read_back_as_it_was_written() -> None:
     assert again.sha256() == body.sha256()
     assert len(body.sha256()) == 64
     assert body.attempt.key == "decisions/test/launches/p/1-0.json"
+
+
+def test_the_stricter_of_attachment_and_provisioner_decides_about_metadata() -> None:
+    asked = provisioner(
+        template=NodeTemplate(
+            metadata_options=MetadataOptions(http_put_response_hop_limit=3, http_tokens="optional")
+        )
+    )
+    strict = MetadataBound(hop_limit=1, tokens_required=True)
+
+    def made(owner: Provisioner, bound: MetadataBound) -> tuple[int, str]:
+        (data,) = launch_body(ground(owner, metadata=bound), attempt()).templates.values()
+        options = data["MetadataOptions"]
+        return options["HttpPutResponseHopLimit"], options["HttpTokens"]
+
+    assert made(asked, MetadataBound()) == (3, "optional")
+    assert made(asked, strict) == (1, "required")
+    assert made(provisioner(), MetadataBound()) == (2, "required")
+    assert made(provisioner(), MetadataBound(hop_limit=5)) == (2, "required")

@@ -1,0 +1,145 @@
+"""What a launch may use is the cluster's own or listed; how a machine is made is bounded."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from infra.aws.app import build_app
+from tests.infra.policies import asked
+from tests.infra.policies.evaluation import Ask
+from tests.infra.policies.granted import Grants
+from tests.infra.templates import Template, cluster_stack
+
+EC2 = f"arn:aws:ec2:{asked.REGION}:{asked.ACCOUNT}:"
+LISTED = f"{EC2}subnet/subnet-0listed"
+ACTIONS = ("ec2:CreateFleet", "ec2:RunInstances")
+USED = (
+    f"{EC2}subnet/subnet-0a",
+    f"{EC2}security-group/sg-0a",
+    f"arn:aws:ec2:{asked.REGION}::snapshot/snap-0a",
+    f"{EC2}key-pair/operators",
+    f"{EC2}network-interface/eni-0a",
+    f"{EC2}placement-group/close",
+    f"{EC2}capacity-reservation/cr-0a",
+)
+OWN = (
+    {"aws:ResourceTag/kubernetes.io/cluster/prod": "shared"},
+    {"aws:ResourceTag/kubernetes.io/cluster/prod": "owned"},
+    {"aws:ResourceTag/karpenter.sh/discovery": "prod"},
+)
+FOREIGN: tuple[Mapping[str, str], ...] = (
+    {},
+    {"aws:ResourceTag/Name": "prod"},
+    {"aws:ResourceTag/kubernetes.io/cluster/staging": "owned"},
+    {"aws:ResourceTag/kubernetes.io/cluster/prod-2": "owned"},
+    {"aws:ResourceTag/karpenter.sh/discovery": "staging"},
+    {"aws:ResourceTag/karpenter.sh/discovery": "*"},
+    {"aws:ResourceTag/karpenter.sh/discovery/prod": "prod"},
+)
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Grants:
+    """Two clusters, one of which may use a subnet without tags; metadata is left open."""
+    folder: Path = tmp_path_factory.mktemp("bounds")
+    context = {
+        "clusters": "prod,staging",
+        "bundle": "code",
+        "launch_resources": f"prod:{LISTED}",
+        "image_owners": "999999999999",
+        "metadata_tokens": "optional",
+        "metadata_hop_limit": "1",
+    }
+    build_app(context, outdir=str(folder)).synth()
+    return Grants(
+        {n: Template(folder / f"{cluster_stack(n)}.template.json") for n in ("prod", "staging")}
+    )
+
+
+@pytest.fixture(scope="module")
+def usual(clusters: Mapping[str, Template]) -> Grants:
+    return Grants({"prod": clusters["prod"]})
+
+
+def ask(action: str, resource: str, context: Mapping[str, str], cluster: str = "prod") -> Ask:
+    role = asked.cluster_role(cluster, "launch")
+    return Ask(principal=role, action=action, resource=resource, context=context)
+
+
+@pytest.mark.parametrize("tags", OWN, ids=str)
+@pytest.mark.parametrize("resource", USED)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_launch_uses_what_carries_a_tag_of_the_cluster(
+    usual: Grants, action: str, resource: str, tags: Mapping[str, str]
+) -> None:
+    assert usual.allows(ask(action, resource, tags))
+
+
+@pytest.mark.parametrize("tags", FOREIGN, ids=str)
+@pytest.mark.parametrize("resource", USED)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_launch_uses_nothing_that_carries_no_tag_of_the_cluster(
+    usual: Grants, action: str, resource: str, tags: Mapping[str, str]
+) -> None:
+    assert not usual.allows(ask(action, resource, tags))
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_what_is_listed_for_a_cluster_is_used_by_this_cluster_alone(
+    chosen: Grants, action: str
+) -> None:
+    assert chosen.allows(ask(action, LISTED, {}))
+    assert not chosen.allows(ask(action, LISTED.replace("0listed", "0other"), {}))
+    assert not chosen.allows(ask(action, LISTED, {}, "staging"))
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_snapshots_of_trusted_owners_are_used_without_a_tag_and_own_ones_are_not(
+    chosen: Grants, action: str
+) -> None:
+    snapshot = f"arn:aws:ec2:{asked.REGION}::snapshot/snap-0database"
+
+    for owner in ("amazon", "999999999999"):
+        assert chosen.allows(ask(action, snapshot, {"ec2:Owner": owner}))
+    for stranger in (asked.ACCOUNT, "888888888888", "aws-marketplace"):
+        assert not chosen.allows(ask(action, snapshot, {"ec2:Owner": stranger}))
+
+
+@pytest.mark.parametrize("kind", ["network-interface", "volume"])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_interfaces_and_volumes_are_made_with_the_tags_of_the_cluster_only(
+    usual: Grants, action: str, kind: str
+) -> None:
+    assert usual.allows(ask(action, f"{EC2}{kind}/*", asked.made_with("prod")))
+    assert not usual.allows(ask(action, f"{EC2}{kind}/*", asked.made_with("staging")))
+    assert not usual.allows(ask(action, f"{EC2}{kind}/*", {}))
+
+
+def test_machines_answer_requests_for_metadata_with_a_token_within_two_hops_only(
+    usual: Grants,
+) -> None:
+    def may(**changed: str) -> bool:
+        context = {**asked.launched_with("prod"), **changed}
+        kept = {key: value for key, value in context.items() if value}
+        return usual.allows(ask("ec2:RunInstances", f"{EC2}instance/*", kept))
+
+    assert may()
+    assert may(**{"ec2:MetadataHttpPutResponseHopLimit": "1"})
+    assert not may(**{"ec2:MetadataHttpPutResponseHopLimit": "3"})
+    assert not may(**{"ec2:MetadataHttpPutResponseHopLimit": ""})
+    assert not may(**{"ec2:MetadataHttpTokens": "optional"})
+    assert not may(**{"ec2:MetadataHttpTokens": ""})
+
+
+def test_the_bounds_of_metadata_are_a_choice_of_the_deployment(chosen: Grants) -> None:
+    def may(hops: str, tokens: str) -> bool:
+        context = {
+            **asked.launched_with("prod"),
+            "ec2:MetadataHttpPutResponseHopLimit": hops,
+            "ec2:MetadataHttpTokens": tokens,
+        }
+        return chosen.allows(ask("ec2:RunInstances", f"{EC2}instance/*", context))
+
+    assert may("1", "optional")
+    assert not may("2", "required")
