@@ -36,16 +36,19 @@ def run(
         return BAD_INPUT
     found = [(cluster, made.service(cluster).look()) for cluster in clusters]
     sys.stdout.write(_as_json(found) if arguments.output == "json" else _as_text(found))
-    return FINDINGS if any(findings for _, findings in found) else ALL_WELL
+    wrong = [one for _, findings in found for one in findings if not one.advice]
+    return FINDINGS if wrong else ALL_WELL
 
 
 def _as_text(found: "Sequence[tuple[str, Sequence[Finding]]]") -> str:
     lines = []
     for cluster, findings in found:
-        told = f"{len(findings)} to see to" if findings else "all that is needed is there"
+        wrong = sum(not one.advice for one in findings)
+        told = f"{wrong} to see to" if wrong else "all that is needed is there"
         lines.append(f"{cluster}: {told}")
         for one in findings:
-            lines += [f"  {one.kind} {one.subject}: {one.text}", f"    run: {one.command}"]
+            todo = "safer" if one.advice else "run"
+            lines += [f"  {one.kind} {one.subject}: {one.text}", f"    {todo}: {one.command}"]
     return "\n".join([*lines, ""])
 
 

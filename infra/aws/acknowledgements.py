@@ -29,6 +29,7 @@ WILDCARD_REASONS: Final[Mapping[str, str]] = {
     "MakeInterfacesAndVolumes": "made by the call; their tags must name the cluster",
     "MakeTemplates": "templates are made by the call; its tags must name the cluster",
     "NotByItsCode": "it refuses: the more, the better",
+    "OpenSessions": "these actions know no resource; bound to the Region",
     "ReadCatalogue": "one object per Region, all under one prefix",
     "ReadOffers": "these actions know no resource; bound to the Region",
     "ReadPrices": "this action knows no resource; it reads a public price list",

@@ -32,7 +32,7 @@ class Cluster(Stack):
         super().__init__(
             scope, construct_id, description=f"Dovetail: attaches cluster {cluster}", **options
         )
-        nodes = NodeProfile(self, "Nodes", cluster=cluster)
+        nodes = NodeProfile(self, "Nodes", cluster=cluster, config=config)
         standing = {kind for name, kind in config.existing_access_entries if name == cluster}
         if "nodes" not in standing:
             eks.CfnAccessEntry(

@@ -88,6 +88,8 @@ class Config:
             cluster's launches may use though they carry no tag of the cluster, sorted.
         metadata_tokens: Whether machines must ask for a token at the metadata service (IMDSv2).
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
+        cni_role: Whether the network plugin uses the `node` role or one of its `own`.
+        ssm: Whether operators open sessions on nodes by Systems Manager.
         kms_keys: ARNs of customer managed keys that volumes may be encrypted with, sorted.
         subnets: Private subnets the functions that call a cluster stand in; empty for none.
         security_groups: ... and what their network interfaces carry; given with `subnets` only.
@@ -107,6 +109,8 @@ class Config:
     launch_resources: tuple[tuple[str, str], ...] = ()
     metadata_tokens: Literal["required", "optional"] = "required"
     metadata_hop_limit: int = 2
+    cni_role: Literal["node", "own"] = "node"
+    ssm: bool = False
     kms_keys: tuple[str, ...] = ()
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
@@ -158,6 +162,8 @@ def read_config(get: Callable[[str], Any]) -> Config:
         metadata_hop_limit=_number(
             get, "metadata_hop_limit", default=2, lowest=1, highest=64, unit="hops"
         ),
+        cni_role=_choice(get, "cni_role", "node", "own"),
+        ssm=_choice(get, "ssm", "off", "on") == "on",
         kms_keys=_keys(get("kms_keys")),
         subnets=subnets,
         security_groups=security_groups,

@@ -3,16 +3,21 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from shared.aws.cloud_parsing import selector_filters
 from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.model.errors import NotFoundError
+from shared.model.provisioner import NodeTemplate
 from shared.ports import Subnet
-from shared.ports.account import AccessEntry, Attachment, VcpuQuota
+from shared.ports.account import AccessEntry, Attachment, Selected, VcpuQuota
 from shared.settings import ClusterAttachment
 
 # Running On-Demand Standard instances, and all Standard Spot Instance Requests.
 # Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html (2026-08).
 _QUOTAS: Final = {"on-demand": "L-1216C47A", "spot": "L-34B43A08"}
+# How EC2 calls id and ARN of a subnet and of a security group.
+_SUBNET: Final = ("SubnetId", "SubnetArn")
+_GROUP: Final = ("GroupId", "SecurityGroupArn")
 _STANDARD: Final = frozenset("acdhimrtz")
 # Families whose first letter is standard and whose quota is another.
 _OTHERS: Final = ("dl", "hpc", "inf", "mac", "trn")
@@ -47,6 +52,8 @@ class AwsAccount:
             launch_role=found.launch_role,
             terminate_role=found.terminate_role,
             node_role=roles[0]["Arn"] if roles else "",
+            launch_resources=found.launch_resources,
+            metadata_hop_limit=found.metadata_hop_limit,
         )
 
     def authentication_mode(self) -> str:
@@ -91,6 +98,45 @@ class AwsAccount:
         with translated("lambda GetAccountSettings"):
             answer = self._session.client("lambda").get_account_settings()
         return int(answer["AccountLimit"]["UnreservedConcurrentExecutions"])
+
+    def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
+        """Return the subnets and security groups a template's selectors find, sorted by id."""
+        found = []
+        for selector, operation, key, of_id, row_id, arn in (
+            (template.subnet_selector, "describe_subnets", "Subnets", "subnet-id", *_SUBNET),
+            (
+                template.security_group_selector,
+                "describe_security_groups",
+                "SecurityGroups",
+                "group-id",
+                *_GROUP,
+            ),
+        ):
+            if selector:
+                rows = self._pages(operation, key, Filters=selector_filters(selector, of_id))
+                found += [_selected(row, row_id, arn) for row in rows]
+        return tuple(sorted(found, key=lambda one: one.name))
+
+    def node_policies(self, role: str) -> tuple[str, ...]:
+        """Return the names of the managed policies of a role, sorted."""
+        name = role.rsplit("/", 1)[-1]
+        with translated(f"iam ListAttachedRolePolicies {name}"):
+            pages = self._session.client("iam").get_paginator("list_attached_role_policies")
+            found = [one for page in pages.paginate(RoleName=name) for one in _policies(page)]
+        return tuple(sorted(found))
+
+    def pod_role(self, namespace: str, service_account: str) -> str:
+        """Return the ARN of the role that EKS Pod Identity gives an account, empty for none."""
+        eks = self._session.client("eks")
+        named = {"namespace": namespace, "serviceAccount": service_account}
+        with translated(f"eks ListPodIdentityAssociations {self._cluster}"):
+            answer = eks.list_pod_identity_associations(clusterName=self._cluster, **named)
+            for row in answer["associations"]:
+                association = eks.describe_pod_identity_association(
+                    clusterName=self._cluster, associationId=row["associationId"]
+                )["association"]
+                return str(association["roleArn"])
+        return ""
 
     def cluster_subnets(self) -> tuple[Subnet, ...]:
         """Return the subnets that carry the cluster's tag, sorted."""
@@ -137,6 +183,15 @@ def _entry(raw: Mapping[str, Any]) -> AccessEntry:
         kind=str(raw.get("type") or "STANDARD"),
         groups=tuple(sorted(raw.get("kubernetesGroups") or ())),
     )
+
+
+def _policies(page: Mapping[str, Any]) -> list[str]:
+    return [one["PolicyName"] for one in page["AttachedPolicies"]]
+
+
+def _selected(row: Mapping[str, Any], id_key: str, arn_key: str) -> Selected:
+    tags = {one["Key"]: one["Value"] for one in row.get("Tags", ())}
+    return Selected(name=row[id_key], arn=row.get(arn_key, ""), tags=tags)
 
 
 def _is_standard(instance_type: str) -> bool:

@@ -6,6 +6,7 @@ Karpenter renamed this NodePool in v1beta1; Dovetail keeps the v1alpha5 name thr
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Final
 
 from shared.model.brakes import NO_CEILING, Ceiling
 from shared.model.requirements import Requirements
@@ -61,6 +62,9 @@ class MetadataBound:
             http_put_response_hop_limit=min(asked.http_put_response_hop_limit, self.hop_limit),
             http_tokens="required" if self.tokens_required else asked.http_tokens,
         )
+
+
+UNBOUND: Final = MetadataBound()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

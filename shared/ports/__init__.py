@@ -7,7 +7,7 @@ Every method may raise RetryableError (throttled, unavailable, conflict) or Perm
 from dataclasses import dataclass, field
 
 from shared.model.brakes import NO_BRAKES, Brakes
-from shared.model.provisioner import MetadataBound
+from shared.model.provisioner import UNBOUND, MetadataBound
 from shared.ports.clock import Clock
 from shared.ports.cloud import (
     Catalog,
@@ -81,6 +81,6 @@ class ClusterPorts:
     outbox: Outbox
     clock: Clock
     instance_profile: str = ""
-    metadata: MetadataBound = MetadataBound()
+    metadata: MetadataBound = UNBOUND
     brakes: Brakes = NO_BRAKES
     rivals: Rivals = field(default_factory=NoRivals)

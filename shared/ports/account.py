@@ -1,9 +1,12 @@
 """What must be so in the account before machines can be bought and can join."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.ports.cloud import Subnet
+from shared.ports.rivals import Rival
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -38,11 +41,31 @@ class VcpuQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """The roles of a cluster's stack, by ARN."""
+    """What a cluster's stack made: its roles, by ARN, and the bounds of its launches.
+
+    Attributes:
+        launch_resources: ARNs that launches may use without a tag of the cluster.
+        metadata_hop_limit: Most network hops of an answer of the metadata service.
+    """
 
     launch_role: str
     terminate_role: str
     node_role: str
+    launch_resources: tuple[str, ...] = ()
+    metadata_hop_limit: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selected:
+    """A subnet or security group that a selector finds.
+
+    Attributes:
+        name: Its id.
+    """
+
+    name: str
+    arn: str
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class Account(Protocol):
@@ -76,6 +99,41 @@ class Account(Protocol):
         """Return how many functions without a reservation may run at once in the Region."""
         ...
 
+    def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
+        """Return the subnets and security groups a template's selectors find, sorted by id.
+
+        A selector that is empty finds nothing.
+        """
+        ...
+
+    def node_policies(self, role: str) -> tuple[str, ...]:
+        """Return the names of the managed policies of a role, sorted.
+
+        Args:
+            role: Its ARN.
+        """
+        ...
+
+    def pod_role(self, namespace: str, service_account: str) -> str:
+        """Return the ARN of the role that EKS Pod Identity gives an account, empty for none."""
+        ...
+
     def cluster_subnets(self) -> tuple[Subnet, ...]:
         """Return the subnets that carry the cluster's tag, sorted."""
+        ...
+
+
+class Surroundings(Protocol):
+    """Answers for the inside of one cluster; changes nothing."""
+
+    def running(self) -> tuple[Rival, ...]:
+        """Return the other autoscalers whose leader has renewed its lease of late, sorted."""
+        ...
+
+    def provisioners(self) -> tuple[Provisioner, ...]:
+        """Return the usable Provisioners, sorted by name; none where they are not defined."""
+        ...
+
+    def annotated_role(self, namespace: str, service_account: str) -> str:
+        """Return the ARN of the role in an account's annotation (IRSA), empty for none."""
         ...

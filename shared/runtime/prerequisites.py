@@ -9,8 +9,8 @@ from shared.aws.clusters import ClusterRegistry
 from shared.aws.eks_token import EksToken
 from shared.aws.session import Session
 from shared.kube.connection import connect_endpoint
-from shared.kube.rivals import KubeRivals
-from shared.ports import Rivals
+from shared.kube.surroundings import KubeSurroundings
+from shared.ports.account import Surroundings
 from shared.runtime.system import SystemClock, region
 from shared.services.prerequisites import Prerequisites
 
@@ -38,16 +38,16 @@ class PrerequisitesRuntime:
     def service(self, cluster: str) -> Prerequisites:
         """Return the service of one cluster, attached or not."""
         account = AwsAccount(self._session, cluster=cluster, attached=self._registry.one)
-        return Prerequisites(cluster, account, self._rivals(cluster))
+        return Prerequisites(cluster, account, self._inside(cluster))
 
-    def _rivals(self, cluster: str) -> Callable[[], Rivals]:
-        def connect() -> Rivals:
+    def _inside(self, cluster: str) -> Callable[[], Surroundings]:
+        def connect() -> Surroundings:
             cloud = Ec2Cloud(self._session, cluster=cluster, role="", clock=self._clock)
             endpoint = cloud.endpoint()
             token = EksToken(self._session, cluster=cluster, role="", clock=self._clock)
             api = connect_endpoint(
                 endpoint.endpoint, endpoint.certificate_authority, token, timeout=_TIMEOUT
             )
-            return KubeRivals(api, self._clock.now)
+            return KubeSurroundings(api, self._clock.now)
 
         return connect

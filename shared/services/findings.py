@@ -13,6 +13,7 @@ class Finding:
         text: One line for people.
         command: What to run; empty when nothing has to be done by hand.
         repairable: Whether `--repair` sets it right.
+        advice: Whether nothing is wrong, and something could be safer.
     """
 
     kind: str
@@ -20,3 +21,4 @@ class Finding:
     text: str
     command: str = ""
     repairable: bool = False
+    advice: bool = False

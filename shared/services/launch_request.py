@@ -17,6 +17,7 @@ from shared.model.errors import PermanentError
 from shared.model.instance_types import CapacityType, InstanceType
 from shared.model.launch import PlannedNode
 from shared.model.provisioner import (
+    UNBOUND,
     BlockDevice,
     KubeletConfiguration,
     MetadataBound,
@@ -49,7 +50,7 @@ class LaunchGround:
     site: Site
     images: ImageTable
     profile: str
-    metadata: MetadataBound = MetadataBound()
+    metadata: MetadataBound = UNBOUND
     instance_types: Mapping[str, InstanceType] = field(default_factory=dict, hash=False)
     addresses: AddressBook = field(default_factory=AddressBook, hash=False, compare=False)
 

@@ -1,12 +1,14 @@
 """What must be so before a first machine can be bought and can join; each finding has a command."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from shared.model.errors import AutoscalerError, CertificateError
-from shared.ports import Rival, RivalKind, Rivals
-from shared.ports.account import AccessEntry, Account, Attachment, VcpuQuota
+from shared.ports import Rival, RivalKind
+from shared.ports.account import AccessEntry, Account, Attachment, Surroundings, VcpuQuota
 from shared.services.findings import Finding
+from shared.services.launch_rights import node_role_findings, unusable
 
 # Access entries are read in these modes only.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/grant-k8s-access.html (2026-08).
@@ -30,21 +32,29 @@ _SCALED: Final = {
     RivalKind.CLUSTER_AUTOSCALER: "kubectl -n kube-system scale deployment cluster-autoscaler",
     RivalKind.KARPENTER: "kubectl -n karpenter scale deployment karpenter",
 }
+# Questions to the cluster itself, and the right that each needs there.
+_INSIDE: Final = {
+    "autoscalers": "list leases -A",
+    "launch-rights": "list provisioners",
+    "node-role": "get serviceaccounts -n kube-system",
+}
 NODES_KIND: Final = "EC2_LINUX"
 
 
 class Prerequisites:
     """Looks at one cluster's surroundings."""
 
-    def __init__(self, cluster: str, account: Account, rivals: Callable[[], Rivals]) -> None:
+    def __init__(
+        self, cluster: str, account: Account, surroundings: Callable[[], Surroundings]
+    ) -> None:
         """Prepare.
 
         Args:
-            rivals: Connects to the cluster when it is asked for the first time.
+            surroundings: Connects to the cluster when it is asked for the first time.
         """
         self._cluster = cluster
         self._account = account
-        self._rivals = rivals
+        self._surroundings = functools.cache(surroundings)
 
     def look(self) -> tuple[Finding, ...]:
         """Return what is not as it must be, sorted; nothing is changed.
@@ -58,6 +68,8 @@ class Prerequisites:
             ("quotas", self._quotas),
             ("concurrency", self._concurrency),
             ("subnets", self._subnets),
+            ("launch-rights", self._launch_rights),
+            ("node-role", self._node_role),
             ("autoscalers", self._autoscalers),
         )
         found: list[Finding] = []
@@ -66,7 +78,7 @@ class Prerequisites:
                 found.extend(question())
             except AutoscalerError as error:
                 found.append(_unanswered(name, error, self._cluster))
-        return tuple(sorted(found))
+        return tuple(sorted(set(found)))
 
     def _authentication_mode(self) -> Iterator[Finding]:
         mode = self._account.authentication_mode()
@@ -200,8 +212,19 @@ class Prerequisites:
                     "--cidr-block 100.64.0.0/16",
                 )
 
+    def _launch_rights(self) -> Iterator[Finding]:
+        provisioners = self._surroundings().provisioners()
+        attachment = self._account.attachment()
+        yield from unusable(self._cluster, provisioners, self._account, attachment)
+
+    def _node_role(self) -> Iterator[Finding]:
+        attachment = self._account.attachment()
+        if attachment is not None:
+            annotated = self._surroundings().annotated_role
+            yield from node_role_findings(self._cluster, attachment, self._account, annotated)
+
     def _autoscalers(self) -> Iterator[Finding]:
-        for one in self._rivals().running():
+        for one in self._surroundings().running():
             yield Finding(
                 kind="second-autoscaler",
                 subject=one.kind.value,
@@ -242,8 +265,9 @@ def _unanswered(name: str, error: AutoscalerError, cluster: str) -> Finding:
             "openssl x509 -noout -text",
         )
     command = "aws sts get-caller-identity"
-    if name == "autoscalers":
-        command = f"aws eks update-kubeconfig --name {cluster} && kubectl auth can-i list leases -A"
+    if name in _INSIDE:
+        asked = _INSIDE[name]
+        command = f"aws eks update-kubeconfig --name {cluster} && kubectl auth can-i {asked}"
     return Finding(
         kind="not-checked", subject=name, text=" ".join(str(error).split()), command=command
     )

@@ -1,11 +1,13 @@
 """An account whose answers are set by a test."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from shared.model.errors import AutoscalerError
-from shared.ports import Subnet
-from shared.ports.account import AccessEntry, Attachment, VcpuQuota
+from shared.model.provisioner import NodeTemplate, Provisioner
+from shared.ports import Rival, Subnet
+from shared.ports.account import AccessEntry, Attachment, Selected, VcpuQuota
 
 _Answer = TypeVar("_Answer")
 ROLE = "arn:aws:iam::123456789012:role/"
@@ -13,6 +15,7 @@ ATTACHMENT = Attachment(
     launch_role=f"{ROLE}Dovetail-demo-us-east-1-launch",
     terminate_role=f"{ROLE}Dovetail-demo-us-east-1-terminate",
     node_role=f"{ROLE}DovetailNode-demo-us-east-1",
+    metadata_hop_limit=1,
 )
 ENTRIES = (
     AccessEntry(principal=ATTACHMENT.launch_role, kind="STANDARD", groups=("dovetail:launch",)),
@@ -46,6 +49,9 @@ class FakeAccount:
     )
     concurrency: int = 1000
     refused: AutoscalerError | None = None
+    found: Mapping[str, Selected] = field(default_factory=dict)
+    policies: tuple[str, ...] = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy")
+    plugin_role: str = ""
 
     def attachment(self) -> Attachment | None:
         return self._answer(self.attached)
@@ -68,7 +74,40 @@ class FakeAccount:
     def cluster_subnets(self) -> tuple[Subnet, ...]:
         return tuple(sorted(self._answer(self.subnets)))
 
+    def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
+        """Return what selectors name by id."""
+        named = (template.subnet_selector, template.security_group_selector)
+        ids = [one for selector in named for one in selector.get("aws-ids", "").split(",")]
+        return tuple(self.found[one] for one in sorted(self._answer(ids)) if one)
+
+    def node_policies(self, role: str) -> tuple[str, ...]:
+        assert role == ATTACHMENT.node_role
+        return tuple(sorted(self._answer(self.policies)))
+
+    def pod_role(self, namespace: str, service_account: str) -> str:
+        assert (namespace, service_account) == ("kube-system", "aws-node")
+        return self._answer(self.plugin_role)
+
     def _answer(self, value: _Answer) -> _Answer:
         if self.refused is not None:
             raise self.refused
         return value
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeSurroundings:
+    """Implements shared.ports.account.Surroundings; by default there is nothing to see."""
+
+    rivals: tuple[Rival, ...] = ()
+    declared: tuple[Provisioner, ...] = ()
+    annotated: str = ""
+
+    def running(self) -> tuple[Rival, ...]:
+        return self.rivals
+
+    def provisioners(self) -> tuple[Provisioner, ...]:
+        return self.declared
+
+    def annotated_role(self, namespace: str, service_account: str) -> str:
+        assert (namespace, service_account) == ("kube-system", "aws-node")
+        return self.annotated

@@ -55,21 +55,6 @@ def test_the_forwarder_has_an_identity_for_its_service_account(
     assert association.properties["ClusterName"] == "demo"
 
 
-def test_a_node_may_do_what_eks_asks_for_and_no_more(clusters: Mapping[str, Template]) -> None:
-    template = clusters["demo"]
-    (role,) = [
-        one for one in template.of("AWS::IAM::Role") if "ManagedPolicyArns" in one.properties
-    ]
-
-    assert sorted(one.rsplit("/", 1)[1] for one in role.properties["ManagedPolicyArns"]) == [
-        "AmazonEC2ContainerRegistryPullOnly",
-        "AmazonEKSWorkerNodePolicy",
-        "AmazonEKS_CNI_Policy",
-        "AmazonSSMManagedInstanceCore",
-    ]
-    assert template.statements(role.logical_id) == []
-
-
 def test_a_cluster_is_attached_after_the_control_plane(
     assembly: object, clusters: Mapping[str, Template]
 ) -> None:

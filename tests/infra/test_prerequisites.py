@@ -15,6 +15,7 @@ from infra.local.aws.templates.deploy import deploy
 from shared.aws.account import AwsAccount
 from shared.aws.clusters import ClusterRegistry
 from shared.aws.session import Session
+from shared.model.provisioner import NodeTemplate
 from shared.runtime.system import SystemClock
 from tests.infra.templates import CONTROL_PLANE, cluster_stack
 from tools import deploy_local
@@ -73,7 +74,7 @@ def test_each_step_of_a_deployment_takes_a_finding_away(
     after = findings(capsys)
     assert not set(after) & {"not-attached", "service-linked-role", "access-entry"}
     # The embedded API knows no quotas, and there is no cluster behind its endpoint.
-    unknown = {"quotas", "concurrency", "autoscalers"}
+    unknown = {"quotas", "concurrency", "autoscalers", "launch-rights", "node-role"}
     assert {one["subject"] for one in after.get("not-checked", ())} <= unknown
     _lose_and_mend_entries(here, capsys)
 
@@ -95,6 +96,32 @@ def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]
     kinds = {one.principal: (one.kind, one.groups) for one in account.access_entries()}
     assert kinds[attachment.node_role][0] == "EC2_LINUX"
     assert kinds[attachment.launch_role] == ("STANDARD", ("dovetail:launch",))
+
+
+def test_what_selectors_find_and_what_the_node_role_has_is_read(
+    here: EmbeddedAws, assembly: Path
+) -> None:
+    deploy(assembly, here.url, (CONTROL_PLANE, cluster_stack(CLUSTER)))
+    account = _account()
+    tagged = {f"kubernetes.io/cluster/{CLUSTER}": "*"}
+    both = NodeTemplate(subnet_selector=tagged, security_group_selector=tagged)
+    attachment = account.attachment()
+
+    found = account.selected(both)
+
+    assert {one.name.split("-")[0] for one in found} == {"sg", "subnet"}
+    assert all(f"kubernetes.io/cluster/{CLUSTER}" in one.tags for one in found)
+    assert all(one.arn.endswith(f"/{one.name}") for one in found if one.arn)
+    assert [one for one in found if one.name.startswith("subnet-") and not one.arn] == []
+    assert account.selected(NodeTemplate()) == ()
+    assert attachment is not None
+    assert attachment.metadata_hop_limit == 2
+    iam = here.client("iam")
+    # The embedded API holds no policies of AWS.
+    nothing = '{"Version": "2012-10-17", "Statement": []}'
+    policy = iam.create_policy(PolicyName="Mine", PolicyDocument=nothing)["Policy"]["Arn"]
+    iam.attach_role_policy(RoleName=attachment.node_role.rsplit("/", 1)[1], PolicyArn=policy)
+    assert account.node_policies(attachment.node_role) == ("Mine",)
 
 
 def test_vcpus_in_use_are_counted_by_way_of_buying_and_family(

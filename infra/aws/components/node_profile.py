@@ -1,18 +1,31 @@
 """What a node may do: the role of the machines and the instance profile that carries it."""
 
+from typing import Final
+
+from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.aws.acknowledgements import acknowledge
+from infra.aws.acknowledgements import acknowledge, allow
+from infra.aws.config import Config
 from infra.aws.names import node_role_name
 
-# What a kubelet, the VPC network plugin, image pulls and a session of the operator need.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html (2026-08).
-MANAGED_POLICIES = (
-    "AmazonEKSWorkerNodePolicy",
-    "AmazonEKS_CNI_Policy",
-    "AmazonEC2ContainerRegistryPullOnly",
-    "AmazonSSMManagedInstanceCore",
+# What kubelets and image pulls need.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html (2026-11).
+MANAGED_POLICIES: Final = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
+# What the VPC network plugin needs where it has no role of its own.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html (2026-11).
+CNI_POLICY: Final = "AmazonEKS_CNI_Policy"
+# What a session needs, and nothing of parameters; these actions know no resource, or the instance.
+# Source:
+# https://docs.aws.amazon.com/systems-manager/latest/userguide/getting-started-create-iam-instance-profile.html
+# (2026-11).
+SESSION_ACTIONS: Final = (
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
 )
 
 
@@ -24,9 +37,12 @@ class NodeProfile(Construct):
         profile_name: Name of the instance profile.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster: str) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, cluster: str, config: Config
+    ) -> None:
         super().__init__(scope, construct_id)
         name = node_role_name(cluster)
+        policies = [*MANAGED_POLICIES, *([CNI_POLICY] if config.cni_role == "node" else [])]
         self.role = iam.Role(
             self,
             "Role",
@@ -34,15 +50,28 @@ class NodeProfile(Construct):
             assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
             description=f"Nodes that Dovetail launches for {cluster}",
             managed_policies=[
-                iam.ManagedPolicy.from_aws_managed_policy_name(policy)
-                for policy in MANAGED_POLICIES
+                iam.ManagedPolicy.from_aws_managed_policy_name(policy) for policy in policies
             ],
         )
-        for policy in MANAGED_POLICIES:
+        for policy in policies:
             acknowledge(
                 self.role,
                 f"IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{policy}]",
-                "EKS maintains what a node needs in these policies",
+                "nodes join and pull images with it"
+                if policy in MANAGED_POLICIES
+                else "pods get addresses with it until aws-node has a role of its own (cni_role)",
+            )
+        if config.ssm:
+            allow(
+                self.role,
+                [
+                    iam.PolicyStatement(
+                        sid="OpenSessions",
+                        actions=list(SESSION_ACTIONS),
+                        resources=["*"],
+                        conditions={"StringEquals": {"aws:RequestedRegion": Aws.REGION}},
+                    )
+                ],
             )
         profile = iam.CfnInstanceProfile(
             self, "Profile", instance_profile_name=name, roles=[self.role.role_name]

@@ -1,13 +1,13 @@
 import argparse
+import dataclasses
 import json
 
 import pytest
 
 from functions.cli import doctor, prerequisites
 from shared.model.errors import UnavailableError
-from shared.ports import NoRivals
 from shared.services.prerequisites import Prerequisites
-from tests.fakes.account import FakeAccount
+from tests.fakes.account import ATTACHMENT, FakeAccount, FakeSurroundings
 
 
 class FakeRuntime:
@@ -24,7 +24,7 @@ class FakeRuntime:
 
     def service(self, cluster: str) -> Prerequisites:
         assert self.accounts is not None
-        return Prerequisites(cluster, self.accounts[cluster], NoRivals)
+        return Prerequisites(cluster, self.accounts[cluster], FakeSurroundings)
 
 
 def run(runtime: FakeRuntime, *arguments: str) -> int:
@@ -50,6 +50,18 @@ def test_each_finding_is_printed_with_what_to_run(capsys: pytest.CaptureFixture[
         ),
         "prod: all that is needed is there",
     ]
+
+
+def test_advice_is_printed_and_leaves_the_exit_code_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    open_metadata = dataclasses.replace(ATTACHMENT, metadata_hop_limit=2)
+
+    assert run(FakeRuntime({"demo": FakeAccount(attached=open_metadata)})) == 0
+    first, advice, todo = capsys.readouterr().out.splitlines()
+    assert first == "demo: all that is needed is there"
+    assert advice.startswith("  metadata-reach DovetailNode-demo-us-east-1: ")
+    assert todo.startswith("    safer: ")
 
 
 def test_a_cluster_that_is_not_attached_yet_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,27 +3,21 @@ import dataclasses
 import pytest
 
 from shared.model.errors import CertificateError, UnauthorizedError
-from shared.ports import NoRivals, Rival, RivalKind, Rivals, Subnet
-from shared.ports.account import AccessEntry, VcpuQuota
+from shared.model.provisioner import NodeTemplate
+from shared.ports import Rival, RivalKind, Subnet
+from shared.ports.account import AccessEntry, Selected, VcpuQuota
 from shared.services.findings import Finding
 from shared.services.prerequisites import Prerequisites
-from tests.fakes.account import ATTACHMENT, ENTRIES, FakeAccount
+from tests.builders import provisioner
+from tests.fakes.account import ATTACHMENT, ENTRIES, FakeAccount, FakeSurroundings
 
 
-@dataclasses.dataclass
-class Running:
-    rivals: tuple[Rival, ...]
-
-    def running(self) -> tuple[Rival, ...]:
-        return self.rivals
+def look(account: FakeAccount, inside: FakeSurroundings | None = None) -> tuple[Finding, ...]:
+    return Prerequisites("demo", account, lambda: inside or FakeSurroundings()).look()
 
 
-def look(account: FakeAccount, rivals: Rivals | None = None) -> tuple[Finding, ...]:
-    return Prerequisites("demo", account, lambda: rivals or NoRivals()).look()
-
-
-def only(account: FakeAccount, rivals: Rivals | None = None) -> Finding:
-    (found,) = look(account, rivals)
+def only(account: FakeAccount, inside: FakeSurroundings | None = None) -> Finding:
+    (found,) = look(account, inside)
     return found
 
 
@@ -138,7 +132,7 @@ def test_an_account_in_which_few_functions_may_run_at_once_is_told() -> None:
 
 
 def test_a_certificate_that_is_not_accepted_is_told_with_what_shows_its_authority() -> None:
-    def untrusted() -> Rivals:
+    def untrusted() -> FakeSurroundings:
         raise CertificateError("https://x: its certificate is not accepted")
 
     (found,) = Prerequisites("demo", FakeAccount(), untrusted).look()
@@ -159,8 +153,8 @@ def test_subnets_without_addresses_and_clusters_without_subnets_are_told() -> No
 
 
 def test_a_second_autoscaler_is_told_with_what_stops_it() -> None:
-    running = Running(
-        (
+    running = FakeSurroundings(
+        rivals=(
             Rival(kind=RivalKind.KARPENTER, where="karpenter/lease", holder="karpenter-7"),
             Rival(kind=RivalKind.CLUSTER_AUTOSCALER, where="kube-system/lease"),
         )
@@ -176,17 +170,19 @@ def test_a_second_autoscaler_is_told_with_what_stops_it() -> None:
 
 
 def test_what_cannot_be_asked_is_a_finding_and_stops_no_other_question() -> None:
-    def unreachable() -> Rivals:
+    def unreachable() -> FakeSurroundings:
         raise UnauthorizedError("no access\nto the cluster")
 
     refused = look(FakeAccount(refused=UnauthorizedError("no right")))
-    (alone,) = Prerequisites("demo", FakeAccount(), unreachable).look()
+    alone, *others = Prerequisites("demo", FakeAccount(), unreachable).look()
 
     assert {one.kind for one in refused} == {"not-checked"}
     assert [one.subject for one in refused] == [
         "access-entries",
         "authentication-mode",
         "concurrency",
+        "launch-rights",
+        "node-role",
         "quotas",
         "service-linked-roles",
         "subnets",
@@ -194,3 +190,77 @@ def test_what_cannot_be_asked_is_a_finding_and_stops_no_other_question() -> None
     assert alone.subject == "autoscalers"
     assert alone.text == "no access to the cluster"
     assert alone.command.startswith("aws eks update-kubeconfig --name demo")
+    assert [one.subject for one in others] == ["launch-rights", "node-role"]
+
+
+UNTAGGED = "subnet-0payments"
+FOUND = {
+    "subnet-0own": {"kubernetes.io/cluster/demo": "shared"},
+    "subnet-0found": {"karpenter.sh/discovery": "demo"},
+    "subnet-0listed": {},
+    UNTAGGED: {"Name": "payments"},
+    "subnet-0other": {"karpenter.sh/discovery": "prod", "kubernetes.io/cluster/prod": "owned"},
+    "sg-0a": {},
+}
+
+
+def test_each_subnet_and_group_that_launches_may_not_use_is_told_with_the_tag_to_add() -> None:
+    listed = dataclasses.replace(ATTACHMENT, launch_resources=("arn:subnet-0listed",))
+    account = FakeAccount(
+        attached=listed,
+        found={
+            name: Selected(name=name, arn=f"arn:{name}", tags=tags) for name, tags in FOUND.items()
+        },
+    )
+    subnets = ",".join(name for name in FOUND if name.startswith("subnet-"))
+    template = NodeTemplate(
+        subnet_selector={"aws-ids": subnets}, security_group_selector={"aws-ids": "sg-0a"}
+    )
+    inside = FakeSurroundings(
+        declared=(provisioner("one", template=template), provisioner("two", template=template))
+    )
+
+    told = look(account, inside)
+
+    assert {one.kind for one in told} == {"launch-right"}
+    assert [one.subject for one in told] == ["sg-0a", "subnet-0other", UNTAGGED]
+    assert "selected by Provisioner one, two" in told[0].text
+    assert told[2].command == (
+        f"aws ec2 create-tags --resources {UNTAGGED} --tags Key=karpenter.sh/discovery,Value=demo"
+    )
+    assert {one.subject for one in look(dataclasses.replace(account, attached=None), inside)} >= {
+        "subnet-0listed",
+        UNTAGGED,
+    }
+
+
+def test_the_switch_of_the_network_plugin_is_refused_until_it_has_a_role_of_its_own() -> None:
+    without = ("AmazonEKSWorkerNodePolicy",)
+    refused = only(FakeAccount(policies=without))
+
+    assert (refused.kind, refused.subject, refused.advice) == ("cni-role", "aws-node", False)
+    assert "pods of new nodes get no address" in refused.text
+    assert refused.command.endswith("-c cni_role=node")
+    for account, inside in (
+        (FakeAccount(plugin_role="arn:own"), FakeSurroundings()),
+        (FakeAccount(), FakeSurroundings(annotated="arn:own")),
+    ):
+        allowed = only(account, inside)
+        assert (allowed.kind, allowed.advice) == ("cni-role", True)
+        assert allowed.command.endswith("-c cni_role=own")
+        assert "(arn:own)" in allowed.text
+        assert look(dataclasses.replace(account, policies=without), inside) == ()
+
+
+def test_what_pods_reach_through_the_metadata_service_is_listed() -> None:
+    reached = dataclasses.replace(ATTACHMENT, metadata_hop_limit=2)
+    policies = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "Mine")
+    told = only(FakeAccount(attached=reached, policies=policies))
+
+    assert told.advice
+    assert (told.kind, told.subject) == ("metadata-reach", "DovetailNode-demo-us-east-1")
+    assert "delete every network interface of the account (AmazonEKS_CNI_Policy)" in told.text
+    assert "what it allows (Mine)" in told.text
+    assert told.command.startswith("aws eks create-pod-identity-association --cluster-name demo")
+    own = FakeAccount(attached=reached, policies=policies[:1], plugin_role="arn:own")
+    assert only(own).command.endswith("-c metadata_hop_limit=1")

@@ -1,0 +1,48 @@
+"""What `dovetail doctor --prerequisites` reads inside a cluster."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from shared.kube.calls import KubeApi, raise_unless_ok
+from shared.kube.provisioners import KubeProvisioners
+from shared.kube.rivals import KubeRivals
+from shared.manifests.fields import mapping, text
+from shared.model.errors import NotInstalledError
+from shared.model.provisioner import Provisioner
+from shared.ports import Rival
+
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/associate-service-account-role.html
+# (2026-11).
+_ROLE: Final = "eks.amazonaws.com/role-arn"
+
+
+class KubeSurroundings:
+    """Implements shared.ports.account.Surroundings on one API server."""
+
+    def __init__(self, api: KubeApi, now: Callable[[], datetime]) -> None:
+        """Prepare; nothing is asked yet."""
+        self._api = api
+        self._rivals = KubeRivals(api, now)
+        self._provisioners = KubeProvisioners(api, now=now)
+
+    def running(self) -> tuple[Rival, ...]:
+        """Return the other autoscalers whose leader has renewed its lease of late, sorted."""
+        return self._rivals.running()
+
+    def provisioners(self) -> tuple[Provisioner, ...]:
+        """Return the usable Provisioners, sorted by name; none where they are not defined."""
+        try:
+            return self._provisioners.provisioners()[0]
+        except NotInstalledError:
+            return ()
+
+    def annotated_role(self, namespace: str, service_account: str) -> str:
+        """Return the ARN of the role in an account's annotation (IRSA), empty for none."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}"
+        reply = self._api.send("GET", path)
+        if reply.status == 404:
+            return ""
+        raise_unless_ok(reply, f"service account {namespace}/{service_account}")
+        metadata = mapping(mapping(reply.body).get("metadata"))
+        return text(mapping(metadata.get("annotations")).get(_ROLE))
