@@ -37,7 +37,9 @@ class Action(StrEnum):
     SHORT = "no capacity for some minutes"
     REFUSED = "is refused launches for a reason of its own"
     INTERRUPTED = "is interrupted"
-    DELETED = "is deleted by the cloud controller"
+    DELETED = "its Node is deleted by somebody"
+    STOPPED = "is stopped by somebody"
+    UNKNOWN = "is not known to the cloud controller for some seconds"
     OUTAGE = "does not answer for a while"
     THROTTLED_BY_OTHERS = "is throttled: others spend the account's tokens"
 

@@ -14,7 +14,8 @@ class Machine:
 
     Attributes:
         instance: As it was launched.
-        ended: When it began to end, None for one that has not.
+        ended: When it began to be terminated, None for one that has not.
+        stopped: When it began to be stopped, None for one that has not.
         gone: When it is terminated.
         ran: The workloads of which a pod ever ran on it.
         rejected: The workloads of which its kubelet refused a pod.
@@ -26,10 +27,16 @@ class Machine:
     instance: Instance
     user_data: str
     ended: int | None = None
+    stopped: int | None = None
     gone: int = 0
     ran: set[str] = field(default_factory=set)
     rejected: set[str] = field(default_factory=set)
     taken: bool = False
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it was told to stop or to end: its kubelet takes no pod any more."""
+        return self.ended is not None or self.stopped is not None
 
     @property
     def born(self) -> int:
@@ -47,3 +54,5 @@ class Surroundings(Protocol):
     def launched(self, machine: Machine) -> None: ...
 
     def ending(self, machine: Machine) -> None: ...
+
+    def stopping(self, machine: Machine) -> None: ...

@@ -15,8 +15,9 @@ from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from tests.faults.apiserver import ApiServer
 from tests.faults.chances import between, draw
+from tests.faults.cloudcontroller import CloudController
 from tests.faults.faults import Action, CallFaults, Site
-from tests.faults.kernel import Kernel
+from tests.faults.kernel import START, Kernel, micros
 from tests.faults.launch_laws import fail
 from tests.faults.machines import Machine
 from tests.faults.region import Region
@@ -73,6 +74,7 @@ class NodeSide:
         self.never_joins = False
         self.startup_taints: frozenset[str] = frozenset()
         self.region: Region | None = None
+        self.cloud: CloudController | None = None
         self.notices: Callable[[Machine, str], None] = lambda machine, what: None
         self._registered: set[str] = set()
         self._reporting: set[str] = set()
@@ -94,7 +96,9 @@ class NodeSide:
             (Action.FIRST, 0.06),
             (Action.SMALLER, 0.02),
             (Action.INTERRUPTED, 0.04),
-            (Action.DELETED, 0.03),
+            (Action.DELETED, 0.02),
+            (Action.STOPPED, 0.025),
+            (Action.UNKNOWN, 0.025),
         )
         boot = between(8, 24, seed, "boot", name)
         if fate is Action.DIES:
@@ -112,7 +116,12 @@ class NodeSide:
                 warned * draw(seed, "recommended", name), lambda: self._recommend(machine)
             )
         elif fate is Action.DELETED:
-            self.kernel.after(between(4, 40, seed, "deleted", name), lambda: self._forget(machine))
+            self.kernel.after(between(4, 40, seed, "deleted", name), lambda: self._delete(machine))
+        elif fate is Action.STOPPED:
+            self.kernel.after(between(1, 250, seed, "stopped", name), lambda: self._halt(machine))
+        elif fate is Action.UNKNOWN:
+            unknown = between(3, 25, seed, "unknown to", name)
+            self.kernel.after(unknown, lambda: self.cloud and self.cloud.miss(name))
         if fate is not Action.NEVER and not self.never_joins:
             # It admits pods before the API server has answered its registration.
             registers = machine.running + int(boot * 1e6)
@@ -132,7 +141,22 @@ class NodeSide:
         self.kernel.at(machine.gone, lambda: self._die(machine))
         self.kernel.at(machine.gone + 500_000, lambda: self.notices(machine, "terminated"))
         self.kernel.at(machine.gone + _GRACE * 1_000_000, lambda: self._silent(machine))
-        self.kernel.at(machine.gone + 60_000_000, lambda: self._forget(machine))
+
+    def stopping(self, machine: Machine) -> None:
+        """Let EC2 say so, and the kubelet die when the machine is stopped."""
+        off = micros(machine.model.steps[-1].at - START)
+        self.kernel.after(1, lambda: self.notices(machine, "stopping"))
+        self.kernel.at(off, lambda: self._die(machine))
+        self.kernel.at(off + 500_000, lambda: self._halted(machine))
+        self.kernel.at(off + _GRACE * 1_000_000, lambda: self._silent(machine))
+
+    def _halt(self, machine: Machine) -> None:
+        assert self.region is not None
+        self.region.stop(machine)
+
+    def _halted(self, machine: Machine) -> None:
+        if machine.ended is None:
+            self.notices(machine, "stopped")
 
     def _die(self, machine: Machine) -> None:
         name = machine.instance.private_dns_name
@@ -157,15 +181,15 @@ class NodeSide:
         node = self.api.node_values.get(machine.instance.private_dns_name)
         return node if node and node.instance_id == machine.instance.instance_id else None
 
-    def _forget(self, machine: Machine) -> None:
-        """Let the cloud controller delete a Node whose machine it does not find."""
+    def _delete(self, machine: Machine) -> None:
+        """Let somebody delete a Node."""
         node = self._node(machine)
         if node is not None and node.deletion_at is None:
             self.api.delete_node(node)
 
     def _silent(self, machine: Machine) -> None:
         node = self._node(machine)
-        if node is not None and machine.ended is not None:
+        if node is not None and machine.leaves:
             self.api.put_node(
                 replace(node, ready=None, taints=tuple(dict.fromkeys((*node.taints, _UNREACHABLE))))
             )
@@ -182,13 +206,13 @@ class NodeSide:
 
     def _start(self, machine: Machine) -> None:
         """Let the kubelet begin to admit the pods that are bound to its Node."""
-        if machine.ended is None:
+        if not machine.leaves:
             self.kubelets[machine.instance.private_dns_name] = machine
             self.api.touch()
 
     def _join(self, machine: Machine) -> None:
         """Let the kubelet register, as often as it takes, and report its first status."""
-        if machine.ended is not None:
+        if machine.leaves:
             return
         if self.kernel.time < self.api.away_until:
             self.kernel.at(self.api.away_until + 2_000_000, lambda: self._join(machine))
@@ -314,7 +338,7 @@ class NodeSide:
         node = self.api.node_values.get(pod.node_name)
         if node is None:
             return
-        if self.kubelets[pod.node_name].ended is not None:
+        if self.kubelets[pod.node_name].leaves:
             # A kubelet that shuts down takes no pod any more.
             return
         self._starting.add(pod.uid)

@@ -39,8 +39,9 @@ def _of_cluster(world: World, name: str) -> Iterator[str]:
     api = world.apis[name]
     ours = {one.instance_id: one for one in api.node_values.values() if one.provisioner}
     alive = {one.instance.instance_id for one in world.region.alive(name)}
-    for one in sorted(alive - set(ours)):
-        yield f"orphan: {name}: {one} runs without a Node"
+    kept = {one.instance.instance_id for one in world.region.kept(name)}
+    for one in sorted(kept - set(ours)):
+        yield f"orphan: {name}: {one} is kept without a Node"
     for one in sorted(set(ours) - alive):
         yield f"lost: {name}: {ours[one].name} has no machine"
     yield from _nodes(name, ours.values())

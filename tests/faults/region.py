@@ -99,8 +99,23 @@ class Region:
         spot = machine.taken and machine.instance.offering.capacity_type is CapacityType.SPOT
         self.ec2.terminate(machine.model, SPOT_REASON if spot else USER_REASON)
 
-    def alive(self, cluster: str) -> list[Machine]:
+    def stop(self, machine: Machine) -> None:
+        """Let somebody stop a machine; a spot machine of an instant fleet cannot be stopped.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html (2026-11).
+        """
+        if machine.instance.offering.capacity_type is CapacityType.ON_DEMAND:
+            span = between(2, 25, self.seed, "stopping", machine.instance.instance_id)
+            self.ec2.settings.stopped = timedelta(seconds=span)
+            self.ec2.stop(machine.model)
+
+    def kept(self, cluster: str) -> list[Machine]:
+        """Return the machines that nobody has begun to terminate; stopped ones are among them."""
         return [m for m in self.machines.values() if m.cluster == cluster and m.ended is None]
+
+    def alive(self, cluster: str) -> list[Machine]:
+        """Return the machines that nobody has begun to stop or to terminate."""
+        return [one for one in self.kept(cluster) if not one.leaves]
 
     def launched(self, machine: Machine) -> None:
         """Let a machine exist; one that cannot start ends by itself."""
@@ -110,9 +125,12 @@ class Region:
         if end is not None:
             self.kernel.at(micros(end - START), lambda: self._ended(machine))
 
-    def _changed(self, model: Model, _: list[Step]) -> None:
+    def _changed(self, model: Model, steps: list[Step]) -> None:
         machine = self.machines.get(model.instance_id)
-        if machine is not None:
+        if machine is not None and steps[0].state == "stopping":
+            machine.stopped = micros(steps[0].at - START)
+            self.surroundings.stopping(machine)
+        elif machine is not None:
             self._ended(machine)
 
     def _ended(self, machine: Machine) -> None:

@@ -16,6 +16,7 @@ from tests.fakes.decisions import FakeDecisions
 from tests.fakes.ledger import FakeLedger
 from tests.faults.apiserver import ApiServer
 from tests.faults.chances import between, chosen, draw, whole
+from tests.faults.cloudcontroller import CloudController
 from tests.faults.delivery import Delivery
 from tests.faults.faults import Action, CallFaults, Site
 from tests.faults.forwarding import Forwarder
@@ -172,6 +173,7 @@ class World:
         api.add(*one.provisioners)
         side = NodeSide(self.kernel, self.faults, api, self.types)
         side.region = self.region
+        side.cloud = CloudController(self.kernel, api, self.region)
         side.notices = self._notice
         side.startup_taints = frozenset(
             taint.key for p in one.provisioners for taint in p.startup_taints
@@ -225,6 +227,9 @@ class World:
     def launched(self, machine: Machine) -> None:
         self.invariants.launched(machine)
         self.sides[machine.cluster].launched(machine)
+
+    def stopping(self, machine: Machine) -> None:
+        self.sides[machine.cluster].stopping(machine)
 
     def ending(self, machine: Machine) -> None:
         self.sides[machine.cluster].ending(machine)
