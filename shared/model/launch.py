@@ -229,6 +229,11 @@ class Instance:
         return self.state in ("pending", "running")
 
     @property
+    def is_ending(self) -> bool:
+        """Whether it is terminated or will be without another call; a stopped one stays."""
+        return self.state in ("shutting-down", "terminated")
+
+    @property
     def is_running(self) -> bool:
         """Whether EC2 has started it."""
         return self.state == "running"

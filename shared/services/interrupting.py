@@ -22,6 +22,7 @@ _SETTLED: Final = timedelta(seconds=2)
 # they can still end in order.
 _ASKED_FOR: Final = timedelta(seconds=90)
 _TAKEN: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+_STOPPED: Final = frozenset({"stopping", "stopped"})
 # In these states no kubelet runs; before, it may still run pods.
 _OFF: Final = frozenset({"stopped", "terminated"})
 # How often a Node that controllers write to is read again for one notice.
@@ -178,6 +179,9 @@ class Interrupting:
             return "ignored"
         if notice.state == "terminated":
             self._ports.ledger.drop_instance(instance_id)
+        if notice.state in _STOPPED:
+            # It will never join, and its disks are paid for.
+            self._ports.cloud.terminate([instance_id])
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
             if slot.instance_id == instance_id and not slot.node_name:
                 if notice.kind == NoticeKind.SPOT_INTERRUPTION:

@@ -114,7 +114,7 @@ class NodeMaker:
             if (instance is None and given_up) or (instance is not None and not instance.is_alive):
                 self.deaths.append(Death(slot=slot, instance=instance))
                 self._ports.ledger.drop_slot(slot, self._lease.keep())
-                if instance is not None:
+                if instance is not None and instance.is_ending:
                     self._ports.ledger.drop_instance(slot.instance_id)
                 look_again += 1
             elif instance is None or not (instance.is_running and instance.private_dns_name):

@@ -164,6 +164,8 @@ class Sweeping:
     ) -> int:
         """End instances that are tagged ours and that neither a Node nor a slot knows.
 
+        Stopped ones too: they join no more, and their disks are paid for.
+
         A slot whose Node was made and is there no more knows nothing: whoever let the Node go
         died before telling the ledger. The machine may have ended by then, the slot has not.
         """
@@ -174,16 +176,16 @@ class Sweeping:
         found = 0
         for one in instances:
             young = one.launched_at is None or now - one.launched_at < self._policy.orphan_grace
-            if one.instance_id in known or young or not one.is_alive:
+            if one.instance_id in known or young or one.is_ending:
                 continue
             if one.tags.get(keys.TAG_PLAN) in launching:
                 continue
             found += 1
             end_orphan(self._ports, one.instance_id)
-        alive = {one.instance_id for one in instances if one.is_alive}
+        kept = {one.instance_id for one in instances if not one.is_ending}
         for instance_id, slot in left.items():
             young = now - slot.launched_at < self._policy.orphan_grace
-            if not young and instance_id not in standing | alive:
+            if not young and instance_id not in standing | kept:
                 found += 1
                 end_orphan(self._ports, instance_id)
         return found

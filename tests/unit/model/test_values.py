@@ -50,7 +50,8 @@ def test_names_of_pods_slots_and_instances() -> None:
     instance = Instance(instance_id="i-1", state="pending", offering=make.offering())
     assert instance.provider_id == "aws:///us-east-1a/i-1"
     assert instance.is_alive
-    assert not Instance(instance_id="i-1", state="stopped", offering=make.offering()).is_alive
+    stopped = Instance(instance_id="i-1", state="stopped", offering=make.offering())
+    assert not (stopped.is_alive or stopped.is_ending)
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,15 @@ def test_a_machine_that_ends_before_it_is_a_node_frees_its_pods(
     assert len(world.outbox.wakes) == (1 if action == "planned again" else 0)
 
 
+@pytest.mark.parametrize("state", ["stopping", "stopped"])
+def test_a_machine_that_is_stopped_before_it_is_a_node_is_terminated(state: str) -> None:
+    world = World(provisioner())
+    world.cloud.add(Instance(instance_id="i-slot1", state=state, offering=offering()))
+    interrupt(world, NoticeKind.STATE_CHANGE, state, "i-slot1")
+    (seen,) = world.cloud.instances(["i-slot1"])
+    assert seen.is_ending
+
+
 def test_machines_that_are_not_ours_are_left_alone() -> None:
     world = running(finalizers=())
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "ignored"

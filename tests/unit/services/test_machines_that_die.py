@@ -5,7 +5,7 @@ import pytest
 from infra.local.ec2.refusals import Reason
 from tests.builders import pod, provisioner
 from tests.unit.services.refusing import condition, marked, said
-from tests.unit.services.world import MINUTE, SECOND, World
+from tests.unit.services.world import MINUTE, NAME, SECOND, World
 
 
 def died(world: World, code: str, message: str = "") -> None:
@@ -40,6 +40,18 @@ def test_a_machine_that_dies_for_its_key_is_a_refusal_with_ec2_s_text() -> None:
     world.provision()
     assert condition(world)[0]
     assert len(world.bound) == 1
+
+
+def test_a_machine_that_is_stopped_while_pending_is_still_known_to_be_of_its_cluster() -> None:
+    world = World(provisioner(), pod())
+    world.cloud.delays.running = MINUTE
+    world.provision()
+    (launched,) = world.cloud.all_instances
+    world.cloud.ec2.stop(world.cloud.ec2.machines[launched.instance_id])
+    world.provision()
+    assert launched.instance_id not in {slot.instance_id for slot in world.ledger.slots(NAME)}
+    # A notice finds its cluster by that row, and terminates it.
+    assert world.ledger.cluster_of(launched.instance_id) == NAME
 
 
 def test_a_machine_that_dies_for_want_of_capacity_is_a_shortage_for_all() -> None:

@@ -96,6 +96,16 @@ def test_machines_that_nobody_knows_are_ended_once() -> None:
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
 
 
+@pytest.mark.parametrize("state", ["stopping", "stopped"])
+def test_a_stopped_machine_without_a_node_is_ended_too(state: str) -> None:
+    world = settled()
+    world.cloud.add(replace(machine("i-off"), state=state))
+    world.advance(100 * SECOND)
+    assert world.sweep().orphaned_instances == 1
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert timer.payload["instance_id"] == "i-off"
+
+
 def test_the_end_of_an_orphan_that_fell_silent_is_started_again() -> None:
     world = settled()
     world.cloud.add(machine("i-lost"))
