@@ -174,6 +174,9 @@ class Invariants:
         machine = self._world.region.machines.get(node.instance_id)
         if machine is None:
             return
+        attached = self._world.apis[machine.cluster].attachments.get(node.name, ())
+        if attached and not _is_out_of_service(node):
+            fail("volumes", f"node {node.name} let go with {attached[0]} attached to it")
         if machine.ended is not None and self._world.kernel.time >= machine.gone:
             return
         if machine.ended is None:
@@ -199,9 +202,15 @@ class Invariants:
             fail("budget", f"delete_pod {pod.key} breaks its budget")
 
     def _may_force(self, cluster: str, pod: Pod) -> None:
-        """Check that a pod that no kubelet is asked about runs on none."""
+        """Check that a pod that no kubelet is asked about runs on none, and frees its volumes."""
+        api = self._world.apis[cluster]
+        node = api.node_values.get(pod.node_name)
+        if api.attachments.get(pod.node_name) and node and not _is_out_of_service(node):
+            fail(
+                "volumes", f"force_delete_pod {pod.key}: {node.name} keeps its volumes for minutes"
+            )
         if pod.node_name in self._world.sides[cluster].kubelets:
-            known = self._world.apis[cluster].pods.get(pod.key)
+            known = api.pods.get(pod.key)
             if known is not None and known.uid == pod.uid:
                 fail("twice", f"force_delete_pod {pod.key}: {pod.node_name} may still run it")
 
@@ -217,6 +226,9 @@ class Invariants:
             fail("shared", f"{site}: no cluster may buy {own[0]}, which EC2 is not short of")
 
     def _is_held(self, node: Node) -> None:
+        machine = self._world.region.machines.get(node.instance_id)
+        if machine is not None and self._world.kernel.time < machine.running:
+            fail("early", f"node {node.name} was made while its machine is pending")
         kubelet_made = node.uid.startswith("uid-kubelet-")
         if not kubelet_made and keys.TERMINATION_FINALIZER not in node.finalizers:
             fail("finalizer", f"node {node.name} was made without it")
@@ -241,3 +253,7 @@ class Invariants:
         for pod in pods:
             if not pod.scheduling.node_selector.allow_labels(node.labels):
                 fail("labels", f"{pod.key} on {name}")
+
+
+def _is_out_of_service(node: Node) -> bool:
+    return any(taint.key == keys.OUT_OF_SERVICE_TAINT for taint in node.taints)

@@ -43,6 +43,11 @@ class Machine:
         return micros(self.model.launched_at - START)
 
     @property
+    def off(self) -> int:
+        """When it is stopped or terminated, for one that leaves."""
+        return micros(self.model.steps[-1].at - START)
+
+    @property
     def running(self) -> int:
         """When it leaves pending, to run or to end."""
         return micros(self.model.steps[1].at - START)

@@ -8,11 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.model.fleet_errors import ErrorKind
-from shared.model.launch import FleetInstance, IntentState, Lease
+from shared.model.launch import FleetInstance, Instance, IntentState, Lease
 from shared.model.resources import Resources
 from shared.ports import NodeManifest
 from shared.runtime import bootstrap
 from shared.services import (
+    ending,
+    force_deletion,
+    interrupting,
     launch_request,
     launching,
     machine_image,
@@ -20,6 +23,7 @@ from shared.services import (
     pairing,
     provisioning,
     shortage,
+    terminating,
 )
 from shared.services.launch_body import LaunchAttempt
 from tests.fakes.ledger import FakeLedger
@@ -216,6 +220,44 @@ def _errors_shared() -> contextlib.AbstractContextManager[object, bool | None]:
     )
 
 
+def _node_before_machine() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A Node is made as soon as EC2 shows its machine."""
+    return swapped(Instance, is_running=property(lambda _: True))
+
+
+def _let_go_early() -> contextlib.AbstractContextManager[object, bool | None]:
+    """The Node goes when its machine begins to shut down, whatever still runs on it."""
+    original = terminating.Terminating._end_machine
+
+    def end(self: Any, *args: Any, **_: Any) -> Any:
+        return original(self, *args, clean=True)
+
+    return swapped(terminating.Terminating, _end_machine=end)
+
+
+def _forced_early() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Pods are deleted without a grace period while their machine shuts down."""
+    off = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+    stack = contextlib.ExitStack()
+    stack.enter_context(swapped(interrupting, _OFF=off))
+    stack.enter_context(swapped(ending, _OFF=off))
+    return stack
+
+
+def _in_service() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A Node whose machine does not run gets no out-of-service taint."""
+    return swapped(force_deletion, _out_of_service=lambda _: None)
+
+
+def _stopped_kept() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A machine that is stopped before it has a Node is left alone."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(swapped(interrupting, _STOPPED=frozenset()))
+    gone = property(lambda self: not self.is_alive)
+    stack.enter_context(swapped(Instance, is_ending=gone))
+    return stack
+
+
 MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("intent written after the call", _intent_after_call),
     Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
@@ -230,6 +272,11 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("taint of the cloud provider in user data", _taint_in_user_data),
     Mutation("status of a new Node forgotten", _no_first_status),
     Mutation("errors shared too widely", _errors_shared),
+    Mutation("Node made before its machine runs", _node_before_machine),
+    Mutation("Node let go while its machine shuts down", _let_go_early),
+    Mutation("pods deleted by force while their machine shuts down", _forced_early),
+    Mutation("no out-of-service taint where volumes are attached", _in_service),
+    Mutation("machines stopped before they are Nodes left alone", _stopped_kept),
 )
 
 

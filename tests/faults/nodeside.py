@@ -17,10 +17,11 @@ from tests.faults.apiserver import ApiServer
 from tests.faults.chances import between, draw
 from tests.faults.cloudcontroller import CloudController
 from tests.faults.faults import Action, CallFaults, Site
-from tests.faults.kernel import START, Kernel, micros
+from tests.faults.kernel import Kernel
 from tests.faults.launch_laws import fail
 from tests.faults.machines import Machine
 from tests.faults.region import Region
+from tests.faults.volumes import Volumes
 from tests.faults.workloads import (
     JOB,
     ended,
@@ -76,6 +77,7 @@ class NodeSide:
         self.region: Region | None = None
         self.cloud: CloudController | None = None
         self.notices: Callable[[Machine, str], None] = lambda machine, what: None
+        self.volumes = Volumes(kernel, api, self.kubelets)
         self._registered: set[str] = set()
         self._reporting: set[str] = set()
         self._starting: set[str] = set()
@@ -121,7 +123,7 @@ class NodeSide:
             self.kernel.after(between(1, 250, seed, "stopped", name), lambda: self._halt(machine))
         elif fate is Action.UNKNOWN:
             unknown = between(3, 25, seed, "unknown to", name)
-            self.kernel.after(unknown, lambda: self.cloud and self.cloud.miss(name))
+            self.kernel.after(unknown, lambda: self._miss(machine))
         if fate is not Action.NEVER and not self.never_joins:
             # It admits pods before the API server has answered its registration.
             registers = machine.running + int(boot * 1e6)
@@ -144,11 +146,15 @@ class NodeSide:
 
     def stopping(self, machine: Machine) -> None:
         """Let EC2 say so, and the kubelet die when the machine is stopped."""
-        off = micros(machine.model.steps[-1].at - START)
+        off = machine.off
         self.kernel.after(1, lambda: self.notices(machine, "stopping"))
         self.kernel.at(off, lambda: self._die(machine))
         self.kernel.at(off + 500_000, lambda: self._halted(machine))
         self.kernel.at(off + _GRACE * 1_000_000, lambda: self._silent(machine))
+
+    def _miss(self, machine: Machine) -> None:
+        assert self.cloud is not None
+        self.cloud.miss(machine.instance.instance_id)
 
     def _halt(self, machine: Machine) -> None:
         assert self.region is not None
@@ -354,7 +360,16 @@ class NodeSide:
         if rejected is not None or not fitting:
             self.kernel.after(0.3, lambda: self._change(pod, phase="Failed"))
             return
-        self.kernel.after(1, lambda: self._change(pod, phase="Running"))
+        self.kernel.after(1, lambda: self._run(pod))
+
+    def _run(self, pod: Pod) -> None:
+        """Let an admitted pod run as soon as its volume is mounted."""
+        known = self.api.pods.get(pod.key)
+        is_here = known is not None and known.uid == pod.uid and pod.node_name in self.kubelets
+        if is_here and not self.volumes.mounted(pod):
+            self.kernel.after(1, lambda: self._run(pod))
+        else:
+            self._change(pod, phase="Running")
 
     def _change(self, pod: Pod, *, phase: str) -> None:
         known = self.api.pods.get(pod.key)

@@ -160,6 +160,7 @@ def _workloads(seed: int, name: str) -> Iterable[Workload]:
             seconds=between(30, 150, *where, "seconds") if kind == JOB else 0,
             never_evict=kind == JOB and draw(*where, "never") < 0.3,
             zone=chosen(ZONES, *where, "zone") if draw(*where, "zoned") < 0.2 else "",
+            volumes=kind == STATEFUL and draw(*where, "volumes") < 0.5,
         )
 
 

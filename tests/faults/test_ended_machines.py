@@ -15,15 +15,16 @@ from tests.faults.workloads import FLOATING, STATEFUL, Workload
 from tests.faults.world import World
 
 CLUSTER = "cluster-a"
-# From the moment EC2 says `terminated`.
+# From the moment EC2 says `terminated` or `stopped`.
 MOST_SECONDS = 5.0
 
 
 @dataclass
 class Watch:
-    """What is seen of one node's pods from the moment its machine is no more.
+    """What is seen of one node's pods from the moment its machine is off.
 
     Attributes:
+        off: That moment.
         pods_left: Seconds from then until no pod names the node.
         node_left: Seconds from then until the Node is gone.
         early: Whether the Node went before the pods of workloads.
@@ -31,6 +32,7 @@ class Watch:
 
     world: World
     machine: Machine
+    off: int
     pods_left: float = -1.0
     node_left: float = -1.0
     early: bool = False
@@ -38,7 +40,7 @@ class Watch:
 
     def look(self) -> None:
         name, api = self.machine.instance.private_dns_name, self.world.apis[CLUSTER]
-        since = (self.world.kernel.time - self.machine.gone) / 1e6
+        since = (self.world.kernel.time - self.off) / 1e6
         pods = api.pods_of_node(name)
         if self.node_left < 0 and name not in api.node_values:
             self.node_left, self.early = since, bool(pods)
@@ -48,8 +50,8 @@ class Watch:
             self.world.kernel.after(0.05, self.look)
 
 
-def busy_world(kind: str, *, unavailable: int | None) -> World:
-    pods = Workload(name="web", kind=kind, unavailable=unavailable)
+def busy_world(kind: str, *, unavailable: int | None, volumes: bool = False) -> World:
+    pods = Workload(name="web", kind=kind, unavailable=unavailable, volumes=volumes)
     scene = Scene(
         seed=3,
         clusters=(
@@ -74,8 +76,8 @@ def take(world: World, end: Callable[[Machine], None]) -> Watch:
         if world.apis[CLUSTER].pods_of_node(one.instance.private_dns_name)
     )
     end(machine)
-    watch = Watch(world, machine)
-    world.kernel.at(machine.gone, watch.look)
+    watch = Watch(world, machine, machine.off)
+    world.kernel.at(machine.off, watch.look)
     run(world, 120, until_quiet=300)
     return watch
 
@@ -95,3 +97,18 @@ def test_pods_of_a_machine_terminated_from_outside_are_gone_in_seconds(
     assert 0 <= watch.pods_left <= MOST_SECONDS
     assert watch.node_left >= 0
     assert not watch.early
+
+
+@pytest.mark.parametrize("volumes", [False, True])
+@pytest.mark.parametrize("kind", [FLOATING, STATEFUL])
+def test_pods_of_a_machine_that_somebody_stopped_are_gone_in_seconds(
+    kind: str, *, volumes: bool
+) -> None:
+    world = busy_world(kind, unavailable=0, volumes=volumes)
+    watch = take(world, world.region.stop)
+    assert 0 <= watch.pods_left <= MOST_SECONDS
+    assert watch.node_left >= 0
+    assert not watch.early
+    assert watch.machine.ended is not None
+    # Its volumes were free for the pods that followed.
+    assert {one.phase for one in world.apis[CLUSTER].pods.values()} == {"Running"}

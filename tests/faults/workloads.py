@@ -31,6 +31,7 @@ class Workload:
         replicas: Wanted now.
         unavailable: How many its PodDisruptionBudget lets be away at once, None without one.
         seconds: How long a Job's pods run.
+        volumes: Whether each pod has a volume that goes with its name.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Workload:
     seconds: float = 0
     never_evict: bool = False
     zone: str = ""
+    volumes: bool = False
     made: int = 0
     finished: int = 0
     scheduling: Scheduling = field(init=False)
