@@ -51,7 +51,8 @@ def test_names_of_pods_slots_and_instances() -> None:
     assert instance.provider_id == "aws:///us-east-1a/i-1"
     assert instance.is_alive
     stopped = Instance(instance_id="i-1", state="stopped", offering=make.offering())
-    assert not (stopped.is_alive or stopped.is_ending)
+    assert not stopped.is_alive
+    assert not stopped.is_ending
 
 
 @pytest.mark.parametrize(
