@@ -40,6 +40,17 @@ _SPEC_FIELDS: Final = {
     "kubelet": {"config", "flags", "maxPodsExpression"},
 }
 _BOTTLEROCKET: Final = {
+    "allowed-unsafe-sysctls": "allowedUnsafeSysctls",
+    "cluster-domain": "clusterDomain",
+    "container-log-max-files": "containerLogMaxFiles",
+    "container-log-max-size": "containerLogMaxSize",
+    "event-burst": "eventBurst",
+    "event-qps": "eventRecordQPS",
+    "kube-api-burst": "kubeAPIBurst",
+    "kube-api-qps": "kubeAPIQPS",
+    "pod-pids-limit": "podPidsLimit",
+    "registry-burst": "registryBurst",
+    "registry-qps": "registryPullQPS",
     "max-pods": "maxPods",
     "kube-reserved": "kubeReserved",
     "system-reserved": "systemReserved",
