@@ -32,13 +32,12 @@ import (
 
 const runtimeTimeout = 15 * time.Second
 
-// settings are what the command line of a kubelet says: its flags, its configuration, and two flags
-// of the hollow kubelet.
+// settings are what the command line of a kubelet says: its flags, its configuration, and a flag of
+// the hollow kubelet.
 type settings struct {
 	flags   *options.KubeletFlags
 	config  *kubeletconfig.KubeletConfiguration
 	machine string
-	check   bool
 }
 
 // newKubeletCommand returns the kubelet on a machine that does not exist. Flags, configuration
@@ -52,7 +51,7 @@ func newKubeletCommand() *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			said, err := readSettings(args)
-			if err != nil || said.check {
+			if err != nil {
 				return err
 			}
 			return runKubelet(cmd.Context(), said)
@@ -83,7 +82,22 @@ func readSettings(args []string) (*settings, error) {
 	}
 	// This is about the machine that runs the tests.
 	said.config.FailCgroupV1 = false
-	return said, validation.ValidateKubeletConfiguration(said.config, utilfeature.DefaultFeatureGate)
+	gates := utilfeature.DefaultFeatureGate
+	if err := validation.ValidateKubeletConfiguration(said.config, gates); err != nil {
+		return nil, err
+	}
+	return said, parseAmounts(said.config)
+}
+
+// parseAmounts returns why the kubelet would end when it reads amounts that the validation of its
+// configuration does not look at.
+func parseAmounts(config *kubeletconfig.KubeletConfiguration) error {
+	if _, err := reservation(config, nil); err != nil {
+		return err
+	}
+	_, err := eviction.ParseThresholdConfig(
+		nil, nil, config.EvictionSoft, config.EvictionSoftGracePeriod, nil)
+	return err
 }
 
 func parse(args []string, config *kubeletconfig.KubeletConfiguration) (*settings, error) {
@@ -93,7 +107,6 @@ func parse(args []string, config *kubeletconfig.KubeletConfiguration) (*settings
 	said.flags.AddFlags(set)
 	options.AddKubeletConfigFlags(set, config)
 	set.StringVar(&said.machine, "machine", "", "JSON file: what the machine has (required)")
-	set.BoolVar(&said.check, "check", false, "only check flags and configuration")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
