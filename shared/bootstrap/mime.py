@@ -3,6 +3,7 @@
 Source: https://cloudinit.readthedocs.io/en/latest/explanation/format.html (2026-08).
 """
 
+import base64
 import email
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -47,8 +48,23 @@ def document(parts: Sequence[Part]) -> str:
     written = ["MIME-Version: 1.0", f'Content-Type: multipart/mixed; boundary="{boundary}"', ""]
     for one in parts:
         # The line's end before a boundary belongs to the boundary: the text stays as it is.
-        written += [f"--{boundary}", f"Content-Type: {one.content_type}", "", one.text]
+        written += [f"--{boundary}", f"Content-Type: {one.content_type}", *_body(one)]
     return "\n".join((*written, f"--{boundary}--", ""))
+
+
+def _body(part: Part) -> tuple[str, ...]:
+    """Return what follows the type of a part.
+
+    cloud-init changes characters beyond ASCII unless the part says how they are encoded; nodeadm
+    reads the bytes as they are.
+
+    Source: cloudinit/user_data.py (convert_string) and Message.get_payload of Python, run with
+    cloud-init 22.4.2 (2026-11).
+    """
+    if part.text.isascii() or part.content_type == NODE_CONFIG:
+        return "", part.text
+    text = base64.encodebytes(part.text.encode()).decode("ascii")
+    return "Content-Transfer-Encoding: base64", "", text
 
 
 def parts_of(custom: str, *, node_config: bool) -> tuple[Part, ...]:
@@ -83,7 +99,7 @@ def _kind(custom: str, *, node_config: bool) -> str:
 
 
 def _split(custom: str) -> tuple[Part, ...]:
-    message: Message = email.message_from_string(custom, policy=compat32)
+    message: Message = email.message_from_bytes(custom.encode(), policy=compat32)
     if not message.is_multipart():
         remedy = "a MIME document needs `Content-Type: multipart/mixed` with its boundary"
         raise wrong("line 1", custom, remedy)

@@ -47,7 +47,7 @@ JOININGS = {
         }
     ),
 }
-SCRIPT = '#!/bin/bash\necho "it\'s $((1 + 1)) <5%" é\n'
+SCRIPT = '#!/bin/bash\necho "it\'s $((1 + 1)) <5%" é €\n'
 CLOUD_CONFIG = "#cloud-config\nruncmd:\n  - [systemctl, restart, chrony]\ntimezone: UTC\n"
 SEVERAL = f"""\
 MIME-Version: 1.0

@@ -4,6 +4,7 @@ import json
 import shlex
 import tomllib
 from email import message_from_string
+from email.message import Message
 from typing import Any
 
 import pytest
@@ -135,6 +136,21 @@ def test_one_thing_by_itself_needs_no_mime(custom: str, kind: str) -> None:
     found = parts(FAMILIES["AL2023"].user_data(joining(), custom))
     assert len(found) == 2
     assert found[0] == (kind, custom)
+
+
+@pytest.mark.parametrize("custom", ["#!/bin/sh\necho é €\n", MULTI.replace("echo one", "echo é €")])
+def test_text_that_is_not_ascii_arrives_as_it_was_written(custom: str) -> None:
+    message = message_from_string(FAMILIES["AL2"].user_data(joining(), custom))
+    (first, *_) = message.get_payload()
+    assert isinstance(first, Message)
+    text = first.get_payload(decode=True)
+    assert isinstance(text, bytes)
+    assert text.decode().splitlines()[1] == "echo é €"
+
+
+def test_text_that_is_not_ascii_is_left_to_nodeadm_as_it_is() -> None:
+    custom = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n# é\n"
+    assert custom in FAMILIES["AL2023"].user_data(joining(), custom)
 
 
 @pytest.mark.parametrize("family", ["AL2", "Ubuntu"])
