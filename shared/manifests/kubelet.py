@@ -37,8 +37,16 @@ _FIELDS: Final = (
     "podsPerCore",
     "systemReserved",
 )
-# A span as Go writes it: 1m30s, 500ms.
-_SPAN: Final = re.compile(r"(\d{1,9}(\.\d{1,9})?(h|m|s|ms|us|ns))+\Z")
+# A span as Go writes it: 1m30s, 500ms. Its digits keep it below 292 years, the longest span of Go.
+_UNITS: Final = {"h": 6, "m": 7, "s": 9, "ms": 9, "us": 9, "ns": 9}
+_SPAN: Final = re.compile(
+    r"(?=\d)"
+    + "".join(rf"(\d{{1,{n}}}(\.\d{{1,9}})?{unit})?" for unit, n in _UNITS.items())
+    + r"\Z"
+)
+_INT32: Final = 2**31 - 1
+# What a kubelet assumes for the threshold that is not set.
+_IMAGE_GC_HIGH, _IMAGE_GC_LOW = 85, 80
 _PERCENT: Final = re.compile(r"(\d{1,3}(\.\d{1,9})?)%\Z")
 
 
@@ -53,22 +61,37 @@ def read_kubelet(spec: Section) -> KubeletConfiguration:
     grace = _grace_periods(section, soft)
     high = section.integer("imageGCHighThresholdPercent", 0, 100)
     low = section.integer("imageGCLowThresholdPercent", 0, 100)
-    if high is not None and low is not None and high < low:
-        section.refuse("imageGCHighThresholdPercent", f"write at least the low threshold, {low}")
+    _refuse_image_gc(section, high, low)
     return KubeletConfiguration(
         cluster_dns=_addresses(section),
-        max_pods=section.integer("maxPods", 0),
-        pods_per_core=section.integer("podsPerCore", 0),
+        max_pods=section.integer("maxPods", 0, _INT32),
+        pods_per_core=section.integer("podsPerCore", 0, _INT32),
         system_reserved=_reserved(section, "systemReserved") or Resources(),
         kube_reserved=_reserved(section, "kubeReserved"),
         eviction_hard=hard,
         eviction_soft=soft,
         eviction_soft_grace_period=grace,
-        eviction_max_pod_grace_period=section.integer("evictionMaxPodGracePeriod", 0),
+        eviction_max_pod_grace_period=section.integer("evictionMaxPodGracePeriod", 0, _INT32),
         image_gc_high_percent=high,
         image_gc_low_percent=low,
         cpu_cfs_quota=section.flag("cpuCFSQuota"),
     )
+
+
+def _refuse_image_gc(section: Section, high: int | None, low: int | None) -> None:
+    """Note thresholds with which a kubelet does not start: the high one must be above the low one.
+
+    Source: https://github.com/kubernetes/kubernetes (v1.36.3), ValidateKubeletConfiguration and the
+    defaults of https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/ (2026-11).
+    """
+    if (_IMAGE_GC_HIGH if high is None else high) > (_IMAGE_GC_LOW if low is None else low):
+        return
+    if high is None:
+        remedy = f"write less than the high threshold, which is {_IMAGE_GC_HIGH} unless it is set"
+        section.refuse("imageGCLowThresholdPercent", remedy)
+        return
+    known = f"which is {_IMAGE_GC_LOW} unless it is set" if low is None else str(low)
+    section.refuse("imageGCHighThresholdPercent", f"write more than the low threshold, {known}")
 
 
 def _addresses(section: Section) -> tuple[str, ...]:
@@ -101,10 +124,10 @@ def _thresholds(section: Section, key: str) -> dict[str, str]:
                 part.refuse(signal, "write a percentage from 0% to 100%")
             continue
         try:
-            negative = parse_quantity(value) < 0
+            positive = parse_quantity(value) > 0
         except ValueError:
-            negative = True
-        if negative:
+            positive = False
+        if not positive:
             part.refuse(signal, "write a quantity such as 100Mi or a percentage such as 5%")
     return found
 

@@ -188,8 +188,18 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "thresholds the wrong way round",
-        changed("kubeletConfiguration/imageGCLowThresholdPercent", 90),
-        "must not be below",
+        changed("kubeletConfiguration/imageGCLowThresholdPercent", 85),
+        "must be above",
+    ),
+    (
+        "a high threshold below the low one of the kubelet",
+        changed("kubeletConfiguration", {"imageGCHighThresholdPercent": 80}),
+        "must be above",
+    ),
+    (
+        "a low threshold above the high one of the kubelet",
+        changed("kubeletConfiguration", {"imageGCLowThresholdPercent": 85}),
+        "must be above",
     ),
     (
         "a reservation of pods",

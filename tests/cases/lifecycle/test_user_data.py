@@ -151,7 +151,7 @@ def test_grace_periods_are_told() -> None:
     [
         ({"evictionMaxPodGracePeriod": 300}, "--eviction-max-pod-grace-period=300"),
         ({"podsPerCore": 2}, "--pods-per-core=2"),
-        ({"imageGCHighThresholdPercent": 50}, "--image-gc-high-threshold=50"),
+        ({"imageGCHighThresholdPercent": 90}, "--image-gc-high-threshold=90"),
         ({"imageGCLowThresholdPercent": 50}, "--image-gc-low-threshold=50"),
         ({"cpuCFSQuota": False}, "--cpu-cfs-quota=false"),
     ],
@@ -239,7 +239,7 @@ def test_where_settings_are_no_toml_nothing_is_bought() -> None:
         ({"kubeReserved": RESERVED}, "kube-reserved", RESERVED),
         ({"evictionHard": THRESHOLDS}, "eviction-hard", THRESHOLDS),
         ({"maxPods": 10}, "max-pods", 10),
-        ({"imageGCHighThresholdPercent": 50}, "image-gc-high-threshold-percent", "50"),
+        ({"imageGCHighThresholdPercent": 90}, "image-gc-high-threshold-percent", "90"),
         ({"imageGCLowThresholdPercent": 50}, "image-gc-low-threshold-percent", "50"),
         ({"cpuCFSQuota": False}, "cpu-cfs-quota-enforced", False),
         ({}, "cluster-dns-ip", ["172.20.0.10"]),

@@ -44,7 +44,8 @@ def test_a_kubelet_configuration_is_read_whole() -> None:
     ("kubelet", "field", "words"),
     [
         ({"maxPod": 3}, "maxPod", "write maxPods"),
-        ({"maxPods": -1}, "maxPods", "0 or more"),
+        ({"maxPods": -1}, "maxPods", "from 0 to 2147483647"),
+        ({"podsPerCore": 2**31}, "podsPerCore", "from 0 to 2147483647"),
         ({"containerRuntime": "dockerd"}, "containerRuntime", "containerd"),
         ({"clusterDNS": ["dns"]}, "clusterDNS", "'dns' is no IP address"),
         ({"clusterDNS": "10.0.0.10"}, "clusterDNS", "list of strings"),
@@ -54,6 +55,7 @@ def test_a_kubelet_configuration_is_read_whole() -> None:
         ({"evictionHard": {"memory.available": "101%"}}, "evictionHard.memory.available", "100%"),
         ({"evictionHard": {"memory.available": "much"}}, "evictionHard.memory.available", "100Mi"),
         ({"evictionHard": {"memory.available": "-1"}}, "evictionHard.memory.available", "100Mi"),
+        ({"evictionHard": {"memory.available": "0"}}, "evictionHard.memory.available", "100Mi"),
         (
             {"evictionSoft": {"memory.available": "5%"}},
             "evictionSoftGracePeriod.memory.available",
@@ -73,9 +75,27 @@ def test_a_kubelet_configuration_is_read_whole() -> None:
             "1m30s",
         ),
         (
-            {"imageGCHighThresholdPercent": 70, "imageGCLowThresholdPercent": 80},
+            {
+                "evictionSoft": {"memory.available": "5%"},
+                "evictionSoftGracePeriod": {"memory.available": "9999999h"},
+            },
+            "evictionSoftGracePeriod.memory.available",
+            "1m30s",
+        ),
+        (
+            {"imageGCHighThresholdPercent": 80, "imageGCLowThresholdPercent": 80},
             "imageGCHighThresholdPercent",
-            "at least the low threshold, 80",
+            "more than the low threshold, 80",
+        ),
+        (
+            {"imageGCHighThresholdPercent": 75},
+            "imageGCHighThresholdPercent",
+            "more than the low threshold, which is 80 unless it is set",
+        ),
+        (
+            {"imageGCLowThresholdPercent": 90},
+            "imageGCLowThresholdPercent",
+            "less than the high threshold, which is 85 unless it is set",
         ),
     ],
 )
