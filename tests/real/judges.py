@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.real.nodes import kubelet_command
 from tests.real.user_data import Boot
@@ -36,7 +36,7 @@ def kubelet_verdicts(program: Path, folder: Path, boots: Sequence[Boot]) -> list
     file = folder / "lines.json"
     file.write_text(json.dumps(lines), encoding="utf-8")
     said = _run([str(program), "check", str(file)])
-    return list(json.loads(said.stdout))
+    return list(json.loads(said))
 
 
 def cloud_init() -> Path | None:
@@ -49,7 +49,7 @@ def cloud_init_parts(program: Path, texts: Sequence[str]) -> list[list[tuple[str
     """Return type and text of the parts that cloud-init makes of each user data."""
     interpreter = program.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#!")
     said = _run([*interpreter.split(), "-c", _PARTS], text=json.dumps(list(texts)))
-    return [[(kind, text) for kind, text in parts] for parts in json.loads(said.stdout)]
+    return [[(kind, text) for kind, text in parts] for parts in json.loads(said)]
 
 
 def cloud_config_verdict(program: Path, folder: Path, text: str) -> str:
@@ -65,7 +65,7 @@ def cloud_config_verdict(program: Path, folder: Path, text: str) -> str:
 def bash_arguments(script: str, program: str) -> list[str]:
     """Return the arguments with which bash calls a program in the last line of a script."""
     line = script.splitlines()[-1].replace(program, "printf '%s\\0'", 1)
-    return _run(["bash", "-e", "-c", line]).stdout.split("\0")[:-1]
+    return _run(["bash", "-e", "-c", line]).split("\0")[:-1]
 
 
 def bash_verdict(script: str) -> str:
@@ -75,7 +75,7 @@ def bash_verdict(script: str) -> str:
     return said.stderr
 
 
-def _run(command: Sequence[str], text: str = "") -> Any:
+def _run(command: Sequence[str], text: str = "") -> str:
     said = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
-    return said
+    return said.stdout

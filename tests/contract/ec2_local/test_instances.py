@@ -265,3 +265,21 @@ def test_a_wrong_interruption_says_what_to_send(
         account.do("interrupt", instance_id="i-none")
     with pytest.raises(ControlError, match="kind: 'meteor' is unknown"):
         account.do("interrupt", instance_id=name, kind="meteor")
+
+
+def test_topology_is_told_of_the_types_that_have_a_network_of_their_own(
+    account: Any, cluster: dict[str, Any], fleet: Any
+) -> None:
+    subnet = cluster["subnet_ids"][0]
+    (plain,) = ids_of(fleet([override("m5.large", subnet)]))
+    (fast,) = ids_of(fleet([override("g6e.xlarge", subnet)]))
+    account.pass_time(60)
+    told = account.ec2.describe_instance_topology(InstanceIds=[plain, fast])["Instances"]
+    assert [one["InstanceId"] for one in told] == [fast]
+    assert told[0]["AvailabilityZone"] == "us-east-1a"
+    assert told[0]["ZoneId"] == "use1-az6"
+    assert len(set(told[0]["NetworkNodes"])) == 3
+    with pytest.raises(ClientError, match=r"InvalidInstanceID\.NotFound"):
+        account.ec2.describe_instance_topology(InstanceIds=["i-00000000000000000"])
+    with pytest.raises(ClientError, match="UnsupportedOperation"):
+        account.ec2.describe_instance_topology()

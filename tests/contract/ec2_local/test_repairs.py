@@ -27,6 +27,7 @@ REPLACED = {
     "InstanceBackend.run_instances",
     "InstanceBackend.stop_instances",
     "InstanceBackend.terminate_instances",
+    "InstanceResponse.describe_instance_topology",
     "InstanceResponse.describe_instance_type_offerings",
     "InstanceResponse.describe_instance_types",
     "InstanceResponse.describe_instances",

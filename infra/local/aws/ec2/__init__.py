@@ -20,6 +20,7 @@ from infra.local.aws.ec2 import (
     pricing,
     spot_prices,
     templates,
+    topology,
     type_listing,
 )
 from infra.local.aws.ec2.agenda import Agenda
@@ -89,6 +90,7 @@ def install(
         templates.repair(repairs)
         lifecycle.repair(repairs, world)
         listing.repair(repairs, world)
+        topology.repair(repairs, world)
         type_listing.repair(repairs)
         spot_prices.repair(repairs, world)
         gaps.repair(repairs, world)
