@@ -1,6 +1,7 @@
 """What the documents name exists: targets, commands, options, files, settings, identifiers."""
 
 import argparse
+import ast
 import json
 import re
 from itertools import pairwise
@@ -105,6 +106,24 @@ def test_every_glossary_identifier_exists_in_the_code() -> None:
     for word, _, identifiers, _ in listed:
         for identifier in re.findall(r"`([^`]+)`", identifiers):
             assert identifier in known, f"{word}: {identifier}"
+
+
+def test_texts_of_symptoms_are_said_by_the_code() -> None:
+    said = [
+        node.value
+        for path in (ROOT / "shared").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    page = ROOT / "docs" / "operations" / "symptoms.md"
+    for heading in ("Launches", "Nodes that start", "Pods that wait"):
+        for text, where, *_ in pages.rows(page, heading):
+            if text.startswith("kube-scheduler"):
+                continue
+            parts = [part for told in re.findall(r"`([^`]+)`", text) for part in told.split("…")]
+            names = re.findall(r"(?:Event|reason|doctor`:) `([\w-]+)`", where)
+            for part in (*filter(None, map(str.strip, parts)), *names):
+                assert any(part in one for one in said), f"{heading}: {part}"
 
 
 def test_packages_in_the_architecture_exist_and_none_is_missing() -> None:
