@@ -87,9 +87,9 @@ REAL = $(BIN)/python -m tests.real $(if $(MINOR),--minor $(MINOR)) --kubelet $(K
 real: setup  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= CLOUD= RUNS=), as a table
 	@$(REAL) --runs $(RUNS) $(if $(filter command line environment,$(origin SCENARIO)),--scenario $(SCENARIO))
 
-real-smoke: setup  ## Machines join and pods run on real Kubernetes components (7 minutes once built)
+real-smoke: setup  ## Machines join and pods run on real Kubernetes components (10 minutes once built)
 	@$(BIN)/python -m tests.real --only-build
-	@$(BIN)/pytest tests/real
+	@$(BIN)/pytest tests/real -rs
 
 deploy-local: setup  ## The full template into the embedded AWS, every resource looked up, and away
 	@$(BIN)/python -m tools.deploy_local

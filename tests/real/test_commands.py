@@ -31,7 +31,8 @@ NAMES = frozenset(
 READS = frozenset({"get", "describe", "logs", "rollout"})
 # The server has understood the request.
 UNDERSTOOD = re.compile(
-    r'Error from server \((NotFound|AlreadyExists)\)|The Provisioner "[\w-]+" is invalid'
+    r'(error: )?error from server \((NotFound|AlreadyExists)\)|The Provisioner "[\w-]+" is invalid',
+    re.IGNORECASE,
 )
 COMPLAINT = re.compile(r"error|unable|the \w+ \"", re.IGNORECASE)
 
@@ -72,6 +73,7 @@ def kubectl(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> "Kube
     found = Kubectl(cluster, tmp_path_factory.mktemp("kubectl"))
     files = [f"--filename=infra/cluster/{name}.yaml" for name in ("provisioners", "node_templates")]
     found.run(["apply", *files])
+    found.run(["create", "namespace", "dovetail"])
     found.run(["wait", "--for=condition=Established", "crd", "--all"])
     return found
 
@@ -129,11 +131,11 @@ def test_kubectl_understands_every_command_of_a_page(kubectl: Kubectl, page: str
         ("gett nodes", "unknown command"),
         ("get nodes --selectr a=b", "unknown flag"),
         ("get provisionerz", "doesn't have a resource type"),
-        ("get nodes -o jsonpath='{range .items[*]}'", "not closed"),
+        ("get nodes -o jsonpath='{.items[*}'", "unterminated array"),
         ("get events --field-selector colour=red", "field label not supported"),
         ("apply -f docs/no-such-file.yaml", "does not exist"),
         ("annotate provisioner default", "at least one annotation update is required"),
-        ("delete node", "no name was specified"),
+        ("delete nodes", "no name was specified"),
     ],
 )
 def test_what_kubectl_does_not_understand_is_noticed(
