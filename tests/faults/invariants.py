@@ -29,7 +29,15 @@ _BY_CHOICE: Final = {
 
 # Calls that something is checked at, whoever makes them; provision's are watched besides.
 _WATCHED_BEFORE: Final = frozenset(
-    {*_BY_CHOICE, "terminate", "change_node", "delete_node", "delete_pod", "force_delete_pod"}
+    {
+        *_BY_CHOICE,
+        "terminate",
+        "change_node",
+        "delete_node",
+        "delete_pod",
+        "force_delete_pod",
+        "bind_all",
+    }
 )
 _WATCHED_AFTER: Final = frozenset({"create_node", "bind_all", "mark_unavailable"})
 
@@ -77,6 +85,8 @@ class Invariants:
                 self._may_delete(cluster, args[0])
             case "force_delete_pod":
                 self._may_force(cluster, args[0])
+            case "bind_all":
+                self._may_bind(site, cluster, args[0])
 
     def after(
         self, process: Process, site: Site, args: tuple[Any, ...], answer: object, cluster: str
@@ -200,6 +210,15 @@ class Invariants:
             return
         if api.healthy(workload) - 1 < workload.replicas - workload.unavailable:
             fail("budget", f"delete_pod {pod.key} breaks its budget")
+
+    def _may_bind(self, site: Site, cluster: str, bindings: Sequence[tuple[Pod, str]]) -> None:
+        """Check that no pod is given a place that kube-scheduler may be giving away."""
+        api = self._world.apis[cluster]
+        for pod, name in bindings:
+            known, node = api.pods.get(pod.key), api.node_values.get(name)
+            waits = known is not None and known.uid == pod.uid and not known.node_name
+            if waits and node is not None and node.is_open:
+                fail("open", f"{site}: {pod.key} to {name}, which kube-scheduler uses")
 
     def _may_force(self, cluster: str, pod: Pod) -> None:
         """Check that a pod that no kubelet is asked about runs on none, and frees its volumes."""

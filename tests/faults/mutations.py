@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from shared.model import labels as keys
 from shared.model.fleet_errors import ErrorKind
-from shared.model.launch import FleetInstance, Instance, IntentState, Lease
+from shared.model.launch import FleetInstance, Instance, IntentState, Lease, Slot
+from shared.model.nodes import Node
 from shared.model.resources import Resources
+from shared.model.taints import Effect, Taint
 from shared.ports import NodeManifest
 from shared.runtime import bootstrap
 from shared.services import (
+    binding,
     ending,
     force_deletion,
     interrupting,
@@ -220,6 +224,18 @@ def _errors_shared() -> contextlib.AbstractContextManager[object, bool | None]:
     )
 
 
+def _bound_while_open() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Promised pods are bound to a node that is open already."""
+    original = binding.Binding._bind
+    closing = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_EXECUTE)
+
+    def bind(self: Any, node: Node, slot: Slot | None, *args: Any) -> Any:
+        shut = replace(node, taints=(*node.taints, closing))
+        return original(self, shut, slot and replace(slot, opened=False), *args)
+
+    return swapped(binding.Binding, _bind=bind)
+
+
 def _node_before_machine() -> contextlib.AbstractContextManager[object, bool | None]:
     """A Node is made as soon as EC2 shows its machine."""
     return swapped(Instance, is_running=property(lambda _: True))
@@ -272,6 +288,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("taint of the cloud provider in user data", _taint_in_user_data),
     Mutation("status of a new Node forgotten", _no_first_status),
     Mutation("errors shared too widely", _errors_shared),
+    Mutation("pods bound to a node that kube-scheduler uses", _bound_while_open),
     Mutation("Node made before its machine runs", _node_before_machine),
     Mutation("Node let go while its machine shuts down", _let_go_early),
     Mutation("pods deleted by force while their machine shuts down", _forced_early),
