@@ -75,7 +75,7 @@ flaky: setup  ## contract, infra, e2e, functions with 20 seeds; goes on where it
 bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
 	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md
 
-faults: setup  ## 100,000 random schedules, crash points, mutations, hard days (under an hour)
+faults: setup  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped
 	@$(BIN)/python -m tests.faults --schedules 100000 --workers 2 --write docs/reliability.md
 
 MINOR ?=

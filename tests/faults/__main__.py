@@ -5,16 +5,19 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.pool import ApplyResult
 from pathlib import Path
+from typing import Any, TypeVar
 
 from tests.faults import crash_points, lifetimes, mutations, notices, storms
-from tests.faults.campaign import Tally, explain, pool, run_all
+from tests.faults.campaign import Tally, explain, folder_of, kept, pool, run_all
 from tests.faults.report import Figures, Lives, write
 
 _MUTATION_SCHEDULES = 1500
 _PARTS = 40
 _LIVES = 500
 _SHARE = 1 / 12
+T = TypeVar("T")
 
 
 def main() -> int:
@@ -33,33 +36,40 @@ def main() -> int:
         return _one(arguments.seed)
     begun = time.monotonic()
     progress = _progress(arguments.schedules, begun)
+    folder = folder_of(Path(__file__).parents[2])
     with pool(arguments.workers) as workers:
-        parts = [workers.apply_async(storms.storm, (arguments.minutes,))]
+
+        def run(name: str, part: Callable[..., T], *args: Any, **more: Any) -> ApplyResult[T]:
+            return workers.apply_async(kept, (folder, name, part, *args), more)
+
+        storm = run(f"storm-{arguments.minutes}", storms.storm, arguments.minutes)
         throttling = [
-            workers.apply_async(storms.throttled, args) for args in ((storms.FLEET_CALLS,), ())
+            run("fleet-throttled", storms.throttled, storms.FLEET_CALLS),
+            run("all-throttled", storms.throttled),
         ]
-        burst = workers.apply_async(storms.burst, (arguments.nodes,))
-        runaway = workers.apply_async(storms.runaway)
-        emptied = workers.apply_async(lifetimes.emptied, (_LIVES,))
-        troubled = workers.apply_async(lifetimes.emptied, (_LIVES,), {"share": _SHARE})
-        warned = workers.apply_async(notices.notices, (200, 200, 120.0))
-        noticed = workers.apply_async(notices.notices)
-        blocked = workers.apply_async(lifetimes.blocked)
+        burst = run(f"burst-{arguments.nodes}", storms.burst, arguments.nodes)
+        runaway = run("runaway", storms.runaway)
+        emptied = run("emptied", lifetimes.emptied, _LIVES)
+        troubled = run("troubled", lifetimes.emptied, _LIVES, share=_SHARE)
+        warned = run("warned", notices.notices, 200, 200, 120.0)
+        noticed = run("noticed", notices.notices)
+        blocked = run("blocked", lifetimes.blocked)
         catches = [
-            workers.apply_async(mutations.hunt, (one.name, _MUTATION_SCHEDULES))
+            run(f"mutation-{one.name}", mutations.hunt, one.name, _MUTATION_SCHEDULES)
             for one in mutations.MUTATIONS
         ]
-        points = [workers.apply_async(crash_points.run_part, (n, _PARTS)) for n in range(_PARTS)]
-        tally = run_all(workers, arguments.first, arguments.schedules, progress)
+        points = [
+            run(f"points-{n}-of-{_PARTS}", crash_points.run_part, n, _PARTS) for n in range(_PARTS)
+        ]
+        tally = run_all(workers, arguments.first, arguments.schedules, folder, progress)
         sys.stderr.write("\n")
         figures = Figures(
             seeds=range(arguments.first, arguments.first + arguments.schedules),
             tally=tally,
-            wall_seconds=time.monotonic() - begun,
             workers=arguments.workers,
             points=[one for part in points for one in part.get()],
             catches=[one.get() for one in catches],
-            storm=parts[0].get(),
+            storm=storm.get(),
             throttling=[one.get() for one in throttling],
             burst=burst.get(),
             runaway=runaway.get(),

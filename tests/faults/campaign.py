@@ -1,15 +1,19 @@
 """Many schedules: what they found, what they covered, and how long they took."""
 
+import functools
 import gc
 import logging
 import multiprocessing
 import multiprocessing.pool
 import os
+import pickle
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from shared.runtime import observability
 from tests.faults.faults import Action, CallFault, CallFaults, Site
@@ -18,6 +22,8 @@ from tests.faults.scenario import Scene
 
 _CRASHES: Final = (("before", Action.CRASH_BEFORE), ("after", Action.CRASH_AFTER))
 _CHUNK: Final = 50
+_CODE: Final = ("shared", "functions", "infra/local", "tests/fakes", "tests/faults")
+T = TypeVar("T")
 
 
 @dataclass
@@ -102,6 +108,30 @@ def crash_the_rest(tally: Tally) -> None:
         tally.count(run_scene(scene, plan), directed=True)
 
 
+def kept(folder: Path, name: str, part: Callable[..., T], *args: Any, **more: Any) -> T:
+    """Return what a part of the campaign came to: from the folder if it was run before."""
+    path = folder / f"{name}.pickle"
+    if path.exists():
+        found: T = pickle.loads(path.read_bytes())
+        return found
+    result = part(*args, **more)
+    whole = path.with_suffix(f".{os.getpid()}")
+    whole.write_bytes(pickle.dumps(result))
+    whole.replace(path)
+    return result
+
+
+def folder_of(root: Path) -> Path:
+    """Return where results of the code as it is now are kept; it exists."""
+    code = sha256()
+    for part in _CODE:
+        for path in sorted((root / part).rglob("*.py")):
+            code.update(path.read_bytes())
+    folder = root / ".build" / "faults" / code.hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def pool(workers: int) -> multiprocessing.pool.Pool:
     """Return processes that run schedules, each on a processor of its own."""
     return multiprocessing.get_context("spawn").Pool(workers, settle, ())
@@ -111,19 +141,28 @@ def run_all(
     workers: multiprocessing.pool.Pool,
     first: int,
     schedules: int,
+    folder: Path,
     progress: Callable[[Tally], None],
 ) -> Tally:
-    """Run schedules on several processors; `progress` is told after each chunk."""
+    """Run schedules on several processors; `progress` is told after each chunk.
+
+    Args:
+        folder: Where chunks are kept that were run before.
+    """
     chunks = [
         range(start, min(start + _CHUNK, first + schedules))
         for start in range(first, first + schedules, _CHUNK)
     ]
     tally = Tally()
-    for part in workers.imap_unordered(run_range, chunks):
+    for part in workers.imap_unordered(functools.partial(_chunk, folder), chunks):
         tally.add(part)
         progress(tally)
     crash_the_rest(tally)
     return tally
+
+
+def _chunk(folder: Path, seeds: range) -> Tally:
+    return kept(folder, f"{seeds.start}-{seeds.stop}", run_range, seeds)
 
 
 def settle() -> None:

@@ -75,6 +75,10 @@ class Invariants:
             return
         if site.method in _BY_CHOICE and cluster in self._world.brakes:
             self._held_back(process, site, cluster)
+        self._may(site, args, cluster)
+
+    def _may(self, site: Site, args: tuple[Any, ...], cluster: str) -> None:
+        """Check what must never be asked for, whoever asks."""
         match site.method:
             case "terminate":
                 for one in args[0]:

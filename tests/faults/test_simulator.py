@@ -3,11 +3,13 @@
 import importlib
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.model.errors import ThrottledError
+from tests.faults.campaign import kept
 from tests.faults.crash_points import SCENES
 from tests.faults.delivery import LIMITS, MAX_RECEIVES
 from tests.faults.faults import Action, CallFault, CallFaults, Site
@@ -105,6 +107,18 @@ def test_a_process_that_lasts_too_long_is_killed_at_its_deadline() -> None:
     kernel.after(0, lambda: kernel.start(process, lambda: kernel.pause(80), ended.append))
     kernel.run_until(100)
     assert isinstance(ended[0], Killed)
+
+
+def test_a_part_of_the_campaign_that_was_run_before_is_read(tmp_path: Path) -> None:
+    runs: list[int] = []
+
+    def part(first: int, *, last: int) -> list[int]:
+        runs.append(first)
+        return [first, last]
+
+    assert [kept(tmp_path, "part", part, 1, last=5) for _ in range(2)] == [[1, 5], [1, 5]]
+    assert kept(tmp_path, "another", part, 6, last=9) == [6, 9]
+    assert runs == [1, 6]
 
 
 class Function:
