@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 PREFIX: Final = "DOVETAIL_"
 # Credentials of a role, a look at EC2, and the call itself.
 _CALLS_PER_RENEWAL: Final = 3
+_NAMESPACE: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 
 
 class SettingsError(ValueError):
@@ -28,6 +29,8 @@ class FunctionSettings(BaseModel):
         dead_letter_url: URL of the queue for records that cannot be understood.
         cluster_parameters: SSM path under which each cluster's attachment is written.
         api_timeout_seconds: Time-out of one call to AWS or a cluster; shorter than the lease.
+        autoscaler_namespaces: Namespaces, separated by commas, where a lease of another autoscaler
+            is believed: whoever may write leases there can hold Dovetail back.
         fleet_burst: Requests the CreateFleet token bucket holds (users measured 5).
         fleet_per_second: Its refill, requests per second (users measured 2).
     """
@@ -40,6 +43,9 @@ class FunctionSettings(BaseModel):
     dead_letter_url: str = Field(min_length=8)
     cluster_parameters: str = Field(default="/dovetail/clusters", pattern=r"^/[\w/.-]+[^/]$")
     api_timeout_seconds: float = Field(default=15.0, gt=0, le=50)
+    autoscaler_namespaces: str = Field(
+        default="kube-system,karpenter", pattern=rf"^{_NAMESPACE}(,{_NAMESPACE})*$"
+    )
     fleet_burst: int = Field(default=5, ge=1, le=1000)
     fleet_per_second: float = Field(default=2.0, gt=0, le=1000)
 

@@ -1,6 +1,6 @@
 """What `dovetail doctor --prerequisites` reads inside a cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -20,10 +20,18 @@ _ROLE: Final = "eks.amazonaws.com/role-arn"
 class KubeSurroundings:
     """Implements shared.ports.account.Surroundings on one API server."""
 
-    def __init__(self, api: KubeApi, now: Callable[[], datetime]) -> None:
-        """Prepare; nothing is asked yet."""
+    def __init__(
+        self, api: KubeApi, now: Callable[[], datetime], namespaces: Sequence[str]
+    ) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            api: The cluster's API server.
+            now: Returns the current time.
+            namespaces: Where leases of autoscalers are believed.
+        """
         self._api = api
-        self._rivals = KubeRivals(api, now)
+        self._rivals = KubeRivals(api, now, namespaces)
         self._provisioners = KubeProvisioners(api, now=now)
 
     def running(self) -> tuple[Rival, ...]:

@@ -13,6 +13,7 @@ from shared.kube.surroundings import KubeSurroundings
 from shared.ports.account import Surroundings
 from shared.runtime.system import SystemClock, region
 from shared.services.prerequisites import Prerequisites
+from shared.settings import FunctionSettings
 
 _ATTEMPTS = 3
 _TIMEOUT = timedelta(seconds=15)
@@ -48,6 +49,7 @@ class PrerequisitesRuntime:
             api = connect_endpoint(
                 endpoint.endpoint, endpoint.certificate_authority, token, timeout=_TIMEOUT
             )
-            return KubeSurroundings(api, self._clock.now)
+            namespaces = str(FunctionSettings.model_fields["autoscaler_namespaces"].default)
+            return KubeSurroundings(api, self._clock.now, namespaces.split(","))
 
         return connect

@@ -147,7 +147,7 @@ class Wiring:
                 hop_limit=attachment.metadata_hop_limit,
                 tokens_required=attachment.metadata_tokens == "required",
             ),
-            rivals=KubeRivals(api, self.clock.now),
+            rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
         )
 
 

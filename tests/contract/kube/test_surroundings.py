@@ -30,7 +30,7 @@ class Api:
 
 
 def surroundings(**replies: Reply) -> KubeSurroundings:
-    return KubeSurroundings(cast("KubeApi", Api(**replies)), FakeClock().now)
+    return KubeSurroundings(cast("KubeApi", Api(**replies)), FakeClock().now, ())
 
 
 @pytest.mark.parametrize(
