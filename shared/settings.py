@@ -162,6 +162,7 @@ class SweepSettings(TimerSettings):
         drift: Whether provision is asked each minute to look for nodes that have drifted.
     """
 
+    sweep_function: str = Field(min_length=1)
     orphan_grace_seconds: float = Field(default=90.0, ge=0)
     pending_grace_seconds: float = Field(default=60.0, ge=0)
     drift: bool = False

@@ -1,16 +1,17 @@
 """Provision: plans for waiting pods and launches; fed by the queue and by the fast lane."""
 
+import json
 from datetime import timedelta
 from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.messages.wake import Kind, Message, decode
+from shared.messages.wake import Kind, decode
 from shared.model.errors import PermanentError, RetryableError
 from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_provision
-from shared.services.waking import ClusterWake, wakes
+from shared.services.waking import ClusterWake, InvalidRecord, wake_of, wakes
 
 # When somebody else plans just now: a plan takes a second or two.
 _TURN: Final = timedelta(seconds=2)
@@ -20,61 +21,75 @@ _TURN: Final = timedelta(seconds=2)
 @metrics.log_metrics
 @sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Serve a batch of queue records, or one event of the fast lane."""
+    """Serve a batch of queue records, or one event for one cluster.
+
+    A batch of several clusters is not served here: each cluster has an invocation of its own, so
+    that none waits for another.
+    """
     runtime = provision_runtime()
     if "Records" not in event:
-        _serve_at_once(runtime, decode(event), context)
+        _serve_event(runtime, event, context)
         return {"batchItemFailures": []}
-    bodies = {one["messageId"]: one["body"] for one in event["Records"]}
+    bodies = {record["messageId"]: record["body"] for record in event["Records"]}
     clusters, invalid = wakes(bodies.items())
-    for record in invalid:
-        runtime.dead_letter(record.text, record.reason)
+    aside = list(invalid)
     failed: list[str] = []
-    for position, wake in enumerate(clusters):
+    for wake in clusters:
         try:
-            _serve(runtime, wake, context, first=position == 0)
+            if len(clusters) == 1:
+                _serve(runtime, wake, context)
+            else:
+                runtime.plan_alone(wake)
         except PermanentError as error:
             # Such as a cluster that is not attached: coming again changes nothing.
             logger.exception("cannot plan", cluster=wake.cluster, error=str(error))
-            for record_id in wake.record_ids:
-                runtime.dead_letter(bodies[record_id], str(error))
+            aside += [
+                InvalidRecord(record_id=record_id, text=bodies[record_id], reason=str(error))
+                for record_id in wake.record_ids
+            ]
         except RetryableError as error:
-            logger.warning("plan again later", cluster=wake.cluster, error=str(error))
-            if not runtime.wake_later(wake.cluster, error.delay, look=wake.look):
-                failed.extend(wake.record_ids)
-    return {"batchItemFailures": [{"itemIdentifier": one} for one in failed]}
+            logger.warning("the records come again", cluster=wake.cluster, error=str(error))
+            failed.extend(wake.record_ids)
+    failed += runtime.set_aside(aside, context)
+    return {"batchItemFailures": [{"itemIdentifier": record_id} for record_id in failed]}
 
 
-def _serve_at_once(runtime: ProvisionRuntime, message: Message, context: LambdaContext) -> None:
-    looks = message.kind == Kind.LOOK
-    service = runtime.service(message.cluster)
+def _serve_event(runtime: ProvisionRuntime, event: dict[str, Any], context: LambdaContext) -> None:
+    message = decode(event)
     try:
-        report = service.run(
-            context.aws_request_id, runtime.deadline(context), settle=not looks, look=looks
-        )
-    except RetryableError as error:
-        # The record of the same pod may be settled by now: it found us planning, and left it to us.
-        logger.warning("plan again later", cluster=message.cluster, error=str(error))
-        if not runtime.wake_later(message.cluster, error.delay, look=looks):
+        _serve(runtime, wake_of(message), context, fast=message.kind == Kind.POD_PENDING)
+    except PermanentError as error:
+        logger.exception("cannot plan", cluster=message.cluster, error=str(error))
+        record = InvalidRecord(record_id="", text=json.dumps(event), reason=str(error))
+        if runtime.set_aside([record], context):
             raise
-        return
-    report_provision(message.cluster, report, lane="fast")
 
 
 def _serve(
-    runtime: ProvisionRuntime, wake: ClusterWake, context: LambdaContext, *, first: bool
+    runtime: ProvisionRuntime, wake: ClusterWake, context: LambdaContext, *, fast: bool = False
 ) -> None:
-    service = runtime.service(wake.cluster)
-    if wake.provisioners_changed or wake.look:
-        service.report_provisioners()
-    if first:
+    """Plan for one cluster.
+
+    Args:
+        fast: Whether this is the fast lane, which waits for the end of the burst.
+
+    Raises:
+        RetryableError: If planning failed, and no message could be sent that repeats it.
+    """
+    try:
+        service = runtime.service(wake.cluster)
+        if wake.provisioners_changed or wake.look:
+            service.report_provisioners()
         report = service.run(
-            context.aws_request_id, runtime.deadline(context), settle=False, look=wake.look
+            context.aws_request_id, runtime.deadline(context), settle=fast, look=wake.look
         )
-        report_provision(wake.cluster, report, lane="queue")
-        if wake.look and not report.leading:
-            # Whoever holds the lease plans once more, but may not look over all nodes.
-            runtime.wake_later(wake.cluster, _TURN, look=True)
-    else:
-        # One message each, so that no cluster waits for another.
-        runtime.wake(wake.cluster, look=wake.look)
+    except RetryableError as error:
+        # The record of the same pod may be settled by now: it found us planning, and left it to us.
+        logger.warning("plan again later", cluster=wake.cluster, error=str(error))
+        if not runtime.wake_later(wake.cluster, error.delay, look=wake.look):
+            raise
+        return
+    report_provision(wake.cluster, report, lane="fast" if fast else "queue")
+    if wake.look and not report.leading:
+        # Whoever holds the lease plans once more, but may not look over all nodes.
+        runtime.wake_later(wake.cluster, _TURN, look=True)

@@ -1,13 +1,11 @@
 """Refresh catalog: writes what can be bought in the Region, with today's prices."""
 
-from typing import Any, Final
+from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.runtime.bootstrap import refresh_runtime
+from shared.runtime.bootstrap import SCHEDULE, refresh_runtime
 from shared.runtime.observability import count, logger, metrics
-
-SCHEDULE: Final = "aws.events"
 
 
 @logger.inject_lambda_context

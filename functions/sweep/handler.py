@@ -4,9 +4,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.messages.wake import SOURCE, decode
-from shared.model.errors import AutoscalerError, NotInstalledError
-from shared.runtime.bootstrap import sweep_runtime
+from shared.messages.wake import Kind, decode
+from shared.model.errors import AutoscalerError, NotAttachedError, NotInstalledError
+from shared.runtime.bootstrap import SCHEDULE, SweepRuntime, sweep_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 from shared.runtime.reports import report_sweep
 
@@ -15,26 +15,45 @@ from shared.runtime.reports import report_sweep
 @metrics.log_metrics
 @sets_invalid_events_aside
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Serve the schedule, or the heartbeat of one forwarder."""
+    """Serve the schedule, the sweep of one cluster, or the heartbeat of one forwarder.
+
+    The schedule sweeps nothing itself: each cluster has an invocation of its own, so that what one
+    of them answers, or does not, costs no other anything.
+    """
     runtime = sweep_runtime()
-    if event.get("source") == SOURCE:
-        message = decode(event)
+    if event.get("source") == SCHEDULE:
+        _sweep_all(runtime, context)
+        return
+    message = decode(event)
+    if message.kind == Kind.SWEEP:
+        _sweep(runtime, message.cluster, context)
+    else:
         runtime.note_heartbeat(message.cluster, message.wake.at)
         tell(message.cluster, {"Heartbeats": 1})
-        return
+
+
+def _sweep_all(runtime: SweepRuntime, context: LambdaContext) -> None:
     for cluster in runtime.clusters():
         try:
-            report_sweep(cluster, runtime.service(cluster).run())
-        except NotInstalledError as error:
-            logger.warning(
-                "nothing to sweep: apply the cluster manifests", cluster=cluster, error=str(error)
-            )
+            runtime.sweep_alone(cluster)
         except AutoscalerError as error:
-            # One cluster that cannot be read must not hide the others from us.
-            tell(cluster, {"SweepFailures": 1})
-            logger.exception(
-                "sweep failed",
-                cluster=cluster,
-                error=str(error),
-                request=context.aws_request_id,
-            )
+            _failed(cluster, error, context.aws_request_id)
+
+
+def _sweep(runtime: SweepRuntime, cluster: str, context: LambdaContext) -> None:
+    try:
+        report_sweep(cluster, runtime.service(cluster).run())
+    except NotInstalledError as error:
+        logger.warning(
+            "nothing to sweep: apply the cluster manifests", cluster=cluster, error=str(error)
+        )
+    except NotAttachedError:
+        raise
+    except AutoscalerError as error:
+        # The next minute is soon enough to try again.
+        _failed(cluster, error, context.aws_request_id)
+
+
+def _failed(cluster: str, error: AutoscalerError, request: str) -> None:
+    tell(cluster, {"SweepFailures": 1})
+    logger.exception("sweep failed", cluster=cluster, error=str(error), request=request)

@@ -96,6 +96,8 @@ class Config:
         existing_access_entries: (cluster, one of `ACCESS_ENTRIES`) that stand already, sorted.
         node_roles: (cluster, name of a role of the user's) that machines may carry besides, sorted.
         tracing: Whether X-Ray follows an event from function to function.
+        concurrency: `reserved` gives each function a share of the account's concurrency that no
+            other takes; `shared` is for accounts whose quota is too small for that.
         settings: Overrides of defaults in `shared.settings`, by field name.
     """
 
@@ -117,6 +119,7 @@ class Config:
     existing_access_entries: tuple[tuple[str, str], ...] = ()
     node_roles: tuple[tuple[str, str], ...] = ()
     tracing: bool = False
+    concurrency: str = "reserved"
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -170,6 +173,7 @@ def read_config(get: Callable[[str], Any]) -> Config:
         existing_access_entries=_existing_entries(get("existing_access_entries"), clusters),
         node_roles=_node_roles(get("node_roles"), clusters),
         tracing=_choice(get, "tracing", "off", "on") == "on",
+        concurrency=_choice(get, "concurrency", "reserved", "shared"),
         settings=_settings(get("settings")),
     )
 

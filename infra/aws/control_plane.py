@@ -24,6 +24,9 @@ from infra.aws.names import PARAMETERS, Timer, function_name, machine_arn
 
 # SQS accepts up to 10,000 records a batch once there is a window.
 BATCH_SIZE = 10_000
+# How many batches provision takes at once; the rest of its concurrency is the fast lane's, and that
+# of single clusters.
+MAX_BATCHES = 10
 
 
 class ControlPlane(Stack):
@@ -88,6 +91,7 @@ class ControlPlane(Stack):
             subnets=self._config.subnets,
             security_groups=self._config.security_groups,
             tracing=self._config.tracing,
+            reserved=self._config.concurrency == "reserved",
         )
         resources = self._resources()
         return {
@@ -110,6 +114,7 @@ class ControlPlane(Stack):
             "cluster_parameters": PARAMETERS,
             "bind_function": function_name("bind"),
             "provision_function": function_name("provision"),
+            "sweep_function": function_name("sweep"),
             **{f"{timer.value}_machine": machine_arn(self, timer) for timer in Timer},
         }
 
@@ -130,5 +135,6 @@ class ControlPlane(Stack):
             event_source_arn=self._queues.wake.queue_arn,
             batch_size=BATCH_SIZE,
             max_batching_window=Duration.seconds(self._config.batch_window_seconds),
+            max_concurrency=MAX_BATCHES,
             report_batch_item_failures=True,
         )

@@ -19,6 +19,7 @@ _SAMPLES: Final[Mapping[str, str]] = {
     "termination_machine": "arn:aws:states:sample",
     "bind_function": "sample",
     "provision_function": "sample",
+    "sweep_function": "sample",
 }
 
 

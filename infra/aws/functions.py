@@ -31,8 +31,9 @@ class FunctionPlan:
         starts: State machines it starts.
         wakes: Whether it sends to the wake queue.
         woken: Whether the wake queue calls it.
-        invokes_bind: Whether it invokes bind.
-        invokes_provision: Whether it invokes provision.
+        invokes: Functions that it invokes.
+        concurrency: How many may run at once, reserved: no other function takes them, and this
+            one takes no more.
         allows_loops: Whether one chain of requests may invoke it more than 16 times: it wakes
             itself, within bounds of its own.
         uses_ledger: Whether it reads and writes the ledger.
@@ -53,8 +54,8 @@ class FunctionPlan:
     starts: tuple[Timer, ...] = ()
     wakes: bool = False
     woken: bool = False
-    invokes_bind: bool = False
-    invokes_provision: bool = False
+    invokes: tuple[str, ...] = ()
+    concurrency: int = 50
     allows_loops: bool = False
     uses_ledger: bool = True
     keeps_decisions: bool = False
@@ -68,16 +69,15 @@ FUNCTIONS: Final = (
         settings=ProvisionSettings,
         timeout_seconds=120,
         memory_mib=1024,
-        # Fast lane and interrupt call it so. The queue has the same event; where it came while such
-        # a call held the lease and then died, sweep finds what is undone.
-        async_retries=0,
-        async_max_age_seconds=60,
+        # Fast lane and interrupt call it so, and provision for each cluster of a batch. Where
+        # all calls die, sweep finds what is undone.
+        async_max_age_seconds=600,
         async_failures_kept=False,
         right=Right.LAUNCH,
         starts=(Timer.EXPIRATION, Timer.REGISTRATION, Timer.REPLACEMENT),
         wakes=True,
         woken=True,
-        invokes_bind=True,
+        invokes=("bind", "provision"),
         # While the API server is away it wakes itself every ten seconds.
         allows_loops=True,
         keeps_decisions=True,
@@ -100,6 +100,7 @@ FUNCTIONS: Final = (
         name="expiration",
         purpose="Takes the steps of ExpirationTimer",
         asynchronous=False,
+        concurrency=25,
         right=Right.TERMINATE,
         # A wait longer than an execution may last goes on in a next one.
         starts=(Timer.EXPIRATION, Timer.TERMINATION),
@@ -110,9 +111,10 @@ FUNCTIONS: Final = (
         name="registration",
         purpose="Takes the steps of RegistrationTimer",
         asynchronous=False,
+        concurrency=25,
         right=Right.TERMINATE,
         starts=(Timer.TERMINATION,),
-        invokes_bind=True,
+        invokes=("bind",),
     ),
     FunctionPlan(
         name="replacement",
@@ -120,6 +122,7 @@ FUNCTIONS: Final = (
         # It looks once more whether all pods fit elsewhere.
         memory_mib=1024,
         asynchronous=False,
+        concurrency=25,
         right=Right.TERMINATE,
         # A new node whose pods never came is watched from then on.
         starts=(Timer.EMPTINESS, Timer.REPLACEMENT, Timer.TERMINATION),
@@ -139,22 +142,27 @@ FUNCTIONS: Final = (
         starts=(Timer.TERMINATION,),
         # Pods of a machine that will be lost are planned for at once.
         wakes=True,
-        invokes_provision=True,
+        invokes=("provision",),
     ),
     FunctionPlan(
         name="sweep",
         purpose="Finds what lost events left undone and wakes who does it",
         settings=SweepSettings,
+        # The next minute sweeps again.
+        async_retries=0,
+        async_max_age_seconds=60,
         right=Right.TERMINATE,
         # Any timer can have been lost, so sweep may start each of them.
         starts=tuple(Timer),
         wakes=True,
-        invokes_bind=True,
+        # The schedule's invocation gives each cluster one of its own.
+        invokes=("bind", "sweep"),
     ),
     FunctionPlan(
         name="refresh_catalog",
         purpose="Writes instance types, offerings and prices of the Region",
         settings=RefreshCatalogSettings,
+        concurrency=1,
         uses_ledger=False,
         writes_catalogue=True,
     ),

@@ -12,6 +12,15 @@ from typing import Final
 from aws_cdk import ArnFormat, Aws, Stack
 
 BUS: Final = "dovetail"
+# What forwarders may say; a test compares it with the messages.
+FORWARDED: Final = (
+    "heartbeat",
+    "node-deleted",
+    "node-empty",
+    "node-ready",
+    "pod-pending",
+    "provisioner-changed",
+)
 PARAMETERS: Final = "/dovetail/clusters"
 METRICS_NAMESPACE: Final = "Dovetail"
 CONTROL_PLANE_STACK: Final = "DovetailControlPlane"

@@ -12,6 +12,7 @@ from infra.aws.functions import FunctionPlan
 from infra.aws.names import (
     PARAMETERS,
     cluster_roles_pattern,
+    construct_name,
     function_arn,
     machine_arn,
 )
@@ -136,7 +137,7 @@ def cluster_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyState
 
 
 def start_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStatement]:
-    """Allow timers to be started, and bind or provision to be invoked."""
+    """Allow timers to be started, and functions to be invoked."""
     statements = []
     if plan.starts:
         statements.append(
@@ -146,22 +147,14 @@ def start_statements(plan: FunctionPlan, stack: Stack) -> list[iam.PolicyStateme
                 resources=[machine_arn(stack, timer) for timer in plan.starts],
             )
         )
-    if plan.invokes_bind:
-        statements.append(
-            iam.PolicyStatement(
-                sid="InvokeBind",
-                actions=["lambda:InvokeFunction"],
-                resources=[function_arn(stack, "bind")],
-            )
+    statements += [
+        iam.PolicyStatement(
+            sid=f"Invoke{construct_name(name)}",
+            actions=["lambda:InvokeFunction"],
+            resources=[function_arn(stack, name)],
         )
-    if plan.invokes_provision:
-        statements.append(
-            iam.PolicyStatement(
-                sid="InvokeProvision",
-                actions=["lambda:InvokeFunction"],
-                resources=[function_arn(stack, "provision")],
-            )
-        )
+        for name in plan.invokes
+    ]
     return statements
 
 

@@ -93,11 +93,11 @@ class AwsAccount:
             )
         )
 
-    def free_concurrency(self) -> int:
-        """Return how many functions without a reservation may run at once in the Region."""
+    def concurrency_quota(self) -> int:
+        """Return how many functions may run at once in the Region."""
         with translated("lambda GetAccountSettings"):
             answer = self._session.client("lambda").get_account_settings()
-        return int(answer["AccountLimit"]["UnreservedConcurrentExecutions"])
+        return int(answer["AccountLimit"]["ConcurrentExecutions"])
 
     def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
         """Return the subnets and security groups a template's selectors find, sorted by id."""

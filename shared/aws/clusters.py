@@ -1,6 +1,6 @@
 """The clusters this control plane serves, as their stacks wrote them into SSM."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -10,11 +10,13 @@ from shared.aws.errors import translated
 from shared.aws.recall import Recall
 from shared.aws.session import Session
 from shared.model.brakes import Brakes, Ceiling
-from shared.model.errors import NotFoundError, PermanentError
+from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
 from shared.ports import Clock
 from shared.settings import ClusterAttachment, ClusterBrakes
 
 _SPAN: Final = timedelta(seconds=60)
+# How often the list is read again for names that are not in it, however many they are.
+_MISS_SPAN: Final = timedelta(seconds=5)
 # A switch that people pull acts within so long.
 _BRAKES_SPAN: Final = timedelta(seconds=15)
 _MICROS: Final = 1_000_000
@@ -24,8 +26,14 @@ def _say_nothing(text: str) -> None:
     del text
 
 
+_Listed = Mapping[str, ClusterAttachment | PermanentError]
+
+
 class ClusterRegistry:
-    """Finds attachments; what was found is remembered for a minute."""
+    """Finds attachments in one list of all, which is remembered for a minute.
+
+    For a name that is not in the list it is read again, at most every five seconds.
+    """
 
     def __init__(
         self,
@@ -46,8 +54,8 @@ class ClusterRegistry:
         self._session = session
         self._path = path.rstrip("/")
         self._notice = notice
-        self._all: Recall[str, tuple[ClusterAttachment, ...]] = Recall(_SPAN, clock)
-        self._one: Recall[str, ClusterAttachment] = Recall(_SPAN, clock)
+        self._listed: Recall[str, _Listed] = Recall(_SPAN, clock)
+        self._newly_listed: Recall[str, _Listed] = Recall(_MISS_SPAN, clock)
         self._brakes: Recall[str, Brakes] = Recall(_BRAKES_SPAN, clock)
 
     def all(self) -> tuple[ClusterAttachment, ...]:
@@ -55,16 +63,28 @@ class ClusterRegistry:
 
         One whose attachment cannot be read is left out and told of: it must not stop the others.
         """
-        return self._all.get(self._path, self._read_all)
+        listed = self._listed.get(self._path, self._list)
+        found = [value for value in listed.values() if isinstance(value, ClusterAttachment)]
+        return tuple(sorted(found, key=lambda attachment: attachment.name))
 
     def one(self, name: str) -> ClusterAttachment:
         """Return one cluster's attachment.
 
         Raises:
-            NotFoundError: If no such cluster is attached.
+            NotAttachedError: If no such cluster is attached.
             PermanentError: If its attachment cannot be read; the text says what is wrong.
         """
-        return self._one.get(name, lambda: self._read_one(name))
+        found = self._listed.get(self._path, self._list).get(name)
+        if found is None:
+            found = self._newly_listed.get(self._path, self._list).get(name)
+        if found is None:
+            raise NotAttachedError(
+                f"cluster {name!r} is not attached: deploy its stack, which writes "
+                f"{self._path}/{name}"
+            )
+        if isinstance(found, PermanentError):
+            raise PermanentError(str(found))
+        return found
 
     def brakes(self, name: str) -> Brakes:
         """Return what holds a cluster back: its attachment's brakes and its parameter's.
@@ -73,7 +93,7 @@ class ClusterRegistry:
         wanted something to stop.
 
         Raises:
-            NotFoundError: If no such cluster is attached.
+            NotAttachedError: If no such cluster is attached.
         """
         attached = _brakes(self.one(name).brakes)
         return self._brakes.get(name, lambda: attached.tighter(self._read_brakes(name)))
@@ -93,14 +113,18 @@ class ClusterRegistry:
             self._notice(f"{parameter}: {where}: {first['msg']}: the cluster is paused")
             return Brakes(paused=True)
 
-    def _read_all(self) -> tuple[ClusterAttachment, ...]:
-        found = []
+    def _list(self) -> _Listed:
+        found: dict[str, ClusterAttachment | PermanentError] = {}
         for row in self._rows():
+            name = row["Name"].rpartition("/")[2]
             try:
-                found.append(_attachment(row))
+                found[name] = _attachment(row)
             except PermanentError as error:
                 self._notice(str(error))
-        return tuple(sorted(found, key=lambda one: one.name))
+                found[name] = error
+        self._listed.put(self._path, found)
+        self._newly_listed.put(self._path, found)
+        return found
 
     def _rows(self) -> list[Any]:
         request: dict[str, Any] = {"Path": self._path, "Recursive": False}
@@ -112,17 +136,6 @@ class ClusterRegistry:
             if not page.get("NextToken"):
                 return rows
             request["NextToken"] = page["NextToken"]
-
-    def _read_one(self, name: str) -> ClusterAttachment:
-        parameter = f"{self._path}/{name}"
-        try:
-            with translated(f"ssm GetParameter {parameter}"):
-                row = self._session.client("ssm").get_parameter(Name=parameter)["Parameter"]
-        except NotFoundError as error:
-            raise NotFoundError(
-                f"cluster {name!r} is not attached: deploy its stack, which writes {parameter}"
-            ) from error
-        return _attachment(row)
 
 
 def _attachment(row: Any) -> ClusterAttachment:

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from shared.aws.errors import code_of, translated
 from shared.aws.session import Session
-from shared.messages.wake import MAX_OBJECTS, Kind, ObjectRef, encode, wake
+from shared.messages.wake import MAX_OBJECTS, Kind, Message, ObjectRef, encode, wake
 from shared.ports import Clock, TimerKind
 
 # Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/
@@ -27,9 +27,8 @@ class SqsOutbox:
         *,
         queue_url: str,
         machines: Mapping[TimerKind, str],
-        bind_function: str,
+        functions: Mapping[str, str],
         clock: Clock,
-        provision_function: str = "",
     ) -> None:
         """Prepare; nothing is called yet.
 
@@ -37,15 +36,13 @@ class SqsOutbox:
             session: Of the Region of queue, machines and function.
             queue_url: URL of the wake queue.
             machines: ARN of the state machine of each kind of timer.
-            bind_function: Name or ARN of the bind function.
+            functions: Name or ARN of each function that may be invoked, as `bind`.
             clock: Gives the time that messages carry.
-            provision_function: Name or ARN of the provision function.
         """
         self._session = session
         self._queue_url = queue_url
         self._machines = dict(machines)
-        self._bind_function = bind_function
-        self._provision_function = provision_function
+        self._functions = dict(functions)
         self._clock = clock
 
     def wake(self, cluster: str, delay: timedelta) -> None:
@@ -56,15 +53,14 @@ class SqsOutbox:
         """Send a message to the queue that plans for a cluster and looks over all its nodes."""
         self._send(Kind.LOOK, cluster, delay)
 
-    def look_at_once(self, cluster: str) -> None:
-        """Call provision for the same, without waiting for its answer; only for speed."""
-        event = encode(wake(Kind.LOOK, cluster, self._clock.now()))
-        with translated("lambda Invoke"):
-            self._session.client("lambda").invoke(
-                FunctionName=self._provision_function,
-                InvocationType="Event",
-                Payload=_text(event).encode(),
-            )
+    def invoke_provision(self, cluster: str, *, look: bool = False, changed: bool = False) -> None:
+        """Call provision for one cluster, without waiting for its answer."""
+        kind = Kind.LOOK if look else Kind.PROVISIONER_CHANGED if changed else Kind.RESUME
+        self._invoke("provision", wake(kind, cluster, self._clock.now()))
+
+    def invoke_sweep(self, cluster: str) -> None:
+        """Call sweep for one cluster, without waiting for its answer."""
+        self._invoke("sweep", wake(Kind.SWEEP, cluster, self._clock.now()))
 
     def _send(self, kind: Kind, cluster: str, delay: timedelta) -> None:
         message = wake(kind, cluster, self._clock.now())
@@ -101,13 +97,16 @@ class SqsOutbox:
         """Wake the bind function for nodes, without waiting for its answer."""
         for start in range(0, len(nodes), MAX_OBJECTS):
             objects = [ObjectRef(name=one) for one in nodes[start : start + MAX_OBJECTS]]
-            event = encode(wake(Kind.NODE_READY, cluster, self._clock.now(), objects=objects))
-            with translated("lambda Invoke"):
-                self._session.client("lambda").invoke(
-                    FunctionName=self._bind_function,
-                    InvocationType="Event",
-                    Payload=_text(event).encode(),
-                )
+            message = wake(Kind.NODE_READY, cluster, self._clock.now(), objects=objects)
+            self._invoke("bind", message)
+
+    def _invoke(self, function: str, message: Message) -> None:
+        with translated("lambda Invoke"):
+            self._session.client("lambda").invoke(
+                FunctionName=self._functions[function],
+                InvocationType="Event",
+                Payload=_text(encode(message)).encode(),
+            )
 
 
 def _text(document: Mapping[str, Any]) -> str:

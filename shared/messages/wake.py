@@ -1,7 +1,9 @@
 """Messages of our own on the bus and in the queue.
 
-On the wire each is an EventBridge event: `source` is `dovetail`, `detail-type` names the kind,
-`detail` is a `Wake`. The queue carries the same envelope, also for messages we send ourselves.
+On the wire each is an EventBridge event: `source` is `dovetail.` and the name of the cluster it is
+about, `detail-type` names the kind, `detail` is a `Wake`. The rights of each forwarder allow the
+source of its own cluster alone, so that nobody speaks for another. The queue carries the same
+envelope, also for messages we send ourselves.
 """
 
 import json
@@ -15,7 +17,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from shared.model.errors import InvalidMessageError
 
-SOURCE: Final = "dovetail"
+SOURCE_PREFIX: Final = "dovetail."
 VERSION: Final = 1
 MAX_OBJECTS: Final = 200
 
@@ -31,6 +33,22 @@ class Kind(StrEnum):
     HEARTBEAT = "heartbeat"
     RESUME = "resume"  # sent by the functions themselves: plan again, now or after a delay
     LOOK = "disruption-look"  # likewise: look over all nodes, too
+    SWEEP = "sweep"  # likewise: sweep this cluster
+
+
+# What forwarders may send; the other kinds are ours.
+FORWARDED: Final = (
+    Kind.POD_PENDING,
+    Kind.NODE_EMPTY,
+    Kind.NODE_READY,
+    Kind.NODE_DELETED,
+    Kind.PROVISIONER_CHANGED,
+    Kind.HEARTBEAT,
+)
+
+# Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ (2026-11).
+_LABEL: Final = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_NAME: Final = rf"^{_LABEL}(\.{_LABEL})*$"
 
 
 class ObjectRef(BaseModel):
@@ -42,8 +60,8 @@ class ObjectRef(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    namespace: str = ""
-    name: str = Field(min_length=1, max_length=253)
+    namespace: str = Field(default="", max_length=63, pattern=rf"^({_LABEL})?$")
+    name: str = Field(min_length=1, max_length=253, pattern=_NAME)
     uid: str = Field(default="", max_length=64)
     resource_version: str = Field(default="", max_length=64)
     since: AwareDatetime | None = None
@@ -85,12 +103,12 @@ def decode(event: Mapping[str, Any]) -> Message:
     """Return the message in an EventBridge event.
 
     Raises:
-        InvalidMessageError: If source or kind is unknown or the detail does not validate; the
-            text names the first wrong field.
+        InvalidMessageError: If the kind is unknown, the detail does not validate or the source is
+            not that of the detail's cluster; the text names the first wrong field.
     """
     source = event.get("source")
-    if source != SOURCE:
-        raise InvalidMessageError(f"source: {source!r}: expected {SOURCE!r}")
+    if not str(source).startswith(SOURCE_PREFIX):
+        raise InvalidMessageError(f"source: {source!r}: expected '{SOURCE_PREFIX}<cluster>'")
     try:
         kind = Kind(str(event.get("detail-type")))
     except ValueError as error:
@@ -99,11 +117,19 @@ def decode(event: Mapping[str, Any]) -> Message:
             f"detail-type: {event.get('detail-type')!r}: expected one of {known}"
         ) from error
     try:
-        return Message(kind=kind, wake=Wake.model_validate(event.get("detail")))
+        detail = Wake.model_validate(event.get("detail"))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in ("detail", *first["loc"]))
         raise InvalidMessageError(f"{where}: {first['msg']}") from error
+    if source != source_of(detail.cluster):
+        raise InvalidMessageError(f"source: {source!r} may not speak for {detail.cluster!r}")
+    return Message(kind=kind, wake=detail)
+
+
+def source_of(cluster: str) -> str:
+    """Return the source of messages about a cluster."""
+    return f"{SOURCE_PREFIX}{cluster}"
 
 
 def decode_text(text: str) -> Message:
@@ -114,7 +140,7 @@ def decode_text(text: str) -> Message:
     """
     try:
         event = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidMessageError(f"body: not JSON: {error}") from error
     if not isinstance(event, dict):
         raise InvalidMessageError(f"body: expected an object, found {type(event).__name__}")
@@ -124,7 +150,7 @@ def decode_text(text: str) -> Message:
 def encode(message: Message) -> dict[str, Any]:
     """Return the message as an EventBridge event that `decode` reads back unchanged."""
     return {
-        "source": SOURCE,
+        "source": source_of(message.cluster),
         "detail-type": message.kind.value,
         "detail": message.wake.model_dump(mode="json", exclude_none=True),
     }

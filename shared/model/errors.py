@@ -12,6 +12,7 @@ AutoscalerError
     ├── UnauthorizedError     the credentials do not allow it
     ├── CertificateError      the server's certificate is not valid for it
     └── NotFoundError         the thing named does not exist
+        ├── NotAttachedError    no cluster of that name is attached to this control plane
         └── NotInstalledError   the cluster has no Provisioners: their definition is not applied
 """
 
@@ -90,6 +91,10 @@ class CertificateError(PermanentError):
 
 class NotFoundError(PermanentError):
     """The thing named does not exist (any more)."""
+
+
+class NotAttachedError(NotFoundError):
+    """No cluster of that name is attached to this control plane."""
 
 
 class NotInstalledError(NotFoundError):

@@ -95,8 +95,8 @@ class Account(Protocol):
         """Return the quotas of standard instances, sorted."""
         ...
 
-    def free_concurrency(self) -> int:
-        """Return how many functions without a reservation may run at once in the Region."""
+    def concurrency_quota(self) -> int:
+        """Return how many functions may run at once in the Region."""
         ...
 
     def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:

@@ -257,11 +257,18 @@ class Outbox(Protocol):
         """Send a message to the queue that plans for a cluster and looks over all its nodes."""
         ...
 
-    def look_at_once(self, cluster: str) -> None:
-        """Call provision for the same, without waiting for its answer.
+    def invoke_provision(self, cluster: str, *, look: bool = False, changed: bool = False) -> None:
+        """Call provision for one cluster, without waiting for its answer.
 
-        Only for speed: nobody repeats a call that fails.
+        Args:
+            cluster: Its name.
+            look: Whether to look over all its nodes, too.
+            changed: Whether to write the conditions of its Provisioners, as a look does, too.
         """
+        ...
+
+    def invoke_sweep(self, cluster: str) -> None:
+        """Call sweep for one cluster, without waiting for its answer."""
         ...
 
     def start_timer(self, kind: TimerKind, name: str, payload: Mapping[str, Any]) -> bool:

@@ -1,7 +1,10 @@
 """The object graph of each function, built once per process when first asked for."""
 
 import functools
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -14,7 +17,7 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.packing.problem import PackingSettings
-from shared.runtime.dead_letters import dead_letter
+from shared.runtime.dead_letters import dead_letters
 from shared.runtime.observability import count, logger
 from shared.runtime.system import environment, new_plan_id
 from shared.runtime.wiring import Right, Wiring
@@ -27,6 +30,7 @@ from shared.services.registering import Registering
 from shared.services.replacing import Replacing
 from shared.services.sweeping import Sweeping, SweepPolicy
 from shared.services.terminating import Terminating
+from shared.services.waking import ClusterWake, InvalidRecord
 from shared.settings import (
     ProvisionSettings,
     RefreshCatalogSettings,
@@ -35,8 +39,14 @@ from shared.settings import (
     TimerSettings,
 )
 
+# The source of what the schedules send.
+SCHEDULE: Final = "aws.events"
 # After a failure that may pass: long enough not to hammer, short enough not to be noticed.
 _PAUSE = timedelta(seconds=10)
+# What an invocation keeps of its time for its answer.
+_RESERVE = timedelta(seconds=10)
+# The bus gives a message up after an hour.
+_OLDEST_HEARTBEAT = timedelta(hours=1)
 # The schedule looks every hour and writes twice a day: less than half a day, for its jitter.
 _FRESH = timedelta(hours=11, minutes=30)
 
@@ -78,9 +88,17 @@ class ProvisionRuntime:
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         return self._wiring.clock.now() + left
 
-    def wake(self, cluster: str, *, look: bool = False) -> None:
-        """Send a message that plans for a cluster, and looks over its nodes."""
-        self._send(cluster, timedelta(0), look=look)
+    def plan_alone(self, wake: ClusterWake) -> None:
+        """Call provision for one cluster, without waiting for its answer.
+
+        Raises:
+            NotAttachedError: If no such cluster is attached.
+            RetryableError: If the call cannot be made now.
+        """
+        self._wiring.registry.one(wake.cluster)
+        self._wiring.outbox.invoke_provision(
+            wake.cluster, look=wake.look, changed=wake.provisioners_changed
+        )
 
     def wake_later(self, cluster: str, delay: timedelta | None, *, look: bool = False) -> bool:
         """Send a message that plans for a cluster after a pause; return whether that worked.
@@ -88,21 +106,28 @@ class ProvisionRuntime:
         A message of our own comes back in seconds; a failed record only when its visibility
         time-out is over.
         """
+        send = self._wiring.outbox.look if look else self._wiring.outbox.wake
         try:
-            self._send(cluster, delay or _PAUSE, look=look)
+            send(cluster, delay or _PAUSE)
         except AutoscalerError as error:
             logger.warning("cannot send a message", cluster=cluster, error=str(error))
             return False
         return True
 
-    def _send(self, cluster: str, delay: timedelta, *, look: bool) -> None:
-        (self._wiring.outbox.look if look else self._wiring.outbox.wake)(cluster, delay)
+    def set_aside(self, records: Sequence[InvalidRecord], context: LambdaContext) -> list[str]:
+        """Put records into the queue of dead letters; return the ids of those that stay.
 
-    def dead_letter(self, text: str, reason: str) -> None:
-        """Put a record aside that cannot be understood, with the reason."""
-        logger.error("record put aside", reason=reason)
-        count("DeadLetters", 1)
-        dead_letter(text, reason)
+        A record that cannot be put aside, or not in time, comes again.
+        """
+        for reason, number in sorted(Counter(record.reason for record in records).items()):
+            logger.error("records put aside", reason=reason, number=number)
+        count("DeadLetters", len(records))
+        until = self.deadline(context) - _RESERVE
+        refused = dead_letters(
+            [(record.text, record.reason) for record in records],
+            in_time=lambda: self._wiring.clock.now() < until,
+        )
+        return [records[position].record_id for position in refused]
 
 
 class BindRuntime:
@@ -206,8 +231,18 @@ class SweepRuntime:
         return tuple(one.name for one in self._wiring.registry.all())
 
     def note_heartbeat(self, cluster: str, at: datetime) -> None:
-        """Write down that a forwarder spoke."""
-        self._wiring.ledger.note_heartbeat(cluster, at)
+        """Write down that the forwarder of a cluster spoke; a time ahead of ours is cut to it.
+
+        Raises:
+            NotAttachedError: If no such cluster is attached.
+        """
+        self._wiring.registry.one(cluster)
+        now = self._wiring.clock.now()
+        self._wiring.ledger.note_heartbeat(cluster, max(min(at, now), now - _OLDEST_HEARTBEAT))
+
+    def sweep_alone(self, cluster: str) -> None:
+        """Call sweep for one cluster, without waiting for its answer."""
+        self._wiring.outbox.invoke_sweep(cluster)
 
     def service(self, cluster: str) -> Sweeping:
         """Return the service of one cluster."""

@@ -17,7 +17,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import EphemeralMetrics
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.model.errors import InvalidMessageError
+from shared.model.errors import InvalidMessageError, NotAttachedError
 from shared.runtime.dead_letters import dead_letter
 
 NAMESPACE = "Dovetail"
@@ -82,19 +82,20 @@ def print_metrics(cluster: str, values: Mapping[str, float]) -> None:
 
 
 def sets_invalid_events_aside(handler: Handler) -> Handler:
-    """Return the handler, but an event that cannot be understood goes to the dead letters at once.
+    """Return the handler, but an event that cannot be served goes to the dead letters at once.
 
-    Retries would change nothing. The state of a timer is no event: it fails its execution.
+    It cannot be understood, or no such cluster is attached: retries would change nothing. The
+    state of a timer is no event: it fails its execution.
     """
 
     @functools.wraps(handler)
     def wrapped(event: dict[str, Any], context: LambdaContext) -> Any:
         try:
             return handler(event, context)
-        except InvalidMessageError as error:
+        except (InvalidMessageError, NotAttachedError) as error:
             if "detail-type" not in event:
                 raise
-            logger.exception("event cannot be understood", reason=str(error))
+            logger.exception("event put aside", reason=str(error))
             count("DeadLetters", 1)
             dead_letter(json.dumps(event, default=str), str(error))
             return None

@@ -20,7 +20,7 @@ from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterPorts, TimerKind
 from shared.runtime.observability import count, logger
 from shared.runtime.system import SystemClock, function_name, region
-from shared.settings import FunctionSettings, ProvisionSettings, TimerSettings
+from shared.settings import FunctionSettings, ProvisionSettings, SweepSettings, TimerSettings
 
 _LEASE = timedelta(seconds=50)
 
@@ -88,7 +88,7 @@ class Wiring:
         """Messages and timers."""
         settings = self.settings
         machines = {}
-        bind_function = provision_function = ""
+        functions = {}
         if isinstance(settings, TimerSettings):
             machines = {
                 TimerKind.EMPTINESS: settings.emptiness_machine,
@@ -97,14 +97,17 @@ class Wiring:
                 TimerKind.REPLACEMENT: settings.replacement_machine,
                 TimerKind.TERMINATION: settings.termination_machine,
             }
-            bind_function = settings.bind_function
-            provision_function = settings.provision_function
+            functions = {
+                "bind": settings.bind_function,
+                "provision": settings.provision_function,
+            }
+        if isinstance(settings, SweepSettings):
+            functions["sweep"] = settings.sweep_function
         return SqsOutbox(
             self.session,
             queue_url=settings.queue_url,
             machines=machines,
-            bind_function=bind_function,
-            provision_function=provision_function,
+            functions=functions,
             clock=self.clock,
         )
 

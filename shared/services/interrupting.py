@@ -73,7 +73,7 @@ class NodeIndex:
         if self._looked_at is None or now - self._looked_at >= _SETTLED:
             self._looked_at = now
             try:
-                ports.outbox.look_at_once(ports.cluster.name)
+                ports.outbox.invoke_provision(ports.cluster.name, look=True)
             except RetryableError:
                 # The queue has the same message.
                 return

@@ -26,7 +26,9 @@ _ASKED_VCPUS: Final = 256
 _FREE_ADDRESSES: Final = 32
 # Ten functions, some of which serve several events at once. New accounts start with a limit of 10.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (2026-11).
-_FREE_CONCURRENCY: Final = 50
+# What the functions reserve together, and the 100 that Lambda leaves to others.
+# Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html (2026-11).
+LEAST_CONCURRENCY: Final = 476
 _ASKED_CONCURRENCY: Final = 1000
 _SCALED: Final = {
     RivalKind.CLUSTER_AUTOSCALER: "kubectl -n kube-system scale deployment cluster-autoscaler",
@@ -179,13 +181,14 @@ class Prerequisites:
                 )
 
     def _concurrency(self) -> Iterator[Finding]:
-        free = self._account.free_concurrency()
-        if free < _FREE_CONCURRENCY:
+        quota = self._account.concurrency_quota()
+        if quota < LEAST_CONCURRENCY:
             yield Finding(
                 kind="quota",
                 subject="Lambda concurrency",
-                text=f"{free} functions may run at once in this Region: fewer than "
-                f"{_FREE_CONCURRENCY}, events wait while others run",
+                text=f"{quota} functions may run at once in this Region: fewer than "
+                f"{LEAST_CONCURRENCY}, the deployment fails unless it is made with "
+                "-c concurrency=shared, and then events wait while others run",
                 command="aws service-quotas request-service-quota-increase --service-code lambda "
                 f"--quota-code L-B99A9384 --desired-value {_ASKED_CONCURRENCY}",
             )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shared.messages.wake import Kind, decode_text
+from shared.messages.wake import Kind, Message, decode_text
 from shared.model.errors import InvalidMessageError
 
 
@@ -25,7 +25,7 @@ class ClusterWake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidRecord:
-    """A record that cannot be understood."""
+    """A record that cannot be understood or served, however often it comes."""
 
     record_id: str
     text: str
@@ -58,11 +58,21 @@ def wakes(
             looks.add(message.cluster)
     listed = tuple(
         ClusterWake(
-            cluster=one,
+            cluster=cluster,
             record_ids=tuple(ids),
-            provisioners_changed=one in changed,
-            look=one in looks,
+            provisioners_changed=cluster in changed,
+            look=cluster in looks,
         )
-        for one, ids in found.items()
+        for cluster, ids in found.items()
     )
     return listed, tuple(invalid)
+
+
+def wake_of(message: Message) -> ClusterWake:
+    """Return what a message that came by itself asks for."""
+    return ClusterWake(
+        cluster=message.cluster,
+        record_ids=(),
+        provisioners_changed=message.kind == Kind.PROVISIONER_CHANGED,
+        look=message.kind == Kind.LOOK,
+    )

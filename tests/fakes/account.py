@@ -68,7 +68,7 @@ class FakeAccount:
     def vcpu_quotas(self) -> tuple[VcpuQuota, ...]:
         return tuple(sorted(self._answer(self.quotas)))
 
-    def free_concurrency(self) -> int:
+    def concurrency_quota(self) -> int:
         return self._answer(self.concurrency)
 
     def cluster_subnets(self) -> tuple[Subnet, ...]:

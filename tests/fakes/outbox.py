@@ -30,7 +30,8 @@ class FakeOutbox:
         self.binds: list[tuple[str, tuple[str, ...]]] = []
         self.looks: list[str] = []
         self.look_delays: list[timedelta] = []
-        self.looks_at_once: list[str] = []
+        self.plans_at_once: list[tuple[str, bool, bool]] = []
+        self.sweeps: list[str] = []
         self._taken: set[tuple[TimerKind, str]] = set()
         self._errors: list[Exception] = []
 
@@ -47,9 +48,13 @@ class FakeOutbox:
         self.looks.append(cluster)
         self.look_delays.append(delay)
 
-    def look_at_once(self, cluster: str) -> None:
+    def invoke_provision(self, cluster: str, *, look: bool = False, changed: bool = False) -> None:
         self._maybe_fail()
-        self.looks_at_once.append(cluster)
+        self.plans_at_once.append((cluster, look, changed))
+
+    def invoke_sweep(self, cluster: str) -> None:
+        self._maybe_fail()
+        self.sweeps.append(cluster)
 
     def start_timer(self, kind: TimerKind, name: str, payload: Mapping[str, Any]) -> bool:
         self._maybe_fail()

@@ -22,7 +22,7 @@ class Limits(NamedTuple):
 
 
 LIMITS: Final[Mapping[str, Limits]] = {
-    "provision": Limits(120, 0),
+    "provision": Limits(120, 2),
     "bind": Limits(60, 2),
     "emptiness": Limits(60, 2),
     "expiration": Limits(60, 2),
@@ -30,7 +30,7 @@ LIMITS: Final[Mapping[str, Limits]] = {
     "replacement": Limits(60, 2),
     "termination": Limits(60, 2),
     "interrupt": Limits(60, 2),
-    "sweep": Limits(60, 2),
+    "sweep": Limits(60, 0),
 }
 WINDOW_SECONDS: Final = 1.0
 VISIBILITY_SECONDS: Final = 6 * LIMITS["provision"].timeout_seconds + 1
@@ -134,7 +134,7 @@ class Delivery:
                 if tries < LIMITS[function].retries:
                     wait = 60.0 * (tries + 1)
                     self.kernel.after(wait, lambda: self.invoke(function, event, tries + 1))
-                elif function != "provision":
+                else:
                     self.lost += 1
 
         self.call(function, event, over)

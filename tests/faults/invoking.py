@@ -11,7 +11,7 @@ import inspect
 import itertools
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -56,6 +56,7 @@ _ENVIRONMENT: Final = {
     "dead_letter_url": "https://dead-letters",
     "bind_function": "bind",
     "provision_function": "provision",
+    "sweep_function": "sweep",
     **{
         f"{one}_machine": f"arn:aws:states:us-east-1:1:stateMachine:{one}"
         for one in ("emptiness", "expiration", "registration", "replacement", "termination")
@@ -162,6 +163,12 @@ def _settings(name: str, own: tuple[tuple[str, Any], ...]) -> FunctionSettings:
 @contextlib.contextmanager
 def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterator[None]:
     """Let the handlers find these runtimes, and nothing of them reach the outside."""
+
+    def set_aside(records: Sequence[tuple[str, str]], **_: object) -> tuple[int, ...]:
+        for text, reason in records:
+            dead_letter(text, reason)
+        return ()
+
     level = logging.getLogger(observability.logger.name).level
     with contextlib.ExitStack() as stack:
         for name, runtime in functions.runtimes.items():
@@ -171,7 +178,7 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
             swapped(
                 bootstrap,
                 new_plan_id=lambda: f"plan-{next(functions.plan_ids):05}",
-                dead_letter=dead_letter,
+                dead_letters=set_aside,
             )
         )
         # To write every snapshot out would take half of all time; that it is written is a call.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from shared.messages.wake import MAX_OBJECTS, Kind, ObjectRef, encode, wake
+from shared.messages.wake import MAX_OBJECTS, Kind, Message, ObjectRef, encode, wake
 from shared.ports import TimerKind
 from tests.faults.delivery import Delivery
 from tests.faults.kernel import Kernel
@@ -29,16 +29,20 @@ class Outbox:
         text = json.dumps(encode(wake(Kind.LOOK, cluster, self._kernel.now())))
         self._delivery.send(text, delay.total_seconds())
 
-    def look_at_once(self, cluster: str) -> None:
-        event = encode(wake(Kind.LOOK, cluster, self._kernel.now()))
-        self._delivery.messages += 1
-        self._kernel.after(0.1, lambda: self._delivery.invoke("provision", event))
+    def invoke_provision(self, cluster: str, *, look: bool = False, changed: bool = False) -> None:
+        kind = Kind.LOOK if look else Kind.PROVISIONER_CHANGED if changed else Kind.RESUME
+        self._invoke("provision", wake(kind, cluster, self._kernel.now()))
+
+    def invoke_sweep(self, cluster: str) -> None:
+        self._invoke("sweep", wake(Kind.SWEEP, cluster, self._kernel.now()))
 
     def start_timer(self, kind: TimerKind, name: str, payload: Mapping[str, Any]) -> bool:
         return self._timers.start(kind.value, name, payload)
 
     def invoke_bind(self, cluster: str, nodes: Sequence[str]) -> None:
         objects = [ObjectRef(name=one) for one in nodes[:MAX_OBJECTS]]
-        event = encode(wake(Kind.NODE_READY, cluster, self._kernel.now(), objects=objects))
+        self._invoke("bind", wake(Kind.NODE_READY, cluster, self._kernel.now(), objects=objects))
+
+    def _invoke(self, function: str, message: Message) -> None:
         self._delivery.messages += 1
-        self._kernel.after(0.1, lambda: self._delivery.invoke("bind", event))
+        self._kernel.after(0.1, lambda: self._delivery.invoke(function, encode(message)))

@@ -57,6 +57,10 @@ class Registry:
     def all(self) -> tuple[_Attached, ...]:
         return tuple(map(_Attached, self._names))
 
+    def one(self, name: str) -> _Attached:
+        assert name in self._names
+        return _Attached(name)
+
 
 class Wiring:
     """Stands for shared.runtime.wiring.Wiring: hands out ports of the model."""

@@ -1,15 +1,17 @@
 """Handlers with fakes behind them: only what builds the object graph is replaced."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.model.errors import NotFoundError, UnavailableError
+from shared.model.errors import NotAttachedError, UnavailableError
 from shared.ports import ClusterPorts
 from shared.services.provisioning import Provisioning
+from shared.services.waking import ClusterWake, InvalidRecord
 from tests.unit.services.world import World
 
 
@@ -37,6 +39,7 @@ class Runtime:
         self.woken_later: list[tuple[str, timedelta | None]] = []
         self.dead: list[tuple[str, str]] = []
         self.heartbeats: list[tuple[str, datetime]] = []
+        self.swept_alone: list[str] = []
         self.sends = True
 
     def service(self, cluster: str) -> Any:
@@ -44,7 +47,7 @@ class Runtime:
 
     def world(self, cluster: str) -> World:
         if cluster not in self.worlds:
-            raise NotFoundError(f"cluster {cluster!r} is not attached")
+            raise NotAttachedError(f"cluster {cluster!r} is not attached")
         return self.worlds[cluster]
 
     def clusters(self) -> tuple[str, ...]:
@@ -54,21 +57,30 @@ class Runtime:
         return next((n for n, w in self.worlds.items() if w.ledger.cluster_of(instance_id)), None)
 
     def note_heartbeat(self, cluster: str, at: datetime) -> None:
+        self.world(cluster)
         self.heartbeats.append((cluster, at))
 
     def deadline(self, context: Context) -> datetime:
         (world, *_) = self.worlds.values()
         return world.clock.now() + context.left
 
-    def wake(self, cluster: str, *, look: bool = False) -> None:
-        self.woken.append(f"{cluster}, look" if look else cluster)
+    def plan_alone(self, wake: ClusterWake) -> None:
+        self.world(wake.cluster).outbox.invoke_provision(
+            wake.cluster, look=wake.look, changed=wake.provisioners_changed
+        )
+        self.woken.append(wake.cluster)
+
+    def sweep_alone(self, cluster: str) -> None:
+        self.world(cluster).outbox.invoke_sweep(cluster)
+        self.swept_alone.append(cluster)
 
     def wake_later(self, cluster: str, delay: timedelta | None, *, look: bool = False) -> bool:
         self.woken_later.append((f"{cluster}, look" if look else cluster, delay))
         return self.sends
 
-    def dead_letter(self, text: str, reason: str) -> None:
-        self.dead.append((text, reason))
+    def set_aside(self, records: Sequence[InvalidRecord], _: LambdaContext) -> list[str]:
+        self.dead += [(record.text, record.reason) for record in records]
+        return []
 
 
 class ProvisionRuntime(Runtime):

@@ -128,21 +128,41 @@ def test_interrupt_acts_on_machines_of_ours_alone(use: Use) -> None:
     assert world.node.annotations[keys.REMOVAL_REASON] == "scheduled-change"
 
 
-def test_sweep_looks_over_every_cluster_even_when_one_cannot_be_read(
+def test_the_schedule_gives_each_cluster_a_sweep_of_its_own(
     use: Use, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    down, late = World(), World(provisioner(), pod())
-    instead(down.cluster, "nodes", failing(UNREACHABLE))
-    late.advance(2 * MINUTE)
-    runtime = Runtime(lambda ports: Sweeping(ports, SweepPolicy()), down=down, late=late)
+    first, throttled, last = World(), World(), World()
+    instead(first.cluster, "nodes", failing(ValueError("of its data")))
+    throttled.outbox.fail_next(UNREACHABLE)
+    runtime = Runtime(lambda ports: Sweeping(ports, SweepPolicy()), a=first, b=throttled, c=last)
     use("sweep", runtime)
     sweep({"source": "aws.events"}, CONTEXT)
+    assert runtime.swept_alone == ["a", "c"]
+    assert told(capsys) == [("b", [1], None)]
+
+
+def test_sweep_looks_over_one_cluster(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+    late = World(provisioner(), pod())
+    late.advance(2 * MINUTE)
+    use("sweep", Runtime(lambda ports: Sweeping(ports, SweepPolicy()), test=late))
+    sweep(event(Kind.SWEEP), CONTEXT)
     assert late.outbox.wakes == [("test", timedelta(0))]
+    assert told(capsys) == [("test", None, [1])]
+
+
+def test_a_sweep_that_fails_is_counted(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+    down = World()
+    instead(down.cluster, "nodes", failing(UNREACHABLE))
+    use("sweep", Runtime(lambda ports: Sweeping(ports, SweepPolicy()), test=down))
+    sweep(event(Kind.SWEEP), CONTEXT)
+    assert told(capsys) == [("test", [1], None)]
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, Any, Any]]:
+    """Return cluster, failures and findings of each line of metrics."""
     out = capsys.readouterr().out
     metrics = [json.loads(line) for line in out.splitlines() if '"_aws"' in line]
-    values = [(m["Cluster"], m.get("SweepFailures"), m.get("SweepFindings")) for m in metrics]
-    assert values == [("down", [1], None), ("late", None, [1])]
-    assert metrics[1]["LongestWait"] == [120]
+    return [(m["Cluster"], m.get("SweepFailures"), m.get("SweepFindings")) for m in metrics]
 
 
 def test_a_cluster_without_the_definition_of_provisioners_is_no_failure_of_sweep(
@@ -150,17 +170,45 @@ def test_a_cluster_without_the_definition_of_provisioners_is_no_failure_of_sweep
 ) -> None:
     bare = World()
     instead(bare.cluster, "provisioners", failing(NotInstalledError("404")))
-    use("sweep", Runtime(lambda ports: Sweeping(ports, SweepPolicy()), bare=bare))
-    sweep({"source": "aws.events"}, CONTEXT)
+    use("sweep", Runtime(lambda ports: Sweeping(ports, SweepPolicy()), test=bare))
+    sweep(event(Kind.SWEEP), CONTEXT)
     assert "SweepFailures" not in capsys.readouterr().out
     assert "apply the cluster manifests" in caplog.text
 
 
-def test_sweep_writes_heartbeats_down(use: Use) -> None:
-    runtime = Runtime(lambda _: None)
+def test_sweep_writes_heartbeats_down(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+    runtime = Runtime(lambda _: None, test=World())
     use("sweep", runtime)
     sweep(event(Kind.HEARTBEAT), CONTEXT)
     assert runtime.heartbeats == [("test", NOW)]
+    assert '"Heartbeats":[1.0]' in capsys.readouterr().out.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "handler", "kind"),
+    [
+        ("bind", bind, Kind.NODE_READY),
+        ("emptiness", emptiness, Kind.NODE_EMPTY),
+        ("termination", termination, Kind.NODE_DELETED),
+        ("sweep", sweep, Kind.HEARTBEAT),
+        ("sweep", sweep, Kind.SWEEP),
+    ],
+)
+def test_events_of_a_cluster_that_is_not_attached_are_set_aside_and_nothing_is_counted_for_it(
+    name: str,
+    handler: Callable[..., Any],
+    kind: Kind,
+    use: Use,
+    dead: list[tuple[str, str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    runtime = Runtime(lambda _: None)
+    use(name, runtime)
+    assert handler(event(kind, "n1"), CONTEXT) is None
+    ((_, reason),) = dead
+    assert reason == "cluster 'test' is not attached"
+    assert runtime.heartbeats == []
+    assert '"Cluster"' not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -209,7 +257,7 @@ def test_events_that_cannot_be_understood_are_set_aside_at_once(
     name: str, handler: Callable[..., Any], use: Use, dead: list[tuple[str, str]]
 ) -> None:
     use(name, Runtime(lambda _: None))
-    wrong = {"source": "dovetail", "detail-type": "nonsense", "detail": {}}
+    wrong = {"source": "dovetail.test", "detail-type": "nonsense", "detail": {}}
     assert handler(wrong, CONTEXT) is None
     ((text, reason),) = dead
     assert json.loads(text) == wrong

@@ -9,7 +9,7 @@ import pytest
 
 from functions.provision.handler import handler
 from shared.messages.wake import Kind, encode, wake
-from shared.model.errors import ThrottledError
+from shared.model.errors import ThrottledError, UnauthorizedError
 from shared.ports import TimerKind
 from tests.builders import NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime, failing
@@ -57,13 +57,41 @@ def test_the_fast_lane_waits_for_the_burst_to_end(use: Use) -> None:
     assert len(world.alive) == 1
 
 
-def test_further_clusters_of_a_batch_get_a_message_each(use: Use) -> None:
+def test_each_cluster_of_a_batch_of_several_has_an_invocation_of_its_own(use: Use) -> None:
     one, two = waiting(), waiting()
     runtime = ProvisionRuntime(one=one, two=two)
     use("provision", runtime)
-    handler(batch(body("one"), body("two"), body("one")), Context())
-    assert (len(one.alive), len(two.alive)) == (1, 0)
-    assert runtime.woken == ["two"]
+    records = batch(body("one"), body("two", Kind.LOOK), body("one", Kind.PROVISIONER_CHANGED))
+    assert handler(records, Context()) == {"batchItemFailures": []}
+    assert (len(one.alive), len(two.alive)) == (0, 0)
+    assert one.outbox.plans_at_once == [("one", False, True)]
+    assert two.outbox.plans_at_once == [("two", True, False)]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyError, RecursionError, MemoryError])
+def test_a_cluster_whose_data_raises_anything_delays_no_other(
+    use: Use, error: type[Exception]
+) -> None:
+    """The one that raises comes first, and is first in each batch again."""
+    bad, good = waiting(), waiting()
+    instead(bad.cluster, "pending_pods", failing(error("of its data")))
+    runtime = ProvisionRuntime(bad=bad, good=good)
+    use("provision", runtime)
+    assert handler(batch(body("bad"), body("good")), Context()) == {"batchItemFailures": []}
+    for world, cluster in ((bad, "bad"), (good, "good")):
+        assert world.outbox.plans_at_once == [(cluster, False, False)]
+    handler(json.loads(body("good", Kind.RESUME)), Context())
+    assert len(good.alive) == 1
+    assert good.clock.slept == []
+
+
+def test_records_of_a_cluster_that_cannot_be_sent_on_come_again(use: Use) -> None:
+    one, two = waiting(), waiting()
+    one.outbox.fail_next(ThrottledError("too many calls"))
+    use("provision", ProvisionRuntime(one=one, two=two))
+    answer = handler(batch(body("two"), body("one")), Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+    assert two.outbox.plans_at_once == [("two", False, False)]
 
 
 def test_conditions_are_written_when_a_provisioner_changed(use: Use) -> None:
@@ -142,6 +170,20 @@ def test_a_failure_of_the_fast_lane_that_no_message_can_tell_is_an_error(use: Us
         handler(json.loads(body()), Context())
 
 
+def test_an_event_that_no_repeating_helps_is_set_aside(use: Use) -> None:
+    world = waiting()
+    instead(world.cluster, "pending_pods", failing(UnauthorizedError("no")))
+    runtime = ProvisionRuntime(test=world)
+    use("provision", runtime)
+    handler(json.loads(body()), Context())
+    ((text, reason),) = runtime.dead
+    assert json.loads(text) == json.loads(body())
+    assert reason == "no"
+    instead(runtime, "set_aside", lambda *_: ["refused"])
+    with pytest.raises(UnauthorizedError):
+        handler(json.loads(body()), Context())
+
+
 def test_the_delay_of_a_throttle_is_kept(use: Use) -> None:
     world = waiting()
     wait = timedelta(seconds=7)
@@ -164,7 +206,7 @@ def test_an_event_of_the_fast_lane_that_cannot_be_understood_is_set_aside(
     use: Use, dead: list[tuple[str, str]]
 ) -> None:
     use("provision", ProvisionRuntime(test=waiting()))
-    event = {"source": "dovetail", "detail-type": "pod-gone", "detail": {}}
+    event = {"source": "dovetail.test", "detail-type": "pod-gone", "detail": {}}
     assert handler(event, Context()) is None
     ((text, reason),) = dead
     assert json.loads(text) == event
@@ -185,13 +227,6 @@ def test_a_look_gives_up_what_is_not_needed(use: Use, capsys: pytest.CaptureFixt
         assert emf(capsys.readouterr().out)["NodesDisrupted"] == [1]
         assert world.clock.slept == []
         assert len(world.outbox.timers_of(TimerKind.REPLACEMENT)) == 1
-
-
-def test_a_look_of_a_further_cluster_stays_one(use: Use) -> None:
-    runtime = ProvisionRuntime(one=waiting(), two=waiting())
-    use("provision", runtime)
-    handler(batch(body("one"), body("two", Kind.LOOK)), Context())
-    assert runtime.woken == ["two, look"]
 
 
 def test_a_look_that_finds_the_lease_held_or_fails_comes_again(use: Use) -> None:

@@ -20,6 +20,7 @@ RESOURCES = {
     "termination_machine": "${Token[8]}",
     "bind_function": "dovetail-bind",
     "provision_function": "dovetail-provision",
+    "sweep_function": "dovetail-sweep",
 }
 
 

@@ -9,6 +9,7 @@ from infra.aws.components.archive import Archive
 from infra.aws.components.ledger import Ledger
 from infra.aws.components.queues import Queues
 from infra.aws.functions import FUNCTIONS
+from shared.services.prerequisites import LEAST_CONCURRENCY
 from shared.settings import PREFIX
 from tests.infra.templates import Resource, Template
 
@@ -78,6 +79,20 @@ def test_provision_is_fed_in_large_batches_with_partial_failures(control_plane: 
     assert mapping.properties["MaximumBatchingWindowInSeconds"] == 1
     assert mapping.properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping.properties["FunctionName"] == "dovetail-provision"
+    # Fewer than may run at once: a full queue leaves some to the fast lane.
+    concurrent = mapping.properties["ScalingConfig"]["MaximumConcurrency"]
+    assert 2 <= concurrent < PLANS["provision"].concurrency
+
+
+def test_each_function_has_concurrency_that_no_other_takes(control_plane: Template) -> None:
+    reserved = {
+        name: function.properties["ReservedConcurrentExecutions"]
+        for name, function in _functions(control_plane).items()
+    }
+    assert reserved == {name: plan.concurrency for name, plan in PLANS.items()}
+    assert min(reserved.values()) > 0
+    # What `doctor --prerequisites` asks for; Lambda wants 100 left.
+    assert sum(reserved.values()) + 100 == LEAST_CONCURRENCY
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))
@@ -166,8 +181,8 @@ def test_asynchronous_calls_end_in_the_dead_letters(control_plane: Template) -> 
         assert target["Fn::GetAtt"][0].startswith("QueuesDeadLetters")
     # What fails there comes by the queue or is found by sweep: no alarm may ring for it.
     assert "DestinationConfig" not in fast_lane
-    assert fast_lane["MaximumRetryAttempts"] == 0
-    assert fast_lane["MaximumEventAgeInSeconds"] == 60
+    assert fast_lane["MaximumRetryAttempts"] == 2
+    assert fast_lane["MaximumEventAgeInSeconds"] == 600
 
 
 def test_the_ledger_is_one_recoverable_table_that_outlives_the_stack(

@@ -2,7 +2,9 @@ from typing import Any
 
 import pytest
 
-from shared.messages.wake import SOURCE, Kind
+from infra.aws.names import FORWARDED
+from shared.messages import wake
+from shared.messages.wake import SOURCE_PREFIX, Kind
 from tests.infra.templates import Resource, Template
 
 NOTICES = {
@@ -29,7 +31,7 @@ def _routes(template: Template) -> set[tuple[str, str]]:
     return {
         (kind, _target(rule).split("Function")[0].split("FE05")[0])
         for rule in template.of("AWS::Events::Rule")
-        if _pattern(rule).get("source") == [SOURCE]
+        if _pattern(rule).get("source") == [{"prefix": SOURCE_PREFIX}]
         for kind in _pattern(rule)["detail-type"]
     }
 
@@ -44,8 +46,9 @@ def test_every_message_goes_where_the_design_says(control_plane: Template) -> No
         ("node-deleted", "Termination"),
         ("heartbeat", "Sweep"),
     }
-    sent_by_functions = {Kind.LOOK, Kind.RESUME}
+    sent_by_functions = {Kind.LOOK, Kind.RESUME, Kind.SWEEP}
     assert {kind for kind, _ in _routes(control_plane)} == set(Kind) - sent_by_functions
+    assert set(FORWARDED) == set(wake.FORWARDED) == set(Kind) - sent_by_functions
 
 
 def test_every_rule_has_a_target_with_a_dead_letter_queue(control_plane: Template) -> None:
@@ -94,7 +97,7 @@ def test_rules_for_our_messages_are_on_our_bus_and_the_others_on_the_default_one
     (bus,) = control_plane.of("AWS::Events::EventBus")
     for rule in control_plane.of("AWS::Events::Rule"):
         on_ours = rule.raw["Properties"].get("EventBusName") == {"Ref": bus.logical_id}
-        assert on_ours == (_pattern(rule).get("source") == [SOURCE])
+        assert on_ours == (_pattern(rule).get("source") == [{"prefix": SOURCE_PREFIX}])
 
     assert bus.properties["Name"] == "dovetail"
 

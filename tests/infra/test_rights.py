@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra.aws.functions import FUNCTIONS
-from infra.aws.names import Right, Timer
+from infra.aws.names import FORWARDED, Right, Timer
 from tests.infra.templates import Template, listed
 
 PLANS = {plan.name: plan for plan in FUNCTIONS}
@@ -116,12 +116,12 @@ def test_only_these_functions_wake_or_invoke_others(control_plane: Template) -> 
         "replacement",
         "sweep",
     }
-    assert {name for name, one in rights.items() if "InvokeBind" in one} == {
-        "provision",
-        "registration",
-        "sweep",
-    }
-    assert {n for n, one in rights.items() if "InvokeProvision" in one} == {"interrupt"}
+    for invoked, by in {
+        "Bind": {"provision", "registration", "sweep"},
+        "Provision": {"interrupt", "provision"},
+        "Sweep": {"sweep"},
+    }.items():
+        assert {name for name, given in rights.items() if f"Invoke{invoked}" in given} == by
     assert {name for name, one in rights.items() if "TakeWakeUps" in one} == {"provision"}
     assert rights["sweep"]["InvokeBind"]["Resource"].endswith(":function:dovetail-bind")
 
@@ -270,7 +270,9 @@ def test_the_forwarder_may_send_to_one_bus_and_nothing_else(
 
     assert listed(statement["Action"]) == ["events:PutEvents"]
     assert statement["Resource"] == "arn:aws:events:eu-west-1:123456789012:event-bus/dovetail"
-    assert statement["Condition"] == {"StringEquals": {"events:source": "dovetail"}}
+    assert statement["Condition"] == {
+        "StringEquals": {"events:source": "dovetail.demo", "events:detail-type": list(FORWARDED)}
+    }
     assert trust["Action"] == ["sts:AssumeRole", "sts:TagSession"]
     assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
     assert trust["Condition"]["StringEquals"]["aws:RequestTag/eks-cluster-name"] == "demo"

@@ -11,7 +11,8 @@ from constructs import Construct
 from infra.aws.components.queues import Queues
 from infra.aws.names import BUS
 
-SOURCE = "dovetail"
+# One of these for each cluster; whose it is, functions compare with what the message says.
+SOURCES = events.Match.prefix("dovetail.")
 
 
 class Delivery(Construct):
@@ -66,7 +67,7 @@ class Delivery(Construct):
             description="Takes the first pending pod after a quiet time straight to provision",
             event_bus=self.bus,
             event_pattern=events.EventPattern(
-                source=[SOURCE], detail_type=["pod-pending"], detail={"leading": [True]}
+                source=SOURCES, detail_type=["pod-pending"], detail={"leading": [True]}
             ),
             targets=[
                 # The queue has the same event: repeating it here would help nobody.
@@ -173,4 +174,4 @@ class Delivery(Construct):
 
 
 def _ours(*kinds: str) -> events.EventPattern:
-    return events.EventPattern(source=[SOURCE], detail_type=list(kinds))
+    return events.EventPattern(source=SOURCES, detail_type=list(kinds))

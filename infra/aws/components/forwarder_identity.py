@@ -6,7 +6,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.aws.acknowledgements import allow
-from infra.aws.names import FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, bus_arn
+from infra.aws.names import FORWARDED, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, bus_arn
 
 
 class ForwarderIdentity(Construct):
@@ -45,7 +45,12 @@ class ForwarderIdentity(Construct):
                     sid="Tell",
                     actions=["events:PutEvents"],
                     resources=[bus_arn(stack)],
-                    conditions={"StringEquals": {"events:source": "dovetail"}},
+                    conditions={
+                        "StringEquals": {
+                            "events:source": f"dovetail.{cluster}",
+                            "events:detail-type": list(FORWARDED),
+                        }
+                    },
                 )
             ],
         )

@@ -28,6 +28,7 @@ class Surroundings:
         subnets: Where the functions that call a cluster stand; empty for Lambda's own network.
         security_groups: Of their network interfaces.
         tracing: Whether X-Ray follows calls.
+        reserved: Whether each function has the concurrency of its plan to itself.
     """
 
     code: lambda_.Code
@@ -36,6 +37,7 @@ class Surroundings:
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
     tracing: bool = False
+    reserved: bool = True
 
 
 class ServiceFunction(Construct):
@@ -93,6 +95,7 @@ class ServiceFunction(Construct):
             timeout=Duration.seconds(plan.timeout_seconds),
             role=role,
             log_group=log_group,
+            reserved_concurrent_executions=plan.concurrency if surroundings.reserved else None,
             recursive_loop=(
                 lambda_.RecursiveLoop.ALLOW
                 if plan.allows_loops

@@ -7,7 +7,7 @@ import pytest
 from shared.aws.clusters import ClusterRegistry
 from shared.aws.session import Session
 from shared.model.brakes import Brakes, Ceiling
-from shared.model.errors import NotFoundError, PermanentError, UnauthorizedError
+from shared.model.errors import NotAttachedError, PermanentError, UnauthorizedError
 from tests.contract.aws.canned import canned
 from tests.fakes.clock import FakeClock
 
@@ -37,13 +37,16 @@ def registry(aws: Session, clock: FakeClock, notices: list[str]) -> ClusterRegis
     return ClusterRegistry(aws, path=PATH, clock=clock, notice=notices.append)
 
 
-def test_all_clusters_are_found_sorted_by_name(aws: Session, registry: ClusterRegistry) -> None:
+def test_all_clusters_are_found_sorted_by_name(
+    aws: Session, registry: ClusterRegistry, clock: FakeClock
+) -> None:
     assert registry.all() == ()
     names = [f"c{n:02}" for n in range(12)]  # more than a page
     for name in reversed(names):
         attach(aws, name)
     other = ClusterRegistry(aws, path=PATH, clock=FakeClock())
     assert [one.name for one in other.all()] == names
+    clock.advance(timedelta(seconds=5))
     assert registry.one("c03").instance_profile == "c03-nodes"
 
 
@@ -64,12 +67,37 @@ def test_what_was_found_is_remembered_for_a_minute(
 
 
 def test_a_cluster_that_is_not_attached_is_not_found_and_asked_for_again(
-    aws: Session, registry: ClusterRegistry
+    aws: Session, registry: ClusterRegistry, clock: FakeClock
 ) -> None:
-    with pytest.raises(NotFoundError, match="deploy its stack"):
+    with pytest.raises(NotAttachedError, match="deploy its stack"):
         registry.one("one")
     attach(aws, "one")
+    clock.advance(timedelta(seconds=5))
     assert registry.one("one").name == "one"
+
+
+def test_any_number_of_unknown_names_costs_one_call_in_five_seconds(
+    aws: Session, registry: ClusterRegistry, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach(aws, "one")
+    calls: list[str] = []
+    client = aws.client("ssm")
+    for name in ("get_parameter", "get_parameters_by_path"):
+        method = getattr(client, name)
+
+        def counted(_method: Any = method, **request: Any) -> Any:
+            calls.append(next(iter(request.values())))
+            return _method(**request)
+
+        monkeypatch.setattr(client, name, counted)
+    for number in range(50):
+        with pytest.raises(NotAttachedError):
+            registry.one(f"forged-{number}")
+    assert calls == [PATH]
+    clock.advance(timedelta(seconds=5))
+    with pytest.raises(NotAttachedError):
+        registry.brakes("forged-1")
+    assert calls == [PATH, PATH]
 
 
 def test_an_attachment_that_cannot_be_read_does_not_stop_the_others(

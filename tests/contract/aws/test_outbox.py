@@ -37,9 +37,8 @@ def sqs(aws: Session, queue: str, clock: FakeClock) -> SqsOutbox:
         aws,
         queue_url=queue,
         machines=machines,
-        bind_function="bind",
         clock=clock,
-        provision_function="provision",
+        functions={"bind": "bind", "provision": "provision", "sweep": "sweep"},
     )
 
 
@@ -122,7 +121,7 @@ def test_a_timer_gets_its_payload_and_when_it_was_started(
 
 def test_a_machine_that_does_not_exist_is_not_found(aws: Session, clock: FakeClock) -> None:
     machines = {TimerKind.EMPTINESS: "arn:aws:states:us-east-1:123456789012:stateMachine:none"}
-    outbox = SqsOutbox(aws, queue_url="x", machines=machines, bind_function="b", clock=clock)
+    outbox = SqsOutbox(aws, queue_url="x", machines=machines, functions={}, clock=clock)
     with pytest.raises(NotFoundError):
         outbox.start_timer(TimerKind.EMPTINESS, "one", PAYLOAD)
 
@@ -148,18 +147,26 @@ def test_bind_gets_node_ready_events_of_at_most_200_nodes(
     ]
 
 
-def test_a_look_is_a_message_and_at_once_a_call_of_provision(
+def test_a_look_is_a_message_and_invocations_are_calls_of_provision_and_sweep(
     aws: Session, sqs: SqsOutbox, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(aws.client("lambda"), "invoke", lambda **call: calls.append(call))
     sqs.look("test")
-    sqs.look_at_once("test")
+    sqs.invoke_provision("test", look=True, changed=True)
+    sqs.invoke_provision("test", changed=True)
+    sqs.invoke_provision("test")
+    sqs.invoke_sweep("test")
     (record,) = received(aws, queue)
-    (call,) = calls
-    assert (call["FunctionName"], call["InvocationType"]) == ("provision", "Event")
-    both = [decode_text(record["Body"]), decode(json.loads(call["Payload"]))]
-    assert [(one.kind, one.cluster) for one in both] == [(Kind.LOOK, "test")] * 2
+    assert decode_text(record["Body"]).kind == Kind.LOOK
+    assert {call["InvocationType"] for call in calls} == {"Event"}
+    messages = [(call["FunctionName"], decode(json.loads(call["Payload"]))) for call in calls]
+    assert [(function, message.kind, message.cluster) for function, message in messages] == [
+        ("provision", Kind.LOOK, "test"),
+        ("provision", Kind.PROVISIONER_CHANGED, "test"),
+        ("provision", Kind.RESUME, "test"),
+        ("sweep", Kind.SWEEP, "test"),
+    ]
 
 
 def test_a_throttled_send_is_told(aws: Session, sqs: SqsOutbox) -> None:
@@ -172,7 +179,7 @@ def test_a_throttled_send_is_told(aws: Session, sqs: SqsOutbox) -> None:
 
 def test_a_dead_letter_carries_the_record_and_the_reason(aws: Session, queue: str) -> None:
     letters = DeadLetters(aws, queue_url=queue)
-    letters.send('{"source": "x"}', "source: 'x': expected 'dovetail'")
+    letters.send('{"source": "x"}', "source: 'x': expected 'dovetail.<cluster>'")
     letters.send("", "")
     letters.send("bell\x07 and \x00", "x" * 5000)
     found = [
@@ -181,10 +188,49 @@ def test_a_dead_letter_carries_the_record_and_the_reason(aws: Session, queue: st
     ]
     assert sorted(found) == sorted(
         [
-            ('{"source": "x"}', "source: 'x': expected 'dovetail'"),
+            ('{"source": "x"}', "source: 'x': expected 'dovetail.<cluster>'"),
             (" ", "unknown"),
             ("bell\ufffd and \ufffd", "x" * 1000),
         ]
     )
     with pytest.raises(InvalidMessageError):
         decode_text(found[0][0])
+
+
+def test_many_dead_letters_go_in_few_calls_however_long_they_are(
+    aws: Session, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+    client = aws.client("sqs")
+    send = client.send_message_batch
+
+    def counted(**request: Any) -> Any:
+        calls.append([entry["Id"] for entry in request["Entries"]])
+        return send(**request)
+
+    monkeypatch.setattr(client, "send_message_batch", counted)
+    records = [(f"record {number}", "torn") for number in range(12)] + [("x" * 200_000, "long")] * 2
+    assert DeadLetters(aws, queue_url=queue).send_all(records, in_time=lambda: True) == ()
+    assert [len(call) for call in calls] == [10, 3, 1]
+    assert attributes(aws, queue) == 14
+
+
+def test_dead_letters_that_are_not_taken_are_told(
+    aws: Session, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = DeadLetters(aws, queue_url=queue)
+    records = [(str(number), "torn") for number in range(25)]
+    asked = iter([True, False, True])
+    assert letters.send_all(records, in_time=lambda: next(asked)) == tuple(range(10, 20))
+    with canned(aws, "sqs", "SendMessageBatch", (400, "RequestThrottled")):
+        assert letters.send_all(records[:2], in_time=lambda: True) == (0, 1)
+    failed = {"Failed": [{"Id": "1", "SenderFault": True, "Code": "InvalidMessageContents"}]}
+    monkeypatch.setattr(aws.client("sqs"), "send_message_batch", lambda **_: failed)
+    assert letters.send_all(records[:3], in_time=lambda: True) == (1,)
+
+
+def attributes(aws: Session, queue: str) -> int:
+    """Return how many messages a queue holds."""
+    name = "ApproximateNumberOfMessages"
+    answer = aws.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=[name])
+    return int(answer["Attributes"][name])

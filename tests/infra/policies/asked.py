@@ -9,7 +9,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from infra.aws.names import Timer
+from infra.aws.names import FORWARDED, Timer
 from tests.infra.policies.evaluation import Ask
 from tests.infra.templates import Template
 
@@ -43,8 +43,12 @@ STARTS: Final[Mapping[str, Sequence[str]]] = {
     "termination": ("NodeTermination",),
 }
 WAKING: Final = ("expiration", "interrupt", "provision", "replacement", "sweep")
-_BINDING: Final = ("provision", "registration", "sweep")
-INVOKES: Final = {**dict.fromkeys(_BINDING, "bind"), "interrupt": "provision"}
+INVOKES: Final[Mapping[str, Sequence[str]]] = {
+    "interrupt": ("provision",),
+    "provision": ("bind", "provision"),
+    "registration": ("bind",),
+    "sweep": ("bind", "sweep"),
+}
 # Called without anybody waiting: Lambda puts what fails into the queue of dead letters.
 ASYNCHRONOUS: Final = (
     "bind",
@@ -129,8 +133,8 @@ def _of_any_cluster(function: str, arns: "_Arns", clusters: Sequence[str]) -> It
         yield _ask(role, "states:StartExecution", arn)
     if function in WAKING:
         yield _ask(role, "sqs:SendMessage", arns.wake)
-    if function in INVOKES:
-        yield _ask(role, "lambda:InvokeFunction", arns.function(INVOKES[function]))
+    for invoked in INVOKES.get(function, ()):
+        yield _ask(role, "lambda:InvokeFunction", arns.function(invoked))
 
 
 def _of_provision(arns: "_Arns") -> Iterator[Ask]:
@@ -260,7 +264,9 @@ def asked_by_forwarder(cluster: str, template: Template) -> Iterator[Ask]:
     arns = _Arns(template)
     role = f"arn:aws:iam::{ACCOUNT}:role/{arns.id('AWS::IAM::Role', 'ForwarderRole')}"
     bus = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/dovetail"
-    yield _ask(role, "events:PutEvents", bus, {"events:source": "dovetail"})
+    for kind in FORWARDED:
+        said = {"events:source": f"dovetail.{cluster}", "events:detail-type": kind}
+        yield _ask(role, "events:PutEvents", bus, said)
     pod = {
         "aws:SourceAccount": ACCOUNT,
         "aws:RequestTag/eks-cluster-name": cluster,

@@ -8,7 +8,7 @@ from tests.infra.policies.rights_table import MARKS, PAGE, grants, table
 from tests.infra.templates import Template
 from tools.made_part import replaced
 
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parents[2]
 
 
 def test_the_table_of_rights_is_current(

@@ -54,7 +54,7 @@ def test_a_message_becomes_an_entry_that_the_functions_can_read() -> None:
     message = wake(Kind.NODE_READY, "c1", NOW, leading=True)
     assert EventBusPublisher("bus", client=events).publish([message]) == ()
     (entry,) = events.entries
-    assert (entry["EventBusName"], entry["Source"], entry["Time"]) == ("bus", "dovetail", NOW)
+    assert (entry["EventBusName"], entry["Source"], entry["Time"]) == ("bus", "dovetail.c1", NOW)
     record = {
         "source": entry["Source"],
         "detail-type": entry["DetailType"],

@@ -25,16 +25,16 @@ AT = "2026-01-01T00:00:00Z"
 
 def event(**changes: Any) -> dict[str, Any]:
     detail = {"version": 1, "cluster": "prod", "at": AT, **changes.pop("detail", {})}
-    return {"source": "dovetail", "detail-type": "pod-pending", "detail": detail, **changes}
+    return {"source": "dovetail.prod", "detail-type": "pod-pending", "detail": detail, **changes}
 
 
-names = st.text("abc-.", min_size=1, max_size=8)
+ids = st.text("abc-.", min_size=1, max_size=8)
 refs = st.builds(
     ObjectRef,
-    namespace=names,
-    name=names,
-    uid=names,
-    resource_version=names,
+    namespace=st.from_regex(r"([a-z0-9]([a-z0-9-]{0,9}[a-z0-9])?)?", fullmatch=True),
+    name=st.from_regex(r"[a-z0-9]([a-z0-9-]{0,9}[a-z0-9])?(\.[a-z0-9]{1,5}){0,2}", fullmatch=True),
+    uid=ids,
+    resource_version=ids,
     since=st.none() | st.datetimes(timezones=st.just(UTC)),
 )
 
@@ -75,8 +75,9 @@ def test_unknown_fields_are_ignored_and_known_ones_have_defaults() -> None:
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        (event(source="aws.ec2"), "source: 'aws.ec2': expected 'dovetail'"),
-        ({}, "source: None: expected 'dovetail'"),
+        (event(source="aws.ec2"), "source: 'aws.ec2': expected 'dovetail.<cluster>'"),
+        ({}, "source: None: expected 'dovetail.<cluster>'"),
+        (event(source="dovetail.other"), "source: 'dovetail.other' may not speak for 'prod'"),
         (event(**{"detail-type": "pod-gone"}), "detail-type: 'pod-gone': expected one of pod-"),
         (event(detail={"version": 2}), "detail.version: Input should be 1"),
         (event(detail={"cluster": ""}), "detail.cluster: String should have at least 1"),
@@ -87,7 +88,7 @@ def test_unknown_fields_are_ignored_and_known_ones_have_defaults() -> None:
             event(detail={"objects": [{"name": "a"}] * (MAX_OBJECTS + 1)}),
             "detail.objects: Tuple should have at most 200 items",
         ),
-        ({"source": "dovetail", "detail-type": "resume"}, "detail: Input should be"),
+        ({"source": "dovetail.prod", "detail-type": "resume"}, "detail: Input should be"),
     ],
 )
 def test_a_wrong_message_is_refused_and_the_field_named(wrong: dict[str, Any], text: str) -> None:
@@ -96,8 +97,38 @@ def test_a_wrong_message_is_refused_and_the_field_named(wrong: dict[str, Any], t
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "../pods",
+        "..",
+        "a/b",
+        "a?limit=0",
+        "../namespaces/kube-system/secrets/x",
+        "A",
+        "-a",
+        "a.-b",
+        "a..b",
+        "a\n",
+        "ä",
+    ],
+)
+def test_a_name_that_no_object_can_have_is_refused(name: str) -> None:
+    for field in ("name", "namespace"):
+        wrong = event(detail={"objects": [{"name": "a", field: name}]})
+        with pytest.raises(
+            InvalidMessageError, match=rf"^detail\.objects\.0\.{field}: String should"
+        ):
+            decode(wrong)
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
-    [("{", "body: not JSON"), ("[]", "body: expected an object, found list")],
+    [
+        ("{", "body: not JSON"),
+        ("[]", "body: expected an object, found list"),
+        ('{"a":' * 100_000, "body: not JSON"),
+    ],
+    ids=["torn", "list", "deep"],
 )
 def test_a_text_that_is_no_object_is_refused(text: str, reason: str) -> None:
     with pytest.raises(InvalidMessageError, match=reason):

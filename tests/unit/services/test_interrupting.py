@@ -24,7 +24,7 @@ def interrupt(world: World, kind: NoticeKind, state: str = "", instance: str = "
 
 
 def failing(error: Exception) -> Any:
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise error
 
     return fail
@@ -51,7 +51,8 @@ def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
     assert not is_voluntary(world.node)
     spot = offering(capacity_type=CapacityType.SPOT)
     assert world.ledger.unavailable_offerings(world.clock.now()) == {spot}
-    assert world.outbox.looks == world.outbox.looks_at_once == [NAME]
+    assert world.outbox.looks == [NAME]
+    assert world.outbox.plans_at_once == [(NAME, True, False)]
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     assert [one.reason for one in world.cluster.happenings] == ["Interrupted"]
 
@@ -204,7 +205,7 @@ def test_a_recommendation_marks_the_node_and_asks_for_a_look() -> None:
     assert world.node.annotations[keys.REBALANCE_RECOMMENDED] == NOW.isoformat()
     assert world.node.deletion_at is None
     assert world.outbox.looks == [NAME]
-    assert world.outbox.looks_at_once == []
+    assert world.outbox.plans_at_once == []
     assert world.ledger.unavailable_offerings(NOW) == {offering(capacity_type=CapacityType.SPOT)}
     assert interrupt(world, NoticeKind.REBALANCE_RECOMMENDATION) == "recorded"
     assert world.outbox.looks == [NAME]
@@ -231,10 +232,10 @@ def test_of_many_notices_the_nodes_are_listed_once_and_provision_is_called_once(
         Interrupting(world.ports, index).run(notice, f"i-n{number}")
     assert world.cluster.reads.count("nodes") == 1
     assert len(world.outbox.looks) == 9
-    assert world.outbox.looks_at_once == [NAME]
+    assert world.outbox.plans_at_once == [(NAME, True, False)]
     world.advance(2 * SECOND)
     index.look(world.ports)
-    assert world.outbox.looks_at_once == [NAME, NAME]
+    assert world.outbox.plans_at_once == [(NAME, True, False)] * 2
 
 
 def test_what_an_index_knows_of_a_node_that_is_another_now_is_forgotten() -> None:
@@ -248,6 +249,6 @@ def test_what_an_index_knows_of_a_node_that_is_another_now_is_forgotten() -> Non
 
 def test_that_provision_cannot_be_called_at_once_is_no_failure() -> None:
     world = running()
-    instead(world.outbox, "look_at_once", failing(UnavailableError("not now")))
+    instead(world.outbox, "invoke_provision", failing(UnavailableError("not now")))
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "drained"
     assert world.outbox.looks == [NAME]

@@ -128,7 +128,7 @@ def test_an_account_in_which_few_functions_may_run_at_once_is_told() -> None:
     assert (found.kind, found.subject) == ("quota", "Lambda concurrency")
     assert found.text.startswith("10 functions may run at once")
     assert found.command.endswith("--quota-code L-B99A9384 --desired-value 1000")
-    assert look(FakeAccount(concurrency=50)) == ()
+    assert look(FakeAccount(concurrency=476)) == ()
 
 
 def test_a_certificate_that_is_not_accepted_is_told_with_what_shows_its_authority() -> None:

@@ -45,7 +45,7 @@ TIMERS = {
         (TimerSettings, TIMERS),
         (ProvisionSettings, {**TIMERS, "DOVETAIL_BATCH_IDLE_SECONDS": "0.25"}),
         (TerminationSettings, {**TIMERS, "DOVETAIL_DRAIN_DEADLINE_SECONDS": "600.0"}),
-        (SweepSettings, TIMERS),
+        (SweepSettings, {**TIMERS, "DOVETAIL_SWEEP_FUNCTION": "sweep"}),
     ],
 )
 def test_settings_are_written_so_that_they_are_read_back(
