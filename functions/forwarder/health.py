@@ -1,8 +1,38 @@
 """Liveness and readiness over HTTP."""
 
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+from shared.kube.bounds import ended_after
+
+# The kubelet needs one connection for a moment; everybody else in the cluster can reach the port.
+_MOST_CONNECTIONS: Final = 16
+SECONDS: Final = 5.0
+
+
+class _Server(ThreadingHTTPServer):
+    """Serves so many connections at once at most; further ones are closed."""
+
+    daemon_threads = True
+
+    def __init__(self, *args: Any) -> None:
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
 
 def serve_health(port: int, checks: Mapping[str, Callable[[], bool]]) -> ThreadingHTTPServer:
@@ -17,6 +47,10 @@ def serve_health(port: int, checks: Mapping[str, Callable[[], bool]]) -> Threadi
     """
 
     class Handler(BaseHTTPRequestHandler):
+        def handle(self) -> None:
+            with ended_after(SECONDS, lambda: self.connection.shutdown(socket.SHUT_RDWR)):
+                super().handle()
+
         def do_GET(self) -> None:
             check = checks.get(self.path)
             status = 404 if check is None else 200 if check() else 503
@@ -30,7 +64,6 @@ def serve_health(port: int, checks: Mapping[str, Callable[[], bool]]) -> Threadi
         def log_message(self, *_: object) -> None:
             """Say nothing: probes come every few seconds."""
 
-    server = ThreadingHTTPServer(("", port), Handler)
-    server.daemon_threads = True
+    server = _Server(("", port), Handler)
     threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
     return server

@@ -7,6 +7,7 @@ import contextlib
 import json
 import re
 import ssl
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,6 +19,7 @@ import urllib3
 from kubernetes.client.api_client import ApiClient
 from urllib3.response import BaseHTTPResponse
 
+from shared.kube.bounds import TooLargeError, read_bounded
 from shared.model.errors import (
     AutoscalerError,
     CertificateError,
@@ -34,6 +36,12 @@ JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 CONNECT_SECONDS: Final = 5.0
+# An object has at most 1.5 MiB in etcd and 3 MiB in a request; lists are read in pages.
+# Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/server/config.go
+# (MaxRequestBodyBytes, 2026-11).
+MOST_BYTES: Final = 8 * 2**20
+# The status of an answer that was not read to its end because it is larger than that.
+TOO_LARGE: Final = 507
 
 # Segments of paths are constants or names of objects, which Kubernetes allows only these letters
 # for. Names come from messages and from fields that the API server does not check.
@@ -92,7 +100,7 @@ class KubeApi:
 
     Args:
         client: Built by `shared.kube.connection`.
-        timeout: Longest wait for an answer.
+        timeout: Longest wait for an answer, complete.
         compress: Whether to ask for gzip: worth it across networks, not inside the cluster.
     """
 
@@ -128,7 +136,8 @@ class KubeApi:
     ) -> Reply:
         """Return the answer, whatever its status; the caller decides which are errors.
 
-        A path with a name that no object can have is answered 404 without a call.
+        A path with a name that no object can have is answered 404 without a call; an answer of
+        more than `MOST_BYTES` is one of status `TOO_LARGE`, a server error.
 
         Raises:
             CertificateError: If the server's certificate is not valid for it.
@@ -136,8 +145,15 @@ class KubeApi:
         """
         if not _is_path(path):
             return Reply(status=404, body={"message": "no object can have such a name"})
-        response = self._open(method, path, query, body, content_type)
-        return _reply(response, f"{method} {path}")
+        until = time.monotonic() + self._seconds
+        try:
+            response = self._request(method, path, query, body, content_type, self._seconds)
+        except UnavailableError as error:
+            broken = isinstance(error.__cause__, urllib3.exceptions.ProtocolError)
+            if not broken or time.monotonic() >= until:
+                raise
+            response = self._request(method, path, query, body, content_type, self._seconds)
+        return _reply(response, f"{method} {path}", until)
 
     def stream(self, path: str, query: Query, read_seconds: float) -> "Stream":
         """Return the lines of a watch as they come.
@@ -152,18 +168,9 @@ class KubeApi:
         """
         response = self._request("GET", path, query, None, JSON, read_seconds)
         if not 200 <= response.status < 300:
-            raise error_for(_reply(response, f"watch {path}"), f"watch {path}")
+            until = time.monotonic() + self._seconds
+            raise error_for(_reply(response, f"watch {path}", until), f"watch {path}")
         return Stream(response, f"watch {path}")
-
-    def _open(
-        self, method: str, path: str, query: Query, body: object, content_type: str
-    ) -> BaseHTTPResponse:
-        try:
-            return self._request(method, path, query, body, content_type, self._seconds)
-        except UnavailableError as error:
-            if not isinstance(error.__cause__, urllib3.exceptions.ProtocolError):
-                raise
-        return self._request(method, path, query, body, content_type, self._seconds)
 
     def _request(
         self,
@@ -221,13 +228,16 @@ class Stream:
         """Yield complete lines until the server ends the stream; a torn last line is dropped.
 
         Raises:
-            UnavailableError: If the connection broke or stayed silent for too long.
+            UnavailableError: If the connection broke or stayed silent for too long, or a line has
+                more than `MOST_BYTES`.
         """
         rest = b""
         try:
             while chunk := self._response.read1(65_536):
                 *complete, rest = (rest + chunk).split(b"\n")
                 yield from (line for line in complete if line.strip())
+                if len(rest) > MOST_BYTES:
+                    raise UnavailableError(f"{self._what}: a line of more than {MOST_BYTES} bytes")
         except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
             raise UnavailableError(f"{self._what}: broke off: {error}") from error
 
@@ -271,10 +281,14 @@ def error_for(reply: Reply, what: str) -> AutoscalerError:
     return RejectedError(message)
 
 
-def _reply(response: BaseHTTPResponse, what: str) -> Reply:
+def _reply(response: BaseHTTPResponse, what: str, until: float) -> Reply:
     try:
-        text = response.read()
+        text = read_bounded(response, until=until, most_bytes=MOST_BYTES)
+    except TooLargeError as error:
+        response.close()
+        return Reply(status=TOO_LARGE, body={"message": str(error)})
     except (urllib3.exceptions.HTTPError, HTTPException, OSError) as error:
+        response.close()
         raise UnavailableError(f"{what}: the answer broke off: {error}") from error
     finally:
         response.release_conn()

@@ -12,6 +12,7 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 from urllib3.util import create_urllib3_context
 
+from shared.kube.bounds import POOLS
 from shared.kube.calls import KubeApi
 from shared.model.errors import PermanentError
 
@@ -90,6 +91,7 @@ def _api(configuration: Configuration, timeout: timedelta, *, compress: bool) ->
     client = ApiClient(configuration)
     client.user_agent = USER_AGENT
     pools = client.rest_client.pool_manager
+    pools.pool_classes_by_scheme = POOLS
     pools.connection_pool_kw["ssl_context"] = _tls_context(configuration)
     return KubeApi(client, timeout=timeout, compress=compress)
 

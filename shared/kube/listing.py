@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
-from shared.kube.calls import ExpiredError, KubeApi, Query, raise_unless_ok
+from shared.kube.calls import TOO_LARGE, ExpiredError, KubeApi, Query, raise_unless_ok
 from shared.model.errors import UnavailableError
 from shared.ports.cluster import EachPage, nothing
 
@@ -14,6 +14,11 @@ PAGE_SIZE: Final = 250
 # held in memory as text and as objects at the same time.
 MOST_PAGE_SIZE: Final = 1000
 PAGE_BYTES: Final = 4 * 2**20
+# What a list may have in all: no cluster has more, but a server may find no end.
+MOST_PAGES: Final = 2000
+MOST_LIST_BYTES: Final = 2 * 2**30
+# A page that is larger than an answer may be is asked for again with an eighth of its objects
+_SMALLER: Final = 8
 _ATTEMPTS: Final = 3
 
 
@@ -21,7 +26,8 @@ class Pages:
     """The pages of one list.
 
     The size of each page follows from the bytes of those before: objects of a few hundred
-    kilobytes come a few at a time, small ones in fewer requests.
+    kilobytes come a few at a time, small ones in fewer requests. A page that is too large to be
+    read is asked for again with fewer objects.
 
     Attributes:
         version: The list's resourceVersion, known after the first page.
@@ -53,13 +59,18 @@ class Pages:
 
         Raises:
             ExpiredError: If the list took so long that its continue token is no longer served.
+            UnavailableError: If the list has too many pages or bytes, or an object is too large.
         """
         token, count, size_bytes = "", 0, 0
-        while True:
+        for _ in range(MOST_PAGES):
             query = [*self._query, ("limit", str(self._size))]
             if token:
                 query.append(("continue", token))
             reply = self._api.send("GET", self._path, query=query)
+            if reply.status == TOO_LARGE and self._size > 1:
+                self._size = max(self._size // _SMALLER, 1)
+                self._most = self._size
+                continue
             raise_unless_ok(reply, f"GET {self._path}")
             metadata = reply.body.get("metadata") or {}
             self.version = str(metadata.get("resourceVersion", ""))
@@ -69,9 +80,12 @@ class Pages:
             if not token:
                 return
             count, size_bytes = count + len(items), size_bytes + reply.size_bytes
+            if size_bytes > MOST_LIST_BYTES:
+                raise UnavailableError(f"{self._path}: more than {MOST_LIST_BYTES} bytes")
             if count:
                 fitting = PAGE_BYTES * count // max(size_bytes, 1)
                 self._size = max(min(fitting, self._most), 1)
+        raise UnavailableError(f"{self._path}: more than {MOST_PAGES} pages")
 
 
 def list_all(

@@ -1,7 +1,9 @@
 """Settings, the bus, health and log lines."""
 
+import contextlib
 import json
 import logging
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from functions.forwarder import health
 from functions.forwarder.health import serve_health
 from functions.forwarder.logs import JsonFormatter
 from shared.aws.event_bus import EventBusPublisher
@@ -140,6 +143,29 @@ def test_health_answers_by_its_checks() -> None:
                 urllib.request.urlopen(url + path)
             assert caught.value.code == status
             caught.value.close()
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_connections_that_say_nothing_or_say_it_slowly_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(health, "SECONDS", 0.2)
+    server = serve_health(0, {"/healthz": lambda: True})
+    address = ("127.0.0.1", server.server_address[1])
+    try:
+        with contextlib.ExitStack() as stack:
+            silent = [stack.enter_context(socket.create_connection(address)) for _ in range(40)]
+            for connection in silent[:5]:
+                connection.sendall(b"GET /healthz HTTP/1.0\r\nX: ")
+            # Each is closed: those beyond the most at once, the others when their time is over.
+            for connection in silent:
+                with contextlib.suppress(ConnectionError):
+                    while connection.recv(1000):
+                        continue
+        with urllib.request.urlopen(f"http://127.0.0.1:{address[1]}/healthz") as answer:
+            assert answer.status == 200
     finally:
         server.shutdown()
         server.server_close()
