@@ -107,6 +107,8 @@ class Functions:
         self._of_kind: dict[str, int] = {}
         self.invocations = 0
         self.errors: dict[str, int] = {}
+        # Errors of no tree that a test makes a cluster raise.
+        self.expected: tuple[type[Exception], ...] = ()
         self.runtimes = {name: _runtime(name, wiring, settings) for name in _RUNTIMES}
 
     def __call__(self, function: str, event: Event, over: Callable[[Any], None]) -> None:
@@ -134,7 +136,7 @@ class Functions:
                     )
                 if isinstance(outcome, AssertionError):
                     raise outcome
-                if not isinstance(outcome, (AutoscalerError, Killed)):
+                if not isinstance(outcome, (AutoscalerError, Killed, *self.expected)):
                     raise UnexpectedError(f"{function}: {outcome!r}") from outcome
             self._recorder.witness.ended(process, outcome)
             over(outcome)
