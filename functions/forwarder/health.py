@@ -1,12 +1,11 @@
 """Liveness and readiness over HTTP."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
-
-from shared.kube.bounds import ended_after
 
 # The kubelet needs one connection for a moment; everybody else in the cluster can reach the port.
 _MOST_CONNECTIONS: Final = 16
@@ -48,8 +47,17 @@ def serve_health(port: int, checks: Mapping[str, Callable[[], bool]]) -> Threadi
 
     class Handler(BaseHTTPRequestHandler):
         def handle(self) -> None:
-            with ended_after(SECONDS, lambda: self.connection.shutdown(socket.SHUT_RDWR)):
+            timer = threading.Timer(SECONDS, self._end)
+            timer.daemon = True
+            timer.start()
+            try:
                 super().handle()
+            finally:
+                timer.cancel()
+
+        def _end(self) -> None:
+            with contextlib.suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)
 
         def do_GET(self) -> None:
             check = checks.get(self.path)

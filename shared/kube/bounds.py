@@ -34,7 +34,7 @@ class _BoundedConnection(HTTPConnection):
         Raises:
             OSError: If they take longer than the time-out.
         """
-        with ended_after(self.timeout, self._end):
+        with _ended_after(self.timeout, self._end):
             return super().getresponse()
 
     def _end(self) -> None:
@@ -70,7 +70,7 @@ def read_bounded(response: BaseHTTPResponse, *, until: float, most_bytes: int) -
     """
     parts: list[bytes] = []
     size_bytes = 0
-    with ended_after(max(until - time.monotonic(), 0.001), response.shutdown):
+    with _ended_after(max(until - time.monotonic(), 0.001), response.shutdown):
         while part := response.read1(_CHUNK_BYTES):
             size_bytes += len(part)
             if size_bytes > most_bytes:
@@ -83,7 +83,7 @@ def read_bounded(response: BaseHTTPResponse, *, until: float, most_bytes: int) -
 
 
 @contextlib.contextmanager
-def ended_after(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
+def _ended_after(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
     """Call `end` from another thread unless the block is left in time; its errors are dropped."""
 
     def end_quietly() -> None:
