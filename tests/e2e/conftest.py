@@ -98,12 +98,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what the chosen server cannot do: it would say nothing about Dovetail."""
     here = [one for one in items if one.get_closest_marker("e2e")]
     cluster = chosen_cluster()
-    if not here or cluster.kubeconfig is None:
+    if not here or cluster.kubeconfig is None or serves_policy_v1(cluster.kubeconfig):
         return
-    unfit = {"emulator_only"}
-    if not serves_policy_v1(cluster.kubeconfig):
-        unfit.add("needs_policy_v1")
-    out = [one for one in here if any(one.get_closest_marker(name) for name in unfit)]
+    out = [one for one in here if one.get_closest_marker("needs_policy_v1")]
     config.hook.pytest_deselected(items=out)
     items[:] = [one for one in items if one not in out]
 

@@ -91,6 +91,17 @@ def _pods_per_node(situation: Situation, argument: Mapping[str, Any]) -> str:
     return ""
 
 
+def _skew(situation: Situation, argument: Mapping[str, Any]) -> str:
+    """The most and the fewest pods on a node differ as a topology spread allows."""
+    counts = {one.name: 0 for one in situation.timeline.living_nodes()}
+    for pod in situation.timeline.living_pods(_selected(argument)):
+        counts[pod.node] = counts.get(pod.node, 0) + 1
+    skew = max(counts.values(), default=0) - min(counts.values(), default=0)
+    if skew <= argument["at_most"]:
+        return ""
+    return f"a node has {skew} pods more than another, at most {argument['at_most']} expected"
+
+
 def _our_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
     nodes = [one for one in situation.timeline.living_nodes() if one.ours]
     if len(nodes) < argument.get("at_least", 0):
@@ -309,6 +320,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "pods_running": _pods_running,
     "removed_after_empty": _removed_after_empty,
     "replaced_first": _replaced_first,
+    "skew": _skew,
     "untouched": _untouched,
     "volumes_in_zone_of_their_pods": _volumes_in_zone_of_their_pods,
 }

@@ -117,6 +117,7 @@ HOLDS: list[tuple[str, Callable[[], Situation], dict[str, Any], Callable[[Situat
         {**WEB, "at_most": 2},
         lambda s: _pod(s, "p3", labels=_WEB, node="a"),
     ),
+    ("skew", running, {**WEB, "at_most": 2}, lambda s: _pod(s, "p3", labels=_WEB, node="a")),
     (
         "our_nodes",
         running,
