@@ -43,6 +43,10 @@ class Mischief:
         """Let EC2 warn of an interruption, and take the machine when the time is over."""
         self._control("interrupt", instance_id=instance_id, seconds=warning_seconds)
 
+    def terminate(self, instance_id: str) -> None:
+        """Terminate a machine as somebody else would: nobody is asked, nothing is drained."""
+        self._client("ec2").terminate_instances(InstanceIds=[instance_id])
+
     def api_server_away(self, seconds: float) -> None:
         """Freeze the API server: calls to it get no answer, as of one that is cut off.
 

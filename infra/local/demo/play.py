@@ -112,6 +112,8 @@ class Player:
             case "interrupt_busiest_node":
                 warning = float(argument["warning_seconds"])
                 self._mischief.interrupt(self._busiest().instance_id, warning)
+            case "terminate_busiest_machine":
+                self._mischief.terminate(self._busiest().instance_id)
             case "api_server_away_seconds":
                 # Time-outs of calls run in their own time, whatever the speed.
                 self._mischief.api_server_away(float(argument))

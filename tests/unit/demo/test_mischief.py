@@ -16,6 +16,10 @@ class Ec2:
 
     def __init__(self, *looks: tuple[str, ...]) -> None:
         self._looks = list(looks)
+        self.terminated: list[str] = []
+
+    def terminate_instances(self, InstanceIds: list[str]) -> None:  # noqa: N803 - EC2's own name
+        self.terminated += InstanceIds
 
     def describe_instances(self, **_: Any) -> dict[str, Any]:
         found = [{"InstanceId": one} for one in self._looks.pop(0)]
@@ -44,3 +48,9 @@ def test_a_machine_that_ends_meanwhile_is_a_problem(monkeypatch: pytest.MonkeyPa
 def test_an_api_server_that_is_not_ours_is_not_frozen() -> None:
     with pytest.raises(Problem, match="not ours to freeze"):
         Mischief(lambda *_: None, lambda _: None).api_server_away(1)
+
+
+def test_a_machine_is_terminated_without_a_word_to_anybody() -> None:
+    ec2 = Ec2()
+    Mischief(lambda *_: pytest.fail("told"), lambda _: ec2).terminate("i-1")
+    assert ec2.terminated == ["i-1"]
