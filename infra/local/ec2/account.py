@@ -7,7 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from infra.local.ec2.pools import ANY, SPOT, PoolKey
-from infra.local.ec2.refusals import ApiError, Reason, Refusal, failed_launch, refusal
+from infra.local.ec2.refusals import (
+    PROFILE_WITHOUT_ROLE,
+    UNKNOWN_PROFILE,
+    ApiError,
+    Reason,
+    Refusal,
+    failed_launch,
+    refusal,
+)
 
 SPOT_ROLE: Final = "iam:CreateServiceLinkedRole"
 LAUNCH_RIGHTS: Final = ("ec2:RunInstances", "ec2:CreateTags", "iam:PassRole")
@@ -149,6 +157,11 @@ class Account(ABC):
         del profile
         return self.profile_delay
 
+    def profile_without_role(self, profile: Mapping[str, str]) -> str:
+        """Return the ARN of an instance profile that has no role, empty for one that has."""
+        del profile
+        return ""
+
     def architecture(self, image_id: str) -> str | None:
         """Return what an image runs on, empty for anything, None for one that does not exist."""
         del image_id
@@ -218,12 +231,19 @@ class Account(ABC):
                 return refusal("InvalidGroup.NotFound", group=group)
         profile = template.launch.get("IamInstanceProfile")
         if profile:
-            age = self.profile_age(profile)
-            if age is None or age < self.profile_delay:
-                named = dict(profile)
-                text = f"Invalid IAM Instance Profile: {named}"
+            text = self._profile_problem(profile)
+            if text:
                 return refusal("InvalidParameterValue", text=text)
         return None
+
+    def _profile_problem(self, profile: Mapping[str, str]) -> str:
+        """Return why instances cannot have an instance profile, empty if they can."""
+        age = self.profile_age(profile)
+        if age is None or age < self.profile_delay:
+            named = profile.get("Name") or profile.get("Arn", "")
+            return UNKNOWN_PROFILE.format(name=named)
+        arn = self.profile_without_role(profile)
+        return PROFILE_WITHOUT_ROLE.format(arn=arn) if arn else ""
 
     def refused(self, option: Option, kind: str, now: datetime) -> Refusal | None:
         """Return why an option cannot be bought as spot or on demand, whatever the capacity."""

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from infra.local.ec2.account import Account, Launch
-from infra.local.ec2.allocation import Candidate, allot
+from infra.local.ec2.allocation import Allotment, Candidate, allot
 from infra.local.ec2.machines import ENDING, USER_REASON, Addresses, Machine, Settings, Step, shown
 from infra.local.ec2.pools import (
     ON_DEMAND,
@@ -20,7 +20,7 @@ from infra.local.ec2.pools import (
     quota_family,
     vcpus_left,
 )
-from infra.local.ec2.refusals import ApiError, Reason, Refusal
+from infra.local.ec2.refusals import ApiError, Reason, Refusal, refusal
 from infra.local.ec2.request import FleetRequest, candidates, read_request
 
 _NOW: Final = timedelta(0)
@@ -117,6 +117,8 @@ class Ec2:
                 answer["Instances"].append({**row, "InstanceType": candidate.instance_type})
             for candidate, reason in allotment.refusals:
                 answer["Errors"].append({**_row(request, candidate, kind), **_error(reason)})
+            if kind == SPOT and not allotment.launches:
+                answer["Errors"] += _unfulfilled(request, allotment)
         return answer
 
     def admit(self, machine: Machine, fate: Reason | None = None) -> None:
@@ -207,6 +209,19 @@ class Ec2:
 def _row(request: FleetRequest, candidate: Candidate, kind: str) -> dict[str, Any]:
     option = request.options[candidate.index]
     return {"LaunchTemplateAndOverrides": option.described(), "Lifecycle": kind}
+
+
+def _unfulfilled(request: FleetRequest, allotment: Allotment) -> list[dict[str, Any]]:
+    """Return the error that EC2 adds where every spot option was refused for the request itself.
+
+    Which options it names is not known; here it is one of them.
+    Source: https://github.com/aws/karpenter-provider-aws/issues/3051 (2022-12).
+    """
+    codes = {reason.code for _, reason in allotment.refusals}
+    if codes != {"InvalidParameterValue"}:
+        return []
+    candidate, _ = allotment.refusals[-1]
+    return [{**_row(request, candidate, SPOT), **_error(refusal("UnfulfillableCapacity"))}]
 
 
 def _error(reason: Refusal) -> dict[str, str]:

@@ -5,7 +5,10 @@ https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleetError.html
 instant answers 200 with these in `Errors`), https://docs.aws.amazon.com/AWSEC2/latest/
 APIReference/API_StateReason.html (read 2026-11). Seen in answers of CreateFleet:
 UnauthorizedOperation in https://github.com/aws/karpenter-provider-aws/issues/1488 (2022-04),
-InvalidParameterValue in https://github.com/aws/karpenter-provider-aws/issues/5850 (2024-03).
+InvalidParameterValue in https://github.com/aws/karpenter-provider-aws/issues/5850 (2024-03), its
+text about an instance profile, and UnfulfillableCapacity beside it, in
+https://github.com/aws/karpenter-provider-aws/issues/3051 (2022-12); a profile without a role in
+https://github.com/hashicorp/terraform/issues/4306 (2015-12).
 """
 
 from dataclasses import dataclass
@@ -23,7 +26,10 @@ LAUNCH_ERRORS: Final = {
         "Your Spot request price of {price} is lower than the minimum required Spot request "
         "fulfillment price of {minimum}."
     ),
-    "UnfulfillableCapacity": "Unable to fulfill capacity due to your request configuration.",
+    "UnfulfillableCapacity": (
+        "Unable to fulfill capacity due to your request configuration. Please adjust your request "
+        "and try again."
+    ),
     # Of one subnet.
     "InsufficientFreeAddressesInSubnet": (
         "There are not enough free addresses in subnet '{subnet}' to satisfy the requested number "
@@ -67,6 +73,13 @@ LAUNCH_ERRORS: Final = {
     ),
 }
 """Error code to message of everything that a launch can be refused with."""
+
+UNKNOWN_PROFILE: Final = (
+    "Value ({name}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile "
+    "name"
+)
+PROFILE_WITHOUT_ROLE: Final = 'IAM Instance Profile "{arn}" has no associated IAM Roles'
+"""Texts of InvalidParameterValue about an instance profile."""
 
 FAILED_LAUNCHES: Final = {
     "Client.InternalError": "Client error on launch",

@@ -69,6 +69,36 @@ def test_an_instance_profile_is_unknown_while_it_is_young(
     assert picked(fleet(overrides)) == [("m5.large", 1)]
 
 
+def test_an_instance_profile_without_a_role_is_refused(
+    account: Any, cluster: dict[str, Any], fleet: Any
+) -> None:
+    iam, name = account.client("iam"), cluster["instance_profile"]
+    overrides = [override("m5.large", cluster["subnet_ids"][0])]
+    profile = iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]
+    named = {"InstanceProfileName": name, "RoleName": profile["Roles"][0]["RoleName"]}
+    iam.remove_role_from_instance_profile(**named)
+    [error] = fleet(overrides)["Errors"]
+    assert "has no associated IAM Roles" in error["ErrorMessage"]
+    iam.add_role_to_instance_profile(**named)
+    assert picked(fleet(overrides)) == [("m5.large", 1)]
+
+
+def test_spot_that_is_refused_for_its_profile_is_called_unfulfillable_too(
+    account: Any, cluster: dict[str, Any], fleet: Any
+) -> None:
+    account.do("consistency/set", seconds=0, profile_seconds=60)
+    answer = fleet([override("m5.large", cluster["subnet_ids"][0])], kind="spot")
+    name = cluster["instance_profile"]
+    assert [error["ErrorCode"] for error in answer["Errors"]] == [
+        "InvalidParameterValue",
+        "UnfulfillableCapacity",
+    ]
+    assert answer["Errors"][0]["ErrorMessage"] == (
+        f"Value ({name}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance "
+        "Profile name"
+    )
+
+
 def test_a_vcpu_quota_covers_the_types_of_its_family_alone(
     account: Any, cluster: dict[str, Any], fleet: Any
 ) -> None:

@@ -41,8 +41,7 @@ def test_a_profile_that_does_not_exist_is_told_and_another_provisioner_serves_at
     assert world.ledger.quotas_reached(world.clock.now()) == ()
     # People are told EC2's code and text, and what to do.
     (text,) = said(world, "LaunchRefused")
-    assert text.startswith("InvalidParameterValue: Invalid IAM Instance Profile")
-    assert "gone" in text
+    assert text.startswith("InvalidParameterValue: Value (gone) for parameter iamInstanceProfile")
     assert "check the field that the message names: instanceProfile" in text
     active, reason, message = condition(world, "wrong")
     assert (active, reason) == (False, "LaunchRefused")
@@ -56,8 +55,19 @@ def test_pods_that_no_other_provisioner_serves_are_told_too() -> None:
     without_profile(world, "gone")
     world.provision()
     (text,) = said(world, "FailedProvisioning", "Pod")
-    assert text.startswith("default: EC2 refuses its launches: InvalidParameterValue: Invalid IAM")
+    assert text.startswith("default: EC2 refuses its launches: InvalidParameterValue: Value (gone)")
     assert "out of capacity" not in text
+
+
+def test_want_of_capacity_that_ec2_names_beside_a_refusal_is_no_shortage() -> None:
+    spot = with_profile("default", "gone", requirements=needs(keys.CAPACITY_TYPE, "In", "spot"))
+    world = World(spot, pod())
+    without_profile(world, "gone")
+    report = world.provision()
+    assert marked(world) == frozenset()
+    assert len(world.cloud.fleets) == 1
+    assert report.offerings_refused == 0
+    assert not condition(world)[0]
 
 
 def test_a_refused_provisioner_is_asked_for_again_after_1_2_5_and_every_10_minutes() -> None:

@@ -89,6 +89,11 @@ class EmulatedAccount(Account):
         age: timedelta = now - found.create_date.replace(tzinfo=None)
         return age
 
+    def profile_without_role(self, profile: Mapping[str, str]) -> str:
+        """Return the ARN of an instance profile that has no role."""
+        found = find_profile(self._backend, profile)
+        return "" if found.roles else str(found.arn)
+
     def architecture(self, image_id: str) -> str | None:
         """Return what an image runs on."""
         image = self._backend.amis.get(resolve_image(self._backend, image_id))
