@@ -10,13 +10,15 @@
 
 Only `InsufficientInstanceCapacity` and `UnfulfillableCapacity` describe EC2's stock, and only a
 quota describes the account: these are shared with other clusters. All other codes depend on what
-this cluster asked for and stay with it.
+this cluster asked for and stay with it. So does `UnfulfillableCapacity` in an answer that refuses
+something: EC2 says it of spot instances whatever it is that keeps it from launching them.
 
-Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+Source: https://github.com/aws/karpenter-provider-aws/issues/3051 (2022-12, both codes together), https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleetError.html and
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html (2026-11).
 """
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Final
 
@@ -33,13 +35,16 @@ class ErrorKind(StrEnum):
     REFUSAL = "refusal"
 
 
-_SHARED_SHORTAGE: Final = frozenset({"InsufficientInstanceCapacity", "UnfulfillableCapacity"})
+UNFULFILLABLE: Final = "UnfulfillableCapacity"
+_SHARED_SHORTAGE: Final = frozenset({"InsufficientInstanceCapacity", UNFULFILLABLE})
 _SHORTAGE: Final = _SHARED_SHORTAGE | {
     "InsufficientCapacity",
     "InsufficientCapacityOnHost",
     "InsufficientHostCapacity",
     "InsufficientReservedInstanceCapacity",
     "InsufficientVolumeCapacity",
+    # A type that a zone does not have as spot: karpenter-provider-aws issues 2243 and 6483.
+    "InvalidFleetConfiguration",
     "SpotMaxPriceTooLow",
     "Unsupported",
 }
@@ -64,6 +69,9 @@ _TRANSIENT: Final = frozenset(
 )
 # EC2 is eventually consistent: a launch template may be unknown shortly after it was created.
 _TEMPLATE: Final = ("InvalidLaunchTemplateId", "InvalidLaunchTemplateName")
+# The same with an instance profile or its role, for which there is no code of their own.
+# Source: https://github.com/hashicorp/terraform-provider-aws/issues/27516 (2022-10).
+_YOUNG: Final = (*_TEMPLATE, "InvalidIamInstanceProfile", "InvalidParameterValue")
 # Why a machine ended that nobody tried to launch in a wrong way: people or the Spot service did it.
 _ENDED_BY_OTHERS: Final = frozenset(
     {
@@ -133,6 +141,18 @@ def kind_of(code: str) -> ErrorKind:
     if code.startswith(_SUBNET):
         return ErrorKind.SUBNET
     return ErrorKind.REFUSAL
+
+
+def kind_among(code: str, codes: Collection[str]) -> ErrorKind:
+    """Return what a code means in an answer of CreateFleet that has these codes."""
+    if code == UNFULFILLABLE and any(kind_of(other) == ErrorKind.REFUSAL for other in codes):
+        return ErrorKind.REFUSAL
+    return kind_of(code)
+
+
+def may_be_young(code: str) -> bool:
+    """Return whether a refusal may only mean that what it names was created just now."""
+    return code.startswith(_YOUNG)
 
 
 def is_young_template(error: FleetError) -> bool:

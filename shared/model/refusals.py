@@ -4,6 +4,10 @@ EC2 refuses a request for what it says or for who asks: a profile that does not 
 is missing. Asking again changes nothing until somebody mends it, so the Provisioner backs off: it
 is asked again after 1, 2, 5 and then every 10 minutes. Another Provisioner, another subnet or
 security group makes the record void.
+
+Some of these codes are given, too, for an instance profile, a role or a launch template that was
+created just now. No error tells the two apart, so such a refusal is asked again within seconds in
+the first two minutes, and counts from then on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,11 +15,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.model.fleet_errors import described
+from shared.model.fleet_errors import described, may_be_young
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import FleetError
 
 STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 2, 5, 10))
+# How long EC2 may not know what was created, and after how long it is asked for the first time.
+# Source: https://github.com/hashicorp/terraform/issues/15341 (2017-12, two minutes).
+YOUNG: Final = timedelta(minutes=2)
+_FIRST: Final = timedelta(seconds=5)
 # An instance type that EC2 does not support in a zone will not be supported in a minute.
 UNSUPPORTED: Final = timedelta(minutes=30)
 # How the StateReason of a machine begins that died of what it was launched with.
@@ -34,7 +42,8 @@ class Refusals:
         shape: Fingerprint of the Provisioner and what the attachment adds to it.
         site: Fingerprint of its subnets and security groups.
         error: The last refusal of everything, None when there is none.
-        strikes: How many of these there were in a row.
+        since: When it was refused first, with a code that may mean something created just now.
+        strikes: How many refusals of everything there were in a row, but for such ones.
         until: When the last refusal is over; None when there is none.
         stopped: Whether EC2 is not asked for anything until then.
         suspects: Offerings refused since EC2 last launched something.
@@ -45,6 +54,7 @@ class Refusals:
     shape: str = ""
     site: str = ""
     error: FleetError | None = None
+    since: datetime | None = None
     strikes: int = 0
     until: datetime | None = None
     stopped: bool = False
@@ -101,6 +111,10 @@ class Refusals:
         known = replace(self, error=error, suspects=suspects)
         if self.until is not None and now < self.until:
             return replace(known, stopped=True)
+        since = self.since or now
+        if may_be_young(error.code) and not self.strikes and now < since + YOUNG:
+            again = min(now + max(_FIRST, now - since), since + YOUNG)
+            return replace(known, since=since, until=again, stopped=True)
         until = now + STEPS[min(self.strikes, len(STEPS) - 1)]
         known = replace(known, strikes=self.strikes + 1, until=until)
         if died or not self.strikes:
@@ -128,5 +142,10 @@ class Refusals:
         """Return why EC2 is not asked, for people; empty when it may be."""
         if self.error is None or self.until is None:
             return ""
-        again = f"{self.until:%H:%M:%S} UTC"
-        return f"EC2 refuses its launches: {described(self.error)}; asked again after {again}"
+        again = f"asked again after {self.until:%H:%M:%S} UTC"
+        if not self.strikes:
+            again = (
+                "asked again within seconds, as EC2 may not know a new instance profile, role or "
+                "launch template yet"
+            )
+        return f"EC2 refuses its launches: {described(self.error)}; {again}"

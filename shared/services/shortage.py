@@ -11,7 +11,14 @@ ledger, for all clusters; what depends on the request is kept here by Provisione
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shared.model.fleet_errors import ErrorKind, is_shared_shortage, is_young_template, kind_of
+from shared.model.fleet_errors import (
+    UNFULFILLABLE,
+    ErrorKind,
+    is_shared_shortage,
+    is_young_template,
+    kind_among,
+    kind_of,
+)
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import FleetAnswer, FleetError, LaunchOption
 from shared.model.quotas import beyond, reached
@@ -230,16 +237,18 @@ class Shortage:
         unsupported: set[OfferingKey] = set()
         refusals: dict[FleetError, None] = {}
         subnets = set()
+        codes = {error.code for error in answer.errors}
         for error in answer.errors:
             named = attempt.asked - launched if error.offering is None else {error.offering}
-            kind = kind_of(error.code)
+            kind = kind_among(error.code, codes)
             if kind == ErrorKind.SHORTAGE and not is_shared_shortage(error.code):
                 unsupported |= named
             elif kind == ErrorKind.SUBNET and error.subnet_id:
                 subnets.add(error.subnet_id)
             elif kind in (ErrorKind.SUBNET, ErrorKind.REFUSAL):
                 of_kind.setdefault(ErrorKind.REFUSAL, set()).update(named)
-                refusals[FleetError(code=error.code, message=error.message)] = None
+                if error.code != UNFULFILLABLE:
+                    refusals[FleetError(code=error.code, message=error.message)] = None
             else:
                 of_kind.setdefault(kind, set()).update(named)
         return _Findings(

@@ -8,6 +8,7 @@ from shared.model.fleet_errors import (
     is_known,
     is_shared_shortage,
     is_young_template,
+    kind_among,
     kind_of,
     kind_of_ending,
     remedy_of,
@@ -47,6 +48,20 @@ def test_only_want_of_stock_is_shared_with_other_clusters() -> None:
     assert is_shared_shortage("UnfulfillableCapacity")
     assert not is_shared_shortage("Unsupported")
     assert not is_shared_shortage("SpotMaxPriceTooLow")
+
+
+@pytest.mark.parametrize(
+    ("code", "beside", "kind"),
+    [
+        ("UnfulfillableCapacity", "InvalidParameterValue", ErrorKind.REFUSAL),
+        ("UnfulfillableCapacity", "VcpuLimitExceeded", ErrorKind.SHORTAGE),
+        ("InsufficientInstanceCapacity", "InvalidParameterValue", ErrorKind.SHORTAGE),
+    ],
+)
+def test_unfulfillable_capacity_beside_a_refusal_means_the_refusal(
+    code: str, beside: str, kind: ErrorKind
+) -> None:
+    assert kind_among(code, {code, beside}) == kind
 
 
 def test_a_missing_launch_template_may_be_young() -> None:

@@ -7,7 +7,8 @@ from shared.model.refusals import Refusals
 from tests.builders import NOW, offering
 
 MINUTE = timedelta(minutes=1)
-ERROR = FleetError(code="InvalidParameterValue", message="Invalid IAM Instance Profile name")
+ERROR = FleetError(code="UnauthorizedOperation", message="You are not authorized")
+PROFILE = FleetError(code="InvalidParameterValue", message="Invalid IAM Instance Profile name")
 DIED = FleetError(code="Client.InternalError", message="Client error on launch")
 M5 = frozenset({offering()})
 G5 = frozenset({offering("g5.xlarge")})
@@ -50,9 +51,28 @@ def test_machines_that_die_stop_it_each_time() -> None:
 def test_the_reason_says_code_text_remedy_and_time() -> None:
     assert FRESH.reason() == ""
     assert FRESH.after_refusal(ERROR, M5, NOW).reason() == (
-        "EC2 refuses its launches: InvalidParameterValue: Invalid IAM Instance Profile name; check "
-        "the field that the message names: instanceProfile, tags, volumes; asked again after "
+        "EC2 refuses its launches: UnauthorizedOperation: You are not authorized; read what is "
+        "denied with `aws sts decode-authorization-message`, and allow it; asked again after "
         "00:01:00 UTC"
+    )
+
+
+def test_what_may_have_been_created_just_now_is_asked_for_within_seconds_for_two_minutes() -> None:
+    record, now, waits = FRESH, NOW, []
+    for _ in range(8):
+        record = record.after_refusal(PROFILE, M5, now)
+        assert record.until is not None
+        assert record.blocked(now) == record.stopped
+        waits.append((record.until - now).total_seconds())
+        now = record.until
+    assert waits == [5, 5, 10, 20, 40, 40, 60, 120]
+
+
+def test_the_reason_says_why_it_is_asked_for_within_seconds() -> None:
+    assert FRESH.after_refusal(PROFILE, M5, NOW).reason() == (
+        "EC2 refuses its launches: InvalidParameterValue: Invalid IAM Instance Profile name; check "
+        "the field that the message names: instanceProfile, tags, volumes; asked again within "
+        "seconds, as EC2 may not know a new instance profile, role or launch template yet"
     )
 
 

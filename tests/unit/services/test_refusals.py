@@ -71,8 +71,8 @@ def test_want_of_capacity_that_ec2_names_beside_a_refusal_is_no_shortage() -> No
 
 
 def test_a_refused_provisioner_is_asked_for_again_after_1_2_5_and_every_10_minutes() -> None:
-    world = World(with_profile("default", "gone"), pod())
-    without_profile(world, "gone")
+    world = World(provisioner(), pod())
+    refuse(world)
     world.provision()
     waits = []
     for _ in range(5):
@@ -85,10 +85,39 @@ def test_a_refused_provisioner_is_asked_for_again_after_1_2_5_and_every_10_minut
 
 
 def test_the_wake_comes_when_it_may_be_asked_again() -> None:
-    world = World(with_profile("default", "gone"), pod())
-    without_profile(world, "gone")
+    world = World(provisioner(), pod())
+    refuse(world)
     world.provision()
     assert world.outbox.wakes == [(NAME, MINUTE)]
+
+
+def test_a_profile_that_was_created_just_now_delays_a_launch_by_seconds() -> None:
+    world = World(with_profile("default", "new"), pod())
+    world.cloud.profile_delay, born = 12 * SECOND, world.clock.now()
+    instead(world.cloud, "profile_age", lambda _: world.clock.now() - born)
+    world.provision()
+    (text,) = said(world, "FailedProvisioning", "Pod")
+    assert "EC2 may not know a new instance profile" in text
+    while not world.bound:
+        _, wait = world.outbox.wakes[-1]
+        world.advance(wait)
+        world.provision()
+    assert world.clock.now() - born == 20 * SECOND
+    assert len(said(world, "FailedProvisioning", "Pod")) == 1
+    assert condition(world)[0]
+
+
+def test_a_profile_that_stays_unknown_backs_off_after_two_minutes() -> None:
+    world = World(with_profile("default", "gone"), pod())
+    without_profile(world, "gone")
+    waits = []
+    for _ in range(8):
+        world.provision()
+        _, wait = world.outbox.wakes[-1]
+        waits.append(wait / SECOND)
+        world.advance(wait)
+    assert waits == [5, 5, 10, 20, 40, 40, 60, 120]
+    assert "asked again after" in condition(world)[2]
 
 
 @pytest.mark.parametrize("mended", ["provisioner", "attachment", "subnets"])
@@ -116,7 +145,7 @@ def test_the_condition_is_true_again_at_the_first_success() -> None:
     world.provisioning().report_provisioners()
     assert not condition(world)[0]
     gone.clear()
-    world.advance(MINUTE)
+    world.advance(5 * SECOND)
     world.provision()
     assert condition(world) == (True, "Valid", "ready to launch nodes")
     assert len(world.bound) == 1
