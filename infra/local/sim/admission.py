@@ -1,6 +1,12 @@
 """Which pods a kubelet admits.
 
-Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/lifecycle/predicate.go and
+A device that the Node does not name is not asked for: the pod is admitted, and its container starts
+without it.
+
+Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/lifecycle/predicate.go
+(removeMissingExtendedResources),
+https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go
+(allocateContainerResources) and
 https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/scheduler/framework/plugins/noderesources/fit.go
 (fitsRequest), read 2026-11-22.
 """
@@ -55,7 +61,7 @@ def refusal_of(
 
     Args:
         pod: Not admitted yet.
-        node: As the kubelet last saw it; amounts it does not name are zero.
+        node: As the kubelet last saw it; amounts it does not name are zero, but for devices.
         requests: Of the pod.
         used: Requests of the pods admitted before.
     """
@@ -65,11 +71,15 @@ def refusal_of(
     names = [name for name in _COUNTED if name in requests]
     for resource in [*names, *sorted(requests.keys() - set(_COUNTED))]:
         amount, taken = requests[resource], used.get(resource, 0)
-        if resource not in _COUNTED and resource not in capacity:
-            why = f"Allocate failed due to no device plugin for {resource}"
-            return "UnexpectedAdmissionError", why
+        if _is_extended(resource) and resource not in capacity:
+            continue
         room = capacity.get(resource, 0)
         if taken + amount > room:
             counts = f"requested: {amount}, used: {taken}, capacity: {room}"
             return f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {counts}"
     return None
+
+
+def _is_extended(resource: str) -> bool:
+    """Return whether a resource is none of Kubernetes' own, as devices are."""
+    return "/" in resource and "kubernetes.io/" not in resource

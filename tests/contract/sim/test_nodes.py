@@ -113,6 +113,16 @@ def test_device_shows_only_by_the_plugin_that_is_its_own(bench: Bench) -> None:
     assert not shows_gpu(bench, "gpu")
 
 
+def test_a_pod_whose_device_the_node_does_not_name_is_admitted_without_it(bench: Bench) -> None:
+    bench.add_node("gpu", machine="g4dn.xlarge")
+    until(lambda: bench.is_ready("gpu"))
+    asking = pod("asking")
+    asking["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    bench.create(PODS, asking)
+    bind(bench, "asking", "gpu")
+    until(lambda: is_true(bench.get(f"{PODS}/asking"), "Ready"), "it runs without a GPU")
+
+
 def test_a_pod_bound_before_the_node_is_ready_starts_with_it(bench: Bench) -> None:
     bench.machines[MACHINE] = "pending"
     bench.add_node("n0")
