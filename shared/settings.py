@@ -97,7 +97,7 @@ class ProvisionSettings(TimerSettings):
         batch_max_seconds: ... but no longer than this.
         lease_seconds: Length of the lease: longer than any call with its time-out, at most 60.
         registration_seconds: A machine that has not joined by then is given up: before the
-            default tolerations (300 s) would delete its pods.
+            default tolerations (300 s) would delete its pods. Bare metal has at least 1200 s.
         binding_policy: `early` binds pods for which that is safe at once, `ready` binds when the
             node is Ready, `scheduler` leaves binding to kube-scheduler.
         max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.

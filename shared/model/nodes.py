@@ -4,10 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from shared.model import labels as keys
 from shared.model.resources import Resources
 from shared.model.taints import Taint
+
+
+# Bare metal instances check their hardware before they boot: 5 to 15 minutes until they join.
+_BARE_METAL: Final = timedelta(minutes=20)
 
 
 class NodePhase(StrEnum):
@@ -84,6 +89,16 @@ class Node:
     def is_initialized(self) -> bool:
         """Whether it is open, its startup taints were removed and its devices were shown."""
         return self.is_open and self.has_joined
+
+    @property
+    def is_bare_metal(self) -> bool:
+        """Whether its instance has no hypervisor; the size of such types begins with `metal`."""
+        _, _, size = self.labels.get(keys.INSTANCE_TYPE, "").partition(".")
+        return size.startswith("metal")
+
+    def joins_within(self, usual: timedelta) -> timedelta:
+        """Return how long its kubelet may take to join, from what most machines may take."""
+        return max(usual, _BARE_METAL) if self.is_bare_metal else usual
 
     def is_overdue(self, patience: timedelta, now: datetime) -> bool:
         """Return whether it has been Ready for longer than this without being initialized."""

@@ -59,7 +59,7 @@ def _registration(
     patience: timedelta,
 ) -> int:
     last, now = running.get((node.uid, TimerKind.REGISTRATION)), ports.clock.now()
-    if last is not None and not _overdue(last, node.created_at, patience, now):
+    if last is not None and not _overdue(last, node.created_at, node.joins_within(patience), now):
         return 0
     start_registration(ports, node, patience, now, anew=last is not None)
     return 1

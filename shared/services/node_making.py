@@ -252,8 +252,11 @@ class NodeMaker:
 
 
 def _may_bind(pod: Pod, node: Node) -> bool:
-    """Return whether a pod may be bound before the node is ready: safe, and no startup taint."""
-    if binds_early(pod):
+    """Return whether a pod may be bound before the node is ready: safe, and no startup taint.
+
+    On bare metal none may: the pods would be deleted as not ready before the kubelet joins.
+    """
+    if node.is_bare_metal or binds_early(pod):
         return False
     tolerations = pod.scheduling.tolerations
     return (

@@ -82,7 +82,7 @@ def missing_devices(node: Node, pod: Pod) -> tuple[str, ...]:
 
 def is_late(node: Node, now: datetime) -> bool:
     """Return whether a node waits for longer than nodes take to join or to be initialized."""
-    limit = INITIALIZED_BY if node.ready is True else JOINED_BY
+    limit = node.joins_within(INITIALIZED_BY if node.ready is True else JOINED_BY)
     return node.created_at is not None and now - node.created_at > limit
 
 

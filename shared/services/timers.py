@@ -93,9 +93,11 @@ def start_registration(
     """Start the timer that gives a machine up which never joins.
 
     Args:
+        patience: With most machines; a node of bare metal has longer.
         anew: The one that was started has ended by accident: start another, due now.
     """
-    since, wait = (now, timedelta(0)) if anew else (node.created_at or now, patience)
+    wait = node.joins_within(patience)
+    since, wait = (now, timedelta(0)) if anew else (node.created_at or now, wait)
     _start(ports, TimerKind.REGISTRATION, node, since, wait)
     ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.REGISTRATION, now)
 

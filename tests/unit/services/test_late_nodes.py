@@ -55,6 +55,15 @@ def findings(world: World) -> list[Finding]:
     ]
 
 
+def test_bare_metal_is_late_after_twenty_minutes() -> None:
+    metal = {**node().labels, keys.INSTANCE_TYPE: "m5.metal"}
+    world = starting(ready=None, labels=metal)
+    world.advance(20 * MINUTE)
+    assert findings(world) == []
+    world.advance(MINUTE)
+    assert [one.kind for one in findings(world)] == ["node-not-joined"]
+
+
 def test_a_node_whose_kubelet_does_not_join_is_found_with_the_place_to_look() -> None:
     world = starting(ready=None)
     world.advance(2 * MINUTE)

@@ -138,6 +138,16 @@ def test_timers_watch_over_registration_and_age() -> None:
     }
 
 
+def test_bare_metal_has_twenty_minutes_to_join_and_no_pod_is_bound_early() -> None:
+    world = World(provisioner(), pod(), types=(instance_type("m5.metal"),))
+    world.provision()
+    (registration,) = world.outbox.timers_of(TimerKind.REGISTRATION)
+    assert registration.payload["wait_seconds"] == 1200
+    assert world.bound == {}
+    (slot,) = world.ledger.slots(NAME)
+    assert [ref.name for ref in slot.pods] == ["a"]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
