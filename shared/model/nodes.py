@@ -10,7 +10,6 @@ from shared.model import labels as keys
 from shared.model.resources import Resources
 from shared.model.taints import Taint
 
-
 # Bare metal instances check their hardware before they boot: 5 to 15 minutes until they join.
 _BARE_METAL: Final = timedelta(minutes=20)
 

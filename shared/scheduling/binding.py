@@ -21,8 +21,9 @@ def binds_early(pod: Pod) -> str:
     """Return why a pod may not be bound before the node is ready; empty when it may.
 
     Safe are pods that a controller replaces, of the default scheduler, without gates, claims or
-    extended resources, that tolerate a node which is not ready for at least 300 s. A kubelet admits a
-    pod whose extended resource its Node does not name, and starts it without.
+    extended resources, that tolerate a node which is not ready for at least 300 s.
+
+    A kubelet admits a pod whose extended resource its Node does not name, and starts it without.
 
     Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/lifecycle/predicate.go
     (removeMissingExtendedResources, 2026-11).

@@ -15,6 +15,8 @@ from infra.local.front.target import require_allowed, server_of
 _FINALIZER: Final = "karpenter.sh/termination"
 _PROVISIONERS: Final = "apis/karpenter.sh/v1alpha5/provisioners"
 _PODS: Final = "api/v1/namespaces/default/pods"
+_CLAIMS: Final = "api/v1/namespaces/default/persistentvolumeclaims"
+_VOLUMES: Final = "api/v1/persistentvolumes"
 _DEFINITION: Final = "CustomResourceDefinition"
 _WORKLOADS: Final = frozenset({"DaemonSet", "Deployment", "Job", "StatefulSet"})
 # What others stand on goes last.
@@ -47,6 +49,7 @@ class ForeignCluster(ClusterClient):
         """Connect lazily; `check` comes before anything is applied."""
         super().__init__(server, token=token, ca_file=ca_file)
         self._stood: frozenset[str] = frozenset()
+        self._claims: frozenset[str] = frozenset()
         self._version = (1, 0)
         self._added: list[Object] = []
 
@@ -59,6 +62,7 @@ class ForeignCluster(ClusterClient):
         try:
             version = self.call("GET", "version")
             nodes = self.items("api/v1/nodes")
+            self._claims = frozenset(_name(one) for one in self.items(_CLAIMS))
             known = self._get(_PROVISIONERS) or {}
         except Refused as refused:
             raise Problem(f"the cluster of the kubeconfig refuses its user: {refused}") from refused
@@ -119,6 +123,8 @@ class ForeignCluster(ClusterClient):
         left: list[Object] = []
         if any(one["kind"] in _WORKLOADS for one in first):
             left = self._wait(lambda: self.items(_PODS), self._end_pod)
+            left += self._wait(self._new_claims, self._end_claim)
+            left += self._wait(self._new_volumes)
         left += self._wait(self._our_nodes, self._end_node)
         for document in later:
             self.delete(document)
@@ -139,6 +145,24 @@ class ForeignCluster(ClusterClient):
         """Return nodes that came after us and carry our label: by `check` they are ours."""
         nodes = self.items("api/v1/nodes")
         return [one for one in nodes if _looks_ours(one) and _name(one) not in self._stood]
+
+    def _new_claims(self) -> list[Object]:
+        """Return claims that came after us: StatefulSets make them and leave them behind."""
+        return [one for one in self.items(_CLAIMS) if _name(one) not in self._claims]
+
+    def _end_claim(self, claim: Object) -> None:
+        self._send("DELETE", f"{_CLAIMS}/{_name(claim)}")
+
+    def _new_volumes(self) -> list[Object]:
+        """Return volumes of such claims, which their provisioner deletes while the world runs."""
+        return [one for one in self.items(_VOLUMES) if self._is_of_new_claim(one["spec"])]
+
+    def _is_of_new_claim(self, volume: Object) -> bool:
+        claim = volume.get("claimRef") or {}
+        is_deleted = volume.get("persistentVolumeReclaimPolicy") == "Delete"
+        return (
+            is_deleted and claim.get("namespace") == "default" and claim["name"] not in self._claims
+        )
 
     def _end_node(self, node: Object) -> None:
         """Delete a node, whose machine ends with the world, and the pods on it."""

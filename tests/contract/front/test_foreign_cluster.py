@@ -16,6 +16,7 @@ from tests.contract.kube_api.client import config_map, deployment, node, pod
 ROOT = Path(__file__).parents[3]
 OURS = {"karpenter.sh/provisioner-name": "default"}
 FINALIZER = "karpenter.sh/termination"
+CLAIMS = "api/v1/namespaces/default/persistentvolumeclaims"
 
 
 @pytest.fixture
@@ -40,6 +41,28 @@ def definition() -> dict[str, Any]:
 
 def provisioner() -> dict[str, Any]:
     return read_documents([ROOT / "examples" / "inflate" / "provisioner.yaml"])[0]
+
+
+def claim(name: str) -> dict[str, Any]:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    return {**kind, "metadata": {"name": name}, "spec": spec}
+
+
+def volume(claim_name: str) -> dict[str, Any]:
+    """A volume that is bound to a claim of the default namespace, of the same name."""
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "claimRef": {"namespace": "default", "name": claim_name},
+        "hostPath": {"path": "/data"},
+        "persistentVolumeReclaimPolicy": "Delete",
+    }
+    kind = {"apiVersion": "v1", "kind": "PersistentVolume"}
+    return {**kind, "metadata": {"name": claim_name}, "spec": spec}
 
 
 def names(cluster: ForeignCluster, path: str) -> list[str]:
@@ -88,6 +111,30 @@ def test_pods_of_a_deleted_workload_go_before_the_world_does(cluster: ForeignClu
     put(cluster, "api/v1/namespaces/default/pods", pod("web-1"))
     assert cluster.clean() == ""
     assert names(cluster, "api/v1/pods") == []
+
+
+def test_claims_of_a_stateful_set_go_and_what_stood_stays(cluster: ForeignCluster) -> None:
+    put(cluster, CLAIMS, claim("theirs"))
+    put(cluster, "api/v1/persistentvolumes", volume("theirs"))
+    cluster.check()
+    template = {"metadata": {"name": "data"}, "spec": claim("data")["spec"]}
+    db = deployment("db")
+    db["spec"] = {**db["spec"], "serviceName": "db", "volumeClaimTemplates": [template]}
+    cluster.apply({**db, "apiVersion": "apps/v1", "kind": "StatefulSet"})
+    put(cluster, CLAIMS, claim("data-db-0"))
+    assert cluster.clean() == ""
+    assert names(cluster, CLAIMS) == ["theirs"]
+    assert names(cluster, "api/v1/persistentvolumes") == ["theirs"]
+
+
+def test_a_volume_that_its_provisioner_does_not_delete_is_told(
+    cluster: ForeignCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.check()
+    cluster.apply({**deployment("web"), "apiVersion": "apps/v1", "kind": "Deployment"})
+    put(cluster, "api/v1/persistentvolumes", volume("data-db-0"))
+    monkeypatch.setattr("infra.local.demo.foreign._WAIT_SECONDS", 0.1)
+    assert cluster.clean() == "object data-db-0"
 
 
 def test_a_provisioner_that_stands_already_is_not_taken_over(cluster: ForeignCluster) -> None:
