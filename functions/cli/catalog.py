@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from functions.cli.asking import refuse
+
 WRITTEN: Final = 0
-FAILED: Final = 2
 _TEXT: Final = """\
 Reads instance types, zones and today's prices of a Region and writes them as a catalogue, which
 `dovetail plan --catalog FILE` plans with. Acts with your own rights: ec2:DescribeInstanceTypes,
@@ -44,15 +45,13 @@ def _run(arguments: argparse.Namespace, make: Callable[[str], str] | None) -> in
     try:
         text = (make or make_catalog)(arguments.region or "")
     except AutoscalerError as error:
-        sys.stderr.write(f"dovetail catalog: {' '.join(str(error).split())}\n")
-        return FAILED
+        return refuse("catalog", error)
     if arguments.output is None:
         sys.stdout.write(text)
     else:
         try:
             Path(arguments.output).write_text(text, encoding="utf-8")
         except OSError as error:
-            sys.stderr.write(f"dovetail catalog: {arguments.output}: {error.strerror}\n")
-            return FAILED
+            return refuse("catalog", f"{arguments.output}: {error.strerror}")
     sys.stderr.write(f"{summarize(load_catalog(text))}\n")
     return WRITTEN

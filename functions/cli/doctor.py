@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from functions.cli.asking import ask
 from functions.cli.prerequisites import run as look_around
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 HEALTHY: Final = 0
 FINDINGS: Final = 1
-BAD_INPUT: Final = 2
 _TEXT: Final = """\
 Compares the ledger, the machines and the nodes of each attached cluster and prints what is not as
 it should be, with the command to run about it. Acts with your own rights: in AWS those of your
@@ -57,24 +57,15 @@ def _chosen(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime]
 
 
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
-    # Imported when it runs: `dovetail --help` needs none of it.
-    from shared.model.errors import AutoscalerError  # noqa: PLC0415
-    from shared.runtime.doctor import doctor_runtime  # noqa: PLC0415
-    from shared.runtime.observability import logged_to_stderr  # noqa: PLC0415
-    from shared.settings import SettingsError  # noqa: PLC0415
+    return ask("doctor", runtime, lambda doctor: _look(doctor, arguments))
 
-    try:
-        with logged_to_stderr():
-            doctor = (runtime or doctor_runtime)()
-            found = [
-                (cluster, *_of_cluster(doctor, cluster, repair=arguments.repair))
-                for cluster in arguments.cluster or doctor.clusters()
-            ]
-    except (AutoscalerError, SettingsError) as error:
-        sys.stderr.write(f"dovetail doctor: {' '.join(str(error).split())}\n")
-        return BAD_INPUT
-    text = _as_json(found) if arguments.output == "json" else _as_text(found)
-    sys.stdout.write(text)
+
+def _look(doctor: "DoctorRuntime", arguments: argparse.Namespace) -> int:
+    found = [
+        (cluster, *_of_cluster(doctor, cluster, repair=arguments.repair))
+        for cluster in arguments.cluster or doctor.clusters()
+    ]
+    sys.stdout.write(_as_json(found) if arguments.output == "json" else _as_text(found))
     return FINDINGS if any(left for _, left, _ in found) else HEALTHY
 
 

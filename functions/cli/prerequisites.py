@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from functions.cli.asking import refuse
+
 if TYPE_CHECKING:
     from shared.runtime.prerequisites import PrerequisitesRuntime
     from shared.services.findings import Finding
 
 ALL_WELL: Final = 0
 FINDINGS: Final = 1
-BAD_INPUT: Final = 2
 _PARAMETERS: Final = "/dovetail/clusters"
 
 
@@ -29,11 +30,9 @@ def run(
         made = (runtime or PrerequisitesRuntime)(_PARAMETERS)
         clusters = tuple(arguments.cluster) or made.clusters()
     except AutoscalerError as error:
-        sys.stderr.write(f"dovetail doctor: {' '.join(str(error).split())}\n")
-        return BAD_INPUT
+        return refuse("doctor", error)
     if not clusters:
-        sys.stderr.write("dovetail doctor: no cluster is attached: name one with --cluster\n")
-        return BAD_INPUT
+        return refuse("doctor", "no cluster is attached: name one with --cluster")
     found = [(cluster, made.service(cluster).look()) for cluster in clusters]
     sys.stdout.write(_as_json(found) if arguments.output == "json" else _as_text(found))
     wrong = [one for _, findings in found for one in findings if not one.advice]

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from functions.cli.asking import ask, refuse
+
 if TYPE_CHECKING:
     from shared.runtime.doctor import DoctorRuntime
     from shared.services.why import Answer, Why
 
 ANSWERED: Final = 0
-BAD_INPUT: Final = 2
 _TEXT: Final = """\
 Says of one pod or node what Dovetail did and decided, what it waits for and what would help. Reads
 the cluster, the ledger and the recorded decisions, and changes nothing. Acts with your own rights,
@@ -45,25 +46,18 @@ def mount(subparsers: Any, runtime: "Callable[[], DoctorRuntime] | None" = None)
 
 
 def _run(arguments: argparse.Namespace, runtime: "Callable[[], DoctorRuntime] | None") -> int:
-    # Imported when it runs: `dovetail --help` needs none of it.
-    from shared.model.errors import AutoscalerError  # noqa: PLC0415
-    from shared.runtime.doctor import doctor_runtime  # noqa: PLC0415
-    from shared.runtime.observability import logged_to_stderr  # noqa: PLC0415
-    from shared.settings import SettingsError  # noqa: PLC0415
-
     kind, _, name = arguments.subject.partition("/")
     if kind not in ("pod", "node") or not name or name.count("/") > (kind == "pod"):
-        return _bad(f"{arguments.subject}: {_EXPECTED}")
-    try:
-        with logged_to_stderr():
-            known = (runtime or doctor_runtime)()
-            clusters = (arguments.cluster,) if arguments.cluster else known.clusters()
-            if len(clusters) != 1:
-                named = ", ".join(clusters) or "none"
-                return _bad(f"attached clusters: {named}; name one with --cluster")
-            answer = _asked(known.why(clusters[0]), kind, name)
-    except (AutoscalerError, SettingsError) as error:
-        return _bad(str(error))
+        return refuse("why", f"{arguments.subject}: {_EXPECTED}")
+    return ask("why", runtime, lambda known: _answer(known, arguments, kind, name))
+
+
+def _answer(known: "DoctorRuntime", arguments: argparse.Namespace, kind: str, name: str) -> int:
+    clusters = (arguments.cluster,) if arguments.cluster else known.clusters()
+    if len(clusters) != 1:
+        named = ", ".join(clusters) or "none"
+        return refuse("why", f"attached clusters: {named}; name one with --cluster")
+    answer = _asked(known.why(clusters[0]), kind, name)
     sys.stdout.write(_as_json(answer) if arguments.output == "json" else _as_text(answer))
     return ANSWERED
 
@@ -73,11 +67,6 @@ def _asked(why: "Why", kind: str, name: str) -> "Answer":
         return why.node(name)
     namespace, _, short = name.rpartition("/")
     return why.pod(namespace or "default", short)
-
-
-def _bad(text: str) -> int:
-    sys.stderr.write(f"dovetail why: {' '.join(text.split())}\n")
-    return BAD_INPUT
 
 
 def _as_text(answer: "Answer") -> str:

@@ -24,9 +24,8 @@ from shared.services.node_events import (
     MOST_PODS,
     Machine,
     counted,
+    event_on,
     first_names,
-    pod_event,
-    provisioner_event,
     terminated_group,
 )
 from shared.services.refusing import KnownRefusals, RefusalBook
@@ -118,7 +117,7 @@ class Announcer:
         """
         held = [pending[uid] for uid in sorted(until)]
         self.tell(
-            pod_event(
+            event_on(
                 pod, _NEVER_USABLE, f"{_TRIED}; none is launched for it {_before(until[pod.uid])}"
             )
             for pod in held
@@ -154,7 +153,7 @@ class Announcer:
         for node in nodes:
             of_owner.setdefault(node.provisioner, []).append(node)
         self.tell(
-            provisioner_event(
+            event_on(
                 provisioners[name],
                 "ShadowPlan",
                 f"would buy {len(planned)} nodes for {sum(len(n.pods) for n in planned)} pods at "
@@ -179,15 +178,13 @@ class Announcer:
         for used, other in fresh.values():
             found = cheaper_provisioner(snapshot, plan, used, other, settings)
             if found is not None:
-                self.say(
-                    provisioner_event(owners[used], _CHEAPER, found.text, severity=Severity.NORMAL)
-                )
+                self.say(event_on(owners[used], _CHEAPER, found.text, severity=Severity.NORMAL))
         if fresh:
             self._ports.ledger.note_told(name, frozenset(fresh), now)
 
     def cannot_launch(self, provisioner: Provisioner, text: str) -> None:
         """Tell a Provisioner that nothing can be bought for it."""
-        self.tell([provisioner_event(provisioner, "CannotLaunch", text)])
+        self.tell([event_on(provisioner, "CannotLaunch", text)])
 
     def provisioners(
         self,
@@ -208,7 +205,7 @@ class Announcer:
                 one.name, active=False, reason="Invalid", message=text
             )
             named = Provisioner(name=one.name, uid=one.uid)
-            self.tell([provisioner_event(named, "Invalid", text)])
+            self.tell([event_on(named, "Invalid", text)])
         refusals = RefusalBook(self._ports).read() if valid else KnownRefusals()
         for provisioner in valid:
             held = hold or (_PAUSED if provisioner.paused else None)
@@ -245,7 +242,7 @@ class Announcer:
             valid, invalid = ports.cluster.provisioners()
             if was != hold.reason:
                 self.provisioners(valid, invalid, hold)
-            self.tell(provisioner_event(owner, hold.reason, hold.text) for owner in valid)
+            self.tell(event_on(owner, hold.reason, hold.text) for owner in valid)
         elif was:
             ports.ledger.forget_told(name)
             self.provisioners(*ports.cluster.provisioners())
@@ -257,7 +254,7 @@ class Announcer:
         """Tell the first pods that wait for capacity why none is launched, if it is held back."""
         hold = self._hold
         waiting = [pod for pod in pending if pod.is_provisionable] if hold is not None else []
-        self.tell(pod_event(pod, hold.reason, hold.text) for pod in waiting[:MOST_PODS] if hold)
+        self.tell(event_on(pod, hold.reason, hold.text) for pod in waiting[:MOST_PODS] if hold)
 
     def _show(self, value: Mapping[str, Any]) -> None:
         name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR
@@ -284,7 +281,7 @@ def shown_unusable(shown: Memo) -> dict[str, datetime]:
 
 def _refused_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> Happening:
     pod = pending.get(ref.uid)
-    return pod_event(pod if pod is not None else ref, "FailedProvisioning", text)
+    return event_on(pod if pod is not None else ref, "FailedProvisioning", text)
 
 
 def _before(end: datetime) -> str:

@@ -17,7 +17,7 @@ from shared.services.announcing import Announcer
 from shared.services.image_rollout import ImageRollout
 from shared.services.learning import learn
 from shared.services.node_changes import change_node
-from shared.services.node_events import initialized, node_event, overdue, registered, waits
+from shared.services.node_events import event_on, initialized, overdue, registered, waits
 from shared.services.node_waits import StartupTaints, closed_by, lacks, missing_for, starting_taints
 from shared.services.timers import start_expiration
 
@@ -149,7 +149,7 @@ class Binding:
                 f"{name} {format_amount(name, amount)}" for name, amount in sorted(missing.items())
             )
             text = f"has less allocatable than planned: {named}; its type is planned with that now"
-            event = node_event(node, "LessThanPlanned", text)
+            event = event_on(node, "LessThanPlanned", text)
             Announcer(self._ports).tell([event])
 
     def _complete(self, node: Node, slot: Slot | None) -> None:

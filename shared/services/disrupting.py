@@ -25,7 +25,7 @@ from shared.services.gathering import Gathered
 from shared.services.gathering_volumes import with_volumes
 from shared.services.image_rollout import ImageRollout
 from shared.services.machine_image import resolve_images
-from shared.services.node_events import node_event
+from shared.services.node_events import event_on
 from shared.services.passed_over import passed_over
 from shared.services.patience import Patience
 from shared.services.recording import record
@@ -217,7 +217,7 @@ def _cut(change: Change) -> Change:
 
 
 def _event(node: Node, reason: str, text: str) -> Happening:
-    return node_event(node, reason, text, severity=Severity.NORMAL)
+    return event_on(node, reason, text, severity=Severity.NORMAL)
 
 
 def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapshot:

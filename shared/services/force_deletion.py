@@ -17,7 +17,7 @@ from shared.model.taints import Effect, Taint
 from shared.ports import ClusterPorts, NodeChange, Severity
 from shared.services.announcing import Announcer
 from shared.services.node_changes import change_node, cordon_for_removal
-from shared.services.node_events import node_event
+from shared.services.node_events import event_on
 
 _OUT_OF_SERVICE: Final = Taint(
     key=keys.OUT_OF_SERVICE_TAINT, value="nodeshutdown", effect=Effect.NO_EXECUTE
@@ -50,7 +50,7 @@ def free_node(ports: ClusterPorts, node: Node) -> bool:
     for pod in pods:
         cluster.force_delete_pod(pod)
     text = f"its machine does not run: deleted {len(pods)} pods without a grace period"
-    event = node_event(node, "PodsForceDeleted", text, severity=Severity.WARNING)
+    event = event_on(node, "PodsForceDeleted", text, severity=Severity.WARNING)
     Announcer(ports).tell([event])
     gone = {pod.uid for pod in pods}
     return bool(attached) or any(one.uid in gone for one in cluster.pods_on(node.name))

@@ -18,7 +18,7 @@ from shared.model.nodes import Node
 from shared.ports import ClusterPorts
 from shared.services.announcing import Announcer
 from shared.services.machine_image import ImageTable
-from shared.services.node_events import provisioner_event
+from shared.services.node_events import event_on
 
 IMAGES: Final = "images#"
 # Longer than a machine may take to register, its launch included.
@@ -157,7 +157,7 @@ class ImageRollout:
         )
         owners, _ = self._ports.cluster.provisioners()
         Announcer(self._ports).tell(
-            provisioner_event(one, "ImageNotRegistering", text)
+            event_on(one, "ImageNotRegistering", text)
             for one in owners
             if one.name == node.provisioner
         )

@@ -13,7 +13,7 @@ from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange
 from shared.services.force_deletion import free_node
 from shared.services.node_changes import change_node, read_again
-from shared.services.node_events import node_event
+from shared.services.node_events import event_on
 from shared.services.removing import remove
 
 # Provision is not called again within this.
@@ -205,4 +205,4 @@ class Interrupting:
             )
 
     def _say(self, node: Node, reason: str, text: str) -> None:
-        self._ports.cluster.happened([node_event(node, reason, text)])
+        self._ports.cluster.happened([event_on(node, reason, text)])

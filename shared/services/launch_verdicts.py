@@ -15,7 +15,7 @@ from shared.model.refusals import STEPS, UNSUPPORTED, Refusals
 from shared.ports import ClusterPorts, Happening, Site
 from shared.services.announcing import REFUSED_BY_EC2, Announcer, refused_by_ec2
 from shared.services.gathering import Gathered
-from shared.services.node_events import MOST_PODS, pod_event, provisioner_event
+from shared.services.node_events import MOST_PODS, event_on
 from shared.services.refusing import RefusalBook
 from shared.services.shortage import Verdict
 
@@ -135,7 +135,7 @@ class LaunchVerdicts:
 
     def _tell(self, owner: Provisioner, errors: Iterable[FleetError]) -> None:
         told = tuple(described(one) for one in errors)
-        self._announcer.tell(provisioner_event(owner, REFUSED_BY_EC2, text) for text in told)
+        self._announcer.tell(event_on(owner, REFUSED_BY_EC2, text) for text in told)
         self.told += tuple(f"{owner.name}: {text}" for text in told)
         self.unknown += sum(not is_known(one.code) for one in errors)
 
@@ -171,8 +171,8 @@ def _died(
             f"{offering.capacity_type.value}) ended before it joined: {why}"
         )
         if slot.provisioner in owners:
-            events.append(provisioner_event(owners[slot.provisioner][0], _DIED, text))
-        events += [pod_event(ref, "FailedProvisioning", text) for ref in slot.pods]
+            events.append(event_on(owners[slot.provisioner][0], _DIED, text))
+        events += [event_on(ref, "FailedProvisioning", text) for ref in slot.pods]
     return events[:MOST_PODS]
 
 

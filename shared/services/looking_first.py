@@ -13,7 +13,7 @@ from shared.model.pods import Pod
 from shared.ports import ClusterPorts, NodeChange, Severity
 from shared.services.announcing import Announcer
 from shared.services.node_changes import change_node
-from shared.services.node_events import node_event
+from shared.services.node_events import event_on
 from shared.services.removing import remove
 
 _NAMED: Final = 3
@@ -128,5 +128,5 @@ def _note(ports: ClusterPorts, node: Node, reason: str, found: Sequence[Hold]) -
         node = change_node(ports, node, change)
     text = f"{reason} leaves it alone for now: {who}"
     severity = Severity.NORMAL
-    Announcer(ports).tell([node_event(node, "DisruptionBlocked", text, severity=severity)])
+    Announcer(ports).tell([event_on(node, "DisruptionBlocked", text, severity=severity)])
     return node

@@ -26,45 +26,19 @@ MOST_PODS: Final = 25
 CONSOLE: Final = "aws ec2 get-console-output --latest --output text --instance-id"
 
 
-def node_event(
-    node: Node, reason: str, text: str, *, severity: Severity = Severity.WARNING
+def event_on(
+    subject: Node | Pod | PodRef | Provisioner,
+    reason: str,
+    text: str,
+    *,
+    severity: Severity = Severity.WARNING,
 ) -> Happening:
-    """Return an Event about a Node."""
+    """Return an Event about a Node, a Pod or a Provisioner."""
     return Happening(
-        kind="Node",
-        namespace="",
-        name=node.name,
-        uid=node.uid,
-        severity=severity,
-        reason=reason,
-        message=text,
-    )
-
-
-def provisioner_event(
-    provisioner: Provisioner, reason: str, text: str, *, severity: Severity = Severity.WARNING
-) -> Happening:
-    """Return an Event about a Provisioner."""
-    return Happening(
-        kind="Provisioner",
-        namespace="",
-        name=provisioner.name,
-        uid=provisioner.uid,
-        severity=severity,
-        reason=reason,
-        message=text,
-    )
-
-
-def pod_event(
-    pod: Pod | PodRef, reason: str, text: str, *, severity: Severity = Severity.WARNING
-) -> Happening:
-    """Return an Event about a pod."""
-    return Happening(
-        kind="Pod",
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
+        kind="Pod" if isinstance(subject, PodRef) else type(subject).__name__,
+        namespace=subject.namespace if isinstance(subject, Pod | PodRef) else "",
+        name=subject.name,
+        uid=subject.uid,
         severity=severity,
         reason=reason,
         message=text,
@@ -100,7 +74,7 @@ def overdue(node: Node, waiting_for: str, patience: timedelta) -> Happening:
         f"is Ready for more than {minutes} min and still waits for {waiting_for}; until it is "
         "initialized no further pods are nominated to it"
     )
-    return node_event(node, "NotInitialized", text)
+    return event_on(node, "NotInitialized", text)
 
 
 def initialized(node: Node) -> Happening:
@@ -204,7 +178,7 @@ def launched_group(
             f"launched {counted(len(group), 'node')} for {counted(pods, 'pod')}: {_summary(group)}"
         )
         owner = provisioners.get(name, Provisioner(name=name))
-        told.append(provisioner_event(owner, "Launched", text, severity=Severity.NORMAL))
+        told.append(event_on(owner, "Launched", text, severity=Severity.NORMAL))
     nominations = [(ref, slot, node) for slot, node in made for ref in slot.pods]
     return told + [nominated(ref, slot, node) for ref, slot, node in nominations[:MOST_PODS]]
 
@@ -218,7 +192,7 @@ def terminated_group(
         why = ", ".join(sorted({machine.cause for machine in group if machine.cause}))
         text = f"terminated {counted(len(group), 'node')} ({why}): {_summary(group)}"
         owner = provisioners.get(name, Provisioner(name=name))
-        told.append(provisioner_event(owner, "Terminated", text, severity=Severity.NORMAL))
+        told.append(event_on(owner, "Terminated", text, severity=Severity.NORMAL))
     return told
 
 
@@ -235,7 +209,7 @@ def nominated(ref: PodRef, slot: Slot, node: Node | None) -> Happening:
         text = f"nominated node {node.name} ({kind}), which waits for its kubelet to join"
     else:
         text = f"nominated node {node.name} ({kind}), which is Ready and not yet initialized"
-    return pod_event(ref, "Nominated", text, severity=Severity.NORMAL)
+    return event_on(ref, "Nominated", text, severity=Severity.NORMAL)
 
 
 def first_names(names: Iterable[str]) -> str:
@@ -256,7 +230,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def _step(node: Node, reason: str, text: str) -> Happening:
-    return node_event(node, reason, text, severity=Severity.NORMAL)
+    return event_on(node, reason, text, severity=Severity.NORMAL)
 
 
 def _machine(

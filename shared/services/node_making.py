@@ -28,7 +28,7 @@ from shared.services.announcing import Announcer
 from shared.services.held_lease import HeldLease
 from shared.services.launch_verdicts import Death
 from shared.services.machine_image import node_taints
-from shared.services.node_events import launched_group, provisioner_event
+from shared.services.node_events import event_on, launched_group
 from shared.services.timers import start_expiration, start_registration
 
 # So many Nodes are made before somebody else's turn may come: that takes about a second.
@@ -120,7 +120,7 @@ class NodeMaker:
             elif instance is None or not (instance.is_running and instance.private_dns_name):
                 look_again += 1
             else:
-                node = self._make_one(
+                node = self._make_node(
                     slot, instance, provisioners.get(slot.provisioner), instance_types
                 )
                 if node is None:
@@ -137,7 +137,7 @@ class NodeMaker:
         self._wake_bind([node for _, node in made])
         return look_again
 
-    def _make_one(
+    def _make_node(
         self,
         slot: Slot,
         instance: Instance,
@@ -168,7 +168,7 @@ class NodeMaker:
         self._ports.ledger.drop_slot(slot, self._lease.keep())
         text = f"the Node of {slot.instance_id} is refused, it is terminated: {error}"
         named = owner or Provisioner(name=slot.provisioner)
-        Announcer(self._ports).tell([provisioner_event(named, "NodeRefused", text)])
+        Announcer(self._ports).tell([event_on(named, "NodeRefused", text)])
 
     def _leave(self, slot: Slot, node: Node) -> None:
         """Leave a Node that is being deleted alone; nobody is bound to what may never run them.

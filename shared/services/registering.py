@@ -13,7 +13,7 @@ from shared.model.pods import Pod
 from shared.ports import ClusterPorts, TimerKind
 from shared.scheduling.binding import binds_early
 from shared.services.image_rollout import ImageRollout
-from shared.services.node_events import CONSOLE, node_event
+from shared.services.node_events import CONSOLE, event_on
 from shared.services.removing import remove, with_reason
 from shared.services.runaway import note_failure, plan_of, subject_of
 from shared.services.timers import again, ended, text_of
@@ -86,7 +86,7 @@ class Registering:
             f"{node.instance_id} did not join the cluster in time and is terminated; look for "
             f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"
         )
-        self._ports.cluster.happened([node_event(node, "NeverJoined", text)])
+        self._ports.cluster.happened([event_on(node, "NeverJoined", text)])
         # What was promised to it is free to be planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return self._end(state, "given up")

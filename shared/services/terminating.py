@@ -24,8 +24,8 @@ from shared.services.node_changes import change_node, cordon_for_removal
 from shared.services.node_events import (
     cordoned,
     drained,
+    event_on,
     first_names,
-    node_event,
     price_of,
     terminated,
 )
@@ -284,7 +284,7 @@ class Terminating:
         self._say(node, "DrainBlocked", f"drain is held by {who}, {written.split(' by ')[0]}")
 
     def _say(self, node: Node, reason: str, text: str) -> None:
-        self._announcer.tell([node_event(node, reason, text)])
+        self._announcer.tell([event_on(node, reason, text)])
 
     def _is_past_deadline(self, state: Mapping[str, Any]) -> bool:
         """Return whether the deadline that users set has passed for a drain that began then."""
