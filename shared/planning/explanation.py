@@ -46,11 +46,10 @@ def _whole(key: str) -> str:
 def explanation(snapshot: ClusterSnapshot, plan: Plan, pod: Pod) -> tuple[str, ...]:
     """Return what the pod asks for, where it goes and what each provisioner could do for it."""
     asked = ", ".join(f"{k} {v}" for k, v in pod.scheduling.requests.to_quantities().items())
-    return (
-        f"{pod.key} asks for {asked}",
-        *_outcome(plan, pod),
-        *_choices(snapshot, pod),
-    )
+    outcome = tuple(_outcome(plan, pod))
+    said = {line.strip() for line in outcome}
+    choices = (line for line in _choices(snapshot, pod) if line not in said)
+    return (f"{pod.key} asks for {asked}", *outcome, *choices)
 
 
 def dollars(micros: int) -> str:

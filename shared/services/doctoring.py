@@ -1,5 +1,6 @@
 """Doctor: compares ledger, machines and nodes, and writes a lost ledger anew from the others."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -8,12 +9,14 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError, PermanentError
 from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
+from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts
 from shared.services.findings import Finding
 from shared.services.held_back import RIVAL, held_back, rivals_of
 from shared.services.late_nodes import held_workloads, late_nodes
 from shared.services.launch_archive import body_of
 from shared.services.ledger_rebuilding import write_anew
+from shared.services.refusing import RefusalBook
 
 # The forwarder speaks every five minutes; three misses are no accident.
 _SILENT: Final = timedelta(minutes=15)
@@ -230,7 +233,7 @@ class Doctoring:
         ]
 
     def _waiting(self, world: _World) -> list[Finding]:
-        """Return nodes that start for too long, and workloads that nothing is launched for."""
+        """Return nodes that start for too long, and what nothing is launched for."""
         cluster = self._ports.cluster
         pending = cluster.pending_pods()
         provisioners, _ = cluster.provisioners()
@@ -244,7 +247,22 @@ class Doctoring:
             world.now,
         )
         trials = self._ports.ledger.trials(self._name, world.now)
-        return [*late, *held_workloads(pending, trials, self._name)]
+        held = held_workloads(pending, trials, self._name)
+        return [*late, *held, *self._refused(provisioners)]
+
+    def _refused(self, provisioners: Sequence[Provisioner]) -> list[Finding]:
+        """Return Provisioners that EC2 refuses to launch for as they are."""
+        refusals = RefusalBook(self._ports).read()
+        return [
+            Finding(
+                kind="provisioner-refused",
+                subject=owner.name,
+                text=refusal,
+                command=f"kubectl describe provisioner {owner.name}",
+            )
+            for owner in provisioners
+            if (refusal := refusals.standing(self._ports, owner))
+        ]
 
     def _launches(self, now: datetime) -> list[Finding]:
         found = []

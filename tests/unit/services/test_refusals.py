@@ -11,6 +11,7 @@ from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.model.instance_types import CapacityType
 from shared.model.launch import IntentState
 from shared.ports import Subnet
+from shared.services.doctoring import Doctoring
 from tests.builders import CATALOG, ZONES, instance_type, needs, pod, pods, provisioner
 from tests.unit.services.launches import ANY_WAY, apart, states
 from tests.unit.services.refusing import (
@@ -48,6 +49,18 @@ def test_a_profile_that_does_not_exist_is_told_and_another_provisioner_serves_at
     assert text in message
     assert "default" not in world.cluster.conditions
     assert report.refusals == (f"wrong: {text}",)
+
+
+def test_doctor_finds_a_provisioner_that_is_refused_until_it_changes() -> None:
+    world = World(with_profile("default", "gone"), pod())
+    without_profile(world, "gone")
+    world.ledger.note_heartbeat(NAME, world.clock.now())
+    world.provision()
+    (finding,) = Doctoring(world.ports).look()
+    assert (finding.kind, finding.subject) == ("provisioner-refused", "default")
+    assert finding.text.startswith("EC2 refuses its launches: InvalidParameterValue: Value (gone)")
+    world.cluster.add(with_profile("default", "there"))
+    assert Doctoring(world.ports).look() == ()
 
 
 def test_pods_that_no_other_provisioner_serves_are_told_too() -> None:
