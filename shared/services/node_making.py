@@ -157,6 +157,9 @@ class NodeMaker:
         if node.deletion_at is not None:
             self._leave(slot, node)
             return None
+        if node.provider_id and node.instance_id != slot.instance_id:
+            self._collides(slot, owner, node)
+            return None
         try:
             return self._repair(node, manifest, owner)
         except (ConflictError, NotFoundError):
@@ -169,6 +172,17 @@ class NodeMaker:
         text = f"the Node of {slot.instance_id} is refused, it is terminated: {error}"
         named = owner or Provisioner(name=slot.provisioner)
         Announcer(self._ports).tell([event_on(named, "NodeRefused", text)])
+
+    def _collides(self, slot: Slot, owner: Provisioner | None, node: Node) -> None:
+        """Leave the Node of another instance alone that has the name of a new one.
+
+        One of ours goes when its instance has ended, whose address came back. For any other, and
+        for one that stays, the new instance is given up: two networks have the same addresses.
+        """
+        waited = self._ports.clock.now() - slot.launched_at
+        if not node.is_ours or waited > self._policy.registration:
+            text = f"node {node.name} is of another instance, {node.provider_id}"
+            self._refused(slot, owner, PermanentError(text))
 
     def _leave(self, slot: Slot, node: Node) -> None:
         """Leave a Node that is being deleted alone; nobody is bound to what may never run them.

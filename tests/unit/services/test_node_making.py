@@ -219,9 +219,34 @@ def test_a_node_its_kubelet_made_first_is_adopted() -> None:
 
 def test_a_node_that_is_ready_already_is_not_tainted_again() -> None:
     world = World(provisioner(), pod())
-    node = joined_first(world, ready=True, provider_id="aws:///z/i-own")
+    node = joined_first(world, ready=True)
     assert node.taints == ()
-    assert node.provider_id == "aws:///z/i-own"
+
+
+def test_the_node_of_another_instance_is_never_adopted() -> None:
+    world = World(provisioner(), pod())
+    theirs = joined_first(world, ready=True, provider_id="aws:///us-east-1a/i-theirs")
+    assert (theirs.finalizers, theirs.labels, theirs.taints) == ((), {}, ())
+    (told,) = [told for told in world.cluster.happenings if told.reason == "NodeRefused"]
+    assert f"node {theirs.name} is of another instance, aws:///us-east-1a/i-theirs" in told.message
+    # Its pod is free to be planned again, and sweep terminates the instance.
+    assert world.ledger.slots(NAME) == ()
+    assert world.bound == {}
+
+
+def test_an_instance_waits_for_the_node_of_an_ended_one_whose_name_it_has() -> None:
+    world = World(provisioner(), pod())
+    ours = {
+        "labels": {keys.PROVISIONER_NAME: "default"},
+        "finalizers": (keys.TERMINATION_FINALIZER,),
+        "provider_id": "aws:///us-east-1a/i-ended",
+    }
+    left = joined_first(world, ready=False, **ours)
+    assert left.instance_id == "i-ended"
+    assert len(world.ledger.slots(NAME)) == 1
+    world.advance(world.policy.registration + SECOND)
+    world.provision()
+    assert any(told.reason == "NodeRefused" for told in world.cluster.happenings)
 
 
 @pytest.mark.parametrize("ready", [True, False])
