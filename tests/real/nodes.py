@@ -45,14 +45,18 @@ _PLUGINS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """A kubelet that runs."""
+class Kubelet:
+    """A kubelet that runs or will."""
 
     name: str
     instance_id: str
     cluster: str
     role: str
     token: Path
+
+
+# A kubelet and its command line.
+Prepared = tuple[Kubelet, list[str]]
 
 
 class HollowNodes:
@@ -68,8 +72,8 @@ class HollowNodes:
         Args:
             program: The program with the kubelet.
             world: With the embedded AWS API and the cluster.
-            boot_seconds: From the state `running` until the kubelet starts, where the Node does
-                not say otherwise.
+            boot_seconds: From the state `running` until the kubelet starts, unless the Node says
+                that it takes longer.
             logs: Folder for the kubelets' logs and what else they are told.
         """
         self.problems: list[str] = []
@@ -91,7 +95,9 @@ class HollowNodes:
         # A signer keeps a weak reference to it.
         self._emitter = HierarchicalEmitter()
         self._running_since: dict[str, float] = {}
-        self._started: dict[str, Started | None] = {}
+        self._prepared: dict[str, Prepared | None] = {}
+        self._started: dict[str, Kubelet | None] = {}
+        self._roles: dict[str, str] = {}
         self._signed_at = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hollow-nodes", daemon=True)
@@ -140,11 +146,9 @@ class HollowNodes:
         now = time.monotonic()
         for instance_id in [one for one in self._started if one not in found]:
             self._kill(instance_id)
-        for instance_id, one in found.items():
-            if one["State"]["Name"] == "running":
-                since = self._running_since.setdefault(instance_id, now)
-                if instance_id not in self._started and now - since >= self._boots_in(one):
-                    self._started[instance_id] = self._boot(one)
+        for one in found.values():
+            if one["State"]["Name"] == "running" and one["InstanceId"] not in self._started:
+                self._go_on(one, now)
         for instance_id, started in self._started.items():
             if started is not None and not self._children.alive(instance_id):
                 self.problems.append(f"the kubelet of {instance_id} ended by itself")
@@ -155,16 +159,25 @@ class HollowNodes:
                 if started is not None:
                     self._sign(started)
 
+    def _go_on(self, found: Mapping[str, Any], now: float) -> None:
+        """Prepare or start the kubelet of a machine that boots."""
+        instance_id = found["InstanceId"]
+        waited = now - self._running_since.setdefault(instance_id, now)
+        # What a machine reads is read while it boots: machines boot side by side.
+        if instance_id not in self._prepared:
+            self._prepared[instance_id] = self._prepare(found)
+        if waited >= self._boot_seconds and waited >= self._boots_in(found):
+            self._started[instance_id] = self._boot(found)
+
     def _boots_in(self, found: Mapping[str, Any]) -> float:
-        """Return the seconds that a machine needs, as the simulated machines do."""
+        """Return the seconds that the Node says the machine needs, 0 when it says nothing."""
         name = f"metadata.name={found['PrivateDnsName']}"
         for node in self._cluster.items("api/v1/nodes", fieldSelector=name):
-            written = node["metadata"].get("annotations", {}).get(READY_AFTER)
-            if written is not None:
-                return float(written)
-        return self._boot_seconds
+            return float(node["metadata"].get("annotations", {}).get(READY_AFTER, 0))
+        return 0.0
 
-    def _boot(self, found: Mapping[str, Any]) -> Started | None:
+    def _prepare(self, found: Mapping[str, Any]) -> Prepared | None:
+        """Write what the kubelet reads; None when the machine would not start it."""
         instance_id = found["InstanceId"]
         told = self._aws["ec2"].describe_instance_attribute(
             InstanceId=instance_id, Attribute="userData"
@@ -183,20 +196,27 @@ class HollowNodes:
         except (UnusableError, LookupError) as error:
             self.problems.append(f"{instance_id} has no kubelet: {error!r}")
             return None
-        started = Started(
+        kubelet = Kubelet(
             name=boot.name,
             instance_id=instance_id,
             cluster=boot.cluster,
             role=role,
             token=self._folder / f"{instance_id}.token",
         )
-        self._sign(started)
-        command = self._command(boot, started, machine_file(machine, instance))
-        self._children.spawn(instance_id, command, environment={"GOMAXPROCS": "1", "GOGC": "50"})
-        self._say(f"{boot.name} {instance_id} {found['InstanceType']} boots")
-        return started
+        self._sign(kubelet)
+        return kubelet, self._command(boot, kubelet, machine_file(machine, instance))
 
-    def _command(self, boot: Boot, started: Started, machine: Mapping[str, Any]) -> list[str]:
+    def _boot(self, found: Mapping[str, Any]) -> Kubelet | None:
+        prepared = self._prepared[found["InstanceId"]]
+        if prepared is None:
+            return None
+        kubelet, command = prepared
+        name = kubelet.instance_id
+        self._children.spawn(name, command, environment={"GOMAXPROCS": "1", "GOGC": "50"})
+        self._say(f"{kubelet.name} {name} {found['InstanceType']} boots")
+        return kubelet
+
+    def _command(self, boot: Boot, started: Kubelet, machine: Mapping[str, Any]) -> list[str]:
         return [
             str(self._program),
             *kubelet_command(
@@ -228,10 +248,12 @@ class HollowNodes:
             LookupError: The instance has no profile, or the profile no role.
         """
         name = found["IamInstanceProfile"]["Arn"].rpartition("/")[2]
-        profile = self._aws["iam"].get_instance_profile(InstanceProfileName=name)
-        return str(profile["InstanceProfile"]["Roles"][0]["Arn"])
+        if name not in self._roles:
+            profile = self._aws["iam"].get_instance_profile(InstanceProfileName=name)
+            self._roles[name] = str(profile["InstanceProfile"]["Roles"][0]["Arn"])
+        return self._roles[name]
 
-    def _sign(self, started: Started) -> None:
+    def _sign(self, started: Kubelet) -> None:
         """Write the token that `aws eks get-token` would print on the instance.
 
         The session of an instance's role has the id of the instance as its name.
