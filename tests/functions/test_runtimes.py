@@ -1,0 +1,130 @@
+"""What runtimes do themselves: whom a message may speak for, and what happens to dead letters."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from shared.model.errors import NotAttachedError
+from shared.runtime import bootstrap
+from shared.services.waking import ClusterWake, InvalidRecord
+from shared.settings import ProvisionSettings, SweepSettings
+from tests.builders import NOW
+from tests.fakes.clock import FakeClock
+from tests.fakes.ledger import FakeLedger
+from tests.fakes.outbox import FakeOutbox
+from tests.functions.conftest import Context
+
+MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:x"
+SETTINGS = {
+    "table": "ledger",
+    "bucket": "archive",
+    "queue_url": "https://sqs/wakes",
+    "dead_letter_url": "https://sqs/dead",
+    "bind_function": "bind",
+    "provision_function": "provision",
+    **{
+        f"{kind}_machine": MACHINE
+        for kind in ("emptiness", "expiration", "registration", "replacement", "termination")
+    },
+}
+
+
+class Registry:
+    """Knows one cluster."""
+
+    def all(self) -> tuple[Any, ...]:
+        return (SimpleNamespace(name="test"),)
+
+    def one(self, name: str) -> Any:
+        if name != "test":
+            raise NotAttachedError(f"cluster {name!r} is not attached")
+        return SimpleNamespace(name=name)
+
+
+@dataclass
+class Wiring:
+    """Stands for the wiring of a process."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    ledger: FakeLedger = field(default_factory=FakeLedger)
+    outbox: FakeOutbox = field(default_factory=FakeOutbox)
+    registry: Registry = field(default_factory=Registry)
+
+
+@pytest.fixture
+def wiring(monkeypatch: pytest.MonkeyPatch) -> Wiring:
+    made = Wiring()
+    monkeypatch.setattr(bootstrap, "Wiring", lambda *_: made)
+    return made
+
+
+def sweep() -> bootstrap.SweepRuntime:
+    return bootstrap.SweepRuntime(
+        SweepSettings.model_validate({**SETTINGS, "sweep_function": "sweep"})
+    )
+
+
+def provision() -> bootstrap.ProvisionRuntime:
+    return bootstrap.ProvisionRuntime(ProvisionSettings.model_validate(SETTINGS))
+
+
+@pytest.mark.parametrize(
+    ("at", "noted"),
+    [
+        (NOW - timedelta(minutes=3), NOW - timedelta(minutes=3)),
+        (NOW + timedelta(days=36500), NOW),
+        (datetime.fromisoformat("9999-12-31T23:59:59-23:00"), NOW),
+        (datetime.fromisoformat("0001-01-01T00:00:00+23:00"), NOW - timedelta(hours=1)),
+    ],
+    ids=["honest", "in a hundred years", "the last moment", "the first moment"],
+)
+def test_a_heartbeat_is_never_later_than_now(wiring: Wiring, at: datetime, noted: datetime) -> None:
+    assert wiring.clock.now() == NOW
+    sweep().note_heartbeat("test", at)
+    assert wiring.ledger.heartbeat("test") == noted
+
+
+def test_a_heartbeat_of_a_cluster_that_is_not_attached_leaves_nothing(wiring: Wiring) -> None:
+    with pytest.raises(NotAttachedError):
+        sweep().note_heartbeat("forged", NOW)
+    assert wiring.ledger.heartbeat("forged") is None
+
+
+def test_sweep_and_provision_are_called_for_single_clusters(wiring: Wiring) -> None:
+    assert sweep().clusters() == ("test",)
+    sweep().sweep_alone("test")
+    provision().plan_alone(ClusterWake(cluster="test", record_ids=(), look=True))
+    assert wiring.outbox.sweeps == ["test"]
+    assert wiring.outbox.plans_at_once == [("test", True, False)]
+    with pytest.raises(NotAttachedError):
+        provision().plan_alone(ClusterWake(cluster="forged", record_ids=()))
+    assert len(wiring.outbox.plans_at_once) == 1
+
+
+@pytest.mark.filterwarnings("ignore:No application metrics to publish")
+def test_records_that_cannot_be_put_aside_come_again(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, str]] = []
+
+    def send(records: Any, *, in_time: Callable[[], bool]) -> tuple[int, ...]:
+        sent.extend(records)
+        before = in_time()
+        wiring.clock.advance(timedelta(seconds=21))
+        assert (before, in_time()) == (True, False)
+        return (1,)
+
+    monkeypatch.setattr(bootstrap, "dead_letters", send)
+    records = [
+        InvalidRecord(record_id=f"m{number}", text=str(number), reason="torn")
+        for number in range(3)
+    ]
+    # Ten seconds are kept for the answer.
+    context = cast("LambdaContext", Context(left=timedelta(seconds=30)))
+    assert provision().set_aside(records, context) == ["m1"]
+    assert sent == [("0", "torn"), ("1", "torn"), ("2", "torn")]
