@@ -44,11 +44,17 @@ def read_labels(spec: Section) -> dict[str, str]:
 
 
 def read_annotations(spec: Section) -> dict[str, str]:
-    """Return the annotations of new nodes; malformed keys are refused."""
+    """Return the annotations of new nodes; malformed keys and those that control us are refused."""
     found = spec.text_map("annotations")
     section = Section(found, spec.at("annotations"), spec.problems)
     for key in found:
-        if fault := key_fault(key):
+        fault = key_fault(key)
+        if not fault and keys.is_control_annotation(key):
+            fault = (
+                "this annotation belongs to Dovetail or Karpenter; of theirs only "
+                f"{keys.DO_NOT_CONSOLIDATE} may be set"
+            )
+        if fault:
             section.refuse(key, fault)
     return found
 
@@ -133,7 +139,7 @@ def _label_key_fault(key: str) -> str | None:
     if fault := key_fault(key):
         return fault
     if keys.is_restricted(key):
-        return "this key belongs to Kubernetes or Karpenter; use one of your own domain"
+        return "this key belongs to Kubernetes, Karpenter or Dovetail; use one of your own domain"
     return None
 
 

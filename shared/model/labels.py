@@ -132,7 +132,8 @@ WELL_KNOWN: Final = frozenset(
 )
 
 _RESTRICTED_KEYS: Final = frozenset({EMPTINESS_TIMESTAMP, HOSTNAME, PROVISIONER_NAME})
-_RESTRICTED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws")
+_CONTROL_DOMAINS: Final = ("dovetail.dev", "karpenter.sh", "karpenter.k8s.aws")
+_RESTRICTED_DOMAINS: Final = ("kubernetes.io", "k8s.io", *_CONTROL_DOMAINS)
 _EXCEPTED_DOMAINS: Final = ("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
@@ -165,8 +166,8 @@ def normalize(key: str) -> str:
 def is_restricted(key: str) -> bool:
     """Return whether a Provisioner may not set or require this label key.
 
-    Well-known keys are allowed (they choose among instance types); other keys of the Kubernetes
-    and Karpenter domains belong to those projects.
+    Well-known keys are allowed (they choose among instance types); other keys of the domains of
+    Kubernetes, Karpenter and Dovetail belong to those projects.
     """
     key = normalize(key)
     if key in _RESTRICTED_KEYS:
@@ -177,6 +178,15 @@ def is_restricted(key: str) -> bool:
     if _within(domain, _EXCEPTED_DOMAINS):
         return False
     return _within(domain, _RESTRICTED_DOMAINS)
+
+
+def is_control_annotation(key: str) -> bool:
+    """Return whether a Provisioner may not give its nodes this annotation.
+
+    Drains, replacements and removals are steered by such annotations. What people may set on a node
+    to keep it, they may set on all nodes of a Provisioner.
+    """
+    return key.rpartition("/")[0] in _CONTROL_DOMAINS and key != DO_NOT_CONSOLIDATE
 
 
 def is_of_a_known_domain(key: str) -> bool:

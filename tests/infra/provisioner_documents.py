@@ -108,12 +108,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "a key of the Kubernetes domains",
         requirement("kubernetes.io/hostname", "In", "a"),
-        "belongs to Kubernetes or Karpenter",
+        "belongs to Kubernetes, Karpenter or Dovetail",
     ),
     (
         "the provisioner's own label",
         requirement("karpenter.sh/provisioner-name", "Exists"),
-        "belongs to Kubernetes or Karpenter",
+        "belongs to Kubernetes, Karpenter or Dovetail",
     ),
     ("In without values", requirement("a", "In"), "In and NotIn need values"),
     ("NotIn without values", requirement("a", "NotIn"), "In and NotIn need values"),
@@ -122,6 +122,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("Gt with a negative", requirement("a", "Gt", "-1"), "should match"),
     ("Lt with two values", requirement("a", "Lt", "1", "2"), "Gt and Lt need one value"),
     ("a restricted label", changed("labels", {"k8s.io/x": "y"}), "belongs to Kubernetes"),
+    (
+        "an annotation that steers drains",
+        changed("annotations", {"dovetail.dev/drain-deadline": "1999-01-01T00:00:00Z"}),
+        "only karpenter.sh/do-not-consolidate may be set",
+    ),
     ("a label key with a space", changed("labels", {" team": "a"}), "without spaces"),
     ("a label value with a space", changed("labels", {"team": "a b"}), "should match"),
     (

@@ -85,6 +85,7 @@ def test_a_name_that_cannot_be_a_label_value_is_refused() -> None:
             "notkubernetes.io/x",
             "karpenter.k8s.aws/unknown",
             "k8s.aws/x",
+            "dovetail.dev/x",
         }
     ),
 )

@@ -39,6 +39,16 @@ from tests.unit.manifests.documents import one_problem, problems, provisioner, w
         ({"labels": {" a": "b"}}, "spec.labels. a", "write 'a'"),
         ({"labels": "a=b"}, "spec.labels", "object"),
         ({"annotations": {"a//b": "c"}}, "spec.annotations.a//b", "write a key such as"),
+        *(
+            ({"annotations": {key: "x"}}, f"spec.annotations.{key}", "do-not-consolidate may be")
+            for key in (
+                "dovetail.dev/drain-deadline",
+                "dovetail.dev/removal-reason",
+                "dovetail.dev/replaces",
+                "karpenter.sh/emptiness-timestamp",
+            )
+        ),
+        ({"labels": {"dovetail.dev/x": "y"}}, "spec.labels.dovetail.dev/x", "belongs to"),
         # --- requirements
         ({"requirements": {"key": "a"}}, "spec.requirements", "list of objects"),
         ({"requirements": ["a"]}, "spec.requirements", "list of objects"),

@@ -12,12 +12,14 @@ from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from tests.unit.manifests.documents import described, one_problem, problems, provisioner, wants
 
+ANNOTATIONS = {"example.com/note": "any text at all", "karpenter.sh/do-not-consolidate": "true"}
+
 
 def test_a_walkthrough_is_read_whole() -> None:
     found = decode_provisioner(
         provisioner(
             labels={"team": "a"},
-            annotations={"example.com/note": "any text at all"},
+            annotations=ANNOTATIONS,
             requirements=[
                 wants("node.kubernetes.io/instance-type", "In", "m5.large", "m5.2xlarge"),
                 wants("topology.kubernetes.io/zone", "In", "us-west-2a", "us-west-2b"),
@@ -40,7 +42,7 @@ def test_a_walkthrough_is_read_whole() -> None:
         3,
     )
     assert found.labels == {"team": "a"}
-    assert found.annotations == {"example.com/note": "any text at all"}
+    assert found.annotations == ANNOTATIONS
     assert [one.describe() for one in found.requirements] == [
         "karpenter.sh/capacity-type in [on-demand, spot]",
         "kubernetes.io/arch in [amd64, arm64]",
