@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check unit opinion schedules infra contract e2e verify flaky bench faults real real-smoke deploy-local bundle sbom chart lock \
+.PHONY: help setup demo test check supply unit opinion schedules infra contract e2e verify flaky bench faults real real-smoke deploy-local bundle sbom chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -35,7 +35,7 @@ node_modules/.ready: package.json package-lock.json
 demo: setup  ## Run the main job on this machine and show what happens (SCENARIO=inflate)
 	@$(BIN)/dovetail demo --scenario $(SCENARIO)
 
-test: check unit opinion schedules infra contract e2e  ## Everything a commit must pass (15 minutes at most)
+test: check supply unit opinion schedules infra contract e2e  ## Everything a commit must pass (15 minutes at most)
 	@echo "all tests passed"
 
 check: setup  ## Format, lint, types, import contracts, sizes
@@ -45,6 +45,10 @@ check: setup  ## Format, lint, types, import contracts, sizes
 	@$(BIN)/lint-imports --no-cache > .build/imports.log 2>&1 || (cat .build/imports.log; exit 1)
 	@$(BIN)/python tools/check_size.py
 	@$(BIN)/mypy --no-error-summary
+
+supply: setup  ## What is installed is what is locked, hash by hash; licences of what is shipped
+	@$(BIN)/python -m tools.check_installed
+	@$(BIN)/python -m tools.make_sbom > /dev/null
 
 unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
 	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs tests/cases -m "not slow" -n 2 \

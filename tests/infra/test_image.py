@@ -51,6 +51,30 @@ def run(program: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.parametrize(
+    ("image", "accepted"),
+    [
+        (f"python:3.13-slim@sha256:{'0' * 64}", True),
+        ("python:3.13-slim", False),
+        ("python@sha512:0", False),
+        ("", False),
+    ],
+)
+def test_the_image_is_built_on_a_base_named_by_digest(image: str, *, accepted: bool) -> None:
+    """The step of the build that checks it is run as Docker runs it; there is no default."""
+    text = DOCKERFILE.read_text()
+    (step,) = re.findall(r"^RUN (case .*?esac)$", text, re.MULTILINE | re.DOTALL)
+    shell = shutil.which("sh")
+    assert shell is not None
+
+    done = subprocess.run(
+        [shell, "-c", step.replace("\\\n", "")], env={"PYTHON_IMAGE": image}, check=False
+    )
+
+    assert (done.returncode == 0) == accepted
+    assert re.findall(r"^ARG (.*)$", text, re.MULTILINE) == ["PYTHON_IMAGE", "PYTHON_IMAGE"]
+
+
 def test_the_forwarder_runs_without_the_packages_that_are_left_out() -> None:
     done = run(WITHOUT)
 

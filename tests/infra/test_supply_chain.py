@@ -1,12 +1,15 @@
 """What is shipped is named, hashed and licensed; the bundle is weighed and made twice."""
 
+import base64
 import copy
+import hashlib
 import json
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from tools import make_bundle, make_sbom
+from tools import check_installed, make_bundle, make_sbom
 
 
 def test_every_locked_package_is_in_the_bill_with_its_hashes() -> None:
@@ -56,6 +59,46 @@ def test_the_same_locks_give_the_same_bytes(
 
     assert written[0].read_bytes() == written[1].read_bytes()
     assert " shipped\n" in capsys.readouterr().out
+
+
+class Installed(metadata.Distribution):
+    """A package of one file that is installed in a folder."""
+
+    def __init__(self, folder: Path, recorded: bytes) -> None:
+        self._folder = folder
+        digest = base64.urlsafe_b64encode(hashlib.sha256(recorded).digest()).rstrip(b"=").decode()
+        self._texts = {
+            "METADATA": "Metadata-Version: 2.1\nName: Some.Package\nVersion: 1.2\n",
+            "RECORD": f"some/module.py,sha256={digest},9\n"
+            "../../bin/some,sha256=x,1\nsome/RECORD,,\n",
+        }
+
+    def read_text(self, filename: str) -> str | None:
+        return self._texts.get(filename)
+
+    def locate_file(self, path: object) -> Path:
+        return self._folder / str(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "locked", "said"),
+    [
+        (b"VALUE = 1", "1.2", []),
+        (b"VALUE = 2", "1.2", ["some-package: some/module.py was changed"]),
+        (None, "1.2", ["some-package: some/module.py was changed"]),
+        (b"VALUE = 1", "1.3", ["some-package 1.2 is installed, the lock has 1.3"]),
+        (b"VALUE = 1", None, ["some-package 1.2 is installed, the lock has nothing"]),
+    ],
+)
+def test_what_is_installed_must_be_what_is_locked(
+    tmp_path: Path, content: bytes | None, locked: str | None, said: list[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "some").mkdir()
+        (tmp_path / "some" / "module.py").write_bytes(content)
+    pinned = [] if locked is None else [("some_package", locked)]
+
+    assert list(check_installed.faults([Installed(tmp_path, b"VALUE = 1")], pinned)) == said
 
 
 @pytest.fixture

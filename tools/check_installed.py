@@ -1,0 +1,88 @@
+"""Compare what is installed with the locks: names, versions, and the content of every file.
+
+    python -m tools.check_installed
+
+pip checks the hash of an archive when it installs it; this finds what was changed, added or
+replaced afterwards. Each installed distribution must be pinned in requirements/dev.txt with its
+version, and each of its files must have the hash that its RECORD has.
+
+Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+(2026-11).
+"""
+
+import base64
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from tools.make_sbom import DEVELOPMENT, pins
+
+# Of the environment itself: venv brings it, no lock names it.
+OWN: Final = frozenset({"dovetail-autoscaler", "pip", "setuptools"})
+
+
+def faults(
+    installed: Iterable[metadata.Distribution], locked: Iterable[tuple[str, str]]
+) -> Iterator[str]:
+    """Yield what is not as it is locked, one line each, sorted."""
+    pinned: dict[str, set[str]] = {}
+    for name, version in locked:
+        pinned.setdefault(_canonical(name), set()).add(version)
+    found = {_canonical(one.metadata["Name"]): one for one in installed}
+    recorded = _recorded(found.values())
+    for name, one in sorted(found.items()):
+        if name in OWN:
+            continue
+        if one.version not in pinned.get(name, ()):
+            wanted = " or ".join(sorted(pinned.get(name, {"nothing"})))
+            yield f"{name} {one.version} is installed, the lock has {wanted}"
+        yield from (
+            f"{name}: {file} was changed" for file in _files(one) if _changed(file, recorded)
+        )
+
+
+def _files(distribution: metadata.Distribution) -> Iterator[metadata.PackagePath]:
+    """Yield the files with a hash; scripts are left out, for pip writes them for this machine."""
+    for file in distribution.files or ():
+        if file.hash is not None and ".." not in file.parts:
+            yield file
+
+
+def _recorded(distributions: Iterable[metadata.Distribution]) -> Mapping[str, set[str]]:
+    """Return the hashes of each path: two distributions may bring one file."""
+    hashes: dict[str, set[str]] = {}
+    for one in distributions:
+        for file in _files(one):
+            hashes.setdefault(str(file.locate()), set()).add(f"{file.hash.mode}={file.hash.value}")
+    return hashes
+
+
+def _changed(file: metadata.PackagePath, recorded: Mapping[str, set[str]]) -> bool:
+    """Return whether a file is gone or has none of the hashes of its path."""
+    try:
+        content = Path(file.locate()).read_bytes()
+    except OSError:
+        return True
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"sha256={digest}" not in recorded[str(file.locate())]
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def main() -> int:
+    """Print what is wrong; return 1 if anything is."""
+    locked = [(name, version) for name, version, _ in pins(DEVELOPMENT)]
+    found = list(faults(metadata.distributions(), locked))
+    for line in found:
+        sys.stderr.write(f"{line}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
