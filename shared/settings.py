@@ -214,6 +214,8 @@ class ClusterAttachment(BaseModel):
     Attributes:
         launch_role: ARN of the role that may create machines for this cluster.
         terminate_role: ARN of the role that may end them.
+        inside_role: ARN of the role that acts in Kubernetes and changes nothing in EC2; empty in
+            an attachment of a former release.
         instance_profile: Default instance profile of its nodes.
         launch_resources: ARNs its launches may use though they carry no tag of the cluster.
         metadata_tokens: Whether its machines must ask the metadata service with a token; an
@@ -227,6 +229,7 @@ class ClusterAttachment(BaseModel):
     name: str = Field(min_length=1, max_length=100)
     launch_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
     terminate_role: str = Field(pattern=r"^arn:[^:]+:iam::\d{12}:role/")
+    inside_role: str = Field(default="", pattern=r"^(arn:[^:]+:iam::\d{12}:role/|$)")
     instance_profile: str = Field(min_length=1)
     launch_resources: tuple[str, ...] = ()
     metadata_tokens: Literal["required", "optional"] = "optional"

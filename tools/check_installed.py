@@ -40,24 +40,26 @@ def faults(
         if one.version not in pinned.get(name, ()):
             wanted = " or ".join(sorted(pinned.get(name, {"nothing"})))
             yield f"{name} {one.version} is installed, the lock has {wanted}"
-        yield from (
-            f"{name}: {file} was changed" for file in _files(one) if _changed(file, recorded)
-        )
+        changed = [file for file, _ in _files(one) if _changed(file, recorded)]
+        yield from (f"{name}: {file} was changed" for file in changed)
 
 
-def _files(distribution: metadata.Distribution) -> Iterator[metadata.PackagePath]:
-    """Yield the files with a hash; scripts are left out, for pip writes them for this machine."""
+def _files(distribution: metadata.Distribution) -> Iterator[tuple[metadata.PackagePath, str]]:
+    """Yield the files with their hashes, as `sha256=...`.
+
+    Scripts are left out, for pip writes them for this machine.
+    """
     for file in distribution.files or ():
         if file.hash is not None and ".." not in file.parts:
-            yield file
+            yield file, f"{file.hash.mode}={file.hash.value}"
 
 
 def _recorded(distributions: Iterable[metadata.Distribution]) -> Mapping[str, set[str]]:
     """Return the hashes of each path: two distributions may bring one file."""
     hashes: dict[str, set[str]] = {}
     for one in distributions:
-        for file in _files(one):
-            hashes.setdefault(str(file.locate()), set()).add(f"{file.hash.mode}={file.hash.value}")
+        for file, recorded in _files(one):
+            hashes.setdefault(str(file.locate()), set()).add(recorded)
     return hashes
 
 

@@ -7,7 +7,11 @@ from aws_cdk import aws_eks as eks
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from infra.aws.cluster_rights import launch_statements, terminate_statements
+from infra.aws.cluster_rights import (
+    inside_statements,
+    launch_statements,
+    terminate_statements,
+)
 from infra.aws.components.cluster_alarms import ClusterAlarms
 from infra.aws.components.cluster_role import ClusterRole
 from infra.aws.components.dashboard import ClusterDashboard
@@ -70,12 +74,20 @@ class Cluster(Stack):
             statements=terminate_statements(self, cluster),
             entry_stands=Right.TERMINATE.value in standing,
         )
+        inside = ClusterRole(
+            self,
+            cluster=cluster,
+            right=Right.INSIDE,
+            statements=inside_statements(self, cluster),
+            entry_stands=Right.INSIDE.value in standing,
+        )
         forwarder = ForwarderIdentity(self, "Forwarder", cluster=cluster)
         # The fields of shared.settings.ClusterAttachment.
         attachment = {
             "name": cluster,
             "launch_role": launch.role.role_arn,
             "terminate_role": terminate.role.role_arn,
+            "inside_role": inside.role.role_arn,
             "instance_profile": nodes.profile_name,
             "launch_resources": [arn for name, arn in config.launch_resources if name == cluster],
             "metadata_tokens": config.metadata_tokens,

@@ -16,10 +16,11 @@ Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_
 
 from collections.abc import Sequence
 
-from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_iam as iam
 
 from infra.aws.config import Config
+from infra.aws.names import cluster_arn
 
 CLUSTER_TAG = "dovetail.dev/cluster"
 PROVISIONER_TAG = "karpenter.sh/provisioner-name"
@@ -246,6 +247,11 @@ def terminate_statements(stack: Stack, cluster: str) -> list[iam.PolicyStatement
     ]
 
 
+def inside_statements(stack: Stack, cluster: str) -> list[iam.PolicyStatement]:
+    """Return what the inside role may do: find the cluster, and see whether machines run."""
+    return [_read("ec2:DescribeInstances"), _find_endpoint(stack, cluster)]
+
+
 def _request_tags(cluster: str) -> dict[str, str]:
     return {
         f"aws:RequestTag/{CLUSTER_TAG}": cluster,
@@ -278,12 +284,5 @@ def _find_endpoint(stack: Stack, cluster: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(
         sid="FindEndpoint",
         actions=["eks:DescribeCluster"],
-        resources=[
-            stack.format_arn(
-                service="eks",
-                resource="cluster",
-                resource_name=cluster,
-                arn_format=ArnFormat.SLASH_RESOURCE_NAME,
-            )
-        ],
+        resources=[cluster_arn(stack, cluster)],
     )

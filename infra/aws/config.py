@@ -33,8 +33,8 @@ _OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
 
 _ROLE: Final = re.compile(r"^[\w+=,.@-]{1,64}$", re.ASCII)
 
-# The access entries of a cluster's stack: of its nodes, of its two roles, and of `node_roles`.
-ACCESS_ENTRIES: Final = ("launch", "nodes", "own-nodes", "terminate")
+# The access entries of a cluster's stack: of its nodes, of its three roles, and of `node_roles`.
+ACCESS_ENTRIES: Final = ("inside", "launch", "nodes", "own-nodes", "terminate")
 
 # Retentions CloudWatch Logs knows, by days.
 # Source: https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html

@@ -85,7 +85,7 @@ FUNCTIONS: Final = (
     FunctionPlan(
         name="bind",
         purpose="Binds nominated pods to nodes that have become ready",
-        right=Right.LAUNCH,
+        right=Right.INSIDE,
         starts=(Timer.EMPTINESS, Timer.EXPIRATION),
         # provision invokes it again for what a former call left.
         allows_loops=True,
@@ -93,7 +93,7 @@ FUNCTIONS: Final = (
     FunctionPlan(
         name="emptiness",
         purpose="Takes the steps of EmptinessTimer",
-        right=Right.TERMINATE,
+        right=Right.INSIDE,
         starts=(Timer.EMPTINESS, Timer.TERMINATION),
     ),
     FunctionPlan(
@@ -101,7 +101,7 @@ FUNCTIONS: Final = (
         purpose="Takes the steps of ExpirationTimer",
         asynchronous=False,
         concurrency=25,
-        right=Right.TERMINATE,
+        right=Right.INSIDE,
         # A wait longer than an execution may last goes on in a next one.
         starts=(Timer.EXPIRATION, Timer.TERMINATION),
         # A node with pods on it is replaced, not removed.
@@ -112,7 +112,7 @@ FUNCTIONS: Final = (
         purpose="Takes the steps of RegistrationTimer",
         asynchronous=False,
         concurrency=25,
-        right=Right.TERMINATE,
+        right=Right.INSIDE,
         starts=(Timer.TERMINATION,),
         invokes=("bind",),
     ),
@@ -123,7 +123,7 @@ FUNCTIONS: Final = (
         memory_mib=1024,
         asynchronous=False,
         concurrency=25,
-        right=Right.TERMINATE,
+        right=Right.INSIDE,
         # A new node whose pods never came is watched from then on.
         starts=(Timer.EMPTINESS, Timer.REPLACEMENT, Timer.TERMINATION),
         wakes=True,

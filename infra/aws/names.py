@@ -52,8 +52,12 @@ class Timer(StrEnum):
 
 
 class Right(StrEnum):
-    """What a cluster's role may do; no role may do both."""
+    """What a cluster's role may do; no role may do two of these.
 
+    INSIDE acts in Kubernetes and changes nothing in EC2.
+    """
+
+    INSIDE = "inside"
     LAUNCH = "launch"
     TERMINATE = "terminate"
 
@@ -111,6 +115,11 @@ def role_arn(stack: Stack, name: str) -> str:
 def bus_arn(stack: Stack) -> str:
     """Return the ARN of the bus."""
     return stack.format_arn(service="events", resource="event-bus", resource_name=BUS)
+
+
+def cluster_arn(stack: Stack, cluster: str) -> str:
+    """Return the ARN of an EKS cluster of this account and Region."""
+    return stack.format_arn(service="eks", resource="cluster", resource_name=cluster)
 
 
 def cluster_role_name(cluster: str, right: Right) -> str:

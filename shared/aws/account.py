@@ -51,6 +51,7 @@ class AwsAccount:
         return Attachment(
             launch_role=found.launch_role,
             terminate_role=found.terminate_role,
+            inside_role=found.inside_role,
             node_role=roles[0]["Arn"] if roles else "",
             launch_resources=found.launch_resources,
             metadata_hop_limit=found.metadata_hop_limit,

@@ -135,7 +135,7 @@ class BindRuntime:
 
     def __init__(self, settings: ProvisionSettings) -> None:
         """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.LAUNCH)
+        self._wiring = Wiring(settings, Right.INSIDE)
         self._policy = LaunchPolicy(binding=BindingPolicy(settings.binding_policy))
 
     def service(self, cluster: str) -> Binding:
@@ -144,11 +144,11 @@ class BindRuntime:
 
 
 class _TimerRuntime:
-    """What a function works with that may end machines."""
+    """What a function works with that takes the steps of a timer."""
 
     def __init__(self, settings: TimerSettings) -> None:
         """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.TERMINATE)
+        self._wiring = Wiring(settings, Right.INSIDE)
 
 
 class EmptinessRuntime(_TimerRuntime):
@@ -197,12 +197,12 @@ class TerminationRuntime:
         return Terminating(self._wiring.ports(cluster), self._deadline)
 
 
-class InterruptRuntime(_TimerRuntime):
+class InterruptRuntime:
     """What the interrupt function works with."""
 
     def __init__(self, settings: TimerSettings) -> None:
         """Prepare; nothing is connected yet."""
-        super().__init__(settings)
+        self._wiring = Wiring(settings, Right.TERMINATE)
         self._index = functools.cache(lambda _cluster: NodeIndex())
 
     def cluster_of(self, instance_id: str) -> str | None:

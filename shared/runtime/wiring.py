@@ -16,6 +16,7 @@ from shared.aws.session import Session
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.kube.rivals import KubeRivals
+from shared.model.errors import UnavailableError
 from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterPorts, TimerKind
 from shared.runtime.observability import count, logger
@@ -26,11 +27,12 @@ _LEASE = timedelta(seconds=50)
 
 
 class Right(StrEnum):
-    """Which of a cluster's two roles a process acts under; no function has both.
+    """Which of a cluster's three roles a process acts under; no function has two.
 
     OWN is for people: the rights of whoever runs it, since the roles trust functions only.
     """
 
+    INSIDE = "inside"
     LAUNCH = "launch"
     TERMINATE = "terminate"
     OWN = "own"
@@ -116,6 +118,7 @@ class Wiring:
 
         Raises:
             NotFoundError: If no such cluster is attached.
+            UnavailableError: If the role is missing, until the cluster's stack is deployed again.
         """
         if cluster not in self._connected:
             self._connected[cluster] = self._connect(cluster)
@@ -123,7 +126,10 @@ class Wiring:
 
     def _connect(self, cluster: str) -> ClusterPorts:
         attachment = self.registry.one(cluster)
+        if self.right == Right.INSIDE and not attachment.inside_role:
+            raise UnavailableError(f"{cluster}: its stack is of a former release: deploy it")
         role = {
+            Right.INSIDE: attachment.inside_role,
             Right.LAUNCH: attachment.launch_role,
             Right.TERMINATE: attachment.terminate_role,
             Right.OWN: "",

@@ -40,6 +40,7 @@ _INSIDE: Final = {
     "launch-rights": "list provisioners",
     "node-role": "get serviceaccounts -n kube-system",
 }
+_ROLE_ENDS: Final = ("-inside", "-launch", "-terminate")
 NODES_KIND: Final = "EC2_LINUX"
 
 
@@ -117,7 +118,7 @@ class Prerequisites:
         for entry in sorted(entries):
             name = entry.principal.rsplit("/", 1)[-1]
             if name.startswith("DovetailNode-") or (
-                name.startswith("Dovetail-") and name.endswith(("-launch", "-terminate"))
+                name.startswith("Dovetail-") and name.endswith(_ROLE_ENDS)
             ):
                 yield Finding(
                     kind="access-entry-left",
@@ -242,6 +243,10 @@ def _wanted(attachment: Attachment) -> tuple[tuple[str, str, tuple[str, ...]], .
         (attachment.launch_role, "STANDARD", ("dovetail:launch",)),
         (attachment.terminate_role, "STANDARD", ("dovetail:terminate",)),
         (attachment.node_role, NODES_KIND, ()),
+        *(
+            [(attachment.inside_role, "STANDARD", ("dovetail:inside",))]
+            * bool(attachment.inside_role)
+        ),
     )
 
 

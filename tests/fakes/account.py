@@ -15,6 +15,7 @@ ATTACHMENT = Attachment(
     launch_role=f"{ROLE}Dovetail-demo-us-east-1-launch",
     terminate_role=f"{ROLE}Dovetail-demo-us-east-1-terminate",
     node_role=f"{ROLE}DovetailNode-demo-us-east-1",
+    inside_role=f"{ROLE}Dovetail-demo-us-east-1-inside",
     metadata_hop_limit=1,
 )
 ENTRIES = (
@@ -23,6 +24,7 @@ ENTRIES = (
         principal=ATTACHMENT.terminate_role, kind="STANDARD", groups=("dovetail:terminate",)
     ),
     AccessEntry(principal=ATTACHMENT.node_role, kind="EC2_LINUX", groups=("system:nodes",)),
+    AccessEntry(principal=ATTACHMENT.inside_role, kind="STANDARD", groups=("dovetail:inside",)),
 )
 
 

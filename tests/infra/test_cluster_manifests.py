@@ -64,6 +64,15 @@ def test_launching_deletes_nothing_and_terminating_makes_no_node() -> None:
     assert {("create", "pods/eviction"), ("delete", "nodes"), ("delete", "pods")} <= terminate
 
 
+def test_acting_inside_makes_no_node_and_deletes_no_pod() -> None:
+    inside = _rights("dovetail-inside")
+    more = {("create", "pods/binding"), ("patch", "provisioners/status")}
+
+    assert inside - more < _rights("dovetail-terminate")
+    assert more < _rights("dovetail-launch")
+    assert not {("create", "nodes"), ("delete", "pods")} & inside
+
+
 @pytest.mark.parametrize("right", list(Right))
 def test_the_group_of_an_access_entry_is_bound_to_its_role(right: Right) -> None:
     (binding,) = [

@@ -21,6 +21,7 @@ def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Temp
         assert (attachment.metadata_tokens, attachment.metadata_hop_limit) == ("required", 2)
         assert attachment.name == name
         assert attachment.launch_role.endswith(f"-{name}-eu-west-1-launch")
+        assert attachment.inside_role.endswith(f"-{name}-eu-west-1-inside")
         assert attachment.terminate_role.endswith(f"-{name}-eu-west-1-terminate")
         (profile,) = template.of("AWS::IAM::InstanceProfile")
         assert attachment.instance_profile == profile.properties["InstanceProfileName"]
@@ -35,9 +36,11 @@ def test_each_role_that_calls_the_cluster_has_an_entry_of_its_own(
             for one in template.of("AWS::EKS::AccessEntry")
         }
         launch = entries.pop(f"Dovetail-{name}-eu-west-1-launch")
+        inside = entries.pop(f"Dovetail-{name}-eu-west-1-inside")
         terminate = entries.pop(f"Dovetail-{name}-eu-west-1-terminate")
         (node,) = entries.values()
 
+        assert inside["KubernetesGroups"] == ["dovetail:inside"]
         assert launch["KubernetesGroups"] == ["dovetail:launch"]
         assert terminate["KubernetesGroups"] == ["dovetail:terminate"]
         assert node["Type"] == "EC2_LINUX"

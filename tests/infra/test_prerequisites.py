@@ -85,7 +85,12 @@ def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]
     account = _account()
     attachment = account.attachment()
     assert attachment is not None
-    roles = (attachment.launch_role, attachment.terminate_role, attachment.node_role)
+    roles = (
+        attachment.inside_role,
+        attachment.launch_role,
+        attachment.terminate_role,
+        attachment.node_role,
+    )
     for arn in roles:
         eks.delete_access_entry(clusterName=CLUSTER, principalArn=arn)
     found = findings(capsys)["access-entry"]
@@ -118,8 +123,9 @@ def test_what_selectors_find_and_what_the_node_role_has_is_read(
     assert attachment.metadata_hop_limit == 2
     iam = here.client("iam")
     # The embedded API holds no policies of AWS.
-    nothing = '{"Version": "2012-10-17", "Statement": []}'
-    policy = iam.create_policy(PolicyName="Mine", PolicyDocument=nothing)["Policy"]["Arn"]
+    look = {"Effect": "Allow", "Action": "ec2:DescribeInstances", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [look]})
+    policy = iam.create_policy(PolicyName="Mine", PolicyDocument=document)["Policy"]["Arn"]
     iam.attach_role_policy(RoleName=attachment.node_role.rsplit("/", 1)[1], PolicyArn=policy)
     assert account.node_policies(attachment.node_role) == ("Mine",)
 

@@ -26,7 +26,7 @@ RELEASES = (
 )
 TRACES = ("xray:PutTelemetryRecords", "xray:PutTraceSegments")
 HERE = {"aws:RequestedRegion": asked.REGION}
-CALLERS = (*asked.LAUNCHERS, *asked.TERMINATORS)
+CALLERS = tuple(asked.RIGHTS)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,10 @@ def test_traces_are_sent_from_here_and_to_nowhere_else(
 
 @pytest.mark.parametrize(
     ("cluster", "made"),
-    [("prod", ["Mine", "launch"]), ("staging", ["Theirs", "launch", "nodes", "terminate"])],
+    [
+        ("prod", ["Mine", "inside", "launch"]),
+        ("staging", ["Theirs", "inside", "launch", "nodes", "terminate"]),
+    ],
 )
 def test_an_entry_that_stands_already_is_left_to_whoever_made_it(
     folder: Path, cluster: str, made: list[str]
@@ -166,7 +169,7 @@ def test_an_entry_that_stands_already_is_left_to_whoever_made_it(
     kinds = ["nodes" if one.startswith("DovetailNode-") else one for one in kinds]
     assert sorted(kinds) == made
     # All else is as it was: the roles, their trust and their rights.
-    assert len(template.of("AWS::IAM::Role")) == 4
+    assert len(template.of("AWS::IAM::Role")) == 5
 
 
 @pytest.mark.parametrize(("cluster", "role"), [("prod", "Mine"), ("staging", "Theirs")])
@@ -202,4 +205,4 @@ def test_without_a_choice_no_interface_is_spoken_of(
     texts: list[Any] = [one for one in walk(control_plane.raw) if isinstance(one, str)]
 
     assert not [one for one in texts if one == MAKE]
-    assert len(clusters["prod"].of("AWS::EKS::AccessEntry")) == 3
+    assert len(clusters["prod"].of("AWS::EKS::AccessEntry")) == 4

@@ -13,7 +13,7 @@ from infra.aws.names import Right, cluster_role_name, function_role_arn
 
 
 class ClusterRole(Construct):
-    """The launch or the terminate role of a cluster, with its entry to the Kubernetes API.
+    """The launch, terminate or inside role of a cluster, with its entry to the Kubernetes API.
 
     Attributes:
         role: The role, assumable by exactly the functions that need this right.
@@ -48,7 +48,7 @@ class ClusterRole(Construct):
             assumed_by=iam.AccountRootPrincipal().with_conditions(
                 {"ArnEquals": {"aws:PrincipalArn": callers}}
             ),
-            description=f"Dovetail: {right.value} nodes of {cluster}",
+            description=f"Dovetail: {right.value} role of {cluster}",
         )
         allow(self.role, statements)
         if not entry_stands:

@@ -6,7 +6,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.aws.acknowledgements import allow
-from infra.aws.names import FORWARDED, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, bus_arn
+from infra.aws.names import FORWARDED, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, bus_arn, cluster_arn
 
 
 class ForwarderIdentity(Construct):
@@ -26,6 +26,7 @@ class ForwarderIdentity(Construct):
             conditions={
                 "StringEquals": {
                     "aws:SourceAccount": Aws.ACCOUNT_ID,
+                    "aws:RequestTag/eks-cluster-arn": cluster_arn(stack, cluster),
                     "aws:RequestTag/eks-cluster-name": cluster,
                     "aws:RequestTag/kubernetes-namespace": FORWARDER_NAMESPACE,
                     "aws:RequestTag/kubernetes-service-account": FORWARDER_ACCOUNT,

@@ -12,7 +12,7 @@ from moto.eks.models import eks_backends
 from infra.local.kube.certificates import ca_file, server_context
 from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
-from shared.model.errors import NotFoundError
+from shared.model.errors import NotFoundError, UnavailableError
 from shared.runtime.doctor import DoctorRuntime, doctor_runtime
 from shared.runtime.wiring import Right, Wiring
 from shared.settings import FunctionSettings, SettingsError
@@ -70,6 +70,7 @@ def test_variables_that_are_set_are_taken_and_checked(here: Session) -> None:
 @pytest.mark.parametrize(
     ("right", "roles"),
     [
+        (Right.INSIDE, [f"{OWN}/inside"]),
         (Right.LAUNCH, [f"{OWN}/launch"]),
         (Right.TERMINATE, [f"{OWN}/terminate"]),
         (Right.OWN, []),
@@ -82,6 +83,7 @@ def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_clus
         "name": "test",
         "launch_role": f"{OWN}/launch",
         "terminate_role": f"{OWN}/terminate",
+        "inside_role": f"{OWN}/inside",
         "instance_profile": "nodes",
     }
     here.client("ssm").put_parameter(
@@ -103,3 +105,21 @@ def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_clus
 
     assert wiring.ports("test").instance_profile == "nodes"
     assert [one["RoleArn"] for one in asked] == roles
+
+
+def test_a_cluster_of_a_former_release_is_left_alone_until_its_stack_is_deployed(
+    here: Session,
+) -> None:
+    attachment = {
+        "name": "old",
+        "launch_role": f"{OWN}/launch",
+        "terminate_role": f"{OWN}/terminate",
+        "instance_profile": "nodes",
+    }
+    here.client("ssm").put_parameter(
+        Name="/dovetail/clusters/old", Type="String", Value=json.dumps(attachment)
+    )
+    wiring = Wiring(FunctionSettings.from_environment(VARIABLES), Right.INSIDE)
+
+    with pytest.raises(UnavailableError, match="old: its stack is of a former release"):
+        wiring.ports("old")

@@ -19,16 +19,18 @@ _EC2: Final = f"arn:aws:ec2:{REGION}:{ACCOUNT}:"
 _REGION_ASKED: Final = {"aws:RequestedRegion": REGION}
 _PROVISIONER: Final = "karpenter.sh/provisioner-name"
 
-LAUNCHERS: Final = ("bind", "provision")
-TERMINATORS: Final = (
-    "emptiness",
-    "expiration",
-    "interrupt",
-    "registration",
-    "replacement",
-    "sweep",
-    "termination",
-)
+# Which role of a cluster each function acts under.
+RIGHTS: Final[Mapping[str, str]] = {
+    "bind": "inside",
+    "emptiness": "inside",
+    "expiration": "inside",
+    "interrupt": "terminate",
+    "provision": "launch",
+    "registration": "inside",
+    "replacement": "inside",
+    "sweep": "terminate",
+    "termination": "terminate",
+}
 _WATCHES: Final = ("EmptinessTimer", "ExpirationTimer", "RegistrationTimer")
 # Which function starts which state machine.
 STARTS: Final[Mapping[str, Sequence[str]]] = {
@@ -101,7 +103,7 @@ def tagged_for(cluster: str) -> dict[str, str]:
 def asked_by_functions(control_plane: Template, clusters: Sequence[str]) -> Iterator[Ask]:
     """Yield what the functions ask under their own roles, and what calls them."""
     arns = _Arns(control_plane)
-    for function in (*LAUNCHERS, *TERMINATORS, "refresh_catalog"):
+    for function in (*RIGHTS, "refresh_catalog"):
         role = role_of(function)
         log = arns.of("AWS::Logs::LogGroup", _camel(function))
         yield _ask(role, "logs:CreateLogStream", log)
@@ -114,13 +116,13 @@ def asked_by_functions(control_plane: Template, clusters: Sequence[str]) -> Iter
             yield from _of_any_cluster(function, arns, clusters)
     yield from _of_provision(arns)
     yield from _of_refresh_catalog(arns)
-    for function in (*LAUNCHERS, *TERMINATORS, "refresh_catalog"):
+    for function in (*RIGHTS, "refresh_catalog"):
         yield _ask("lambda.amazonaws.com", "sts:AssumeRole", role_of(function))
 
 
 def _of_any_cluster(function: str, arns: "_Arns", clusters: Sequence[str]) -> Iterator[Ask]:
     role = role_of(function)
-    right = "launch" if function in LAUNCHERS else "terminate"
+    right = RIGHTS[function]
     parameters = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/dovetail/clusters"
     for action in _ROWS:
         yield _ask(role, f"dynamodb:{action}", arns.table)
@@ -259,6 +261,13 @@ def asked_to_terminate(cluster: str) -> Iterator[Ask]:
     yield _ask(role, "eks:DescribeCluster", cluster_arn(cluster))
 
 
+def asked_inside(cluster: str) -> Iterator[Ask]:
+    """Yield what a cluster's inside role asks."""
+    role = cluster_role(cluster, "inside")
+    yield _ask(role, "ec2:DescribeInstances", "*", _REGION_ASKED)
+    yield _ask(role, "eks:DescribeCluster", cluster_arn(cluster))
+
+
 def asked_by_forwarder(cluster: str, template: Template) -> Iterator[Ask]:
     """Yield what the forwarder of a cluster asks, and who gives it its role."""
     arns = _Arns(template)
@@ -269,6 +278,7 @@ def asked_by_forwarder(cluster: str, template: Template) -> Iterator[Ask]:
         yield _ask(role, "events:PutEvents", bus, said)
     pod = {
         "aws:SourceAccount": ACCOUNT,
+        "aws:RequestTag/eks-cluster-arn": cluster_arn(cluster),
         "aws:RequestTag/eks-cluster-name": cluster,
         "aws:RequestTag/kubernetes-namespace": "dovetail",
         "aws:RequestTag/kubernetes-service-account": "dovetail-forwarder",

@@ -28,6 +28,7 @@ def asks(control_plane: Template, clusters: Mapping[str, Template]) -> tuple[Ask
     for name, template in clusters.items():
         found += asked.asked_to_launch(name)
         found += asked.asked_to_terminate(name)
+        found += asked.asked_inside(name)
         found += asked.asked_by_forwarder(name, template)
     return tuple(found)
 
@@ -168,12 +169,9 @@ def test_a_function_assumes_one_kind_of_role_and_nobody_else_any(
         role = asked.cluster_role(cluster, right)
         return grants.allows(Ask(principal=principal, action="sts:AssumeRole", resource=role))
 
-    for name in asked.LAUNCHERS:
-        assert may(asked.role_of(name), "launch")
-        assert not may(asked.role_of(name), "terminate")
-    for name in asked.TERMINATORS:
-        assert may(asked.role_of(name), "terminate")
-        assert not may(asked.role_of(name), "launch")
+    for name, right in asked.RIGHTS.items():
+        for kind in ("inside", "launch", "terminate"):
+            assert may(asked.role_of(name), kind) == (kind == right)
     for stranger in (
         asked.role_of("refresh_catalog"),
         asked.cluster_role("demo", "launch"),
@@ -182,8 +180,24 @@ def test_a_function_assumes_one_kind_of_role_and_nobody_else_any(
         f"arn:aws:iam::{asked.ACCOUNT}:root",
         "arn:aws:iam::999999999999:role/Dovetail-eu-west-1-provision",
     ):
-        assert not may(stranger, "launch")
-        assert not may(stranger, "terminate")
+        for kind in ("inside", "launch", "terminate"):
+            assert not may(stranger, kind)
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_the_inside_role_changes_nothing_in_ec2(grants: Grants, cluster: str) -> None:
+    """It reads what bind and four timers read; whatever launches or ends machines is refused."""
+    role = asked.cluster_role(cluster, "inside")
+    own = {(one.action, one.resource) for one in asked.asked_inside(cluster)}
+    others = [*asked.asked_to_launch(cluster), *asked.asked_to_terminate(cluster)]
+
+    allowed = {
+        (one.action, one.resource)
+        for one in others
+        if grants.allows(dataclasses.replace(one, principal=role))
+    }
+
+    assert allowed == own
 
 
 def test_no_policy_names_a_role_by_its_id(grants: Grants) -> None:

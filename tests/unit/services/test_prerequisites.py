@@ -44,6 +44,7 @@ def test_a_cluster_that_reads_no_access_entries_is_told_how_to() -> None:
             "role/Dovetail-demo-us-east-1-terminate --kubernetes-groups dovetail:terminate",
         ),
         (ENTRIES[2], "role/DovetailNode-demo-us-east-1 --type EC2_LINUX"),
+        (ENTRIES[3], "role/Dovetail-demo-us-east-1-inside --kubernetes-groups dovetail:inside"),
     ],
 )
 def test_a_missing_access_entry_is_told_with_the_command_that_makes_it(
@@ -67,7 +68,7 @@ def test_an_entry_with_other_groups_is_told_to_be_given_ours_besides() -> None:
 
 def test_a_node_entry_of_another_type_has_to_be_made_anew() -> None:
     other = dataclasses.replace(ENTRIES[2], kind="STANDARD", groups=())
-    found = only(FakeAccount(entries=(*ENTRIES[:2], other)))
+    found = only(FakeAccount(entries=(*ENTRIES[:2], other, ENTRIES[3])))
 
     assert "of type STANDARD with groups none: EC2_LINUX is needed" in found.text
     first, second = found.command.split(" && ")
@@ -89,7 +90,12 @@ def test_entries_that_would_stop_the_deployment_are_told_before_it() -> None:
 
     assert {one.subject for one in left} == {
         arn.rsplit("/", 1)[1]
-        for arn in (ATTACHMENT.launch_role, ATTACHMENT.terminate_role, ATTACHMENT.node_role)
+        for arn in (
+            ATTACHMENT.inside_role,
+            ATTACHMENT.launch_role,
+            ATTACHMENT.terminate_role,
+            ATTACHMENT.node_role,
+        )
     }
     assert all(one.command.startswith("aws eks delete-access-entry ") for one in left)
 
