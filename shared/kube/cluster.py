@@ -1,5 +1,6 @@
 """The Cluster port over one API server."""
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -18,7 +19,13 @@ from shared.manifests.fields import mapping, text
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.model.daemonset import DaemonSet
-from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundError
+from shared.model.errors import (
+    CertificateError,
+    ConflictError,
+    EvictionRefusedError,
+    NotFoundError,
+    PermanentError,
+)
 from shared.model.nodes import Node
 from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
@@ -35,6 +42,7 @@ _NOT_TERMINAL: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 # Bindings asked for at the same time: a burst of hundreds is bound in about a second.
 _BINDERS = 8
+_LOG: Final = logging.getLogger(__name__)
 
 
 class KubeCluster(KubeProvisioners):
@@ -185,6 +193,9 @@ class KubeCluster(KubeProvisioners):
     def bind_all(self, bindings: Sequence[tuple[Pod, str]]) -> tuple[Pod, ...]:
         """Bind many pods, several at a time; return those bound now, in the order given.
 
+        What the API server refuses for one pod, as in a namespace that is terminating or by an
+        admission policy, is logged and must not keep the others.
+
         Raises:
             RetryableError: If one could not be asked for; all others were.
         """
@@ -197,6 +208,11 @@ class KubeCluster(KubeProvisioners):
         try:
             self.bind(pod, node)
         except (ConflictError, NotFoundError):
+            return False
+        except CertificateError:
+            raise
+        except PermanentError as error:
+            _LOG.warning("pod %s is not bound: %s", pod.key, error)
             return False
         return True
 

@@ -202,7 +202,7 @@ class Cluster(Storage, Templates, Protocol):
 
         Returns:
             Those that are bound to their node now, in the order given. A pod that is gone or was
-            bound elsewhere is left out: it no longer waits.
+            bound elsewhere is left out: it no longer waits. So is one whose binding is refused.
 
         Raises:
             RetryableError: If one could not be asked for; all others were.

@@ -8,10 +8,12 @@ from shared.disruption.drain import DrainStep, drain_step, is_left_behind
 from shared.disruption.holding import budgets_of
 from shared.model import labels as keys
 from shared.model.errors import (
+    CertificateError,
     ConflictError,
     EvictionRefusedError,
     InvalidMessageError,
     NotFoundError,
+    PermanentError,
     RetryableError,
 )
 from shared.model.nodes import Node
@@ -40,6 +42,8 @@ _POLL: Final = timedelta(seconds=2)
 # A refused drain is tried again after 2, 4, 8, then every 10 seconds.
 _TRIED: Final = "tried"
 _MOST_TRIED: Final = 3
+# Of what an API server says about one pod, so much is told on the Node.
+_LONGEST_REASON: Final = 200
 _LONGEST_POLL: Final = timedelta(seconds=10)
 # When waiting for volumes to be detached began, and for how long that is told and gone on with.
 # Source: Kubernetes itself detaches by force after 6 minutes (maxWaitForUnmountDuration of the
@@ -165,7 +169,7 @@ class Terminating:
             return again({**_unblocked(state), _VOLUMES: since}, _POLL)
         held = dict.fromkeys(step.blocked_by, "do-not-evict")
         refused = self._ask_to_leave(step)
-        held |= self._budgets_of(refused)
+        held |= refused
         self._say_blocked(node, held, now)
         # Who left just now comes back elsewhere soon, and the budget allows the next.
         if not held or step.waiting or len(refused) < len(step.evict):
@@ -251,17 +255,23 @@ class Terminating:
         self._announcer.say(terminated(node))
         return self._end({**state, RELEASED: price_of(node)}, "terminated")
 
-    def _ask_to_leave(self, step: DrainStep) -> tuple[Pod, ...]:
-        """Evict, or delete past the deadline; return the pods a budget holds back."""
-        refused = []
-        for pod in step.evict:
+    def _ask_to_leave(self, step: DrainStep) -> dict[Pod, str]:
+        """Evict, or delete past the deadline; return the pods that stay, and what holds them.
+
+        What is refused for one pod, by a budget or an admission policy, must not keep the others.
+        """
+        cluster, budgeted, refused = self._ports.cluster, [], {}
+        ways = ((step.evict, cluster.evict), (step.delete, cluster.delete_pod))
+        for pod, leave in ((pod, way) for pods, way in ways for pod in pods):
             try:
-                self._ports.cluster.evict(pod)
+                leave(pod)
             except EvictionRefusedError:
-                refused.append(pod)
-        for pod in step.delete:
-            self._ports.cluster.delete_pod(pod)
-        return tuple(refused)
+                budgeted.append(pod)
+            except CertificateError:
+                raise
+            except PermanentError as error:
+                refused[pod] = str(error)[:_LONGEST_REASON]
+        return {**self._budgets_of(budgeted), **refused}
 
     def _budgets_of(self, refused: Sequence[Pod]) -> dict[Pod, str]:
         """Return the budgets that hold pods back, for people."""

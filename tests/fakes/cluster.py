@@ -12,7 +12,7 @@ from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
-from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundError
+from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundError, PermanentError
 from shared.model.nodes import Node
 from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
@@ -270,7 +270,7 @@ class FakeCluster(FakeProvisioners):
     def _bound(self, pod: Pod, node: str) -> bool:
         try:
             self.bind(pod, node)
-        except (ConflictError, NotFoundError):
+        except (ConflictError, PermanentError):
             return False
         return True
 

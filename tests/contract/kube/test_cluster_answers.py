@@ -277,3 +277,13 @@ def test_a_list_that_the_server_puts_off_may_be_asked_for_again_after_its_delay(
         with pytest.raises(ThrottledError, match="initializing") as caught:
             KubeCluster("c1", api).provisioners()
         assert caught.value.delay == timedelta(seconds=1)
+
+
+def test_a_binding_that_is_refused_is_logged_and_keeps_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answers = [failed(403, "NamespaceTerminating"), Answer(status=201, body={})]
+    with scripted(answers) as server:
+        bound = cluster(server).bind_all([(a_pod(), "n1"), (a_pod(), "n1")])
+    assert len(bound) == 1
+    assert "pod shop/p is not bound" in caplog.text

@@ -29,6 +29,7 @@ from tests.builders import (
     instance_type,
     offering,
     pod,
+    pods,
     provisioner,
 )
 from tests.unit.services.launches import apart, two_nodes
@@ -376,6 +377,16 @@ def test_node_that_the_api_server_refuses_costs_only_its_machine() -> None:
     assert [(told.kind, "Invalid value" in told.message) for told in refused] == [
         ("Provisioner", True)
     ]
+
+
+def test_a_binding_that_is_refused_costs_only_its_pod() -> None:
+    world = World(provisioner(), *pods(3))
+    world.cluster.fail_next("bind", UnauthorizedError("403 namespace is being terminated"))
+    world.provision()
+    assert len(world.bound) == 2
+    (slot,) = world.ledger.slots(NAME)
+    assert slot.node_name == world.node.name
+    assert world.outbox.timers_of(TimerKind.REGISTRATION)
 
 
 def test_missing_right_to_make_nodes_is_an_error_of_the_run() -> None:

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, InvalidMessageError
+from shared.model.errors import (
+    CertificateError,
+    ConflictError,
+    InvalidMessageError,
+    UnauthorizedError,
+)
 from shared.model.labels import OUT_OF_SERVICE_TAINT as OUT_OF_SERVICE
 from shared.model.taints import Toleration
 from shared.services.removing import is_voluntary, remove
@@ -75,6 +80,22 @@ def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
     assert state["wait_seconds"] == 2
     assert "blocked" not in state
     assert keys.DRAIN_BLOCKED not in world.node.annotations
+
+
+def test_what_is_refused_for_one_pod_holds_no_other_and_is_told() -> None:
+    world = going(pod("a", node_name="n1"), pod("b", node_name="n1"))
+    world.cluster.fail_next("evict", UnauthorizedError("evict pod default/a: 403 policy denies it"))
+    step(world)
+    assert world.cluster.called("evict") == ["default/a", "default/b"]
+    (said,) = [one for one in world.cluster.happenings if one.reason == "DrainBlocked"]
+    assert "default/a (evict pod default/a: 403 policy denies it)" in said.message
+
+
+def test_a_certificate_that_is_not_accepted_ends_the_step() -> None:
+    world = going(pod("a", node_name="n1"))
+    world.cluster.fail_next("evict", CertificateError("expired"))
+    with pytest.raises(CertificateError):
+        step(world)
 
 
 def test_while_somebody_is_leaving_the_drain_looks_again_soon() -> None:
