@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.model.errors import NotAttachedError, UnavailableError
 from shared.ports import ClusterPorts
+from shared.runtime.observability import metrics
 from shared.services.provisioning import Provisioning
 from shared.services.waking import ClusterWake, InvalidRecord
 from tests.unit.services.world import World
@@ -103,6 +104,12 @@ def failing(error: Exception) -> Callable[..., Any]:
 
 
 UNREACHABLE = UnavailableError("the API server does not answer")
+
+
+@pytest.fixture(autouse=True)
+def no_metrics_of_other_tests() -> None:
+    """The metrics of a process are kept until a handler ends, and tests also count without one."""
+    metrics.clear_metrics()
 
 
 @pytest.fixture
