@@ -220,7 +220,9 @@ def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]
 def _errors_shared() -> contextlib.AbstractContextManager[object, bool | None]:
     """Whatever EC2 refuses one cluster counts as a shortage, for all clusters."""
     return swapped(
-        shortage, kind_of=lambda _code: ErrorKind.SHORTAGE, is_shared_shortage=lambda _code: True
+        shortage,
+        kind_among=lambda _code, _codes: ErrorKind.SHORTAGE,
+        is_shared_shortage=lambda _code: True,
     )
 
 
