@@ -17,7 +17,7 @@ PAGE_BYTES: Final = 4 * 2**20
 # What a list may have in all: no cluster has more, but a server may find no end.
 MOST_PAGES: Final = 2000
 MOST_LIST_BYTES: Final = 2 * 2**30
-# A page that is larger than an answer may be is asked for again with an eighth of its objects
+# A page that is larger than an answer may be is asked for again with an eighth of its objects.
 _SMALLER: Final = 8
 _ATTEMPTS: Final = 3
 

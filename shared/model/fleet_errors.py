@@ -13,9 +13,10 @@ quota describes the account: these are shared with other clusters. All other cod
 this cluster asked for and stay with it. So does `UnfulfillableCapacity` in an answer that refuses
 something: EC2 says it of spot instances whatever it is that keeps it from launching them.
 
-Source: https://github.com/aws/karpenter-provider-aws/issues/3051 (2022-12, both codes together), https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleetError.html and
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html (2026-11).
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html (2026-11);
+both codes in one answer: https://github.com/aws/karpenter-provider-aws/issues/3051 (2022-12).
 """
 
 from collections.abc import Collection
