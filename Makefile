@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check supply unit opinion schedules infra contract e2e verify flaky bench faults real real-smoke deploy-local bundle sbom chart lock \
+.PHONY: help setup demo test check supply unit opinion schedules infra contract e2e verify flaky bench faults real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -88,12 +88,25 @@ CLOUD ?= simulated
 RUNS ?= 1
 REAL = $(BIN)/python -m tests.real $(if $(MINOR),--minor $(MINOR)) --kubelet $(KUBELET) --cloud $(CLOUD)
 
-real: setup  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= CLOUD= RUNS=), as a table
-	@$(REAL) --runs $(RUNS) $(if $(filter command line environment,$(origin SCENARIO)),--scenario $(SCENARIO))
+SOME_SCENARIOS = $(filter command line environment,$(origin SCENARIO))
 
-real-smoke: setup  ## Machines join and pods run on real Kubernetes components (10 minutes once built)
+real: setup  ## Scenarios on real Kubernetes components (SCENARIO= MINOR= KUBELET= CLOUD= RUNS=), as a table
+	@$(if $(SOME_SCENARIOS),,$(MAKE) --no-print-directory real-judges)
+	@$(REAL) --runs $(RUNS) $(if $(SOME_SCENARIOS),--scenario $(SCENARIO))
+
+real-smoke: setup  ## Machines join and pods run on real Kubernetes components (4 minutes once built)
 	@$(BIN)/python -m tests.real --only-build
-	@$(BIN)/pytest tests/real -rs
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync smoke-inflate smoke-others
+
+smoke-inflate:
+	@$(BIN)/pytest tests/real/test_smoke.py -k inflate
+
+smoke-others:
+	@$(BIN)/pytest tests/real/test_smoke.py tests/real/test_joining.py -k "not inflate"
+
+real-judges: setup  ## What kubelet, kubectl, cloud-init and bash say of user data and of the documents
+	@$(BIN)/python -m tests.real --only-build
+	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_commands.py -rs
 
 deploy-local: setup  ## The full template into the embedded AWS, every resource looked up, and away
 	@$(BIN)/python -m tools.deploy_local

@@ -7,7 +7,11 @@ from typing import Final
 
 from shared.bootstrap import Family
 from shared.bootstrap.al2023 import AL2023
-from shared.catalog.overhead import eviction_storage_bytes, kube_reserved_memory_mib
+from shared.catalog.overhead import (
+    eviction_storage_bytes,
+    kube_reserved_memory_mib,
+    share_of_capacity,
+)
 from shared.model.errors import InvalidManifestError
 from shared.model.instance_types import InstanceType, Overhead
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
@@ -160,11 +164,11 @@ def _thresholds(capacity: Resources, kubelet: KubeletConfiguration) -> dict[str,
 
 
 def _threshold(capacity: int, text: str, where: str) -> int:
-    """Return one eviction threshold in base units, rounded up; 100 % means none."""
+    """Return one eviction threshold in base units; 100 % means none."""
     try:
         share = Fraction(text.removesuffix("%")) if text.endswith("%") else None
-        amount = parse_amount(text) if share is None else -(-capacity * share // 100)
-    except (ValueError, ZeroDivisionError) as error:
+        amount = parse_amount(text) if share is None else share_of_capacity(capacity, float(share))
+    except (ValueError, OverflowError, ZeroDivisionError) as error:
         raise _wrong_threshold(where, text) from error
     if amount < 0 or (share is not None and share > 100):
         raise _wrong_threshold(where, text)

@@ -1,5 +1,6 @@
 """Formulas for what a machine has and what pods can have of it."""
 
+import struct
 from typing import Final
 
 # Share of memory that hypervisor and kernel keep, in thousandths.
@@ -74,14 +75,30 @@ def kube_reserved_memory_mib(max_pods: int) -> int:
     return 255 + 11 * max_pods
 
 
+def share_of_capacity(capacity: int, percent: float) -> int:
+    """Return what a threshold in percent comes to, as the kubelet computes it: with a 32-bit share.
+
+    Args:
+        capacity: In base units.
+
+    Source: https://github.com/kubernetes/kubernetes (v1.36.3, pkg/kubelet/eviction/helpers.go
+    parsePercentage, pkg/kubelet/eviction/api/types.go GetThresholdQuantity).
+
+    Example:
+        >>> share_of_capacity(20 * 2**30, 10) - 2 * 2**30
+        32
+    """
+    return int(capacity * _float32(_float32(percent) / 100))
+
+
 def eviction_storage_bytes(storage_bytes: int) -> int:
-    """Return the part of the root volume that must stay free, in bytes, rounded up.
+    """Return the part of the root volume that must stay free, in bytes.
 
     Source: https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/
     (2026-08), nodefs.available.
-
-    Example:
-        >>> eviction_storage_bytes(20 * 2**30) == 2 * 2**30
-        True
     """
-    return -(-storage_bytes * EVICTION_STORAGE_PERCENT // 100)
+    return share_of_capacity(storage_bytes, EVICTION_STORAGE_PERCENT)
+
+
+def _float32(number: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", number))[0])

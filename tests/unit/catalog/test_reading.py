@@ -59,7 +59,7 @@ def test_parts_change_the_capacity_shown_but_not_the_allocatable() -> None:
         cpu=3920,
         memory=14481 * MIB,
         pods=29,
-        **{"nvidia.com/gpu": 1, "ephemeral-storage": 17 * GIB},
+        **{"nvidia.com/gpu": 1, "ephemeral-storage": 17 * GIB - 32},
     )
     row = dict(built["types"][0])
     for part in ("vm_overhead_mib", "kube_reserved", "eviction_threshold", "storage_gib"):
