@@ -71,7 +71,7 @@ def test_all_of_the_memory_switches_the_threshold_off(m5_large: InstanceType) ->
     settings = KubeletConfiguration(eviction_hard={"memory.available": "100%"})
     one = apply_kubelet(m5_large, settings)
     assert one.allocatable["memory"] == 7003 * MIB
-    assert one.overhead.eviction_threshold["ephemeral-storage"] == 2 * GIB
+    assert one.overhead.eviction_threshold["ephemeral-storage"] == 2 * GIB + 32
 
 
 @pytest.mark.parametrize("text", ["much", "x%", "-5%", "101%", "-1Mi", "1/0%"])
