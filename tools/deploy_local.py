@@ -81,9 +81,9 @@ def _round_trip(assembly: Path) -> int:
     with EmbeddedAws() as aws:
         aws.control("seed", seeds(stacks))
         began = time.monotonic()
-        deploy(assembly, aws.url)
+        deploy(assembly, aws.access)
         _say("deploy", time.monotonic() - began, DEPLOY_SECONDS)
-        missing = missing_resources(assembly, aws.url)
+        missing = missing_resources(assembly, aws.access)
         made = physical_ids(aws.client, stacks)
         remove(aws.client, stacks)
         left = left_over(aws.client, made)

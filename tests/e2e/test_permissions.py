@@ -1,5 +1,6 @@
 """The demo with every function under its own role, and what the role lacks refused."""
 
+import contextlib
 import dataclasses
 import io
 import json
@@ -23,10 +24,11 @@ LAUNCH_ROLE = f"Dovetail-{CLUSTER}-{REGION}-launch"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a scenario ended: failed expectations, and what roles lacked."""
+    """How a scenario ended: failed expectations, what roles lacked, who shows a secret."""
 
     failures: tuple[str, ...]
     denied: tuple[tuple[str, str], ...]
+    showing: tuple[str, ...]
 
 
 def enforced(
@@ -58,7 +60,24 @@ def enforced(
             observer.stop()
         failures = tuple(name for one in results for name, _ in one.failures)
         rows = world.control("permissions/denied")["denied"]
-    return Outcome(failures=failures, denied=tuple((one["role"], one["action"]) for one in rows))
+        showing = tuple(line for line in command_lines() if shows_a_secret(world, line))
+    denied = tuple((one["role"], one["action"]) for one in rows)
+    return Outcome(failures=failures, denied=denied, showing=showing)
+
+
+def command_lines() -> list[str]:
+    """Return the command lines of all processes, which any user of a machine can read."""
+    lines = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        # A process may end meanwhile.
+        with contextlib.suppress(OSError):
+            lines.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return lines
+
+
+def shows_a_secret(world: World, line: str) -> bool:
+    user = json.loads(world.kubeconfig.read_text())["users"][0]["user"]
+    return any(secret in line for secret in (user["token"], world.aws.secret))
 
 
 def take_away(action: str) -> Callable[[World], None]:
@@ -80,10 +99,10 @@ def take_away(action: str) -> Callable[[World], None]:
     return falsify
 
 
-def test_inflate_needs_no_action_that_its_roles_do_not_allow(
+def test_inflate_needs_no_action_that_its_roles_do_not_allow_and_shows_no_secret(
     cluster: TestCluster, tmp_path: Path
 ) -> None:
-    assert enforced(cluster, tmp_path) == Outcome(failures=(), denied=())
+    assert enforced(cluster, tmp_path) == Outcome(failures=(), denied=(), showing=())
 
 
 @pytest.mark.slow

@@ -36,10 +36,8 @@ def here(server: EmbeddedAws, assembly: Path, monkeypatch: pytest.MonkeyPatch) -
     server.control("seed", deploy_local.seeds(read_assembly(assembly)))
     for name in ("AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for name, value in server.access.environment.items():
+        monkeypatch.setenv(name, value)
     return server
 
 
@@ -70,7 +68,7 @@ def test_each_step_of_a_deployment_takes_a_finding_away(
             Path=f"/aws-service-role/{service}/",
             AssumeRolePolicyDocument="{}",
         )
-    deploy(assembly, here.url, (CONTROL_PLANE, cluster_stack(CLUSTER)))
+    deploy(assembly, here.access, (CONTROL_PLANE, cluster_stack(CLUSTER)))
     after = findings(capsys)
     assert not set(after) & {"not-attached", "service-linked-role", "access-entry"}
     # The embedded API knows no quotas, and there is no cluster behind its endpoint.
@@ -106,7 +104,7 @@ def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]
 def test_what_selectors_find_and_what_the_node_role_has_is_read(
     here: EmbeddedAws, assembly: Path
 ) -> None:
-    deploy(assembly, here.url, (CONTROL_PLANE, cluster_stack(CLUSTER)))
+    deploy(assembly, here.access, (CONTROL_PLANE, cluster_stack(CLUSTER)))
     account = _account()
     tagged = {f"kubernetes.io/cluster/{CLUSTER}": "*"}
     both = NodeTemplate(subnet_selector=tagged, security_group_selector=tagged)

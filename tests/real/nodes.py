@@ -12,7 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-import boto3
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.hooks import HierarchicalEmitter
@@ -84,13 +83,7 @@ class HollowNodes:
         self._folder = Path(tempfile.mkdtemp(prefix="hollow-"))
         self._children = Children(self._folder)
         self._machines = machines()
-        self._session = boto3.Session(
-            aws_access_key_id="testing", aws_secret_access_key="testing", region_name=REGION
-        )
-        self._aws = {
-            name: self._session.client(name, endpoint_url=world.aws_url)
-            for name in ("ec2", "iam", "sts")
-        }
+        self._aws = {name: world.client(name) for name in ("ec2", "iam", "sts")}
         self._cluster = world.cluster
         # A signer keeps a weak reference to it.
         self._emitter = HierarchicalEmitter()

@@ -33,8 +33,10 @@ def main(argv: list[str] | None = None) -> int:
     server = AwsServer(port=arguments.port, options=options)
     server.start()
     if arguments.ready_file:
-        announce(arguments.ready_file, {"url": server.url, "pid": os.getpid()})
-    print(f"embedded AWS API on {server.url}", flush=True)
+        announce(arguments.ready_file, server.access.ready | {"pid": os.getpid()})
+    else:
+        for name, value in server.access.environment.items():
+            print(f"export {name}={value}", flush=True)
     ended.wait()
     server.stop()
     return 0

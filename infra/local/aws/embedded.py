@@ -13,7 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from infra.local.aws.clients import ClientFor, clients_of
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from infra.local.aws.clients import Access, ClientFor, clients_of
 from infra.local.aws.control import ACCOUNT_ID, ControlError, Json
 from infra.local.aws.service import Options
 
@@ -38,8 +42,13 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
         self._port = port
         self._process: subprocess.Popen[bytes] | None = None
         self._clients: ClientFor | None = None
-        self.url = ""
+        self.access: Access
         self.region = self._options.region
+
+    @property
+    def url(self) -> str:
+        """Address of the server."""
+        return self.access.url
 
     @property
     def pid(self) -> int:
@@ -56,7 +65,7 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
             )
-            self.url = json.loads(self._await(ready))["url"]
+            self.access = Access.read(json.loads(self._await(ready)))
         return self
 
     def __exit__(
@@ -78,7 +87,7 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
     def client(self, service: str) -> Any:
         """Return a boto3 client for the server, one for each service."""
         if self._clients is None:
-            self._clients = clients_of(self.url, self.region)
+            self._clients = clients_of(self.access)
         return self._clients(service)
 
     def control(self, verb: str, arguments: Json | None = None) -> Any:
@@ -87,7 +96,7 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
         Raises:
             ControlError: the verb is unknown or refused.
         """
-        return call_verb(self.url, verb, arguments)
+        return call_verb(self.access, verb, arguments)
 
     def reset(self) -> None:
         """Forget every resource."""
@@ -126,20 +135,22 @@ def _environment() -> dict[str, str]:
     return dict(os.environ) | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-def call_verb(url: str, verb: str, arguments: Json | None = None) -> Any:
-    """Call a control verb of the server at `url`.
+def call_verb(access: Access, verb: str, arguments: Json | None = None) -> Any:
+    """Call a control verb of a server, signed with its key.
 
     Raises:
         ControlError: the verb is unknown or refused.
     """
+    url, body = f"{access.url}/_dovetail/{verb}", json.dumps(arguments or {}).encode()
+    headers = {"Content-Type": "application/json"}
+    signed = AWSRequest(method="POST", url=url, data=body, headers=headers)
+    SigV4Auth(Credentials(access.key_id, access.secret), "dovetail", access.region).add_auth(signed)
     request = urllib.request.Request(  # noqa: S310 - the URL is our own loopback server
-        f"{url}/_dovetail/{verb}",
-        data=json.dumps(arguments or {}).encode(),
-        headers={"Content-Type": "application/json"},
-        method="POST",
+        url, data=body, headers=dict(signed.headers.items()), method="POST"
     )
     try:
         with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - as above
             return json.loads(response.read())
     except urllib.error.HTTPError as error:
-        raise ControlError(json.loads(error.read())["error"]) from None
+        answer = json.loads(error.read())
+        raise ControlError(answer.get("error") or answer["message"]) from None

@@ -4,12 +4,14 @@ import json
 import logging
 import os
 from collections.abc import Iterable
-from xml.sax.saxutils import escape
 
+from infra.local.aws.authentication import Authentication, NotAuthenticError, asks_identity
+from infra.local.aws.clients import Access, use_access
 from infra.local.aws.control import Control, ControlError, Json, ServiceError
 from infra.local.aws.execution.front import InvokeFront, RecursionFront
-from infra.local.aws.identity import CallerIdentity
+from infra.local.aws.identity import answer_identity
 from infra.local.aws.listener import LOOPBACK, Application, Environ, Listener, StartResponse
+from infra.local.aws.refusals import refuse
 from infra.local.aws.repairs import apply_repairs
 from infra.local.aws.repairs.events import use_bus
 from infra.local.aws.repairs.permissions import use_permissions
@@ -27,9 +29,11 @@ class AwsServer:
         self._options = options or Options()
         self._listener = Listener(self._answer, port=port)
         self.port = self._listener.port
-        self.url = f"http://{LOOPBACK}:{self.port}"
+        url = f"http://{LOOPBACK}:{self.port}"
+        self.access = Access.fresh(url, self._options.region)
         os.environ["MOTO_PORT"] = str(self.port)
-        self.control = Control(url=self.url, region=self._options.region)
+        self.control = Control(url=url, region=self._options.region)
+        use_access(self.access)
         apply_repairs()
         self._services = Services(self.control, self._options)
         use_bus(self._services.bus)
@@ -39,7 +43,7 @@ class AwsServer:
         self._moto = _moto_application()
         self._invocations = InvokeFront(self._services.invoker, self._services.deferred)
         self._recursion = RecursionFront(self._services.invoker)
-        self._identity = CallerIdentity(account_id=self.control.account_id)
+        self._authentication = Authentication(self.access, account_id=self.control.account_id)
 
     def start(self) -> None:
         """Answer requests."""
@@ -59,14 +63,18 @@ class AwsServer:
 
     def _answer(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
+        try:
+            caller = self._authentication.check(environ)
+        except NotAuthenticError as error:
+            return refuse(environ, start_response, "403 Forbidden", error.code, str(error))
         if path.startswith(CONTROL_PREFIX):
             return self._control(environ, start_response, path.removeprefix(CONTROL_PREFIX))
         if self._invocations.matches(environ):
             return self._invocations(environ, start_response)
         if self._recursion.matches(environ):
             return self._recursion(environ, start_response)
-        if self._identity.matches(environ):
-            return self._identity(environ, start_response)
+        if asks_identity(environ):
+            return answer_identity(caller, environ, start_response)
         target = environ.get("HTTP_X_AMZ_TARGET", "")
         service, _, operation = target.partition(".")
         if service in self.control.services:
@@ -121,14 +129,7 @@ def _not_emulated(
 ) -> Iterable[bytes]:
     """Answer status 501, which SDKs report at once: 500 would be retried like a throttle."""
     message = f"the embedded AWS API cannot do this: {type(error).__name__}: {error}"
-    if environ.get("HTTP_X_AMZ_TARGET") or "json" in environ.get("CONTENT_TYPE", ""):
-        start_response("501 Not Implemented", [("Content-Type", "application/x-amz-json-1.1")])
-        return [json.dumps({"__type": "NotEmulated", "message": message}).encode()]
-    start_response("501 Not Implemented", [("Content-Type", "text/xml")])
-    fault = f"<Error><Code>NotEmulated</Code><Message>{escape(message)}</Message></Error>"
-    if "/ec2/" in environ.get("HTTP_AUTHORIZATION", ""):
-        return [f"<Response><Errors>{fault}</Errors></Response>".encode()]
-    return [f"<ErrorResponse>{fault}</ErrorResponse>".encode()]
+    return refuse(environ, start_response, "501 Not Implemented", "NotEmulated", message)
 
 
 def _json_body(environ: Environ) -> Json:

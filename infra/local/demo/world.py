@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from infra.local.aws.clients import clients_of
+from infra.local.aws.clients import Access, clients_of
 from infra.local.aws.embedded import call_verb
 from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import missing_resources
@@ -29,13 +29,6 @@ _SYNTH = """import json, sys
 from infra.aws.app import build_app
 build_app(json.loads(sys.argv[1]), outdir=sys.argv[2]).synth()
 """
-_CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_REGION": REGION,
-    "AWS_DEFAULT_REGION": REGION,
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +73,7 @@ class World:
         self._folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
         self.children = Children(self._folder)
         self.kubeconfig = self._folder / "kubeconfig"
-        self.aws_url = ""
+        self.aws: Access
         self._kube: dict[str, Any] = {}
         self.foreign: ForeignCluster | None = None
         self._forwarder_token = secrets.token_hex(16)
@@ -111,11 +104,11 @@ class World:
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of the embedded AWS API."""
-        return clients_of(self.aws_url, REGION)(service)
+        return clients_of(self.aws)(service)
 
     def control(self, verb: str, **arguments: Any) -> Any:
         """Call a control verb of the embedded AWS API."""
-        return call_verb(self.aws_url, verb, arguments)
+        return call_verb(self.aws, verb, arguments)
 
     def start_forwarder(self) -> None:
         """Start the forwarder as its own process, as the Deployment would."""
@@ -125,8 +118,7 @@ class World:
             "forwarder",
             ["functions.forwarder"],
             environment={
-                **_CREDENTIALS,
-                "AWS_ENDPOINT_URL": self.aws_url,
+                **self.aws.environment,
                 "DOVETAIL_CLUSTER": CLUSTER,
                 "DOVETAIL_BUS": "dovetail",
                 "DOVETAIL_KUBECONFIG": str(kubeconfig),
@@ -137,7 +129,7 @@ class World:
     @property
     def aws_environment(self) -> dict[str, str]:
         """What the `aws` command line needs to talk to the embedded AWS API."""
-        return {**_CREDENTIALS, "AWS_ENDPOINT_URL": self.aws_url}
+        return self.aws.environment
 
     def log(self, name: str) -> Path:
         """Return the log file of a child or function."""
@@ -146,9 +138,10 @@ class World:
     def _begin(self) -> None:
         self._synthesise()
         self._say("starting the embedded AWS API")
-        self.aws_url = self.children.start(
+        ready = self.children.start(
             "aws", ["infra.local.aws", "--region", REGION, "--log-dir", str(self._folder / "logs")]
-        )["url"]
+        )
+        self.aws = Access.read(ready)
         self._start_kube()
         self._seed()
         self._say("synthesising the CDK app")
@@ -185,7 +178,9 @@ class World:
         self._say(f"starting the {'front of the' if chosen else 'embedded'} Kubernetes API")
         tls = str(self._folder / "tls")
         self._kube = self.children.start(
-            "kube", [*server, "--tls-dir", tls, "--auth-file", str(auth)]
+            "kube",
+            [*server, "--tls-dir", tls, "--auth-file", str(auth)],
+            environment=self.aws.environment,
         )
         self._write_kubeconfig(self.kubeconfig, self._admin_token)
         if chosen is not None:
@@ -203,8 +198,8 @@ class World:
 
     def _deploy(self) -> None:
         assembly = self._folder / "cdk.out"
-        deploy(assembly, self.aws_url, STACKS)
-        missing = missing_resources(assembly, self.aws_url, STACKS)
+        deploy(assembly, self.aws, STACKS)
+        missing = missing_resources(assembly, self.aws, STACKS)
         if missing:
             raise Problem(f"not deployed: {missing[0]} (and {len(missing) - 1} more)")
         eks = self.client("eks")
@@ -226,27 +221,30 @@ class World:
     def _start_simulation(self) -> None:
         machines_file = self._folder / "machines.json"
         machines_file.write_text(json.dumps(machines()), encoding="utf-8")
+        # Any user of the machine can read a command line.
+        token = self._folder / "admin.token"
+        token.write_text(self._admin_token, encoding="ascii")
         self.children.start(
             "sim",
             [
                 "infra.local.sim",
                 "--server",
                 self._kube["url"],
-                "--token",
-                self._admin_token,
+                "--token-file",
+                str(token),
                 "--ca-file",
                 self._kube["ca_file"],
                 "--machines",
                 str(machines_file),
                 "--ec2-endpoint",
-                self.aws_url,
+                self.aws.url,
                 "--region",
                 REGION,
                 "--speed",
                 str(self.options.speed),
                 *self.options.simulated,
             ],
-            environment=_CREDENTIALS,
+            environment=self.aws.environment,
         )
 
     def _write_auth(self, path: Path, entries: list[dict[str, Any]]) -> None:
@@ -259,8 +257,8 @@ class World:
                     "groups": ["system:serviceaccounts"],
                 }
             ],
-            "sts_url": self.aws_url,
-            "ec2_url": self.aws_url,
+            "sts_url": self.aws.url,
+            "ec2_url": self.aws.url,
             "region": REGION,
             "cluster": CLUSTER,
             "access_entries": entries,

@@ -224,13 +224,7 @@ class Authenticator:
 def _ec2(endpoint: str, region: str) -> Any:
     import boto3
 
-    return boto3.client(
-        "ec2",
-        endpoint_url=endpoint,
-        region_name=region,
-        aws_access_key_id="local",
-        aws_secret_access_key="local",  # noqa: S106 - the local endpoint checks no credentials
-    )
+    return boto3.client("ec2", endpoint_url=endpoint, region_name=region)
 
 
 def _private_dns_name(endpoint: str, region: str, instance_id: str) -> str:

@@ -32,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         marks=tuple(_mark(text) for text in options.node_label) or SIMULATED,
         discovers=not options.node_label,
     )
-    server = Server(url=options.server, token=options.token, ca_file=options.ca_file)
+    token = options.token_file.read_text(encoding="ascii") if options.token_file else None
+    server = Server(url=options.server, token=token, ca_file=options.ca_file)
     asyncio.run(_serve(Simulation(server, setup), Path(options.ready_file)))
 
 
@@ -62,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m infra.local.sim", description=__doc__)
     add = parser.add_argument
     add("--server", required=True, help="address of the API server")
-    add("--token", help="bearer token")
+    add("--token-file", type=Path, help="holds the bearer token")
     add("--ca-file", help="PEM file of the server's authority")
     add("--machines", help="JSON file: instance type to capacity, allocatable, extended")
     add("--ec2-endpoint", help="local EC2 API that knows the machines; without it all run")

@@ -101,20 +101,14 @@ class Ec2Machines:
     """The instances that an EC2 endpoint describes, read at most once a second.
 
     Args:
-        endpoint: Address of an EC2 API; credentials are dummies, so only of a local one.
+        endpoint: Address of an EC2 API; its credentials are those of the environment.
         region: Region whose instances are machines of this cluster.
     """
 
     def __init__(self, endpoint: str, region: str) -> None:
         import boto3
 
-        self._ec2 = boto3.client(
-            "ec2",
-            endpoint_url=endpoint,
-            region_name=region,
-            aws_access_key_id="local",
-            aws_secret_access_key="local",  # noqa: S106 - the local endpoint checks no credentials
-        )
+        self._ec2 = boto3.client("ec2", endpoint_url=endpoint, region_name=region)
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
         self._zone_ids: dict[str, str] = {}

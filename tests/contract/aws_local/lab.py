@@ -5,8 +5,12 @@ import json
 import time
 import uuid
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from infra.local.aws import EmbeddedAws
 
@@ -72,6 +76,29 @@ class Lab:
     def name(prefix: str) -> str:
         """A name nothing else uses."""
         return f"{prefix}-{uuid.uuid4().hex[:8]}"
+
+    def sign(
+        self,
+        service: str,
+        method: str,
+        path: str,
+        body: bytes | None = b"",
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """Return the headers of a request, signed with the server's key; a body of None is not.
+
+        A header `Host` names another host than the server's.
+        """
+        given = dict(headers or {})
+        request = AWSRequest(
+            method=method, url=self.aws.url + path, data=body or b"", headers=given
+        )
+        request.context["payload_signing_enabled"] = body is not None
+        access = self.aws.access
+        keys = Credentials(access.key_id, access.secret)
+        SigV4Auth(keys, service, access.region).add_auth(request)
+        return dict(request.headers.items())
 
     def role(self) -> str:
         """Make a role and return its ARN."""

@@ -16,9 +16,8 @@ def test_a_plan_is_made_with_the_catalogue_of_the_region(
 ) -> None:
     for name in ("AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", lab.aws.url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    for name, value in lab.aws.access.environment.items():
+        monkeypatch.setenv(name, value)
     target = tmp_path / "types.json"
 
     assert main(["catalog", "--region", "us-east-1", "--output", str(target)]) == 0

@@ -96,7 +96,9 @@ def test_reserved_concurrency_throttles(lab: Lab) -> None:
         FunctionName=name, ReservedConcurrentExecutions=0
     )
     connection = http.client.HTTPConnection(lab.aws.url.removeprefix("http://"))
-    connection.request("POST", f"/2015-03-31/functions/{name}/invocations", body="{}")
+    path = f"/2015-03-31/functions/{name}/invocations"
+    headers = lab.sign("lambda", "POST", path, b"{}")
+    connection.request("POST", path, body=b"{}", headers=headers)
     response = connection.getresponse()
     assert response.status == 429
     assert response.headers["x-amzn-ErrorType"] == "TooManyRequestsException"

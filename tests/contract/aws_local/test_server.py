@@ -123,21 +123,24 @@ def test_a_reset_forgets_everything() -> None:
         assert lab.invoke(lab.function(), {})[1] is None
 
 
-def test_a_connection_is_kept(aws: EmbeddedAws) -> None:
-    host = aws.url.removeprefix("http://")
-    connection = http.client.HTTPConnection(host)
-    connection.request("POST", "/_dovetail/status")
+def test_a_connection_is_kept(lab: Lab) -> None:
+    path = "/_dovetail/status"
+    connection = http.client.HTTPConnection(lab.aws.url.removeprefix("http://"))
+    connection.request("POST", path, headers=lab.sign("dovetail", "POST", path))
     assert connection.getresponse().read()
     first = connection.sock
-    connection.request("POST", "/_dovetail/status", body="{}")
+    headers = lab.sign("dovetail", "POST", path, b"{}")
+    connection.request("POST", path, body=b"{}", headers=headers)
     assert connection.getresponse().status == 200
     assert connection.sock is first
     connection.close()
 
 
-def test_a_bad_body_of_a_verb_is_refused(aws: EmbeddedAws) -> None:
-    connection = http.client.HTTPConnection(aws.url.removeprefix("http://"))
-    connection.request("POST", "/_dovetail/status", body="[1]")
+def test_a_bad_body_of_a_verb_is_refused(lab: Lab) -> None:
+    path = "/_dovetail/status"
+    connection = http.client.HTTPConnection(lab.aws.url.removeprefix("http://"))
+    headers = lab.sign("dovetail", "POST", path, b"[1]")
+    connection.request("POST", path, body=b"[1]", headers=headers)
     response = connection.getresponse()
     assert response.status == 400
     assert "not a JSON object" in json.loads(response.read())["error"]
@@ -159,7 +162,14 @@ def test_chunked_bodies_and_metadata_reach_s3(lab: Lab) -> None:
     bucket = lab.name("bucket")
     s3.create_bucket(Bucket=bucket)
     connection = http.client.HTTPConnection(lab.aws.url.removeprefix("http://"))
-    connection.request("PUT", f"/{bucket}/key", body=iter([b"one ", b"two"]), encode_chunked=True)
+    headers = lab.sign("s3", "PUT", f"/{bucket}/key", None)
+    connection.request(
+        "PUT",
+        f"/{bucket}/key",
+        body=iter([b"one ", b"two"]),
+        headers={**headers, "Transfer-Encoding": "chunked"},
+        encode_chunked=True,
+    )
     assert connection.getresponse().status == 200
     connection.close()
     assert s3.get_object(Bucket=bucket, Key="key")["Body"].read() == b"one two"

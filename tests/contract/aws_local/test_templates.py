@@ -39,13 +39,13 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def deployed(lab: Lab, assembly: Path) -> dict[str, dict[str, str]]:
     cluster = {"name": "blue", "endpoint": "https://127.0.0.1:1", "ca_data": "QQ=="}
     lab.aws.control("seed", {"clusters": [cluster]})
-    return deploy(assembly, lab.aws.url)
+    return deploy(assembly, lab.aws.access)
 
 
 def test_everything_the_templates_declare_exists(
     lab: Lab, assembly: Path, deployed: dict[str, dict[str, str]]
 ) -> None:
-    assert missing_resources(assembly, lab.aws.url) == ()
+    assert missing_resources(assembly, lab.aws.access) == ()
     assert deployed["Attached"]["Function"] == deployed["Main"]["FunctionArn"]
 
 
@@ -58,10 +58,10 @@ def test_a_missing_resource_is_found(
         "Unknown": resource("Bedrock::Agent"),
     }
     other = write_assembly(tmp_path, {"Main": template})
-    missing = missing_resources(other, lab.aws.url)
+    missing = missing_resources(other, lab.aws.access)
     assert [row.logical_id for row in missing] == ["Later", "Unknown"]
     lab.aws.client("ssm").delete_parameter(Name="/dovetail/pause")
-    found = missing_resources(assembly, lab.aws.url)
+    found = missing_resources(assembly, lab.aws.access)
     assert [(row.logical_id, row.reason) for row in found] == [
         ("Pause", "the API of its service does not know /dovetail/pause")
     ]
@@ -119,7 +119,7 @@ def test_a_resource_that_cannot_be_made_fails_the_stack(lab: Lab, tmp_path: Path
     )
     folder = write_assembly(tmp_path, {"Broken": {"Resources": {"Machine": broken}}})
     with pytest.raises(DeployError, match="stack Broken: InvalidDefinition"):
-        deploy(folder, lab.aws.url)
+        deploy(folder, lab.aws.access)
 
 
 def test_a_change_set_keeps_outputs_and_names_the_right_stack(lab: Lab) -> None:
@@ -155,7 +155,7 @@ def test_a_template_may_be_read_by_an_address_with_numbers(lab: Lab) -> None:
 
 def test_unknown_stacks_are_named(lab: Lab, assembly: Path) -> None:
     with pytest.raises(DeployError, match=r"\['Nope'\] are not in .*'Main'"):
-        deploy(assembly, lab.aws.url, ["Nope"])
+        deploy(assembly, lab.aws.access, ["Nope"])
 
 
 def test_stacks_come_after_what_they_depend_on(assembly: Path) -> None:

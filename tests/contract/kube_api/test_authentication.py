@@ -78,7 +78,9 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def sts() -> Iterator[Sts]:
+def sts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sts]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "some")
     server = Sts()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

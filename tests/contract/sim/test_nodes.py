@@ -296,6 +296,8 @@ def test_an_unknown_part_is_named() -> None:
 def test_ec2_machines_read_again_before_they_call_an_instance_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "some")
     machines = Ec2Machines("http://127.0.0.1:1", "us-east-1")
     answers = [[], [_instance("i-2", "running")]]
     reads: list[int] = []

@@ -9,6 +9,7 @@ import uuid
 from typing import Any
 
 from infra.local.aws.backends import backend, machine_backend, moto_name
+from infra.local.aws.clients import own_access
 from infra.local.aws.repairs.registry import as_classmethod, repair, replace, stock_classmethod
 
 _NAME = re.compile(r"^[^\s<>{}\[\]?*\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]{1,80}$")
@@ -114,19 +115,19 @@ def share_clients() -> None:
     import boto3
     import moto.stepfunctions.parser.asl.component.state.exec.state_task.lambda_eval_utils as tasks
     from botocore.config import Config
-    from moto.settings import moto_server_port
 
     def client_for(region: str, service: str, state_credentials: Any = None) -> Any:
         del state_credentials
         with _CLIENTS_LOCK:
             if (region, service) not in _CLIENTS:
+                access = own_access()
                 _CLIENTS[region, service] = boto3.session.Session(
-                    aws_access_key_id="states",
-                    aws_secret_access_key="states",  # noqa: S106 - a placeholder
+                    aws_access_key_id=access.key_id,
+                    aws_secret_access_key=access.secret,
                     region_name=region,
                 ).client(
                     service,
-                    endpoint_url=f"http://127.0.0.1:{moto_server_port()}",
+                    endpoint_url=access.url,
                     config=Config(
                         parameter_validation=False,
                         retries={"total_max_attempts": 1},

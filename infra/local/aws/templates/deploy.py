@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from infra.local.aws.clients import ClientFor, clients_of
+from infra.local.aws.clients import Access, ClientFor, clients_of
 from infra.local.aws.control import ACCOUNT_ID
 from infra.local.aws.templates.assembly import StackArtifact, read_assembly
 
@@ -23,20 +23,18 @@ class DeployError(RuntimeError):
 
 def deploy(
     assembly: Path,
-    aws_url: str,
+    access: Access,
     stacks: Sequence[str] = (),
     *,
     parameters: Mapping[str, Mapping[str, str]] | None = None,
-    region: str = "us-east-1",
 ) -> dict[str, dict[str, str]]:
     """Create the stacks of an assembly, dependencies first, and return their outputs by name.
 
     Args:
         assembly: folder written by `synth`.
-        aws_url: the embedded AWS API.
+        access: to the embedded AWS API.
         stacks: names of the stacks wanted; none means all.
         parameters: template parameters by stack name.
-        region: the Region of the server.
 
     Raises:
         DeployError: a stack name is unknown, or a resource could not be made.
@@ -46,12 +44,12 @@ def deploy(
     unknown = sorted(set(stacks) - set(known))
     if unknown:
         raise DeployError(f"stacks {unknown} are not in {assembly}: choose from {known}")
-    client = clients_of(aws_url, region)
+    client = clients_of(access)
     outputs: dict[str, dict[str, str]] = {}
     for stack in found:
         if not stacks or stack.name in stacks:
             given = dict(stack.parameters) | dict((parameters or {}).get(stack.name) or {})
-            outputs[stack.name] = _create(client, stack, given, region)
+            outputs[stack.name] = _create(client, stack, given, access.region)
     return outputs
 
 

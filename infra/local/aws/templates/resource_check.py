@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local.aws.clients import ClientFor, clients_of
+from infra.local.aws.clients import Access, ClientFor, clients_of
 from infra.local.aws.templates.assembly import StackArtifact, read_assembly
 
 NOT_EMULATED = Path(__file__).parent.parent / "not_emulated.json"
@@ -111,13 +111,13 @@ def not_emulated() -> dict[str, str]:
 
 
 def missing_resources(
-    assembly: Path, aws_url: str, stacks: Sequence[str] = (), *, region: str = "us-east-1"
+    assembly: Path, access: Access, stacks: Sequence[str] = ()
 ) -> tuple[MissingResource, ...]:
     """Return what the templates declare and nobody can find, sorted; empty when all is well.
 
     Resources under a condition count only when the condition let them be made.
     """
-    client = clients_of(aws_url, region)
+    client = clients_of(access)
     excused = not_emulated()
     missing: list[MissingResource] = []
     for stack in read_assembly(assembly):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from infra.local.aws.backends import backend, moto_name
-from infra.local.aws.clients import clients_of
+from infra.local.aws.clients import clients_of, own_access
 
 Properties = dict[str, Any]
 Made = tuple[str, dict[str, str]]
@@ -132,10 +132,8 @@ def _global_table(name: str, properties: Properties, account: str, region: str) 
 
 def _access_entry(name: str, properties: Properties, account: str, region: str) -> Made:
     """Made through the EKS API of this very server, which moto lacks and infra.local adds."""
-    from moto.settings import moto_server_port
-
-    del name, account
-    client = clients_of(f"http://127.0.0.1:{moto_server_port()}", region)("eks")
+    del name, account, region
+    client = clients_of(own_access())("eks")
     entry = client.create_access_entry(
         clusterName=properties["ClusterName"],
         principalArn=properties["PrincipalArn"],
@@ -151,11 +149,9 @@ def _delete_alarm(name: str, account: str, region: str) -> None:
 
 
 def _delete_access_entry(identity: str, account: str, region: str) -> None:
-    from moto.settings import moto_server_port
-
-    del account
+    del account, region
     principal, _, cluster = identity.partition("|")
-    client = clients_of(f"http://127.0.0.1:{moto_server_port()}", region)("eks")
+    client = clients_of(own_access())("eks")
     client.delete_access_entry(clusterName=cluster, principalArn=principal)
 
 
