@@ -16,7 +16,9 @@ from shared import settings
 from tests.docs import pages
 from tests.docs.pages import PAGES, ROOT
 
-README = ROOT / "README.md"
+SETTINGS = ROOT / "docs" / "settings.md"
+SCENARIOS = ROOT / "examples" / "README.md"
+PICTURE = ROOT / "docs" / "images" / "plan.svg"
 NAMES = [str(one.relative_to(ROOT)) for one in PAGES]
 MODELS = (
     settings.ProvisionSettings,
@@ -73,15 +75,22 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert wanted in {pages.anchor(one) for one in titles}, link
 
 
-def test_the_readme_lists_every_scenario() -> None:
-    listed = [re.findall(r"\[([\w-]+)\]", row[0])[0] for row in pages.rows(README, "Scenarios")]
+def test_the_page_of_scenarios_lists_all() -> None:
+    listed = [re.findall(r"\[([\w-]+)\]", row[0])[0] for row in pages.rows(SCENARIOS, "Scenarios")]
     assert sorted(listed) == list(scenario_names())
 
 
-def test_settings_in_the_readme_exist_with_their_defaults() -> None:
+def test_the_picture_of_a_plan_is_what_the_command_draws(tmp_path: Path) -> None:
+    drawn = tmp_path / "plan.svg"
+    assert console.main(["plan", "-f", str(ROOT / "examples" / "big"), "--svg", str(drawn)]) == 0
+    assert drawn.read_text(encoding="utf-8") == PICTURE.read_text(encoding="utf-8")
+
+
+def test_settings_exist_with_their_defaults() -> None:
     fields = {name: one for model in MODELS for name, one in model.model_fields.items()}
     source = (ROOT / "infra" / "aws" / "config.py").read_text(encoding="utf-8")
-    for names, default, _ in pages.rows(README, "Deploy it"):
+    listed = [*pages.rows(SETTINGS, "Of the deployment"), *pages.rows(SETTINGS, "Of the functions")]
+    for names, default, _ in listed:
         defaults = default.replace("`", "").split(", ")
         for name, given in zip(re.findall(r"`(\w+)`", names), defaults, strict=True):
             if name in fields:

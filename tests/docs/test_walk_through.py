@@ -1,4 +1,4 @@
-"""The README's walk-through, done as written: its commands, and what it shows of their output."""
+"""The walk-through, done as written: its commands, and what it shows of their output."""
 
 import os
 import re
@@ -71,7 +71,7 @@ def missing(expected: Shown, said: str) -> list[str]:
 
 
 def follow(expected: Shown, environment: dict[str, str]) -> None:
-    """Run a command; one that only looks is run again until it shows what the README shows."""
+    """Run a command; one that only looks is run again until it shows what the page shows."""
     ends = time.monotonic() + (WAIT_SECONDS if LOOKING.match(expected.command) else 0.0)
     while True:
         ended = subprocess.run(
@@ -95,7 +95,7 @@ def follow(expected: Shown, environment: dict[str, str]) -> None:
 def test_the_walk_through_shows_what_it_says(terminal: dict[str, str]) -> None:
     for tool in ("kubectl", "aws"):
         assert shutil.which(tool), f"{tool} is missing: the walk-through needs it, install it"
-    steps = shown(ROOT / "README.md")
+    steps = shown(ROOT / "docs" / "walk-through" / "README.md")
     verbs = {one.command.split()[1] for one in steps if one.command.startswith("kubectl")}
     assert verbs >= {"apply", "get", "scale", "describe", "label", "cordon", "delete"}
     for step in steps:
