@@ -1,7 +1,7 @@
 """Prints how large, how deep and how plain the code is: a table of figures, each with its goal.
 
-    python -m tools.house             # the figures
-    python -m tools.house --idioms    # each place where a text is not plain English, by idiom
+python -m tools.house             # the figures
+python -m tools.house --idioms    # each place where a text is not plain English, by idiom
 """
 
 import argparse
@@ -128,9 +128,7 @@ def entry_points() -> list[str]:
     """Return the modules that AWS Lambda, the forwarder's pod or the command line start."""
     ends = (".handler", ".__main__", ".commands", ".doctor", ".why", ".catalog", ".prerequisites")
     return [
-        name
-        for name in graph().modules
-        if name.startswith("functions.") and name.endswith(ends)
+        name for name in graph().modules if name.startswith("functions.") and name.endswith(ends)
     ]
 
 
