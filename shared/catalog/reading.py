@@ -14,6 +14,7 @@ from shared.catalog.attachments import USUAL_EBS_VOLUMES
 from shared.catalog.document import VERSION
 from shared.catalog.overhead import ROOT_VOLUME_GIB
 from shared.model import labels as keys
+from shared.model.encodable import REMEDY, unencodable
 from shared.model.errors import InvalidManifestError
 from shared.model.instance_types import CapacityType, InstanceType, Offering, Overhead
 from shared.model.quantity import parse_amount, parse_cpu_millis
@@ -87,6 +88,9 @@ def load_catalog(text: str) -> Catalog:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _invalid("catalog", str(error), "is not JSON") from error
+    half = unencodable(text, document)
+    if half is not None:
+        raise _invalid(*half, REMEDY)
     if not isinstance(document, dict):
         raise _invalid("catalog", document, "must be an object with a list `types`")
     if document.get("version", VERSION) != VERSION:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem
+from shared.model.encodable import REMEDY, unencodable
 from shared.model.errors import InvalidManifestError
 
 # Reading YAML takes about a second per MiB, JSON a hundredth of that.
@@ -120,13 +121,22 @@ def _json(source: str, content: bytes) -> list[tuple[int, Any]] | None:
     if len(content) > MAX_JSON_BYTES:
         raise _too_large(source, content, MAX_JSON_BYTES, "split the file")
     try:
-        value = json.loads(content, object_pairs_hook=_said_once)
+        decoded = content.decode("utf-8-sig")
+        value = json.loads(decoded, object_pairs_hook=_said_once)
     except _SaidTwiceError as error:
         where = f"{source}: document 1"
         raise _refused(where, error.key, None, "is said twice; keep one of them") from error
     except (ValueError, RecursionError):
         return None
+    _refuse_unencodable(source, decoded, [(1, value)])
     return [(1, value)]
+
+
+def _refuse_unencodable(source: str, decoded: str, documents: list[tuple[int, Any]]) -> None:
+    for number, value in documents:
+        found = unencodable(decoded, value)
+        if found is not None:
+            raise _refused(f"{source}: document {number}", *found, REMEDY)
 
 
 class _SaidTwiceError(Exception):
@@ -163,7 +173,7 @@ def _yaml(source: str, content: bytes) -> list[tuple[int, Any]]:
     try:
         if _may_be_deep(decoded):
             yaml_text.check_depth(decoded, _MAX_DEPTH)
-        return [
+        found = [
             (number, value)
             for number, value in enumerate(yaml_text.load_all(decoded, _MAX_NODES), 1)
             if value is not None
@@ -171,6 +181,8 @@ def _yaml(source: str, content: bytes) -> list[tuple[int, Any]]:
     except yaml_text.YamlProblemError as error:
         where = f"{source}: document {error.number}" if error.number else source
         raise _refused(where, error.place, None, f"{error.reason}; {_YAML}") from error
+    _refuse_unencodable(source, decoded, found)
+    return found
 
 
 def _may_be_deep(decoded: str) -> bool:

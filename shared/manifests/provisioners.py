@@ -23,7 +23,7 @@ from shared.manifests.node_templates import (
     read_how_machines_are_made,
     template_at_fault,
 )
-from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section
+from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
 from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
@@ -116,6 +116,9 @@ def is_paused(annotations: Raw) -> bool:
 
 def _provisioner(described: Section, spec: Section, templates: Mapping[str, Raw]) -> Provisioner:
     metadata = described.raw
+    name = text(metadata.get("name"))
+    if value_fault(name):
+        described.refuse("name", f"becomes a label of each node; {value_fault(name)}")
     brakes = read_brakes(described)
     warnings: list[str] = []
     labels = read_labels(spec)
@@ -125,7 +128,7 @@ def _provisioner(described: Section, spec: Section, templates: Mapping[str, Raw]
     if consolidation and ttl_after_empty is not None:
         spec.refuse("ttlSecondsAfterEmpty", "remove it, or set consolidation.enabled to false")
     return Provisioner(
-        name=text(metadata.get("name")),
+        name=name,
         uid=text(metadata.get("uid")),
         resource_version=text(metadata.get("resourceVersion")),
         generation=integer(metadata.get("generation")) or 0,

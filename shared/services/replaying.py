@@ -5,6 +5,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, Final
 
+from shared.model.encodable import REMEDY, unencodable
 from shared.model.errors import InvalidManifestError
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
@@ -82,9 +83,13 @@ def _document(content: bytes) -> dict[str, Any]:
     if sum(map(content.count, (b"[", b"{", b","))) > MOST_VALUES:
         raise _unreadable(f"holds more than {MOST_VALUES} values")
     try:
-        document = json.loads(content)
+        text = content.decode()
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _unreadable(_REMEDY) from error
+    half = unencodable(text, document)
+    if half is not None:
+        raise InvalidManifestError(field=half[0], value=half[1], remedy=REMEDY)
     if not isinstance(document, dict) or document.get("version") != 1:
         raise InvalidManifestError(field="version", value=None, remedy=f"must be 1; {_REMEDY}")
     return document

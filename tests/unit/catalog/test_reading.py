@@ -129,6 +129,12 @@ def test_what_is_no_object_of_json_is_refused(text: str) -> None:
         load_catalog(text)
 
 
+def test_a_catalogue_with_half_a_character_is_refused_by_its_place() -> None:
+    document = {"version": 1, "types": [{"name": "m5.large"}, {"name": "m5.\ud83d"}]}
+    with pytest.raises(InvalidManifestError, match=r"^types\[1\]\.name: .* surrogate pair"):
+        load_catalog(json.dumps(document))
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [

@@ -69,6 +69,20 @@ CASES = {
         b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "name": "b"}}',
         "document 1: name: is said twice; keep one of them",
     ),
+    "user data with half a character": (
+        b"""{"apiVersion": "karpenter.k8s.aws/v1alpha1", "kind": "AWSNodeTemplate",
+             "metadata": {"name": "a"}, "spec": {"userData": "#!/bin/sh \\ud800"}}""",
+        r"document 1: spec.userData: '#!/bin/sh \ud800': holds half of a surrogate pair",
+    ),
+    "a key with half a character": (
+        b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a\\uDFFF": "b"}}}',
+        r"document 1: 'metadata.labels.a\udfff': 'a\udfff': holds half of a surrogate pair",
+    ),
+    "half a character in YAML": (
+        b'apiVersion: v1\nkind: Pod\nmetadata: {name: "\\ud800"}',
+        "document 1: line 3, column 21: is not YAML: found invalid Unicode",
+    ),
+    "half a character as bytes": (b'{"kind": "Pod", "a": "\xed\xa0\x80"}', "is not UTF-8 text"),
     "ten megabytes of small objects": (
         b"a: [" + b"{b: 1}, " * (10 * 2**17) + b"]",
         "holds too many values",

@@ -7,6 +7,12 @@ import pytest
 from tests.unit.manifests.documents import one_problem, problems, provisioner, wants
 
 
+@pytest.mark.parametrize("name", ["n" * 64, "-a", "a b", "a\ud800"])
+def test_a_name_that_no_label_can_have_is_refused(name: str) -> None:
+    named = {**provisioner(), "metadata": {"name": name}}
+    one_problem(named, "metadata.name", "becomes a label of each node; write at most 63")
+
+
 @pytest.mark.parametrize(
     ("spec", "field", "words"),
     [
