@@ -25,7 +25,7 @@ IMAGE_VALUE: Final = (
 )
 # CRDs stand apart: Helm applies them first, and leaves all Provisioners when the chart goes.
 CRDS: Final = ("node_templates.yaml", "provisioners.yaml")
-PLAIN: Final = ("access.yaml",)
+PLAIN: Final = ("access.yaml", "network_policy.yaml")
 FORWARDER: Final = "forwarder.yaml"
 
 _CONFIG_MAP: Final = f"""\

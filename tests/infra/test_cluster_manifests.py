@@ -109,6 +109,43 @@ def test_the_forwarder_can_read_its_settings_and_answers_its_probes() -> None:
         assert ports[container[probe]["httpGet"]["port"]] == settings.health_port
 
 
+def _isolates_the_forwarder(policy: dict[str, Any], kind: str) -> bool:
+    (deployment,) = _documents("forwarder.yaml")
+    chosen = policy["spec"]["podSelector"]["matchLabels"]
+    return bool(
+        policy["metadata"]["namespace"] == deployment["metadata"]["namespace"]
+        and chosen.items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+        and policy["spec"]["policyTypes"] == [kind]
+    )
+
+
+def test_nothing_but_its_node_may_connect_to_the_forwarder() -> None:
+    (policy,) = _documents("network_policy.yaml")
+
+    assert _isolates_the_forwarder(policy, "Ingress")
+    assert policy["spec"]["ingress"] == []
+
+
+def test_the_forwarder_may_be_held_to_names_https_and_its_credentials() -> None:
+    (kustomization,) = _documents("egress/kustomization.yaml")
+    (policy,) = _documents("egress/network_policy.yaml")
+    anywhere, credentials = policy["spec"]["egress"]
+
+    assert kustomization["resources"] == ["network_policy.yaml"]
+    assert _isolates_the_forwarder(policy, "Egress")
+    assert {(one["protocol"], one["port"]) for one in anywhere.pop("ports")} == {
+        ("UDP", 53),
+        ("TCP", 53),
+        ("TCP", 443),
+    }
+    assert anywhere == {}
+    assert [one["ipBlock"]["cidr"] for one in credentials["to"]] == [
+        "169.254.170.23/32",
+        "fd00:ec2::23/128",
+    ]
+    assert credentials["ports"] == [{"protocol": "TCP", "port": 80}]
+
+
 def test_the_forwarder_is_critical_confined_and_never_on_a_node_of_ours() -> None:
     (deployment,) = _documents("forwarder.yaml")
     pod = deployment["spec"]["template"]["spec"]

@@ -25,6 +25,7 @@ from infra.local.kube.kubeconfig import write_kubeconfig
 CLUSTER = "demo"
 REGION = "us-east-1"
 STACKS = ("DovetailControlPlane", f"DovetailCluster-{CLUSTER}")
+_NOT_APPLIED = ("Kustomization", "Deployment", "NetworkPolicy", "PriorityClass")
 _SYNTH = """import json, sys
 from infra.aws.app import build_app
 build_app(json.loads(sys.argv[1]), outdir=sys.argv[2]).synth()
@@ -152,7 +153,7 @@ class World:
         self._say("applying CRD and rights to the cluster")
         client = self.cluster
         for document in read_documents(sorted((ROOT / "infra" / "cluster").glob("*.yaml"))):
-            if document.get("kind") not in ("Kustomization", "Deployment", "PriorityClass"):
+            if document.get("kind") not in _NOT_APPLIED:
                 client.apply(document)
         self._say("starting the simulated cluster and the forwarder")
         self._start_simulation()
