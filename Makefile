@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check supply unit opinion schedules infra contract e2e verify flaky bench faults real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom chart lock \
+.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench faults real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -35,7 +35,7 @@ node_modules/.ready: package.json package-lock.json
 demo: setup  ## Run the main job on this machine and show what happens (SCENARIO=inflate)
 	@$(BIN)/dovetail demo --scenario $(SCENARIO)
 
-test: check supply unit opinion schedules infra contract e2e  ## Everything a commit must pass (15 minutes at most)
+test: check supply unit opinion schedules hostile infra contract e2e  ## Everything a commit must pass (15 minutes at most)
 	@echo "all tests passed"
 
 check: setup  ## Format, lint, types, import contracts, sizes
@@ -60,6 +60,9 @@ opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-schedu
 schedules: setup  ## 2,000 random schedules of faults, crash points, every safeguard taken away once
 	@$(BIN)/pytest tests/faults -m "not slow" -n 2 --dist worksteal
 
+hostile: setup  ## The hostile corpus: a thousand inputs of each kind
+	@$(BIN)/pytest tests/hostile -m "not slow" -n 2 --dist worksteal
+
 infra: setup  ## Synthesis, template assertions, lint
 	@$(BIN)/pytest tests/infra -m "not slow" -n 2
 
@@ -71,7 +74,8 @@ e2e: setup  ## One scenario from event to running pod, on the embedded world
 
 verify: setup  ## The long runs: every scenario, every expectation falsified once
 	@$(BIN)/pytest tests/opinion -m slow -n 2
-	@$(BIN)/pytest tests --ignore tests/opinion -m "slow or e2e"
+	@$(BIN)/pytest tests/hostile -m slow -n 2
+	@$(BIN)/pytest tests --ignore tests/opinion --ignore tests/hostile -m "slow or e2e"
 
 flaky: setup  ## contract, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
 	@$(BIN)/python tools/flaky.py --seeds $(SEEDS) $(FOLDERS)

@@ -4,10 +4,12 @@ Source: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/ 
 https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/ (2026-08).
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from shared.model import labels as keys
+from shared.model.errors import InvalidManifestError
 from shared.model.provisioner import KubeletConfiguration
 from shared.model.taints import Taint
 
@@ -30,6 +32,10 @@ _FLAGS: Final = {
     "podsPerCore": "pods-per-core",
     "systemReserved": "system-reserved",
 }
+# Images write flags into a unit of systemd, which splits them at blanks and gives quotes,
+# backslashes, dollar signs and a percent sign before a letter a meaning of their own.
+# Source: https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html (2026-11).
+_VALUE: Final = re.compile(r"([A-Za-z0-9._/:=,<+-]|%(?=,|\Z))*\Z")
 # What a kubelet compares with `<`, where its configuration says it by the key alone.
 _THRESHOLDS: Final = ("evictionHard", "evictionSoft")
 
@@ -56,23 +62,39 @@ def kubelet_config(kubelet: KubeletConfiguration) -> dict[str, Any]:
 
 
 def kubelet_flags(kubelet: KubeletConfiguration) -> list[str]:
-    """Return the same as flags, each `--name=value`, sorted; none for what is empty."""
+    """Return the same as flags, each `--name=value`, sorted; none for what is empty.
+
+    Raises:
+        InvalidManifestError: If a value has characters that a flag cannot hold.
+    """
     found = []
     for key, value in kubelet_config(kubelet).items():
         text = _flag_value(key, value)
         if text:
-            found.append(f"--{_FLAGS[key]}={text}")
+            found.append(flag(_FLAGS[key], text))
     return sorted(found)
+
+
+def flag(name: str, value: str) -> str:
+    """Return a flag, `--name=value`.
+
+    Raises:
+        InvalidManifestError: If the value has characters that a unit of systemd changes.
+    """
+    if not _VALUE.match(value):
+        remedy = "write letters, digits and . _ / : = , < + - %: it ends in a flag of the kubelet"
+        raise InvalidManifestError(field=f"--{name}", value=value, remedy=remedy)
+    return f"--{name}={value}"
 
 
 def labels_flag(labels: Mapping[str, str]) -> str:
     """Return the flag that gives a node its labels, sorted, without those it may not give."""
-    return f"--node-labels={','.join(f'{k}={v}' for k, v in allowed(labels).items())}"
+    return flag("node-labels", ",".join(f"{k}={v}" for k, v in allowed(labels).items()))
 
 
 def taints_flag(taints: Iterable[Taint]) -> str:
     """Return the flag that registers a node with taints, in their order."""
-    return f"--register-with-taints={','.join(_taint(one) for one in taints)}"
+    return flag("register-with-taints", ",".join(_taint(one) for one in taints))
 
 
 def allowed(labels: Mapping[str, str]) -> dict[str, str]:

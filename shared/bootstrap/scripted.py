@@ -10,7 +10,7 @@ from typing import Final
 
 from shared.bootstrap import mime
 from shared.bootstrap.family import Family, ImageWish, Joining
-from shared.bootstrap.kubelet import kubelet_flags, labels_flag, taints_flag
+from shared.bootstrap.kubelet import flag, kubelet_flags, labels_flag, taints_flag
 from shared.model.provisioner import BlockDevice
 
 _ACCELERATORS: Final = ("aws.amazon.com/neuron", "nvidia.com/gpu")
@@ -55,7 +55,7 @@ def _write(joining: Joining, custom: str) -> str:
         joining.endpoint,
         "--b64-cluster-ca",
         joining.certificate_authority,
-        *(("--dns-cluster-ip", joining.dns_addresses[0]) if joining.dns_addresses else ()),
+        *(word for one in joining.dns_addresses[:1] for word in _words("dns-cluster-ip", one)),
         *(("--ip-family", "ipv6", "--service-ipv6-cidr", joining.service_cidr) if six else ()),
         *(("--use-max-pods", "false") if kubelet.max_pods is not None else ()),
         "--kubelet-extra-args",
@@ -69,6 +69,11 @@ def _write(joining: Joining, custom: str) -> str:
     # What the user wants done comes first: once the script has run, pods may arrive.
     ours = mime.Part(content_type=f'{mime.SCRIPT}; charset="us-ascii"', text="\n".join(script))
     return mime.document((*_check(custom), ours))
+
+
+def _words(name: str, value: str) -> list[str]:
+    """Return an argument of the script, which it writes into the kubelet's configuration."""
+    return flag(name, value).split("=", 1)
 
 
 AL2: Final = Family(

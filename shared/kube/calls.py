@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from http.client import HTTPException
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import urllib3
 from kubernetes.client.api_client import ApiClient
@@ -252,6 +252,11 @@ class Stream:
         self._response.close()
 
 
+def path_to(collection: str, *segments: str) -> str:
+    """Return the path to something below a collection; a segment stays one, whatever it holds."""
+    return "/".join((collection, *(quote(one, safe="") for one in segments)))
+
+
 def _is_path(path: str) -> bool:
     return bool(_PATH.match(path)) and ".." not in path
 
@@ -292,23 +297,25 @@ def _reply(response: BaseHTTPResponse, what: str, until: float) -> Reply:
         raise UnavailableError(f"{what}: the answer broke off: {error}") from error
     finally:
         response.release_conn()
+    body = _object(text)
+    if body is None and 200 <= response.status < 300:
+        raise UnavailableError(f"{what}: the answer is no JSON object: {text[:80]!r}")
+    # A failure may be told by a proxy's page.
     return Reply(
         status=response.status,
-        body=_object(text),
+        body={"message": text[:200].decode("utf-8", "replace")} if body is None else body,
         delay=_delay(response),
         size_bytes=len(text),
     )
 
 
-def _object(text: bytes) -> Mapping[str, Any]:
-    """Return a body as an object; a body that is none (a proxy's page) becomes its message."""
+def _object(text: bytes) -> Mapping[str, Any] | None:
+    """Return a body as an object; None for one that is none, or too deep to be read."""
     try:
         body = json.loads(text)
-    except ValueError:
-        body = None
-    if isinstance(body, dict):
-        return body
-    return {"message": text[:200].decode("utf-8", "replace")}
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
 
 
 def _delay(response: BaseHTTPResponse) -> timedelta | None:

@@ -6,8 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Final
 
-from shared.kube.calls import JSON_PATCH, KubeApi, Reply, error_for, raise_unless_ok
-from shared.kube.documents import attachment, delete_options, is_refusal, pod_path, raw_node
+from shared.kube.calls import JSON_PATCH, KubeApi, Reply, error_for, path_to, raise_unless_ok
+from shared.kube.documents import (
+    attachment,
+    claim_path,
+    delete_options,
+    is_refusal,
+    pod_path,
+    raw_node,
+)
 from shared.kube.happenings import Happenings, events_about
 from shared.kube.listing import list_all
 from shared.kube.node_patch import node_patch
@@ -91,7 +98,7 @@ class KubeCluster(KubeProvisioners):
 
     def node(self, name: str) -> Node | None:
         """Return a node, or None when there is none."""
-        raw = self._find(f"{NODES_PATH}/{name}")
+        raw = self._find(path_to(NODES_PATH, name))
         return None if raw is None else decode_node(raw)
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
@@ -129,7 +136,7 @@ class KubeCluster(KubeProvisioners):
         """Make the Node; when one of that name exists, return it as it is."""
         reply = self._api.send("POST", NODES_PATH, body=raw_node(manifest))
         if reply.status == 409:
-            return decode_node(self._api.get(f"{NODES_PATH}/{manifest.name}"))
+            return decode_node(self._api.get(path_to(NODES_PATH, manifest.name)))
         raise_unless_ok(reply, f"create node {manifest.name}")
         return decode_node(reply.body)
 
@@ -140,7 +147,7 @@ class KubeCluster(KubeProvisioners):
             ConflictError: If its uid or resourceVersion is another.
             NotFoundError: If it is gone.
         """
-        path = f"{NODES_PATH}/{node.name}"
+        path = path_to(NODES_PATH, node.name)
         reply = self._api.send(
             "PATCH", path, body=node_patch(node, change), content_type=JSON_PATCH
         )
@@ -159,9 +166,8 @@ class KubeCluster(KubeProvisioners):
             ConflictError: If it changed since it was read.
         """
         conditions = {"uid": node.uid, "resourceVersion": node.resource_version}
-        reply = self._api.send(
-            "DELETE", f"{NODES_PATH}/{node.name}", body=delete_options(conditions)
-        )
+        path = path_to(NODES_PATH, node.name)
+        reply = self._api.send("DELETE", path, body=delete_options(conditions))
         if reply.status != 404:
             raise_unless_ok(reply, f"delete node {node.name}")
 
@@ -266,7 +272,7 @@ class KubeCluster(KubeProvisioners):
         return tuple(sorted(found, key=lambda one: (one.key, one.uid)))
 
     def _volume_of(self, namespace: str, claim: str) -> str:
-        raw = self._find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}") or {}
+        raw = self._find(claim_path(namespace, claim)) or {}
         return text(mapping(raw.get("spec")).get("volumeName"))
 
     def _settle(self, pod: Pod, reply: Reply, verb: str) -> None:

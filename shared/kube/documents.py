@@ -1,19 +1,26 @@
 """Documents that calls send, and what single answers mean."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from shared.kube.calls import Reply
+from shared.kube.calls import Reply, path_to
 from shared.manifests.fields import mapping, text
 from shared.manifests.nodes import encode_taint
 from shared.manifests.provisioners import API_VERSION, KIND
 from shared.model.provisioner import Provisioner
 from shared.ports import NodeManifest
 
+NAMESPACES_PATH: Final = "/api/v1/namespaces"
+
 
 def pod_path(namespace: str, name: str) -> str:
     """Return the path of a pod."""
-    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+    return path_to(NAMESPACES_PATH, namespace, "pods", name)
+
+
+def claim_path(namespace: str, *name: str) -> str:
+    """Return the path of a claim, or of all claims of a namespace."""
+    return path_to(NAMESPACES_PATH, namespace, "persistentvolumeclaims", *name)
 
 
 def delete_options(conditions: Mapping[str, str]) -> dict[str, Any]:

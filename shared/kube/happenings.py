@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from shared.kube.calls import MERGE_PATCH, KubeApi, raise_unless_ok
+from shared.kube.calls import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
+from shared.kube.documents import NAMESPACES_PATH
 from shared.kube.listing import list_all
 from shared.manifests.fields import Raw, mapping, text
 from shared.model.errors import AutoscalerError
@@ -53,25 +54,27 @@ class Happenings:
         at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         event = _event(one, count, at)
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
-        path = f"/api/v1/namespaces/{namespace}/events"
+        path = path_to(NAMESPACES_PATH, namespace, "events")
         made = self._api.send("POST", path, body=event)
         if made.status != 409:
             raise_unless_ok(made, f"event {name}")
             return
-        known = self._api.get(f"{path}/{name}")
+        known = self._api.get(path_to(path, name))
         changed = {
             "metadata": {"resourceVersion": known["metadata"]["resourceVersion"]},
             "count": int(known.get("count") or 1) + count,
             "lastTimestamp": at,
         }
-        counted = self._api.send("PATCH", f"{path}/{name}", body=changed, content_type=MERGE_PATCH)
+        counted = self._api.send(
+            "PATCH", path_to(path, name), body=changed, content_type=MERGE_PATCH
+        )
         raise_unless_ok(counted, f"event {name}")
 
 
 def events_about(api: KubeApi, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
     """Return the Events about an object, oldest first; those that do not say when come first."""
     fields = f"involvedObject.kind={kind},involvedObject.name={name}"
-    path = f"/api/v1/namespaces/{namespace or 'default'}/events"
+    path = path_to(NAMESPACES_PATH, namespace or "default", "events")
     found = list_all(api, path, _past_event, (("fieldSelector", fields),))
     return tuple(sorted(found, key=_by_time))
 

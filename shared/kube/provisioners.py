@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from shared.kube.calls import MERGE_PATCH, KubeApi, raise_unless_ok
+from shared.kube.calls import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.conditions import provisioner_condition, template_status
 from shared.kube.listing import list_all
 from shared.kube.storage import KubeStorage
@@ -63,7 +63,7 @@ class KubeProvisioners(KubeStorage):
         kind: Condition = Condition.ACTIVE,
     ) -> None:
         """Set a condition in a Provisioner's status; gone is fine."""
-        path = f"{PROVISIONERS_PATH}/{name}"
+        path = path_to(PROVISIONERS_PATH, name)
         raw = self._find(path)
         if raw is None:
             return
@@ -73,7 +73,7 @@ class KubeProvisioners(KubeStorage):
 
     def set_template_status(self, name: str, status: TemplateStatus) -> None:
         """Write an AWSNodeTemplate's status unless it says so already; gone is fine."""
-        path = f"{NODE_TEMPLATES_PATH}/{name}"
+        path = path_to(NODE_TEMPLATES_PATH, name)
         raw = self._find(path)
         if raw is not None:
             body = template_status(raw, status, at=self._now())

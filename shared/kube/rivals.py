@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.kube.calls import KubeApi
+from shared.kube.calls import KubeApi, path_to
 from shared.kube.listing import list_all
 from shared.manifests.fields import mapping, moment, text
 from shared.ports import Rival, RivalKind
@@ -59,7 +59,7 @@ class KubeRivals:
         return self._answer
 
     def _holders(self, namespace: str, name: str, now: datetime) -> list[Rival]:
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        path = path_to("/apis/coordination.k8s.io/v1/namespaces", namespace, "leases")
         query = (("fieldSelector", f"metadata.name={name}"),)
         leases = list_all(self._api, path, lambda raw: raw, query)
         return [_rival(lease, _NAMES[name]) for lease in leases if _is_held(lease, name, now)]

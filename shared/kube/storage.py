@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
-from shared.kube.calls import KubeApi, raise_unless_ok
+from shared.kube.calls import KubeApi, path_to, raise_unless_ok
+from shared.kube.documents import NAMESPACES_PATH, claim_path
 from shared.kube.listing import list_all
 from shared.manifests.fields import mapping, text, text_map
 from shared.manifests.storage import (
@@ -13,9 +14,9 @@ from shared.manifests.storage import (
     decode_storage_class,
     decode_volume,
 )
+from shared.model.errors import NotFoundError
 from shared.model.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
 
-NAMESPACES_PATH: Final = "/api/v1/namespaces"
 CLAIMS_PATH: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES_PATH: Final = "/api/v1/persistentvolumes"
 CLASSES_PATH: Final = "/apis/storage.k8s.io/v1/storageclasses"
@@ -47,14 +48,15 @@ class KubeStorage:
                 if one.namespace in namespaces
             ]
         else:
-            found = [
-                one
-                for name in wanted
-                for one in list_all(
-                    self._api, f"{NAMESPACES_PATH}/{name}/persistentvolumeclaims", decode_claim
-                )
-            ]
+            found = [one for name in wanted for one in self._claims_of(name)]
         return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+
+    def _claims_of(self, namespace: str) -> list[Claim]:
+        """Return the claims of a namespace, none of one that cannot be."""
+        try:
+            return list_all(self._api, claim_path(namespace), decode_claim)
+        except NotFoundError:
+            return []
 
     def volumes(self, names: Collection[str], free_of: Collection[str] = ()) -> tuple[Volume, ...]:
         """Return the volumes of these names that there are, sorted by name.
@@ -71,7 +73,7 @@ class KubeStorage:
                 if one.name in names or (one.is_free and one.storage_class in free_of)
             ]
         else:
-            raws = [self._find(f"{VOLUMES_PATH}/{name}") for name in names]
+            raws = [self._find(path_to(VOLUMES_PATH, name)) for name in names]
             found = [decode_volume(raw) for raw in raws if raw is not None]
         return tuple(sorted(found, key=lambda one: one.name))
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from shared.kube.calls import KubeApi, raise_unless_ok
+from shared.kube.calls import KubeApi, path_to, raise_unless_ok
+from shared.kube.documents import NAMESPACES_PATH
 from shared.kube.provisioners import KubeProvisioners
 from shared.kube.rivals import KubeRivals
 from shared.manifests.fields import mapping, text
@@ -47,7 +48,7 @@ class KubeSurroundings:
 
     def annotated_role(self, namespace: str, service_account: str) -> str:
         """Return the ARN of the role in an account's annotation (IRSA), empty for none."""
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}"
+        path = path_to(NAMESPACES_PATH, namespace, "serviceaccounts", service_account)
         reply = self._api.send("GET", path)
         if reply.status == 404:
             return ""

@@ -42,12 +42,13 @@ _UNITS: Final = {"h": 6, "m": 7, "s": 9, "ms": 9, "us": 9, "ns": 9}
 _SPAN: Final = re.compile(
     r"(?=\d)"
     + "".join(rf"(\d{{1,{n}}}(\.\d{{1,9}})?{unit})?" for unit, n in _UNITS.items())
-    + r"\Z"
+    + r"\Z",
+    re.ASCII,
 )
 _INT32: Final = 2**31 - 1
 # What a kubelet assumes for the threshold that is not set.
 _IMAGE_GC_HIGH, _IMAGE_GC_LOW = 85, 80
-_PERCENT: Final = re.compile(r"(\d{1,3}(\.\d{1,9})?)%\Z")
+_PERCENT: Final = re.compile(r"(\d{1,3}(\.\d{1,9})?)%\Z", re.ASCII)
 
 
 def read_kubelet(spec: Section) -> KubeletConfiguration:
@@ -98,8 +99,11 @@ def _addresses(section: Section) -> tuple[str, ...]:
     found = section.texts("clusterDNS")
     for one in found:
         try:
-            ipaddress.ip_address(one)
+            address = ipaddress.ip_address(one)
         except ValueError:
+            address = None
+        # Whatever follows a percent sign is the zone of an address, also a blank or a quote.
+        if address is None or "%" in one:
             section.refuse("clusterDNS", f"{one!r} is no IP address")
     return found
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.manifests.fields import Raw
 from shared.model import labels as keys
-from shared.model.errors import InvalidManifestError
+from shared.model.errors import InvalidManifestError, fault_line
 from shared.model.resources import Resources
 
 _NO_HINTS: Final[Mapping[str, str]] = {}
@@ -22,7 +22,7 @@ class FieldProblem:
     remedy: str
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.value!r}: {self.remedy}"
+        return fault_line(self.field, self.value, self.remedy)
 
 
 class InvalidProvisionerError(InvalidManifestError):

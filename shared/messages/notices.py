@@ -74,8 +74,10 @@ def _affected(detail: Mapping[str, Any]) -> dict[str, bool]:
     The end of an event is told like its beginning: its machines have nothing to fear any more.
     """
     closed = detail.get("statusCode") == "closed"
-    entities = [one for one in detail.get("affectedEntities") or [] if isinstance(one, Mapping)]
+    listed = detail.get("affectedEntities")
+    entities = listed if isinstance(listed, list) else []
     return {
         str(one.get("entityValue", "")): not closed and one.get("status") != "RESOLVED"
         for one in entities
+        if isinstance(one, Mapping)
     }

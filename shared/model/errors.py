@@ -17,6 +17,7 @@ AutoscalerError
 """
 
 from datetime import timedelta
+from typing import Final
 
 
 class AutoscalerError(Exception):
@@ -65,6 +66,18 @@ class InvalidMessageError(PermanentError):
     """A queue or bus record that cannot be understood."""
 
 
+_SHOWN: Final = 200
+
+
+def fault_line(field: str, value: object, remedy: str) -> str:
+    """Return what is wrong with a field in one line: what stands there is shortened and escaped."""
+    shown = repr(value)
+    if len(shown) > _SHOWN:
+        shown = f"{shown[:_SHOWN]}…"
+    line = f"{field[:_SHOWN]}: {shown}: {remedy}"
+    return line if line.isprintable() else repr(line)[1:-1]
+
+
 class InvalidManifestError(PermanentError):
     """A Kubernetes document with a wrong field.
 
@@ -75,7 +88,7 @@ class InvalidManifestError(PermanentError):
     """
 
     def __init__(self, *, field: str, value: object, remedy: str) -> None:
-        super().__init__(f"{field}: {value!r}: {remedy}")
+        super().__init__(fault_line(field, value, remedy))
         self.field = field
         self.value = value
         self.remedy = remedy

@@ -2,11 +2,13 @@
 
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.model.encodable import REMEDY, unencodable
 from shared.model.errors import InvalidManifestError
+from shared.model.launch import PlannedNode
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
@@ -55,17 +57,27 @@ def load_decision(content: bytes) -> Decision:
     document = _document(content)
     plan = document.get("plan")
     try:
-        return Decision(
+        decision = Decision(
             plan_id=restore(str, document.get("plan_id", "")),
             snapshot=_part(ClusterSnapshot, document, "snapshot"),
             settings=_part(PackingSettings, document, "settings", {}),
             plan=_part(Plan, document, "plan"),
             canonical_plan=_canonical(plan),
         )
+        _refuse_without_options(decision.snapshot.launching, "snapshot", "launching")
+        _refuse_without_options(decision.plan.nodes, "plan", "nodes")
     except RestoreError as error:
         path = ".".join(error.path) or "plan_id"
         remedy = f"{error.problem}; {_REMEDY}"
         raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
+    return decision
+
+
+def _refuse_without_options(nodes: Sequence[PlannedNode], *path: str) -> None:
+    for number, node in enumerate(nodes):
+        if not node.options:
+            problem = "must have an offering that it can be launched as"
+            raise RestoreError(problem, (*path, str(number), "options"))
 
 
 def _part(kind: type[Any], document: dict[str, Any], name: str, default: object = None) -> Any:

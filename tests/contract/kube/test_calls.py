@@ -11,6 +11,7 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 
 from shared.kube.calls import ExpiredError, RejectedError
+from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint, connect_in_cluster, connect_kubeconfig
 from shared.kube.listing import Pages, list_all
 from shared.model.errors import (
@@ -49,6 +50,24 @@ def test_a_call_carries_a_fresh_token_and_asks_for_gzip() -> None:
         assert first.headers["accept-encoding"] == "gzip"
         assert first.headers["user-agent"] == "dovetail"
         assert first.query == {"a": "b c"}
+
+
+@pytest.mark.parametrize("raw", [b"<html>", b"", b"[]", b'{"items":' + b"[" * 5000])
+def test_an_answer_that_is_no_object_is_not_taken_for_an_empty_list(raw: bytes) -> None:
+    with scripted([Answer(raw=raw)]) as server:
+        api = connect_endpoint(server.url, "", lambda: "t")
+        with pytest.raises(UnavailableError, match="no JSON object"):
+            list_all(api, "/api/v1/pods", lambda one: one)
+
+
+def test_a_name_stays_one_segment_of_its_path() -> None:
+    with scripted([Answer(status=404)]) as server:
+        cluster = KubeCluster("c1", connect_endpoint(server.url, "", lambda: "t"))
+        assert cluster.volumes(["x/status", "x/../y"]) == ()
+        assert cluster.claims(["shop/pods", ""]) == ()
+        assert cluster.node("n1/status") is None
+        assert cluster.pod("shop", "a/log") is None
+        assert server.requests == []
 
 
 @pytest.mark.parametrize(

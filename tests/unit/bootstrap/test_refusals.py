@@ -6,6 +6,8 @@ import pytest
 
 from shared.bootstrap import FAMILIES
 from shared.model.errors import InvalidManifestError
+from shared.model.provisioner import KubeletConfiguration
+from tests.unit.bootstrap.joinings import joining
 
 HEAD = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n'
 SCRIPT = "--B\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n\n"
@@ -91,6 +93,22 @@ def test_toml_says_where_it_is_wrong(custom: str, field: str, value: str, words:
     assert found.field == field
     assert str(found.value).startswith(value)
     assert words in found.remedy
+
+
+@pytest.mark.parametrize(
+    "kubelet",
+    [
+        KubeletConfiguration(eviction_soft_grace_period={"memory.available": "1s --v=9"}),
+        KubeletConfiguration(eviction_hard={"memory.available": "5%n"}),
+        KubeletConfiguration(eviction_hard={"memory.available": "1\nExecStartPre=/bin/true"}),
+        KubeletConfiguration(cluster_dns=("fe80::1%$(reboot)",)),
+    ],
+)
+def test_a_value_that_systemd_or_a_shell_would_change_is_written_into_no_flag(
+    kubelet: KubeletConfiguration,
+) -> None:
+    with pytest.raises(InvalidManifestError, match="it ends in a flag of the kubelet"):
+        FAMILIES["AL2"].user_data(joining(kubelet))
 
 
 def test_too_much_is_refused_whatever_it_is() -> None:

@@ -1,6 +1,7 @@
 """Runs commands as the `dovetail` script does, in this process."""
 
 import argparse
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,10 +23,15 @@ PROVISIONER = {
 }
 
 
-def run(*arguments: str) -> int:
+@functools.cache
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="dovetail")
     mount(parser.add_subparsers(required=True))
-    parsed = parser.parse_args(arguments)
+    return parser
+
+
+def run(*arguments: str) -> int:
+    parsed = _parser().parse_args(arguments)
     return int(parsed.run(parsed))
 
 

@@ -80,6 +80,7 @@ def test_a_decision_that_comes_out_otherwise_is_told(
         (("snapshot", "taken_at"), "yesterday", "snapshot.taken_at: 'yesterday' is no datetime"),
         (("settings", "max_options"), True, "settings.max_options: must be a int (int), not True"),
         (("plan_id",), 3, "plan_id: must be a str"),
+        (("plan", "nodes", 0, "options"), [], "plan.nodes.0.options: must have an offering"),
         (("plan_id",), "\ud800", "plan_id: holds half of a surrogate pair"),
     ],
 )

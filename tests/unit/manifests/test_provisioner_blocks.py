@@ -48,6 +48,12 @@ def test_a_kubelet_configuration_is_read_whole() -> None:
         ({"podsPerCore": 2**31}, "podsPerCore", "from 0 to 2147483647"),
         ({"containerRuntime": "dockerd"}, "containerRuntime", "containerd"),
         ({"clusterDNS": ["dns"]}, "clusterDNS", "'dns' is no IP address"),
+        ({"clusterDNS": ["fe80::1%x --v=9"]}, "clusterDNS", "'fe80::1%x --v=9' is no IP address"),
+        (
+            {"evictionHard": {"memory.available": "\u0665%"}},
+            "evictionHard.memory.available",
+            "write a quantity such as",
+        ),
         ({"clusterDNS": "10.0.0.10"}, "clusterDNS", "list of strings"),
         ({"systemReserved": {"gpu": 1}}, "systemReserved.gpu", "unknown field"),
         ({"kubeReserved": {"cpu": "-1"}}, "kubeReserved.cpu", "0 or more"),

@@ -64,6 +64,7 @@ def test_a_machine_whose_part_of_a_scheduled_change_is_resolved_is_left_alone() 
         ({}, "detail-type: None of None is not handled"),
         ({**event("AWS Health Event", "aws.health"), "detail": None}, "detail: expected an object"),
         (event("AWS Health Event", "aws.health"), "detail: names no instance"),
+        (event("AWS Health Event", "aws.health", affectedEntities=5), "detail: names no instance"),
         (
             event("EC2 Spot Instance Interruption Warning", **{"instance-id": "eni-7"}),
             "detail: names no instance",

@@ -190,6 +190,8 @@ def test_errors_say_whether_a_call_may_be_repeated() -> None:
     assert throttled.delay == timedelta(seconds=3)
     assert ConflictError("x").delay is None
     assert issubclass(PermanentError, AutoscalerError)
+    hostile = InvalidManifestError(field="spec.a\nb", value="x" * 300 + "\x1b", remedy="write é")
+    assert str(hostile) == f"spec.a\\nb: '{'x' * 199}…: write é"
     error = InvalidManifestError(field="spec.weight", value=0, remedy="use 1 to 100")
     assert str(error) == "spec.weight: 0: use 1 to 100"
     assert (error.field, error.value, error.remedy) == ("spec.weight", 0, "use 1 to 100")

@@ -1,0 +1,137 @@
+"""Kubernetes objects: whatever stands in a cluster, an innocent pod beside it is decided on."""
+
+import base64
+import gzip
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from functions.forwarder.views import view_node, view_pod, view_provisioner
+from shared.kube.cluster import KubeCluster
+from shared.kube.rivals import KubeRivals
+from shared.model import labels as keys
+from shared.model.policy import LaunchPolicy
+from shared.services.binding import Binding
+from shared.services.emptying import Emptying
+from shared.services.terminating import Terminating
+from tests.hostile.corpus import BATCH_SIZE, batches, mutated, try_batch, values
+from tests.hostile.judging import FLAG, INSTANCE
+from tests.hostile.objects import DOCUMENTS, NAMESPACE, plain_pod
+from tests.hostile.wire import Wire
+from tests.real.user_data import boot_of
+from tests.unit.services.world import World
+
+# In one cluster; a thousand objects are a batch.
+_OBJECTS: Final = 5
+_CALLS: Final = 400
+CALM: Final = {
+    "Provisioner": {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": "calm", "uid": "uid-calm"},
+        "spec": {
+            "weight": 100,
+            "requirements": [{"key": keys.INSTANCE_FAMILY, "operator": "In", "values": ["m5"]}],
+        },
+    },
+    "Pod": plain_pod("calm-pod"),
+}
+Objects = list[tuple[str, Any]]
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Objects:
+    """Draw objects by kind: mostly changed from right ones, some anything at all."""
+    found = []
+    for _ in range(_OBJECTS):
+        kind = draw(st.sampled_from(sorted(DOCUMENTS)))
+        anything = st.dictionaries(st.sampled_from(("metadata", "spec", "status")), values)
+        found.append((kind, draw(st.one_of(*[mutated(DOCUMENTS[kind])] * 4, anything))))
+    return found
+
+
+def wire_of(hostile: Objects) -> Wire:
+    """Return an API server with one right object of each kind, the hostile ones and a calm pod."""
+    shelves = {kind: list(found) for kind, found in DOCUMENTS.items()}
+    for kind, calm in CALM.items():
+        shelves[kind].append(calm)
+    for kind, found in hostile:
+        shelves[kind].append(found)
+    return Wire(shelves)
+
+
+def decided(world: World) -> set[str]:
+    """Return the uids of the pods that recorded plans place."""
+    placed = set()
+    for key, text in world.decisions.documents.items():
+        if key.endswith(".gz"):
+            plan = json.loads(gzip.decompress(text))["plan"]
+            placed |= {
+                one["uid"]
+                for part in ("nodes", "placements")
+                for p in plan[part]
+                for one in p["pods"]
+            }
+    return placed
+
+
+@batches
+def test_a_hostile_object_hides_no_other_and_keeps_no_pod_from_being_planned_for(
+    batch: int,
+) -> None:
+    def check(hostile: Objects) -> None:
+        wire, world = wire_of(hostile), World()
+        cluster = KubeCluster("test", wire.api, now=world.clock.now)
+        world.ports = replace(world.ports, cluster=cluster)
+        for kind, raw in hostile:
+            {"Pod": view_pod, "Node": view_node}.get(kind, view_provisioner)(raw)
+        check_reads(cluster)
+        KubeRivals(wire.api, world.clock.now, ["kube-system"]).running()
+        check_services(world)
+        assert wire.strange == []
+        assert len(wire.paths) <= _CALLS
+
+    try_batch(batch, clusters(), check, BATCH_SIZE // _OBJECTS)
+
+
+def check_reads(cluster: KubeCluster) -> None:
+    """Assert that each list holds what is right in it."""
+    assert {one.name for one in cluster.pending_pods()} >= {"calm-pod", "waiting"}
+    assert {one.name for one in cluster.bound_pods()} >= {"running"}
+    assert {one.name for one in cluster.nodes()} >= {"n1"}
+    assert {one.name for one in cluster.daemonsets()} >= {"agent"}
+    assert {one.name for one in cluster.disruption_budgets()} >= {"web"}
+    assert {one.name for one in cluster.provisioners()[0]} >= {"calm"}
+    assert {one.name for one in cluster.claims([NAMESPACE])} >= {"data"}
+    assert {one.name for one in cluster.volumes(["pv-1"])} == {"pv-1"}
+    assert {one.name for one in cluster.storage_classes()} >= {"gp3"}
+    assert {one.node for one in cluster.attach_limits()} >= {"n1"}
+    assert {one.volume for one in cluster.attached_volumes()} >= {"pv-1"}
+    assert set(cluster.namespaces()) >= {NAMESPACE}
+    cluster.volume_attachments("n1")
+
+
+def check_services(world: World) -> None:
+    """Assert that a calm pod is planned for, and that machines are told what is meant."""
+    world.provisioning().report_provisioners()
+    world.provision()
+    assert "uid-calm-pod" in decided(world)
+    check_templates(world)
+    world.sweep()
+    for name in ("n1", "calm"):
+        Binding(world.ports, LaunchPolicy()).run(name)
+        Emptying(world.ports).begin(name, world.clock.now())
+        Terminating(world.ports, None).begin(name)
+
+
+def check_templates(world: World) -> None:
+    """Assert that each launch template tells its machines well-formed flags alone."""
+    for template, _ in world.cloud.templates.values():
+        text = base64.b64decode(template["UserData"]).decode()
+        boot = boot_of(text.encode(), INSTANCE)
+        assert all(map(FLAG.fullmatch, boot.flags[2:]))
+        labels = ",".join(one.partition("=")[2] for one in boot.flags if "--node-labels" in one)
+        pairs = [one.partition("=") for one in labels.split(",")]
+        assert all(keys.is_key(key) and keys.is_value(value) for key, _, value in pairs)
