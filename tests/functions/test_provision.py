@@ -94,6 +94,16 @@ def test_records_of_a_cluster_that_cannot_be_sent_on_come_again(use: Use) -> Non
     assert two.outbox.plans_at_once == [("two", False, False)]
 
 
+def test_good_records_are_served_before_any_is_put_aside(use: Use) -> None:
+    world = waiting()
+    runtime = ProvisionRuntime(test=world)
+    machines: list[int] = []
+    instead(runtime, "set_aside", lambda *_: machines.append(len(world.alive)) or [])
+    use("provision", runtime)
+    handler(batch("torn", body(), "torn too"), Context())
+    assert machines == [1]
+
+
 def test_conditions_are_written_when_a_provisioner_changed(use: Use) -> None:
     world = waiting()
     use("provision", ProvisionRuntime(test=world))
