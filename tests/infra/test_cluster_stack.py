@@ -7,6 +7,7 @@ from aws_cdk import App, Stack
 from infra.aws import names
 from infra.aws.names import Right
 from shared.settings import ClusterAttachment
+from tests.infra.policies import asked
 from tests.infra.templates import Template
 
 
@@ -56,6 +57,19 @@ def test_the_forwarder_has_an_identity_for_its_service_account(
     assert association.properties["Namespace"] == "dovetail"
     assert association.properties["ServiceAccount"] == "dovetail-forwarder"
     assert association.properties["ClusterName"] == "demo"
+
+
+def test_the_forwarder_s_role_trusts_the_cluster_of_this_region_alone(
+    clusters: Mapping[str, Template],
+) -> None:
+    (role,) = [
+        one
+        for one in clusters["demo"].of("AWS::IAM::Role")
+        if "pods.eks.amazonaws.com" in json.dumps(one.properties["AssumeRolePolicyDocument"])
+    ]
+    for statement in role.properties["AssumeRolePolicyDocument"]["Statement"]:
+        arn = statement["Condition"]["StringEquals"]["aws:RequestTag/eks-cluster-arn"]
+        assert arn == f"arn:aws:eks:{asked.REGION}:{asked.ACCOUNT}:cluster/demo"
 
 
 def test_a_cluster_is_attached_after_the_control_plane(
