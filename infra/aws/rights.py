@@ -18,6 +18,7 @@ from infra.aws.names import (
 )
 
 DECISIONS: str = "decisions/*"
+LAUNCHES: str = "launches/*"
 CATALOGUE: str = "catalog/*"
 
 
@@ -39,14 +40,14 @@ def ledger_statements(table: dynamodb.ITable) -> list[iam.PolicyStatement]:
 
 
 def bucket_statements(plan: FunctionPlan, bucket: s3.IBucket) -> list[iam.PolicyStatement]:
-    """Allow decisions to be kept and the catalogue to be read, or the catalogue to be written."""
+    """Allow decisions and launches to be kept and the catalogue read, or the catalogue written."""
     statements = []
     if plan.keeps_decisions:
         statements += [
             iam.PolicyStatement(
                 sid="Decisions",
                 actions=["s3:GetObject", "s3:PutObject"],
-                resources=[bucket.arn_for_objects(DECISIONS)],
+                resources=[bucket.arn_for_objects(one) for one in (DECISIONS, LAUNCHES)],
             ),
             iam.PolicyStatement(
                 sid="ReadCatalogue",
@@ -58,7 +59,7 @@ def bucket_statements(plan: FunctionPlan, bucket: s3.IBucket) -> list[iam.Policy
                 sid="TellMissingKeys",
                 actions=["s3:ListBucket"],
                 resources=[bucket.bucket_arn],
-                conditions={"StringLike": {"s3:prefix": [DECISIONS, CATALOGUE]}},
+                conditions={"StringLike": {"s3:prefix": [DECISIONS, LAUNCHES, CATALOGUE]}},
             ),
         ]
     if plan.writes_catalogue:

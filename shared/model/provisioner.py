@@ -65,6 +65,8 @@ class MetadataBound:
 
 
 UNBOUND: Final = MetadataBound()
+# Marks a field whose text decisions hold as a hash only.
+HASHED: Final = {"hashed": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,8 @@ class NodeTemplate:
         launch_template: Name of the user's own template; empty means we make one.
         ami_selector: What images must have: tags as in the other selectors, `aws-ids`,
             `aws::name` or `aws::owners`; empty for what the family recommends.
-        user_data: What machines do at boot besides joining, in the form their family reads.
+        user_data: What machines do at boot besides joining, in the form their family reads. Users
+            write secrets into it: decisions hold its hash.
         context: Passed on to EC2 with each fleet.
     """
 
@@ -88,7 +91,7 @@ class NodeTemplate:
     instance_profile: str = ""
     ami_family: str = "AL2023"
     ami_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
-    user_data: str = ""
+    user_data: str = field(default="", metadata=HASHED)
     launch_template: str = ""
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     metadata_options: MetadataOptions = MetadataOptions()

@@ -57,8 +57,8 @@ class LaunchAttempt:
 
     @property
     def key(self) -> str:
-        """Where the attempt's body stands among the decisions."""
-        return f"decisions/{self.cluster}/launches/{self.plan_id}/{self.group}-{self.number}.json"
+        """Key of the attempt's body. It holds user data, so it expires before decisions do."""
+        return f"launches/{self.cluster}/{self.plan_id}/{self.group}-{self.number}.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 import dataclasses
 import gzip
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
@@ -11,6 +12,7 @@ from typing import Any, Final
 from shared.model.instance_types import InstanceType
 from shared.model.plan import Plan
 from shared.model.pods import Scheduling
+from shared.model.provisioner import HASHED
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.ports import Decisions
@@ -50,7 +52,8 @@ def decision_document(
 ) -> bytes:
     """Return a decision as canonical JSON: the same decision is the same bytes.
 
-    The model holds neither environment nor commands of pods, so the document cannot either.
+    The model holds neither environment nor commands of pods, so the document cannot either. Of
+    user data it holds a hash.
     """
     document = {
         "version": 1,
@@ -71,6 +74,7 @@ def compressed(document: bytes) -> bytes:
 def to_plain(value: Any) -> Any:
     """Return a frozen value as plain JSON: dataclasses as objects, sets sorted, times as text.
 
+    Fields marked `HASHED` become their SHA-256 and length.
     The result is to be read only: parts of it are kept for the next call.
     """
     kind = type(value)
@@ -100,9 +104,18 @@ def _shared(value: Any) -> dict[str, Any]:
 
 def _fields(value: Any) -> dict[str, Any]:
     kind: Any = type(value)
-    return {name: to_plain(getattr(value, name)) for name in _names(kind)}
+    return {name: plain(getattr(value, name)) for name, plain in _readers(kind)}
 
 
 @lru_cache(maxsize=256)
-def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    """Return the names of a dataclass's fields, each with what makes its value plain."""
+    return tuple(
+        (field.name, _hashed if field.metadata == HASHED else to_plain)
+        for field in dataclasses.fields(kind)
+    )
+
+
+def _hashed(text: str) -> str:
+    content = text.encode()
+    return f"sha256:{hashlib.sha256(content).hexdigest()}, {len(content)} bytes" if text else ""

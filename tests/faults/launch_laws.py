@@ -107,9 +107,7 @@ class LaunchLaws:
             for one in self._world.region.alive(machine.cluster)
             if (one.instance.tags[keys.TAG_PLAN], one.instance.tags[keys.TAG_GROUP]) == key[1:]
         )
-        body = self._world.decisions.documents.get(
-            f"decisions/{key[0]}/launches/{key[1]}/{key[2]}-0.json"
-        )
+        body = self._world.decisions.documents.get(f"launches/{key[0]}/{key[1]}/{key[2]}-0.json")
         planned = len(LaunchBody.from_bytes(body).attempt.slots) if body else 0
         if alive > planned:
             fail("double", f"{'/'.join(key)}: {alive} machines for {planned} planned nodes")

@@ -210,9 +210,15 @@ def test_the_ledger_is_one_recoverable_table_that_outlives_the_stack(
 def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: Template) -> None:
     (bucket,) = control_plane.of("AWS::S3::Bucket")
     (policy,) = control_plane.of("AWS::S3::BucketPolicy")
-    (rule,) = bucket.properties["LifecycleConfiguration"]["Rules"]
+    rules = bucket.properties["LifecycleConfiguration"]["Rules"]
 
-    assert (rule["Prefix"], rule["ExpirationInDays"]) == ("decisions/", 30)
+    # Launches hold user data, in which people keep secrets.
+    assert {(one["Prefix"], one["ExpirationInDays"]) for one in rules} == {
+        ("decisions/", 30),
+        ("launches/", 1),
+    }
+    assert {one["Status"] for one in rules} == {"Enabled"}
+    assert "VersioningConfiguration" not in bucket.properties
     assert all(bucket.properties["PublicAccessBlockConfiguration"].values())
     assert "BucketEncryption" in bucket.properties
     assert bucket.raw["DeletionPolicy"] == "Retain"

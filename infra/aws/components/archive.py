@@ -7,10 +7,12 @@ from constructs import Construct
 from infra.aws.acknowledgements import acknowledge
 
 DECISION_DAYS = 30
+# S3 deletes at the first midnight (UTC) after: an open launch is resumed or given up long before.
+LAUNCH_DAYS = 1
 
 
 class Archive(Construct):
-    """One private bucket; `decisions/` expires, `catalog/` stays.
+    """One private bucket; `decisions/` and, sooner, `launches/` expire, `catalog/` stays.
 
     Attributes:
         bucket: The bucket.
@@ -27,10 +29,14 @@ class Archive(Construct):
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=[
                 s3.LifecycleRule(
-                    id="ExpireDecisions",
-                    prefix="decisions/",
-                    expiration=Duration.days(DECISION_DAYS),
+                    id=rule_id,
+                    prefix=prefix,
+                    expiration=Duration.days(days),
                     abort_incomplete_multipart_upload_after=Duration.days(1),
+                )
+                for rule_id, prefix, days in (
+                    ("ExpireDecisions", "decisions/", DECISION_DAYS),
+                    ("ExpireLaunches", "launches/", LAUNCH_DAYS),
                 )
             ],
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,

@@ -35,7 +35,7 @@ def intent(**changes: Any) -> LaunchIntent:
         "attempt": 0,
         "provisioner": "default",
         "count": 2,
-        "body_key": "decisions/test/launches/p1/0-0.json",
+        "body_key": "launches/test/p1/0-0.json",
         "body_hash": "ab" * 32,
         "reserved": Resources.of(cpu=4000, memory=2**34, pods=58),
         "created_at": START,

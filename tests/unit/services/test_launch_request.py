@@ -325,7 +325,7 @@ def test_a_body_is_read_back_as_it_was_written() -> None:
     assert again.request == body.request
     assert again.sha256() == body.sha256()
     assert len(body.sha256()) == 64
-    assert body.attempt.key == "decisions/test/launches/p/1-0.json"
+    assert body.attempt.key == "launches/test/p/1-0.json"
 
 
 def test_the_stricter_of_attachment_and_provisioner_decides_about_metadata() -> None:

@@ -31,7 +31,7 @@ def test_a_lost_lease_stops_everything() -> None:
 
     def put(key: str, document: bytes) -> None:
         original(key, document)
-        if "/launches/" in key:
+        if key.startswith("launches/"):
             world.ledger.steal(NAME, world.clock.now())
 
     instead(world.decisions, "put", put)
@@ -147,7 +147,7 @@ def crash_at_fleet(world: World) -> None:
 
 def test_a_body_that_was_written_and_never_opened_is_stepped_over() -> None:
     world = without_spot()
-    world.decisions.put(f"decisions/{NAME}/launches/plan-1/0-1.json", b"never opened")
+    world.decisions.put(f"launches/{NAME}/plan-1/0-1.json", b"never opened")
     world.provision()
     assert len(world.alive) == 2
     (intent,) = world.ledger.intents.values()
@@ -158,7 +158,7 @@ def test_a_body_that_was_written_and_never_opened_is_stepped_over() -> None:
 def test_after_ten_bodies_that_were_never_opened_the_launch_begins_anew() -> None:
     world = without_spot()
     for number in range(1, 11):
-        world.decisions.put(f"decisions/{NAME}/launches/plan-1/0-{number}.json", b"another")
+        world.decisions.put(f"launches/{NAME}/plan-1/0-{number}.json", b"another")
     report = world.provision()
     assert report.plans == ("plan-1", "plan-2")
     assert {one.tags[keys.TAG_PLAN] for one in world.alive} == {"plan-2"}
