@@ -69,8 +69,9 @@ class InstanceType:
     @property
     def allocatable(self) -> Resources:
         """Capacity less overhead, never below zero for any resource."""
-        left = self.capacity - self.overhead.total
-        return Resources(tuple((k, v) for k, v in left.items if v > 0))
+        taken = self.overhead.total
+        left = ((name, amount - taken[name]) for name, amount in self.capacity.items)
+        return Resources(tuple(one for one in left if one[1] > 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -8,7 +8,7 @@ from shared.bootstrap import DEFAULT, FAMILIES
 from shared.catalog.kubelet import apply_disks, apply_kubelet, with_pod_limit
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
-from shared.model.instance_types import InstanceType, Offering, OfferingKey
+from shared.model.instance_types import CapacityType, InstanceType, Offering, OfferingKey
 from shared.model.provisioner import KubeletConfiguration, Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
@@ -19,6 +19,7 @@ from shared.scheduling.daemons import daemon_ports, daemon_requests
 # Picks of custom labels by one provisioner; each is a full list of what it could buy.
 _MOST_PICKS: Final = 64
 PLACE_KEYS: Final = frozenset({keys.ZONE, keys.CAPACITY_TYPE})
+_Place = tuple[str, CapacityType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +84,10 @@ def offers(
     """
     fixed = {**node_labels(provisioner), **(chosen or {})}
     of_type, of_place = _split(provisioner.requirements)
-    zones = frozenset(site.zones)
-    out = frozenset() if unavailable is None else unavailable | site.refused
+    places = _allowed_places(of_place, site.zones)
+    out: dict[str, set[_Place]] = {}
+    for key in () if unavailable is None else unavailable | site.refused:
+        out.setdefault(key.instance_type, set()).add((key.zone, key.capacity_type))
     open_keys = {one.key for one in _free(provisioner) if not one.absent}
     with_ports = any(one.scheduling.host_ports for one in daemonsets)
     found = []
@@ -92,17 +95,9 @@ def offers(
         labels = {**instance_type.labels, **fixed}
         if not _template_allows(of_type, labels):
             continue
+        to_be_had = places.difference(out.get(instance_type.name, ()))
         offerings = tuple(
-            one
-            for one in instance_type.offerings
-            if one.zone in zones
-            and _place_allowed(of_place, one)
-            and OfferingKey(
-                instance_type=instance_type.name,
-                zone=one.zone,
-                capacity_type=one.capacity_type,
-            )
-            not in out
+            one for one in instance_type.offerings if (one.zone, one.capacity_type) in to_be_had
         )
         if not offerings:
             continue
@@ -213,5 +208,11 @@ def _split(requirements: Requirements) -> tuple[Requirements, Requirements]:
     return Requirements(tuple(other)), Requirements(tuple(place))
 
 
-def _place_allowed(requirements: Requirements, offering: Offering) -> bool:
-    return requirements.allow_labels(place_labels(offering))
+def _allowed_places(requirements: Requirements, zones: Iterable[str]) -> frozenset[_Place]:
+    """Return the zones and capacity types that the requirements allow together."""
+    return frozenset(
+        (zone, how)
+        for zone in zones
+        for how in CapacityType
+        if requirements.allow_labels({keys.ZONE: zone, keys.CAPACITY_TYPE: how.value})
+    )

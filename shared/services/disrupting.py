@@ -67,8 +67,7 @@ class Disrupting:
         """Prepare for one cluster."""
         self._ports = ports
         self._settings = settings
-        # As the simulation decides, so that what is written down is decided again the same.
-        self._packing = dataclasses.replace(packing, growth_percent=0)
+        self._packing = packing
         self._announcer = Announcer(ports)
 
     def run(self, turn: Turn, gathered: Gathered, plan_id: str, until: datetime) -> Disrupted:
@@ -88,7 +87,8 @@ class Disrupting:
             snapshot=snapshot,
             budgets=self._ports.cluster.disruption_budgets(),
             settings=self._settings.within_reason(len(snapshot.bound)),
-            packing=self._packing,
+            # As the simulation decides, so that what is written down is decided again the same.
+            packing=dataclasses.replace(self._packing, growth_percent=0),
             pace=self._pace(snapshot.taken_at),
             images=self._images(gathered) if self._settings.drift else Images(),
             passed_over=passed_over(self._ports, snapshot.taken_at),

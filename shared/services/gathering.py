@@ -131,6 +131,8 @@ def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
     A selector left empty means what carries the cluster's own tag.
     """
     template = provisioner.template
+    if template.subnet_selector and template.security_group_selector:
+        return ports.cloud.site(template)
     own = {f"kubernetes.io/cluster/{ports.cluster.name}": "*"}
     return ports.cloud.site(
         dataclasses.replace(

@@ -51,6 +51,8 @@ class KnownRefusals:
 
     def usable(self, site: Site) -> Site:
         """Return the site without the subnets that are left out."""
+        if not self.subnets:
+            return site
         kept = tuple(one for one in site.subnets if one.subnet_id not in self.subnets)
         return dataclasses.replace(site, subnets=kept)
 

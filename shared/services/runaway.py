@@ -112,7 +112,7 @@ def runaways(pending: Iterable[Pod], trials: Sequence[Trial]) -> dict[str, datet
         for subject in one.subjects:
             failed.setdefault(subject, []).append(one.launched_at)
     found = {}
-    for pod in pending:
+    for pod in pending if failed else ():
         times = sorted(failed.get(subject_of(pod), ()))
         if pod.is_provisionable and len(times) >= MOST_TRIALS:
             found[pod.uid] = times[-MOST_TRIALS] + SPAN

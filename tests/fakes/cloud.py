@@ -273,7 +273,7 @@ class FakeCloud(Account):
 
     def _now_free(self, subnet: Subnet) -> Subnet:
         taken = self.ec2.addresses.taken(subnet.subnet_id, self.ec2.now())
-        return replace(subnet, free_addresses=subnet.free_addresses - taken)
+        return replace(subnet, free_addresses=subnet.free_addresses - taken) if taken else subnet
 
     def _shown(self, machines: Iterable[Machine]) -> tuple[Instance, ...]:
         return self._seen(one for one in machines if self.ec2.shows(one))

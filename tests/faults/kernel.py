@@ -95,12 +95,17 @@ class Kernel:
         self._limit = 0
         self._living: dict[int, Process] = {}
         self._failure: BaseException | None = None
+        self._now = (0, START)
         self._home = threading.Lock()
         self._home.acquire()
 
     def now(self) -> datetime:
         """Return the true time."""
-        return START + timedelta(microseconds=self.time)
+        time, now = self._now
+        if time != self.time:
+            now = START + timedelta(microseconds=self.time)
+            self._now = (self.time, now)
+        return now
 
     def at(self, time: int, action: Callable[[], None]) -> None:
         """Let something happen at a time."""

@@ -1,5 +1,6 @@
 """What must hold of leases and launches at each call: one holder, intent first, nothing twice."""
 
+import functools
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from shared.model import labels as keys
 from shared.model.errors import NotFoundError, RetryableError
 from shared.model.launch import IntentState, LaunchIntent, Lease
-from shared.services.launch_body import LaunchBody
+from shared.services.launch_body import LaunchAttempt, LaunchBody
 from tests.faults.faults import Site
 from tests.faults.kernel import Killed, Process
 from tests.faults.machines import Machine
@@ -108,7 +109,7 @@ class LaunchLaws:
             if (one.instance.tags[keys.TAG_PLAN], one.instance.tags[keys.TAG_GROUP]) == key[1:]
         )
         body = self._world.decisions.documents.get(f"launches/{key[0]}/{key[1]}/{key[2]}-0.json")
-        planned = len(LaunchBody.from_bytes(body).attempt.slots) if body else 0
+        planned = len(_attempt_in(body).slots) if body else 0
         if alive > planned:
             fail("double", f"{'/'.join(key)}: {alive} machines for {planned} planned nodes")
 
@@ -185,7 +186,7 @@ class LaunchLaws:
         for one in ledger.open_intents(intent.cluster):
             if (one.plan_id, one.group) != (intent.plan_id, intent.group):
                 try:
-                    attempt = LaunchBody.from_bytes(decisions.get(one.body_key)).attempt
+                    attempt = _attempt_in(decisions.get(one.body_key))
                 except NotFoundError:
                     continue
                 refs = [ref.uid for slot in attempt.slots for ref in slot.pods]
@@ -196,6 +197,11 @@ class LaunchLaws:
             fail("twice", f"{intent.plan_id}: {twice[0]} is promised to {others[twice[0]]}")
 
 
+@functools.lru_cache(64)
+def _attempt_in(body: bytes) -> LaunchAttempt:
+    return LaunchBody.from_bytes(body).attempt
+
+
 def _pods_of(body: bytes) -> frozenset[str]:
-    attempt = LaunchBody.from_bytes(body).attempt
+    attempt = _attempt_in(body)
     return frozenset(ref.uid for slot in attempt.slots for ref in slot.pods)

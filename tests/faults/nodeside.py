@@ -1,6 +1,7 @@
 """Machines as the cluster sees them: kubelets, the cloud controller and the pods' own life."""
 
 import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -50,6 +51,8 @@ _STATUS: Final = 10.0
 _CLOUD_TAINT: Final = Taint(
     key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
 )
+# Machines of a launch template have the same.
+_flags_of: Final = functools.lru_cache(64)(read_user_data)
 
 
 class NodeSide:
@@ -275,7 +278,7 @@ class NodeSide:
         Raises:
             PermanentError: If the API server refuses it; a kubelet would try for ever.
         """
-        flags = read_user_data(machine.user_data)
+        flags = _flags_of(machine.user_data)
         offering, name = machine.instance.offering, machine.instance.private_dns_name
         labels = {
             **flags.labels,

@@ -156,9 +156,7 @@ class RegionCloud(FakeCloud):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.ec2 = self.region.ec2
-
-    def all_subnets(self) -> tuple[Subnet, ...]:
-        return tuple(
+        self.subnets = tuple(
             Subnet(subnet_id=f"subnet-{self.cluster}-{zone}", zone=zone, free_addresses=4000)
             for zone in self.zones
         )

@@ -1,5 +1,6 @@
 """One schedule: clusters, EC2, functions and timers, in virtual time."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +93,17 @@ class Wiring:
         ports = self._ports[cluster]
         brakes = self._brakes.get(cluster)
         return ports if brakes is None else replace(ports, brakes=ports.brakes.tighter(brakes[1]))
+
+
+@functools.lru_cache(8)
+def _prices(types: tuple[InstanceType, ...]) -> dict[OfferingKey, int]:
+    return {
+        OfferingKey(
+            instance_type=kind.name, zone=way.zone, capacity_type=way.capacity_type
+        ): way.price_micros_per_hour
+        for kind in types
+        for way in kind.offerings
+    }
 
 
 class World:
@@ -188,13 +200,7 @@ class World:
             clock=ProcessClock(self.kernel),
             region=self.region,
             zones=tuple(sorted({way.zone for k in self.scene.types for way in k.offerings})),
-            prices={
-                OfferingKey(
-                    instance_type=kind.name, zone=way.zone, capacity_type=way.capacity_type
-                ): way.price_micros_per_hour
-                for kind in self.scene.types
-                for way in kind.offerings
-            },
+            prices=_prices(self.scene.types),
         )
         for hold in one.holds:
             self.kernel.after(
