@@ -148,7 +148,7 @@ def test_a_node_belongs_to_its_provisioner_and_goes_with_it() -> None:
 
 
 def test_an_answer_that_breaks_off_is_unavailable() -> None:
-    cut = Answer(raw=b'{"metadata": {}', headers={"Transfer-Encoding": "chunked"})
+    cut = Answer(lines=[b'{"metadata": {'], then="abort")
     with scripted([cut]) as server, pytest.raises(UnavailableError):
         cluster(server).nodes()
 
