@@ -94,8 +94,9 @@ def test_an_answer_is_read_up_to_its_bound_alone_also_when_it_is_packed() -> Non
         assert api.get("/x") == {"a": 1}
 
 
-def test_pages_of_large_objects_are_asked_for_with_fewer_of_them() -> None:
-    objects = [{"number": number, "text": "x" * 2**20} for number in range(100)]
+def sizes_of_pages(count: int, size_bytes: int) -> list[int]:
+    """Return how many objects each page of a list is asked for with."""
+    objects = [{"number": number, "text": "x" * size_bytes} for number in range(count)]
     sizes: list[int] = []
 
     def answer(request: Request) -> Answer:
@@ -107,9 +108,21 @@ def test_pages_of_large_objects_are_asked_for_with_fewer_of_them() -> None:
 
     with scripted(answer) as server:
         found = list_all(server.api, "/x", lambda raw: raw["number"])
-    assert found == list(range(100))
+    assert found == list(range(count))
+    return sizes
+
+
+def test_pages_of_large_objects_are_asked_for_with_fewer_of_them() -> None:
+    sizes = sizes_of_pages(40, 2**20)
     assert sizes[:4] == [250, 31, 3, 3]
     assert max(sizes[2:]) == 3
+
+
+def test_the_size_of_a_page_follows_from_the_objects_before() -> None:
+    sizes = sizes_of_pages(600, 20_000)
+    assert sizes[0] == 250
+    assert 200 < sizes[1] < 250
+    assert sizes_of_pages(600, 10) == [250, 1000]
 
 
 def test_an_object_that_is_too_large_alone_ends_the_list() -> None:
