@@ -26,7 +26,14 @@ from shared.services.held_lease import HeldLease
 from shared.services.intent_book import LaunchOutcome
 from shared.services.provision_report import ProvisionReport
 from shared.services.recording import record
-from shared.services.runaway import newly_failed, note_failure, runaways, unusable
+from shared.services.runaway import (
+    forgive,
+    newly_failed,
+    note_failure,
+    runaways,
+    served,
+    unusable,
+)
 from shared.services.template_status import resolve, write_template_statuses
 from shared.services.turn import Turn
 
@@ -203,11 +210,13 @@ class Provisioning:
         """Return the snapshot under all ceilings, pods that run away counted as placed."""
         pending = {pod.uid: pod for pod in snapshot.pending}
         ports, name = self._ports, snapshot.cluster
-        trials = ports.ledger.trials(name, snapshot.taken_at)
+        useful = served(snapshot)
+        trials = forgive(ports.ledger, name, useful, ports.ledger.trials(name, snapshot.taken_at))
         rejected = report.pods_rejected
-        for one in unusable(snapshot, ports.cluster.pods_on):
-            rejected += newly_failed(one, trials)
-            trials = note_failure(ports.ledger, name, one, trials)
+        for found in unusable(snapshot, ports.cluster.pods_on):
+            failed = dataclasses.replace(found, subjects=found.subjects - useful)
+            rejected += newly_failed(failed, trials)
+            trials = note_failure(ports.ledger, name, failed, trials)
         until = runaways(snapshot.pending, trials)
         self._announcer.runaways(until, pending, trials)
         if until:

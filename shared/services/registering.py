@@ -15,7 +15,7 @@ from shared.scheduling.binding import binds_early
 from shared.services.image_rollout import ImageRollout
 from shared.services.node_events import CONSOLE, event_on
 from shared.services.removing import remove, with_reason
-from shared.services.runaway import note_failure, plan_of, subject_of
+from shared.services.runaway import note_failure, plan_of, subjects_of
 from shared.services.timers import again, ended, text_of
 
 # In the state of a timer: its machine was the trial of a new image.
@@ -117,9 +117,10 @@ class Registering:
             plan_id=plan_of(node),
             launched_at=node.created_at or ports.clock.now(),
             subjects=frozenset(
-                subject_of(pod)
+                subject
                 for pod in (*promised, *standing)
                 if pod is not None and pod.counts_for_emptiness
+                for subject in subjects_of(pod)
             ),
             provisioners=frozenset({node.provisioner}),
         )

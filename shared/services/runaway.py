@@ -3,8 +3,15 @@
 An agent that taints every node, an image that never joins, a kubelet that rejects the pod: each
 ends with the same pods pending again and another machine. Two of them in an hour are enough.
 Only evidence counts, for a workload may well shrink and grow three times an hour.
+
+Whom machines are launched for is the controller that replaces a pod. Nothing replaces a bare pod or
+a pod of a Job: the next one has another uid. Such pods count together if they are of one namespace
+and may use the same nodes, whatever amounts they request, and in greater number for the namespace
+as a whole. A namespace may run thousands of them, and of as many machines some fail by chance: what
+failed counts no more once pods like these run on a node that was launched within the hour.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -13,13 +20,17 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.launch import Trial
 from shared.model.nodes import Node
-from shared.model.pods import Pod
+from shared.model.pods import Owner, Pod, Scheduling
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.taints import Effect, Taint, first_untolerated
+from shared.model.volumes import is_attachable
 from shared.ports import Ledger
+from shared.scheduling.compatibility import node_terms
 
 SPAN: Final = timedelta(hours=1)
 MOST_TRIALS: Final = 2
+# For the pods of a namespace that nothing replaces, all together.
+_MOST_OF_NAMESPACE: Final = 10
 _DIGEST: Final = 12
 # Their pods end by themselves, so a new pod of theirs is no sign of trouble.
 _ENDING: Final = frozenset({"Job"})
@@ -30,11 +41,37 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST]
 
 
-def subject_of(pod: Pod) -> str:
-    """Return for whom a machine is bought: the controller that replaces the pod, or the pod."""
-    if pod.owner is None or pod.owner.kind in _ENDING:
-        return digest(pod.uid)
-    return digest(pod.owner.uid)
+def subjects_of(pod: Pod) -> dict[str, int]:
+    """Return for whom machines for a pod are launched, and how many of them may be of no use.
+
+    The keys are short digests; the values count plans of one hour.
+    """
+    controller = _controller_of(pod)
+    if controller is not None:
+        return {digest(controller.uid): MOST_TRIALS}
+    return {
+        digest("alike", pod.namespace, *_asked(pod.scheduling)): MOST_TRIALS,
+        digest("namespace", pod.namespace): _MOST_OF_NAMESPACE,
+    }
+
+
+def _controller_of(pod: Pod) -> Owner | None:
+    """Return who replaces a pod, None for a bare pod and a pod of a Job."""
+    return None if pod.owner is None or pod.owner.kind in _ENDING else pod.owner
+
+
+def _asked(scheduling: Scheduling) -> list[str]:
+    """Return which nodes a pod may use: labels, tolerations, names of resources, each sorted.
+
+    Volumes are left out: their places are known while a plan is made and not afterwards.
+    """
+    terms = [" ".join(wanted.describe() for wanted in term) for term in node_terms(scheduling)]
+    tolerations = [
+        f"{borne.key} {borne.operator} {borne.value} {borne.effect}"
+        for borne in scheduling.tolerations
+    ]
+    resources = [name for name in scheduling.requests if not is_attachable(name)]
+    return [*sorted(terms), "", *sorted(tolerations), "", *sorted(resources)]
 
 
 def note_failure(
@@ -62,6 +99,31 @@ def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
     return len(trial.subjects.difference(*before))
 
 
+def forgive(
+    ledger: Ledger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
+) -> tuple[Trial, ...]:
+    """Take back what failed for those that have nodes of use; return all that is known then."""
+    left = []
+    for trial in known:
+        kept = dataclasses.replace(trial, subjects=trial.subjects - useful)
+        if kept != trial:
+            ledger.note_trial(cluster, kept)
+        left.append(kept)
+    return tuple(left)
+
+
+def served(snapshot: ClusterSnapshot) -> frozenset[str]:
+    """Return of the pods that nothing replaces those that run on nodes of the last hour."""
+    young = {node.name for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)}
+    return frozenset(
+        subject
+        for pod in snapshot.bound
+        if pod.node_name in young and pod.phase == "Running" and not pod.is_terminating
+        if _controller_of(pod) is None
+        for subject in subjects_of(pod)
+    )
+
+
 def unusable(
     snapshot: ClusterSnapshot, pods_on: Callable[[str], Sequence[Pod]]
 ) -> tuple[Trial, ...]:
@@ -74,6 +136,7 @@ def unusable(
         pods_on: Returns the pods of a node, those that have ended, too.
     """
     waiting = [pod for pod in snapshot.pending if pod.is_provisionable]
+    of_waiting = _all_of(waiting)
     known = {one.name: (*one.taints, *one.startup_taints) for one in snapshot.provisioners}
     occupied = {
         pod.node_name
@@ -85,13 +148,13 @@ def unusable(
         if node.name in occupied or not _is_young_and_ready(node, snapshot.taken_at):
             continue
         strange = _strange(node, known.get(node.provisioner, ()))
-        subjects = {
-            subject_of(pod)
+        subjects = _all_of(
+            pod
             for pod in waiting
             if first_untolerated(strange, pod.scheduling.tolerations) is not None
-        }
-        rejected = {subject_of(pod) for pod in pods_on(node.name) if pod.phase == "Failed"}
-        subjects |= rejected & {subject_of(pod) for pod in waiting}
+        )
+        rejected = _all_of(pod for pod in pods_on(node.name) if pod.phase == "Failed")
+        subjects |= rejected & of_waiting
         if subjects:
             born = node.created_at or snapshot.taken_at
             found.append(
@@ -111,18 +174,22 @@ def runaways(pending: Iterable[Pod], trials: Sequence[Trial]) -> dict[str, datet
     for one in trials:
         for subject in one.subjects:
             failed.setdefault(subject, []).append(one.launched_at)
-    found = {}
+    found: dict[str, datetime] = {}
     for pod in pending if failed else ():
-        times = sorted(failed.get(subject_of(pod), ()))
-        if pod.is_provisionable and len(times) >= MOST_TRIALS:
-            found[pod.uid] = times[-MOST_TRIALS] + SPAN
+        for subject, most in subjects_of(pod).items() if pod.is_provisionable else ():
+            times = sorted(failed.get(subject, ()))
+            if len(times) >= most:
+                until = times[-most] + SPAN
+                found[pod.uid] = max(until, found.get(pod.uid, until))
     return found
 
 
 def provisioners_of(pod: Pod, trials: Iterable[Trial]) -> frozenset[str]:
     """Return the Provisioners whose machines were of no use to a pod."""
-    subject = subject_of(pod)
-    return frozenset(name for one in trials if subject in one.subjects for name in one.provisioners)
+    subjects = subjects_of(pod).keys()
+    return frozenset(
+        name for trial in trials if subjects & trial.subjects for name in trial.provisioners
+    )
 
 
 def workload_of(pod: Pod) -> str:
@@ -135,6 +202,10 @@ def workload_of(pod: Pod) -> str:
 def plan_of(node: Node) -> str:
     """Return the plan a node of ours was bought by, its own name when it does not say."""
     return node.annotations.get(keys.SLOT, "").partition("/")[0] or node.name
+
+
+def _all_of(pods: Iterable[Pod]) -> set[str]:
+    return {subject for pod in pods for subject in subjects_of(pod)}
 
 
 def _is_young_and_ready(node: Node, now: datetime) -> bool:

@@ -11,7 +11,7 @@ from shared.services.doctoring import Doctoring
 from shared.services.findings import Finding
 from shared.services.late_nodes import late_nodes
 from shared.services.node_waits import device_plugin_trouble, waiting_for
-from shared.services.runaway import subject_of
+from shared.services.runaway import subjects_of
 from tests.builders import (
     NOW,
     daemonset,
@@ -119,9 +119,10 @@ def test_nodes_of_others_and_nodes_that_go_are_left_out() -> None:
 
 
 def test_a_workload_that_a_brake_holds_is_found_with_its_end() -> None:
-    world = World(provisioner(), *pods(6), pod("bare", owner=None), pod("free", owner=None))
+    free = pod("free", owner=None, namespace="other")
+    world = World(provisioner(), *pods(6), pod("bare", owner=None), free)
     for plan in ("one", "two"):
-        subjects = {subject_of(one) for one in (*pods(1), pod("bare", owner=None))}
+        subjects = {*subjects_of(pods(1)[0]), *subjects_of(pod("bare", owner=None))}
         world.ledger.note_trial(
             NAME, Trial(plan_id=plan, launched_at=NOW, subjects=frozenset(subjects))
         )

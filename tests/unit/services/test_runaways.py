@@ -2,17 +2,22 @@
 
 from dataclasses import replace
 
+import pytest
+
+from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.launch import Trial
-from shared.model.pods import Pod
+from shared.model.nodes import Node
+from shared.model.pods import Owner, Pod
 from shared.model.resources import Resources
 from shared.model.taints import Effect, Taint
 from shared.services.registering import Registering
-from shared.services.runaway import subject_of
-from tests.builders import pod, provisioner
+from shared.services.runaway import subjects_of
+from tests.builders import needs, node, pod, provisioner
 from tests.unit.services.world import MINUTE, NAME, World
 
 USELESS = "NodesNeverUsable"
+JOB = Owner(kind="Job", name="nightly", uid="uid-nightly")
 
 
 def events(world: World, reason: str) -> list[str]:
@@ -69,7 +74,7 @@ def test_when_the_held_pods_are_gone_sweep_lets_the_condition_be_taken_back() ->
         trial = Trial(
             plan_id=plan,
             launched_at=world.clock.now(),
-            subjects=frozenset({subject_of(pod())}),
+            subjects=frozenset(subjects_of(pod())),
             provisioners=frozenset({"default"}),
         )
         world.ledger.note_trial(NAME, trial)
@@ -172,3 +177,70 @@ def test_a_workload_may_grow_and_shrink_as_often_as_it_likes() -> None:
         world.cluster.node_values.clear()
         world.advance(MINUTE)
     assert len(world.cloud.all_instances) == 5
+
+
+# --- pods that nothing replaces: bare pods and those of Jobs
+
+
+def never_joins(world: World, known: Node) -> None:
+    """Let a machine's kubelet stay away until the node is given up, and the machine end."""
+    world.advance(3 * MINUTE)
+    state = {"cluster": NAME, "node": known.name, "uid": known.uid}
+    Registering(world.ports).step(state)
+    world.cloud.end(known.instance_id)
+    del world.cluster.node_values[known.name]
+
+
+def in_vain(world: World, waiting: Pod) -> bool:
+    """Return whether a machine is launched for a pod; it never joins, and the pod is deleted."""
+    world.cluster.add(waiting)
+    standing = set(world.cluster.node_values)
+    world.provision()
+    launched = [one for one in world.cluster.nodes() if one.name not in standing]
+    for known in launched:
+        never_joins(world, known)
+    world.cluster.pods.pop(waiting.key, None)
+    return bool(launched)
+
+
+@pytest.mark.parametrize("owner", [None, JOB])
+def test_fresh_pods_that_nothing_replaces_get_two_useless_machines_an_hour(
+    owner: Owner | None,
+) -> None:
+    world = World(provisioner())
+    # A size of its own for each changes nothing.
+    fresh = [
+        pod(f"p{n}", cpu=1500 + n, owner=owner and replace(owner, uid=f"uid-{n}")) for n in range(8)
+    ]
+    assert [in_vain(world, one) for one in fresh] == [True, True, *[False] * 6]
+    (text,) = {one.message for one in world.cluster.happenings if one.reason == USELESS}
+    assert text.startswith("nodes of 2 launches of the last hour never became usable")
+    # Another namespace, and pods that may use other nodes, have machines of their own.
+    assert in_vain(world, pod("other", namespace="other", cpu=1500, owner=owner))
+    arm = needs(keys.CAPACITY_TYPE, "In", "on-demand")
+    assert in_vain(world, pod("choosy", cpu=1500, owner=owner, node_selector=arm))
+
+
+def test_pods_of_a_namespace_that_all_differ_get_ten_useless_machines_an_hour() -> None:
+    world = World(provisioner(labels={"team": "a"}))
+    choosy = [
+        pod(f"p{n}", cpu=1500, owner=None, node_selector=needs("team", "NotIn", f"b{n}"))
+        for n in range(14)
+    ]
+    assert [in_vain(world, one) for one in choosy] == [True] * 10 + [False] * 4
+
+
+def test_bare_pods_of_which_some_run_on_young_nodes_are_not_held() -> None:
+    """Runners of CI and executors by the thousand: a machine that fails is chance, not a loop."""
+    world = World(provisioner())
+    works = node("works", finalizers=(keys.TERMINATION_FINALIZER,), taints=())
+    world.cluster.add(works)
+    for number in range(3):
+        world.cluster.add(pod(f"busy{number}", cpu=600, owner=None, node_name="works"))
+    waiting = [pod(f"p{number}", cpu=1500, owner=None) for number in range(4)]
+    assert [in_vain(world, one) for one in waiting] == [True] * 4
+    # None of them runs any more, and what failed since then counts again.
+    for number in range(3):
+        del world.cluster.pods[f"default/busy{number}"]
+    del world.cluster.node_values["works"]
+    assert [in_vain(world, pod(f"q{n}", cpu=1500, owner=None)) for n in range(4)].count(True) <= 2

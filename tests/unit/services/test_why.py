@@ -16,7 +16,7 @@ from shared.model.launch import Trial
 from shared.model.nodes import Node
 from shared.model.pods import Owner, Pod
 from shared.model.taints import Effect, Taint
-from shared.services.runaway import subject_of
+from shared.services.runaway import subjects_of
 from shared.services.why import Answer, Why
 from tests.builders import NOW, node, pod, provisioner, ref, slot
 from tests.unit.services.launches import apart, open_intent, two_nodes
@@ -129,7 +129,7 @@ def test_a_pod_of_a_paused_cluster_says_how_to_release_it() -> None:
 
 def held_world() -> World:
     world = World(provisioner(), *apart(1))
-    subjects = frozenset(subject_of(one) for one in apart(1))
+    subjects = frozenset(subjects_of(apart(1)[0]))
     for plan in ("one", "two"):
         world.ledger.note_trial(NAME, Trial(plan_id=plan, launched_at=NOW, subjects=subjects))
     return world
