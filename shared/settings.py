@@ -221,7 +221,8 @@ class ClusterAttachment(BaseModel):
         metadata_tokens: Whether its machines must ask the metadata service with a token; an
             attachment of a former release leaves it and the hop limit to the Provisioners.
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
-        brakes: What holds it back from the day it is attached.
+        brakes: What holds it back from the day it is attached; an attachment of a former release
+            has no ceiling.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")

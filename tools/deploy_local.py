@@ -67,7 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         assembly = given.assembly
         if assembly is None:
             began = time.monotonic()
-            context = {"clusters": ",".join(CLUSTERS), "bundle": "code", "removal": "destroy"}
+            context = {
+                "clusters": ",".join(CLUSTERS),
+                "max_price_per_hour": ",".join(f"{name}:100" for name in CLUSTERS),
+                "bundle": "code",
+                "removal": "destroy",
+            }
             assembly = synth(ROOT, context, Path(folder))
             _say("synth", time.monotonic() - began, SYNTH_SECONDS)
         return _round_trip(assembly)

@@ -24,7 +24,7 @@ dovetail-sweep, unless they are set (DOVETAIL_TABLE, DOVETAIL_BUCKET, DOVETAIL_Q
 DOVETAIL_DEAD_LETTER_URL).
 """
 _CODES: Final = """exit codes:
-  0  nothing is wrong, or all of it was repaired
+  0  nothing is wrong, or all of it was repaired; what would be safer is told all the same
   1  something is left to do
   2  bad input, or AWS or a cluster cannot be reached: one line says what
 """
@@ -66,7 +66,8 @@ def _look(doctor: "DoctorRuntime", arguments: argparse.Namespace) -> int:
         for cluster in arguments.cluster or doctor.clusters()
     ]
     sys.stdout.write(_as_json(found) if arguments.output == "json" else _as_text(found))
-    return FINDINGS if any(left for _, left, _ in found) else HEALTHY
+    wrong = [one for _, left, _ in found for one in left if not one.advice]
+    return FINDINGS if wrong else HEALTHY
 
 
 def _of_cluster(
@@ -81,14 +82,15 @@ def _of_cluster(
 def _as_text(found: "Sequence[tuple[str, Sequence[Finding], Sequence[Finding]]]") -> str:
     lines = []
     for cluster, left, repaired in found:
-        findings = "1 finding" if len(left) == 1 else f"{len(left)} findings"
+        wrong = sum(not one.advice for one in left)
+        findings = "1 finding" if wrong == 1 else f"{wrong} findings"
         lines.append(f"{cluster}: {findings}, {len(repaired)} repaired")
         lines += [f"  repaired {one.kind} {one.subject}: {one.text}" for one in repaired]
         for one in left:
             lines.append(f"  {one.kind} {one.subject}: {one.text}")
             command = "dovetail doctor --repair" if one.repairable else one.command
             if command:
-                lines.append(f"    run: {command}")
+                lines.append(f"    {'safer' if one.advice else 'run'}: {command}")
     return "\n".join([*lines, ""])
 
 

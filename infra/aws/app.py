@@ -1,6 +1,7 @@
 """The CDK application; `cdk.json` runs it.
 
-Context: see `infra.aws.config.Config`; for example `cdk deploy --all -c clusters=prod,staging`.
+Context: see `infra.aws.config.Config`; for example
+`cdk deploy --all -c clusters=prod -c max_price_per_hour=prod:25`.
 Nothing here calls AWS: stacks take account and Region from whoever deploys them.
 """
 

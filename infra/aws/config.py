@@ -31,6 +31,10 @@ _LAUNCH_RESOURCE: Final = re.compile(
 
 _OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
 
+# Dollars with cents, as far as shared.settings.ClusterBrakes takes them.
+_DOLLARS: Final = re.compile(r"^\d{1,6}(\.\d{1,2})?$", re.ASCII)
+NO_CEILING: Final = "none"
+
 _ROLE: Final = re.compile(r"^[\w+=,.@-]{1,64}$", re.ASCII)
 
 # The access entries of a cluster's stack: of its nodes, of its three roles, and of `node_roles`.
@@ -77,6 +81,8 @@ class Config:
 
     Attributes:
         clusters: EKS clusters to attach, sorted.
+        max_price_per_hour: (cluster, most dollars an hour that its nodes may cost together or None
+            for no ceiling), one for each of `clusters`, sorted.
         bundle: `full` installs the locked dependencies for Lambda into the asset; `code` takes
             them from the environment the functions run in.
         batch_window_seconds: How long the queue collects before provision is called.
@@ -102,6 +108,7 @@ class Config:
     """
 
     clusters: tuple[str, ...] = ()
+    max_price_per_hour: tuple[tuple[str, float | None], ...] = ()
     bundle: Literal["full", "code"] = "full"
     batch_window_seconds: int = 1
     removal: Literal["retain", "destroy"] = "retain"
@@ -154,6 +161,7 @@ def read_config(get: Callable[[str], Any]) -> Config:
     subnets, security_groups = _network(get)
     return Config(
         clusters=clusters,
+        max_price_per_hour=_ceilings(get("max_price_per_hour"), clusters),
         bundle=_choice(get, "bundle", "full", "code"),
         batch_window_seconds=_number(get, "batch_window", default=1, lowest=1, highest=300),
         removal=_choice(get, "removal", "retain", "destroy"),
@@ -201,6 +209,23 @@ def _clusters(value: Any) -> tuple[str, ...]:
                 f"clusters: {other!r} and {name!r} would share a stack name: deploy them apart"
             )
     return names
+
+
+def _ceilings(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, float | None], ...]:
+    """Return the ceiling of each cluster; there is no default, for no number suits everybody."""
+    found: dict[str, float | None] = {}
+    for word in (*_words(value), *clusters):
+        cluster, _, most = word.partition(":")
+        if word in clusters and word in found:
+            continue
+        given = most == NO_CEILING or _DOLLARS.match(most)
+        if cluster not in clusters or cluster in found or not given:
+            raise ConfigError(
+                f"max_price_per_hour: {word!r}: give <cluster>:<dollars an hour> or "
+                f"<cluster>:{NO_CEILING}, once for each cluster of `clusters`"
+            )
+        found[cluster] = None if most == NO_CEILING else float(most)
+    return tuple(sorted(found.items()))
 
 
 def _owners(value: Any) -> tuple[str, ...]:

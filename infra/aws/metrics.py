@@ -226,6 +226,14 @@ METRICS: Final = (
         "second time within the hour ends buying for them",
     ),
     MetricPlan(
+        name="CeilingUsed",
+        service="provision",
+        topic=Topic.HELD,
+        statistic="Maximum",
+        action="80 per cent or more of a ceiling are in use: raise it before 100, or find out what "
+        "was launched",
+    ),
+    MetricPlan(
         name="BrakesApplied",
         service="provision",
         topic=Topic.HELD,

@@ -55,6 +55,7 @@ class AwsAccount:
             node_role=roles[0]["Arn"] if roles else "",
             launch_resources=found.launch_resources,
             metadata_hop_limit=found.metadata_hop_limit,
+            max_price_per_hour=found.brakes.max_price_per_hour,
         )
 
     def authentication_mode(self) -> str:

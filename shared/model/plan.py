@@ -21,10 +21,15 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unschedulable:
-    """A pod that fits nothing, with a reason per provisioner."""
+    """A pod that fits nothing, with a reason per provisioner.
+
+    Attributes:
+        limited: Provisioners that would have held it but for their limits.
+    """
 
     pod: PodRef
     reasons: tuple[str, ...]
+    limited: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from typing import Final, Self
 from shared.model import quantity
 
 CPU: Final = "cpu"
+# In micros of a dollar. Ceilings count it as a limit; no machine shows it.
+PRICE: Final = "price-per-hour"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
@@ -119,6 +121,8 @@ def format_amount(name: str, amount: int) -> str:
     """Return an amount of the resource as Kubernetes writes it."""
     if name == CPU:
         return quantity.format_cpu(amount)
+    if name == PRICE:
+        return f"${amount / 1_000_000:.4f}"
     if name in _BYTES or name.startswith("hugepages-"):
         return quantity.format_bytes(amount)
     return str(amount)

@@ -84,7 +84,10 @@ def _to_plan(snapshot: ClusterSnapshot, board: Board, outcome: Outcome) -> Plan:
             reasons = explainer.explain(one.one, frozenset(one.turned_away), rules)
         else:
             reasons = ("; ".join(reasons),)
-        unplaced += [Unschedulable(pod=ref, reasons=reasons) for ref in one.waiting]
+        limited = frozenset(one.turned_away)
+        unplaced += [
+            Unschedulable(pod=ref, reasons=reasons, limited=limited) for ref in one.waiting
+        ]
     return Plan(
         nodes=tuple(sorted(nodes, key=lambda n: (n.provisioner, n.price_micros_per_hour, n.pods))),
         placements=tuple(sorted(placements, key=lambda one: one.node)),

@@ -47,6 +47,7 @@ class Attachment:
         inside_role: Empty in an attachment of a former release.
         launch_resources: ARNs that launches may use without a tag of the cluster.
         metadata_hop_limit: Most network hops of an answer of the metadata service.
+        max_price_per_hour: Its ceiling in dollars, None for none.
     """
 
     launch_role: str
@@ -55,6 +56,7 @@ class Attachment:
     inside_role: str = ""
     launch_resources: tuple[str, ...] = ()
     metadata_hop_limit: int = 2
+    max_price_per_hour: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

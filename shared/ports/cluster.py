@@ -74,6 +74,7 @@ class Condition(StrEnum):
 
     ACTIVE = "Active"  # nodes are launched and removed for it
     NODES_USABLE = "NodesUsable"  # no workload is held because its nodes never became usable
+    WITHIN_CEILING = "WithinCeiling"  # no launch is held because a ceiling is reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,8 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         "Throttles": report.throttled,
         "UnknownErrorCodes": report.unknown_codes,
     }
+    if report.ceiling_percent is not None:
+        values["CeilingUsed"] = report.ceiling_percent
     if report.lower_bound_micros_per_hour:
         excess = report.cost_micros_per_hour - report.lower_bound_micros_per_hour
         values["DollarsPerHourBought"] = report.cost_micros_per_hour / 1_000_000

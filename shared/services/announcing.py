@@ -1,7 +1,7 @@
 """What people are told: Kubernetes Events and conditions, each thing once in a while."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
@@ -18,7 +18,7 @@ from shared.packing.problem import PackingSettings
 from shared.planning.cheaper import cheaper_provisioner, same_weight
 from shared.planning.provisioner_checks import requirement_warnings
 from shared.ports import ClusterPorts, Condition, Happening, Severity
-from shared.services.ceilings import OverCeiling
+from shared.services.ceilings import CeilingUse, OverCeiling
 from shared.services.held_back import PAUSED_REASON, Hold
 from shared.services.node_events import (
     MOST_PODS,
@@ -47,6 +47,12 @@ _TRIED: Final = (
 SHOWN: Final = "shown"
 _HOLD: Final = "hold"
 _USELESS: Final = "unusable"
+_CEILINGS: Final = "ceilings"
+# Percent of a ceiling from which people are warned, and from which nothing more is launched.
+NEARLY_FULL: Final = 80
+_FULL: Final = 100
+_NEAR: Final = "NearCeiling"
+_REACHED: Final = "CeilingReached"
 _SHOWN_FOR: Final = timedelta(days=400)
 _DOLLAR: Final = 1_000_000
 _LOG: Final = logging.getLogger(__name__)
@@ -146,6 +152,42 @@ class Announcer:
         self._ports.cluster.set_provisioner_condition(
             name, active=usable, reason=reason, message=text, kind=Condition.NODES_USABLE
         )
+
+    def ceilings(
+        self,
+        provisioners: Sequence[Provisioner],
+        uses: Mapping[str, CeilingUse],
+        turned_away: Collection[str],
+    ) -> None:
+        """Show on Provisioners how full their ceilings are, each time that it becomes otherwise.
+
+        Args:
+            uses: By Provisioner.
+            turned_away: Provisioners whose limits are in the way of pods that wait.
+        """
+        shown = shown_ceilings(self._shown)
+        levels = {}
+        for owner in provisioners:
+            use = uses.get(owner.name, CeilingUse(percent=0, text="has no ceiling"))
+            held = use.percent >= NEARLY_FULL and owner.name in turned_away
+            reached = held or use.percent >= _FULL
+            near = _NEAR if use.percent >= NEARLY_FULL else ""
+            level = levels[owner.name] = _REACHED if reached else near
+            if level == shown.get(owner.name, ""):
+                continue
+            text = f"{use.text}, and pods wait that more would be launched for" * held or use.text
+            self._ports.cluster.set_provisioner_condition(
+                owner.name,
+                active=not reached,
+                reason=level or "WithinCeiling",
+                message=text,
+                kind=Condition.WITHIN_CEILING,
+            )
+            if level:
+                self.tell([event_on(owner, level, text)])
+        full = {name: level for name, level in levels.items() if level}
+        if full != shown:
+            self._show({**self._shown.value, _CEILINGS: full})
 
     def shadow(self, nodes: Sequence[PlannedNode], provisioners: Mapping[str, Provisioner]) -> None:
         """Tell Provisioners what would have been bought."""
@@ -270,6 +312,11 @@ def refused_by_ec2(text: str) -> Hold:
 def shown_hold(shown: Memo) -> str:
     """Return the reason that Provisioners show for being held back as a cluster, else empty."""
     return str(shown.value.get(_HOLD, ""))
+
+
+def shown_ceilings(shown: Memo) -> dict[str, str]:
+    """Return the Provisioners that show a ceiling as nearly full or reached, and as which."""
+    return dict(shown.value.get(_CEILINGS, {}))
 
 
 def shown_unusable(shown: Memo) -> dict[str, datetime]:

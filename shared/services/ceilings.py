@@ -5,7 +5,7 @@ them, one node and its price, and what stands, is on its way or is reserved has 
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,12 +14,12 @@ from shared.model.brakes import Ceiling
 from shared.model.instance_types import InstanceType
 from shared.model.launch import LaunchOption, PlannedNode
 from shared.model.nodes import Node
-from shared.model.resources import Resources
+from shared.model.resources import PRICE, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.volumes import is_attachable
 
 NODES: Final = "nodes"
-PRICE: Final = "price-micros-per-hour"
+_DOLLAR: Final = 1_000_000
 _OURS: Final = frozenset({NODES, PRICE})
 
 
@@ -29,6 +29,19 @@ class OverCeiling:
 
     node: PlannedNode
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CeilingUse:
+    """How much of a ceiling is in use.
+
+    Attributes:
+        percent: Rounded down; more than 100 after a ceiling was lowered.
+        text: For people, in dollars or nodes.
+    """
+
+    percent: int
+    text: str
 
 
 def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSnapshot:
@@ -73,6 +86,41 @@ def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSna
             for one in snapshot.provisioners
         ),
     )
+
+
+def ceiling_uses(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> dict[str, CeilingUse]:
+    """Return the use of the fullest ceiling over each Provisioner, by name; without any, nothing.
+
+    Args:
+        snapshot: With all nodes, slots and open launches.
+    """
+    types = {known.name: known for known in snapshot.instance_types}
+    used = _used(snapshot, types)
+    total = Resources.total(used.values())
+    found = {}
+    for owner in snapshot.provisioners:
+        own = used.get(owner.name, Resources())
+        uses = [*_uses(owner.ceiling, own, "this Provisioner")]
+        uses += _uses(of_cluster, total, "the cluster")
+        if uses:
+            found[owner.name] = max(uses, key=lambda use: (use.percent, use.text))
+    return found
+
+
+def _uses(ceiling: Ceiling, used: Resources, whose: str) -> Iterator[CeilingUse]:
+    price, most = used[PRICE], ceiling.max_price_micros_per_hour
+    if most is not None:
+        dollars, of_dollars = (f"${amount / _DOLLAR:.2f}" for amount in (price, most))
+        text = f"{dollars} of the {of_dollars} an hour that nodes of {whose} may cost are in use"
+        yield CeilingUse(percent=_percent(price, most), text=text)
+    if ceiling.max_nodes is not None:
+        text = f"{used[NODES]} of the {ceiling.max_nodes} nodes that {whose} may have are in use"
+        yield CeilingUse(percent=_percent(used[NODES], ceiling.max_nodes), text=text)
+
+
+def _percent(used: int, most: int) -> int:
+    """Return how much is in use, rounded down; all of it where nothing may be."""
+    return 100 * used // most if most else 100
 
 
 def affordable(
@@ -214,5 +262,6 @@ def _limits(
 def _first_short(wanted: Resources, room: Mapping[str, int]) -> str:
     for name in sorted(room):
         if wanted[name] > room[name]:
-            return f"{max(room[name], 0)} {name} left under the ceiling, {wanted[name]} needed"
+            left, needed = (format_amount(name, n) for n in (max(room[name], 0), wanted[name]))
+            return f"{left} {name} left under the ceiling, {needed} needed"
     return ""

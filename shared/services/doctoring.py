@@ -11,7 +11,7 @@ from shared.model.launch import Instance, Slot
 from shared.model.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts
-from shared.services.findings import Finding
+from shared.services.findings import DOLLARS, Finding, deploy_command
 from shared.services.held_back import RIVAL, held_back, rivals_of
 from shared.services.late_nodes import held_workloads, late_nodes
 from shared.services.launch_archive import body_of
@@ -78,6 +78,7 @@ class Doctoring:
         world = self._read()
         found = [
             *self._brakes(),
+            *self._ceiling(),
             *self._forwarder(world.now),
             *self._unknown_machines(world),
             *self._orphans(world),
@@ -144,6 +145,21 @@ class Doctoring:
                 command=""
                 if why == RIVAL
                 else f"aws ssm get-parameter --name /dovetail/clusters/{self._name}/brakes",
+            )
+        ]
+
+    def _ceiling(self) -> list[Finding]:
+        """Return that nothing bounds what the cluster's nodes may cost together."""
+        if self._ports.brakes.ceiling.max_price_micros_per_hour is not None:
+            return []
+        return [
+            Finding(
+                kind="no-ceiling",
+                subject=self._name,
+                text="has no ceiling of dollars per hour: whoever may create pods decides what is "
+                "spent, up to the limits of its Provisioners",
+                command=deploy_command(self._name, DOLLARS),
+                advice=True,
             )
         ]
 

@@ -1,6 +1,10 @@
 """What `dovetail doctor` prints: one finding for each thing that is not as it should be."""
 
 from dataclasses import dataclass
+from typing import Final
+
+# In a command: what nobody but the reader can know.
+DOLLARS: Final = "<dollars>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -22,3 +26,13 @@ class Finding:
     command: str = ""
     repairable: bool = False
     advice: bool = False
+
+
+def deploy_command(cluster: str, ceiling: float | str | None) -> str:
+    """Return the command that deploys a cluster's attachment; other choices are given after it.
+
+    Args:
+        ceiling: Dollars per hour, as the attachment has them or as text; None for no ceiling.
+    """
+    most = "none" if ceiling is None else ceiling
+    return f"npx cdk deploy --all -c clusters={cluster} -c max_price_per_hour={cluster}:{most}"

@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.ports.account import Account, Attachment, Selected
-from shared.services.findings import Finding
+from shared.services.findings import Finding, deploy_command
 
 CNI_POLICY: Final = "AmazonEKS_CNI_Policy"
 _PLUGIN: Final = ("kube-system", "aws-node")
@@ -78,7 +78,7 @@ def node_role_findings(
     """
     policies = account.node_policies(attachment.node_role)
     role = account.pod_role(*_PLUGIN) or annotated(*_PLUGIN)
-    deploy = f"npx cdk deploy --all -c clusters={cluster}"
+    deploy = deploy_command(cluster, attachment.max_price_per_hour)
     if CNI_POLICY not in policies and not role:
         yield Finding(
             kind="cni-role",
@@ -103,7 +103,8 @@ def _reach(
     cluster: str, attachment: Attachment, policies: Iterable[str], *, plugin_has_role: bool
 ) -> Finding:
     may = "; ".join(f"{_REACH.get(name, 'what it allows')} ({name})" for name in policies)
-    command = f"npx cdk deploy --all -c clusters={cluster} -c metadata_hop_limit=1"
+    deploy = deploy_command(cluster, attachment.max_price_per_hour)
+    command = f"{deploy} -c metadata_hop_limit=1"
     if not plugin_has_role:
         may += "; aws-node has no role of its own, so cni_role=own would leave pods without address"
         command = (

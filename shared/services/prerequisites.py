@@ -7,7 +7,7 @@ from typing import Final
 from shared.model.errors import AutoscalerError, CertificateError
 from shared.ports import Rival, RivalKind
 from shared.ports.account import AccessEntry, Account, Attachment, Surroundings, VcpuQuota
-from shared.services.findings import Finding
+from shared.services.findings import DOLLARS, Finding, deploy_command
 from shared.services.launch_rights import node_role_findings, unusable
 
 # Access entries are read in these modes only.
@@ -102,7 +102,7 @@ class Prerequisites:
                 kind="not-attached",
                 subject=self._cluster,
                 text="no stack attaches it yet",
-                command=f"npx cdk deploy --all -c clusters={self._cluster}",
+                command=deploy_command(self._cluster, DOLLARS),
             )
             yield from self._left_over(entries.values())
             return

@@ -14,6 +14,8 @@ class ProvisionReport:
         leading: False when somebody else holds the lease and was told to plan once more.
         held_back: Why nothing was launched on principle, empty when nothing held us back.
         nodes_over_ceiling: Planned and not launched, for a ceiling on nodes or dollars an hour.
+        ceiling_percent: How much of the fullest ceiling is in use; None without any, or if no pod
+            waits and the nodes were not looked over.
         pods_runaway: For which nothing is bought, since what was bought was never usable.
         pods_rejected: For which what was bought is seen, for the first time, to be of no use: a
             kubelet rejected them, or somebody tainted the node.
@@ -37,6 +39,7 @@ class ProvisionReport:
     pods_rejected: int = 0
     nodes_launched: int = 0
     nodes_over_ceiling: int = 0
+    ceiling_percent: int | None = None
     launches: int = 0
     throttled: int = 0
     failed_attempts: int = 0

@@ -1,7 +1,7 @@
 """Provisioning: the pods that wait for capacity get it."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,7 +18,7 @@ from shared.planning.decide import decide
 from shared.planning.overdue import without_overdue
 from shared.ports import ClusterPorts
 from shared.services.announcing import Announcer
-from shared.services.ceilings import affordable, as_machines, under_ceilings
+from shared.services.ceilings import affordable, as_machines, ceiling_uses, under_ceilings
 from shared.services.disrupting import Disrupting
 from shared.services.gathering import Gathered, gather
 from shared.services.held_back import NO_CATALOGUE, SHADOW, held_back, hold_of, rivals_of
@@ -178,6 +178,8 @@ class Provisioning:
         again = False
         if plan == Plan():
             turn.make_nodes(gathered)
+            if look:
+                report = self._ceilings(gathered.snapshot, (), report)
         else:
             record(self._ports.decisions, plan_id, snapshot, plan, settings)
             report, again = self._carry_out(
@@ -238,8 +240,8 @@ class Provisioning:
         nodes, over = affordable(snapshot, wanted, ports.brakes.ceiling)
         calls, refused = turn.launches.launcher.calls, len(turn.launches.verdicts.told)
         outcomes = turn.launches.launch(gathered, plan_id, nodes)
-        slots = ports.ledger.slots(ports.cluster.name) if outcomes else ()
-        filled = [one for one in slots if one.plan_id == plan_id]
+        slots = ports.ledger.slots(ports.cluster.name) if outcomes else snapshot.slots
+        filled = [slot for slot in slots if slot.plan_id == plan_id]
         pending = {pod.uid: pod for pod in snapshot.pending}
         report = dataclasses.replace(
             report,
@@ -250,10 +252,25 @@ class Provisioning:
         turn.make_nodes(gathered)
         self._announcer.unschedulable(_of_waiting(plan, pending), over, pending)
         self._announcer.cheaper(snapshot, plan, self._settings)
+        if outcomes:
+            open_now = ports.ledger.open_intents(ports.cluster.name)
+            snapshot = dataclasses.replace(snapshot, slots=slots, intents=open_now)
+        turned_away = {over_one.node.provisioner for over_one in over}
+        turned_away.update(*(refused.limited for refused in plan.unschedulable))
+        report = self._ceilings(snapshot, turned_away, report)
         # Something new was learned, and not too often that there is nothing.
         learned = turn.launches.launcher.calls > calls or refused < len(turn.launches.verdicts.told)
         short = LaunchOutcome.SHORT in outcomes and learned
         return report, (short and turn.failed_attempts < _MAX_FAILED_ATTEMPTS) or not nominated
+
+    def _ceilings(
+        self, snapshot: ClusterSnapshot, turned_away: Collection[str], report: ProvisionReport
+    ) -> ProvisionReport:
+        """Tell how full ceilings are; return the report with that of the fullest."""
+        uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
+        self._announcer.ceilings(snapshot.provisioners, uses, turned_away)
+        fullest = max((use.percent for use in uses.values()), default=None)
+        return dataclasses.replace(report, ceiling_percent=fullest)
 
     def _without_shadowed(
         self, snapshot: ClusterSnapshot, nodes: tuple[PlannedNode, ...]

@@ -10,10 +10,11 @@ from shared.disruption.looking import wants_look
 from shared.messages.notices import NoticeKind
 from shared.model import labels as keys
 from shared.model.launch import Instance, Slot
+from shared.model.memo import Memo
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts
 from shared.scheduling.existing import nominated
-from shared.services.announcing import SHOWN, shown_hold, shown_unusable
+from shared.services.announcing import SHOWN, shown_ceilings, shown_hold, shown_unusable
 from shared.services.held_back import Hold, held_back, hold_of, rivals_of
 from shared.services.leftovers import take_back
 from shared.services.missing_timers import end_orphan, start_missing_timers
@@ -100,9 +101,11 @@ class Sweeping:
         waits = self._waits(slots, now)
         overdue = sum(1 for one in waits if one > self._policy.pending_grace)
         unfinished = self._unfinished(slots, now)
-        if overdue or unfinished or rivals or self._shows_outdated(hold_of(ports, rivals), now):
+        shown = ports.ledger.memo(self._name, SHOWN)
+        if overdue or unfinished or rivals or _is_outdated(shown, hold_of(ports, rivals), now):
             ports.outbox.wake(ports.cluster.name, timedelta(0))
-        if wants_look(nodes, owners, now, drift=self._policy.drift):
+        # A ceiling that is nearly full is looked at until it no longer is.
+        if wants_look(nodes, owners, now, drift=self._policy.drift) or shown_ceilings(shown):
             ports.outbox.look(ports.cluster.name)
         return SweepReport(
             overdue_pods=overdue,
@@ -119,12 +122,6 @@ class Sweeping:
             pods_waiting=len(waits),
             longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
         )
-
-    def _shows_outdated(self, hold: Hold | None, now: datetime) -> bool:
-        """Return whether conditions of Provisioners show what is not so any more, or not yet."""
-        shown = self._ports.ledger.memo(self._name, SHOWN)
-        over = any(end <= now for end in shown_unusable(shown).values())
-        return over or shown_hold(shown) != (hold.reason if hold is not None else "")
 
     def _stale_timers(
         self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime
@@ -246,3 +243,9 @@ class Sweeping:
     @property
     def _name(self) -> str:
         return self._ports.cluster.name
+
+
+def _is_outdated(shown: Memo, hold: Hold | None, now: datetime) -> bool:
+    """Return whether conditions of Provisioners show what is not so any more, or not yet."""
+    over = any(end <= now for end in shown_unusable(shown).values())
+    return over or shown_hold(shown) != (hold.reason if hold is not None else "")

@@ -2,13 +2,16 @@
 
 import argparse
 import ast
+import dataclasses
 import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from string import Template
 
 import pytest
 
+from infra.aws.config import Config, read_config
 from infra.local import console
 from infra.local.aws.templates.resource_check import NOT_EMULATED
 from infra.local.demo.scenario import scenario_names
@@ -20,6 +23,14 @@ SETTINGS = ROOT / "docs" / "settings.md"
 SCENARIOS = ROOT / "examples" / "README.md"
 PICTURE = ROOT / "docs" / "images" / "plan.svg"
 NAMES = [str(one.relative_to(ROOT)) for one in PAGES]
+# As the pages have them exported, and the keys that `read_config` asks for.
+VARIABLES = {
+    "ACCOUNT": "123456789012",
+    "AWS_REGION": "eu-west-1",
+    "CEILING": "25",
+    "CLUSTER": "prod",
+}
+CHOICES = {"batch_window", *(field.name for field in dataclasses.fields(Config))}
 MODELS = (
     settings.ProvisionSettings,
     settings.TerminationSettings,
@@ -53,6 +64,17 @@ def test_every_dovetail_command_and_option_exists(
             pytest.fail(f"dovetail {' '.join(words)}: {capsys.readouterr().err}")
         if "scenario" in parsed:
             assert parsed.scenario in scenario_names()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_choice_given_to_cdk_is_one_that_the_synthesis_takes(page: Path) -> None:
+    for words in pages.words_after(page, "npx"):
+        given = [after for word, after in pairwise(words) if word == "-c"]
+        if words[0] != "cdk" or "--all" not in words or any("<" in choice for choice in given):
+            continue
+        choices = dict(Template(choice).substitute(VARIABLES).split("=", 1) for choice in given)
+        assert choices.keys() <= CHOICES, choices
+        assert read_config(choices.get).clusters
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)

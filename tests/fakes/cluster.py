@@ -61,6 +61,7 @@ class FakeCluster(FakeProvisioners):
         self.told_at: dict[Happening, datetime] = {}
         self.conditions: dict[str, tuple[bool, str, str]] = {}
         self.usable: dict[str, tuple[bool, str, str]] = {}
+        self.within_ceiling: dict[str, tuple[bool, str, str]] = {}
         self._version = 100
         self._decoder = PodDecoder()
 
@@ -326,8 +327,12 @@ class FakeCluster(FakeProvisioners):
     ) -> None:
         self._write("set_provisioner_condition", name, (active, reason, message))
         if name in self.provisioner_values or name in self.invalid_provisioners:
-            known = self.conditions if kind == Condition.ACTIVE else self.usable
-            known[name] = (active, reason, message)
+            known = {
+                Condition.ACTIVE: self.conditions,
+                Condition.NODES_USABLE: self.usable,
+                Condition.WITHIN_CEILING: self.within_ceiling,
+            }
+            known[kind][name] = (active, reason, message)
 
     # --- inside
 

@@ -9,7 +9,7 @@ import pytest
 # Node 20 still works; the banner of eleven lines would drown the results.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
-from tests.infra.templates import CLUSTERS, CONTROL_PLANE, Template, cluster_stack
+from tests.infra.templates import CEILINGS, CLUSTERS, CONTROL_PLANE, Template, cluster_stack
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,12 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from infra.aws.app import build_app
 
     folder = tmp_path_factory.mktemp("assembly")
-    context = {"clusters": ",".join(CLUSTERS), "bundle": "code", "nag": "true"}
+    context = {
+        "clusters": ",".join(CLUSTERS),
+        "max_price_per_hour": ",".join(f"{name}:{CEILINGS[name] or 'none'}" for name in CLUSTERS),
+        "bundle": "code",
+        "nag": "true",
+    }
     build_app(context, outdir=str(folder)).synth()
     return folder
 

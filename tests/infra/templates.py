@@ -16,6 +16,7 @@ PSEUDO = {
 }
 CONTROL_PLANE = "DovetailControlPlane"
 CLUSTERS = ("demo", "prod", "staging")
+CEILINGS = {"demo": 100.0, "prod": None, "staging": 12.5}
 # What stands before a resource's name in its ARN.
 _ARN_PARTS = {
     "AWS::DynamoDB::Table": "table/",

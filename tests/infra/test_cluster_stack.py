@@ -6,9 +6,9 @@ from aws_cdk import App, Stack
 
 from infra.aws import names
 from infra.aws.names import Right
-from shared.settings import ClusterAttachment
+from shared.settings import ClusterAttachment, ClusterBrakes
 from tests.infra.policies import asked
-from tests.infra.templates import Template
+from tests.infra.templates import CEILINGS, Template
 
 
 def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Template]) -> None:
@@ -18,7 +18,8 @@ def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Temp
 
         assert parameter.properties["Name"] == f"/dovetail/clusters/{name}"
         written = set(json.loads(parameter.properties["Value"]))
-        assert written == set(ClusterAttachment.model_fields) - {"brakes"}
+        assert written == set(ClusterAttachment.model_fields)
+        assert attachment.brakes == ClusterBrakes(max_price_per_hour=CEILINGS[name])
         assert (attachment.metadata_tokens, attachment.metadata_hop_limit) == ("required", 2)
         assert attachment.name == name
         assert attachment.launch_role.endswith(f"-{name}-eu-west-1-launch")

@@ -8,6 +8,7 @@ from shared.settings import ProvisionSettings, TerminationSettings
 
 SNAPSHOT = "arn:aws:ec2:eu-west-1::snapshot/snap-0aaaaaaa"
 KEY_PAIR = "arn:aws:ec2:eu-west-1:123456789012:key-pair/operators"
+PROD = {"clusters": "prod", "max_price_per_hour": "prod:none"}
 RESOURCES = {
     "table": "t${Token[1]}",
     "bucket": "b${Token[2]}",
@@ -33,13 +34,50 @@ def test_nothing_given_means_the_defaults() -> None:
 
 
 def test_clusters_come_as_text_or_as_a_list_and_are_sorted() -> None:
-    assert _read(clusters="staging, prod,prod,").clusters == ("prod", "staging")
-    assert _read(clusters=["staging", "prod"]).clusters == ("prod", "staging")
+    ceilings = "prod:none,staging:none"
+    text = _read(clusters="staging, prod,prod,", max_price_per_hour=ceilings)
+    assert text.clusters == ("prod", "staging")
+    words = _read(clusters=["staging", "prod"], max_price_per_hour=ceilings)
+    assert words.clusters == ("prod", "staging")
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (None, "prod"),
+        ("", "prod"),
+        ("25", "25"),
+        ("prod", "prod"),
+        ("prod:", "prod:"),
+        ("prod:-1", "prod:-1"),
+        ("prod:1e9", "prod:1e9"),
+        ("prod:1000001", "prod:1000001"),
+        ("prod:inf", "prod:inf"),
+        ("prod:$25", "prod:$25"),
+        ("staging:25", "staging:25"),
+        ("prod:25,prod:30", "prod:30"),
+    ],
+)
+def test_a_cluster_is_attached_with_a_ceiling_or_none_and_nothing_is_assumed(
+    given: str | None, named: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        _read(clusters="prod", max_price_per_hour=given)
+    assert str(raised.value) == (
+        f"max_price_per_hour: {named!r}: give <cluster>:<dollars an hour> or <cluster>:none, once "
+        "for each cluster of `clusters`"
+    )
+
+
+def test_ceilings_are_read_to_the_cent() -> None:
+    read = _read(clusters="prod,staging", max_price_per_hour=["staging:none", "prod:12.5"])
+    assert read.max_price_per_hour == (("prod", 12.5), ("staging", None))
 
 
 def test_every_choice_is_read() -> None:
     config = _read(
         clusters="prod",
+        max_price_per_hour="prod:25",
         bundle="code",
         batch_window="5",
         removal="destroy",
@@ -61,6 +99,7 @@ def test_every_choice_is_read() -> None:
 
     assert config == Config(
         clusters=("prod",),
+        max_price_per_hour=(("prod", 25.0),),
         bundle="code",
         batch_window_seconds=5,
         removal="destroy",
@@ -95,24 +134,25 @@ def test_every_choice_is_read() -> None:
         ({"image_owners": "me"}, "image_owners: 'me': give 12-digit account numbers"),
         ({"launch_resources": f"prod:{SNAPSHOT}"}, "launch_resources: 'prod:arn:aws:ec2:eu-we"),
         (
-            {"clusters": "prod", "launch_resources": "prod:arn:aws:ec2:eu-west-1::snapshot/*"},
+            {**PROD, "launch_resources": "prod:arn:aws:ec2:eu-west-1::snapshot/*"},
             "launch_resources: 'prod:arn:aws:ec2:eu-west-1::snapshot/*': give <cluster>:<ARN>",
         ),
         ({"cni_role": "mine"}, "cni_role: 'mine': give node or own"),
         ({"ssm": "yes"}, "ssm: 'yes': give off or on"),
         ({"metadata_tokens": "no"}, "metadata_tokens: 'no': give required or optional"),
         ({"metadata_hop_limit": "65"}, "metadata_hop_limit: '65': give whole hops from 1 to 64"),
+        ({"max_price_per_hour": "prod:25"}, "max_price_per_hour: 'prod:25': give <cluster>:"),
         ({"subnets": "vpc-1", "security_groups": "sg-0aaaaaaa"}, "subnets: 'vpc-1': give ids of"),
         ({"subnets": "subnet-0aaaaaaa"}, "security_groups: nothing: give subnets and"),
         ({"security_groups": "sg-0aaaaaaa"}, "subnets: nothing: give subnets and"),
         ({"existing_access_entries": "prod:nodes"}, "existing_access_entries: 'prod:nodes': give"),
         (
-            {"clusters": "prod", "existing_access_entries": "prod:node"},
+            {**PROD, "existing_access_entries": "prod:node"},
             "existing_access_entries: 'prod:node': give <cluster>:<entry>",
         ),
         ({"node_roles": "prod:Mine"}, "node_roles: 'prod:Mine': give <cluster>:<role>"),
         (
-            {"clusters": "prod", "node_roles": "prod:path/Mine"},
+            {**PROD, "node_roles": "prod:path/Mine"},
             "node_roles: 'prod:path/Mine': give <cluster>:<role>",
         ),
         ({"tracing": "yes"}, "tracing: 'yes': give off or on"),

@@ -10,6 +10,7 @@ from tests.infra.policies.evaluation import Ask
 from tests.infra.policies.granted import Grants
 from tests.infra.templates import Template, cluster_stack
 
+PROD = {"clusters": "prod", "max_price_per_hour": "prod:none"}
 KEY = f"arn:aws:kms:{asked.REGION}:{asked.ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 OTHER = KEY.replace("1234abcd", "ffffffff")
 USED = (
@@ -26,7 +27,7 @@ FOR_EC2 = {**BY_EC2, "kms:GrantIsForAWSResource": "true"}
 @pytest.fixture(scope="module")
 def rights(tmp_path_factory: pytest.TempPathFactory) -> Grants:
     folder: Path = tmp_path_factory.mktemp("keys")
-    context = {"clusters": "prod", "bundle": "code", "kms_keys": KEY}
+    context = {**PROD, "bundle": "code", "kms_keys": KEY}
     build_app(context, outdir=str(folder)).synth()
     return Grants({"prod": Template(folder / f"{cluster_stack('prod')}.template.json")})
 

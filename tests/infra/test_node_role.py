@@ -21,6 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("nodes")
     context = {
         "clusters": "prod",
+        "max_price_per_hour": "prod:none",
         "bundle": "code",
         "nag": "true",
         "cni_role": "own",

@@ -34,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("private")
     context = {
         "clusters": "prod,staging",
+        "max_price_per_hour": "prod:none,staging:none",
         "bundle": "code",
         "nag": "true",
         "subnets": ",".join(SUBNETS),

@@ -69,7 +69,7 @@ def test_the_partition_of_every_arn_comes_from_the_environment(
 def test_the_command_in_cdk_json_synthesises_without_credentials(tmp_path: Path) -> None:
     settings = json.loads((ROOT / "cdk.json").read_text())
     environment = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
-    context = {"bundle": "code", "clusters": "prod"}
+    context = {"bundle": "code", "clusters": "prod", "max_price_per_hour": "prod:25"}
     done = subprocess.run(
         settings["app"],
         shell=True,

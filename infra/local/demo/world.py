@@ -163,7 +163,13 @@ class World:
         """Start the synthesis; it takes seconds and needs nothing of the world."""
         if shutil.which("node") is None:
             raise Problem("node is missing: install Node.js 20 or newer (CDK needs it)")
-        context: dict[str, Any] = {"clusters": CLUSTER, "bundle": "code", "removal": "destroy"}
+        context: dict[str, Any] = {
+            "clusters": CLUSTER,
+            # No scenario comes near it.
+            "max_price_per_hour": f"{CLUSTER}:100",
+            "bundle": "code",
+            "removal": "destroy",
+        }
         if self.options.settings:
             context["settings"] = dict(self.options.settings)
         assembly = str(self._folder / "cdk.out")

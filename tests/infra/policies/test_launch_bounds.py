@@ -45,6 +45,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Grants:
     folder: Path = tmp_path_factory.mktemp("bounds")
     context = {
         "clusters": "prod,staging",
+        "max_price_per_hour": "prod:none,staging:none",
         "bundle": "code",
         "launch_resources": f"prod:{LISTED}",
         "image_owners": "999999999999",

@@ -11,7 +11,7 @@ import pytest
 
 from functions.cli.doctor import mount
 from shared.model import labels as keys
-from shared.model.brakes import Brakes
+from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import ConflictError, UnavailableError
 from shared.model.launch import Instance
 from shared.services.doctoring import Doctoring
@@ -22,6 +22,8 @@ from tests.fakes.ledger import FakeLedger
 from tests.unit.services.launches import open_intent, two_nodes
 from tests.unit.services.world import MINUTE, NAME, World, instead
 
+BOUNDED = Brakes(ceiling=Ceiling(max_price_micros_per_hour=100_000_000))
+
 
 def healthy() -> World:
     """A cluster with one initialized node, one in flight, and a forwarder that speaks."""
@@ -31,6 +33,7 @@ def healthy() -> World:
     world.kubelet_joins(first)
     world.bind(first)
     world.ledger.note_heartbeat(NAME, world.clock.now())
+    world.ports = replace(world.ports, brakes=BOUNDED)
     return world
 
 
@@ -106,7 +109,7 @@ def test_each_trouble_has_its_finding() -> None:
         )
     )
     world.advance(20 * MINUTE)
-    world.ports = replace(world.ports, brakes=Brakes(paused=True))
+    world.ports = replace(world.ports, brakes=replace(BOUNDED, paused=True))
     assert Doctoring(world.ports).look()[0].command.endswith(f"/{NAME}/brakes")
     assert kinds(world) == [
         "brake",
@@ -225,6 +228,18 @@ def test_the_command_says_what_to_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert "test: 2 findings, 0 repaired" in told
     assert "  node-not-joined ip-10-0-0-2.ec2.internal: " in told
     assert "run: kubectl -n dovetail rollout restart deployment/dovetail-forwarder" in told
+
+
+def test_a_cluster_without_a_ceiling_of_dollars_is_told_of_and_nothing_is_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    world = healthy()
+    world.ports = replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=9)))
+    assert run(world) == 0
+    told = capsys.readouterr().out
+    assert "test: 0 findings, 0 repaired\n  no-ceiling test: has no ceiling of dollars" in told
+    deploy = "npx cdk deploy --all -c clusters=test -c max_price_per_hour=test:<dollars>"
+    assert f"    safer: {deploy}\n" in told
 
 
 def test_the_command_repairs_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,9 @@ def test_before_anything_is_deployed_the_command_that_deploys_is_told() -> None:
     found = only(FakeAccount(attached=None, entries=()))
 
     assert found.kind == "not-attached"
-    assert found.command == "npx cdk deploy --all -c clusters=demo"
+    assert found.command == (
+        "npx cdk deploy --all -c clusters=demo -c max_price_per_hour=demo:<dollars>"
+    )
 
 
 def test_entries_that_would_stop_the_deployment_are_told_before_it() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.model.instance_types import CapacityType
 from shared.model.launch import IntentState
@@ -55,6 +56,8 @@ def test_doctor_finds_a_provisioner_that_is_refused_until_it_changes() -> None:
     world = World(with_profile("default", "gone"), pod())
     without_profile(world, "gone")
     world.ledger.note_heartbeat(NAME, world.clock.now())
+    bounded = Brakes(ceiling=Ceiling(max_price_micros_per_hour=100_000_000))
+    world.ports = replace(world.ports, brakes=bounded)
     world.provision()
     (finding,) = Doctoring(world.ports).look()
     assert (finding.kind, finding.subject) == ("provisioner-refused", "default")
