@@ -99,6 +99,11 @@ class NodeTemplate:
     detailed_monitoring: bool = False
     context: str = ""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether launches ask for offerings alone: no template or context of the user's."""
+        return not self.launch_template and not self.context
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletConfiguration:

@@ -8,13 +8,14 @@ from typing import Final
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError, RetryableError
-from shared.model.instance_types import CapacityType, OfferingKey
+from shared.model.instance_types import CapacityType
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange
 from shared.services.force_deletion import free_node
 from shared.services.node_changes import change_node, read_again
 from shared.services.node_events import event_on
 from shared.services.removing import remove
+from shared.services.stock import Fact, note
 
 # Provision is not called again within this.
 _SETTLED: Final = timedelta(seconds=2)
@@ -108,7 +109,7 @@ class Interrupting:
         if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
             return InterruptReport(instance_id=instance_id, node=node.name, action="ignored")
         if notice.kind == NoticeKind.SPOT_INTERRUPTION:
-            self._remember(node)
+            self._remember(node, Fact.INTERRUPTED)
         going = node.deletion_at is not None
         taken = not going or notice.kind == NoticeKind.SPOT_INTERRUPTION
         if taken:
@@ -164,7 +165,7 @@ class Interrupting:
         stamp = {keys.REBALANCE_RECOMMENDED: now.isoformat(timespec="seconds")}
         with contextlib.suppress(NotFoundError):
             change_node(self._ports, node, NodeChange(set_annotations=stamp))
-        self._remember(node, certain=False)
+        self._remember(node, Fact.ABOUT_TO_BE_INTERRUPTED)
         self._say(
             node, "RebalanceRecommended", "EC2 expects to interrupt it: replaced first if it pays"
         )
@@ -187,22 +188,22 @@ class Interrupting:
                 if notice.kind == NoticeKind.SPOT_INTERRUPTION:
                     # It still runs: nobody may buy another in its place before it ends.
                     self._ports.cloud.terminate([instance_id])
-                    self._ports.ledger.mark_unavailable([slot.offering], self._ports.clock.now())
+                    note(self._ports, Fact.INTERRUPTED, [slot.offering])
                     self._ports.ledger.drop_slot(slot)
                 # Of one that died provision reads why, and frees its pods.
                 self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
                 return "planned again"
         return "ignored"
 
-    def _remember(self, node: Node, *, certain: bool = True) -> None:
-        instance_type, zone = node.labels.get(keys.INSTANCE_TYPE), node.labels.get(keys.ZONE)
-        if instance_type and zone:
-            offering = OfferingKey(
-                instance_type=instance_type, zone=zone, capacity_type=CapacityType.SPOT
-            )
-            self._ports.ledger.mark_unavailable(
-                [offering], self._ports.clock.now(), certain=certain
-            )
+    def _remember(self, node: Node, fact: Fact) -> None:
+        """Leave the offering of a node's machine out, as EC2 shows it."""
+        shown = self._ports.cloud.instances([node.instance_id])
+        spot = [
+            machine.offering
+            for machine in shown
+            if machine.offering.capacity_type == CapacityType.SPOT
+        ]
+        note(self._ports, fact, spot)
 
     def _say(self, node: Node, reason: str, text: str) -> None:
         self._ports.cluster.happened([event_on(node, reason, text)])

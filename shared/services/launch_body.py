@@ -74,6 +74,11 @@ class LaunchBody:
     templates: Mapping[str, Any] = field(hash=False)
     request: Mapping[str, Any] = field(hash=False)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether EC2 is asked for nothing but offerings: no template or context of the user's."""
+        return bool(self.templates) and "Context" not in self.request
+
     def to_bytes(self) -> bytes:
         """Return the canonical JSON of the body."""
         attempt = self.attempt

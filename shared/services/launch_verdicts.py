@@ -18,6 +18,7 @@ from shared.services.gathering import Gathered
 from shared.services.node_events import MOST_PODS, event_on
 from shared.services.refusing import RefusalBook
 from shared.services.shortage import Verdict
+from shared.services.stock import Fact, note
 
 _DIED: Final = "DiedPending"
 
@@ -101,7 +102,6 @@ class LaunchVerdicts:
         A client error means that the request was wrong: its Provisioner is refused. Want of
         capacity is EC2's own and shared. Whatever else it was stays with this cluster.
         """
-        ports, now = self._ports, self._ports.clock.now()
         refused: dict[str, tuple[FleetError, list[Slot]]] = {}
         for death in deaths:
             slot, instance = death.slot, death.instance
@@ -111,8 +111,10 @@ class LaunchVerdicts:
                 error = FleetError(code=reason, message=instance.state_message)
                 refused.setdefault(slot.provisioner, (error, []))[1].append(slot)
                 continue
-            whose = "" if kind == ErrorKind.SHORTAGE else ports.cluster.name
-            ports.ledger.mark_unavailable([slot.offering], now, cluster=whose)
+            plain = slot.provisioner in owners and owners[slot.provisioner][0].template.is_plain
+            short = kind == ErrorKind.SHORTAGE and plain
+            fact = Fact.NO_CAPACITY if short else Fact.DIED_PENDING
+            note(self._ports, fact, [slot.offering])
         for name, (error, slots) in sorted(refused.items()):
             owner, site = owners[name]
             options = frozenset(one.offering for one in slots)

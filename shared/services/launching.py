@@ -210,7 +210,7 @@ class Launcher:
         )
         note_passed_over(self._ports, body.attempt, answer)
         if not missing:
-            self.shortage.settle(body.attempt, answer)
+            self.shortage.settle(body, answer)
             return self.book.finish(asked, LaunchOutcome.DONE)
         if unsettled is not None:
             return self.book.hold(asked, unsettled)
@@ -229,7 +229,7 @@ class Launcher:
         """Ask for what an answer lacks in the way that its errors leave."""
         if any(one.code.startswith(_NO_IMAGE) for one in answer.errors):
             # EC2 is short of nothing: planned again, the pods get nodes of another image.
-            self.shortage.without_image(body.attempt, answer)
+            self.shortage.without_image(body, answer)
             images = {str(one.get("ImageId", "")) for one in body.templates.values()}
             ImageRollout(self._ports).vanished(ground.provisioner.name, images)
             return self.book.finish(asked, LaunchOutcome.SHORT)
@@ -237,7 +237,7 @@ class Launcher:
         if self.shortage.is_transient(answer, young=young):
             wait = timedelta(seconds=2 ** min(body.attempt.number + 1, _MOST_RETRIES))
             return self._next_attempt(ground, asked, body, missing, frozenset(), wait)
-        dropped = self.shortage.learn(body.attempt, answer, anew=anew)
+        dropped = self.shortage.learn(body, answer, anew=anew)
         return self._next_attempt(ground, asked, body, missing, dropped)
 
     def _make_templates(self, body: LaunchBody) -> None:

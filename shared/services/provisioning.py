@@ -252,22 +252,29 @@ class Provisioning:
         turn.make_nodes(gathered)
         self._announcer.unschedulable(_of_waiting(plan, pending), over, pending)
         self._announcer.cheaper(snapshot, plan, self._settings)
-        if outcomes:
-            open_now = ports.ledger.open_intents(ports.cluster.name)
-            snapshot = dataclasses.replace(snapshot, slots=slots, intents=open_now)
+        snapshot = dataclasses.replace(snapshot, slots=slots)
         turned_away = {over_one.node.provisioner for over_one in over}
         turned_away.update(*(refused.limited for refused in plan.unschedulable))
-        report = self._ceilings(snapshot, turned_away, report)
+        report = self._ceilings(snapshot, turned_away, report, launched=bool(outcomes))
         # Something new was learned, and not too often that there is nothing.
         learned = turn.launches.launcher.calls > calls or refused < len(turn.launches.verdicts.told)
         short = LaunchOutcome.SHORT in outcomes and learned
         return report, (short and turn.failed_attempts < _MAX_FAILED_ATTEMPTS) or not nominated
 
     def _ceilings(
-        self, snapshot: ClusterSnapshot, turned_away: Collection[str], report: ProvisionReport
+        self,
+        snapshot: ClusterSnapshot,
+        turned_away: Collection[str],
+        report: ProvisionReport,
+        *,
+        launched: bool = False,
     ) -> ProvisionReport:
         """Tell how full ceilings are; return the report with that of the fullest."""
         uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
+        if uses and launched:
+            left_open = self._ports.ledger.open_intents(snapshot.cluster)
+            snapshot = dataclasses.replace(snapshot, intents=left_open)
+            uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
         self._announcer.ceilings(snapshot.provisioners, uses, turned_away)
         fullest = max((use.percent for use in uses.values()), default=None)
         return dataclasses.replace(report, ceiling_percent=fullest)

@@ -16,6 +16,7 @@ from shared.services.image_rollout import ImageRollout
 from shared.services.node_events import CONSOLE, event_on
 from shared.services.removing import remove, with_reason
 from shared.services.runaway import note_failure, plan_of, subjects_of
+from shared.services.stock import Fact, note
 from shared.services.timers import again, ended, text_of
 
 # In the state of a timer: its machine was the trial of a new image.
@@ -78,10 +79,7 @@ class Registering:
             return again(state, _SOON)
         offering = _offering_of(node)
         if offering is not None:
-            # The machine came: EC2 is short of nothing, so other clusters may buy it.
-            self._ports.ledger.mark_unavailable(
-                [offering], self._ports.clock.now(), cluster=self._ports.cluster.name
-            )
+            note(self._ports, Fact.NEVER_JOINED, [offering])
         text = (
             f"{node.instance_id} did not join the cluster in time and is terminated; look for "
             f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"

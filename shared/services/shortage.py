@@ -4,8 +4,8 @@ EC2 mostly names one offering in its refusal, however many were asked for
 (https://github.com/kubernetes-sigs/karpenter/issues/3198, 2026-08: 88 % of 1,381 failures). Asking
 again without that one alone means a call for each offering that is out.
 
-What a refusal means is decided by `shared.model.fleet_errors`. Stock and quotas are marked in the
-ledger, for all clusters; what depends on the request is kept here by Provisioner, for the caller.
+What a refusal means is decided by `shared.model.fleet_errors`, and which clusters are told of it by
+`shared.services.stock`; what depends on the request is kept here by Provisioner, for the caller.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,8 @@ from shared.model.instance_types import OfferingKey
 from shared.model.launch import FleetAnswer, FleetError, LaunchOption
 from shared.model.quotas import beyond, reached
 from shared.ports import ClusterPorts
-from shared.services.launch_body import LaunchAttempt
+from shared.services.launch_body import LaunchAttempt, LaunchBody
+from shared.services.stock import Fact, note, note_quotas, quotas_for_all
 
 
 @dataclass
@@ -62,27 +63,38 @@ class _Findings:
     """The errors of one answer, sorted by what they mean.
 
     Attributes:
-        shared: Out of stock for everybody.
+        shared: EC2 has no capacity for them, and names them.
+        as_asked: The same for a launch template or context of the user's.
+        unnamed: EC2 has no capacity, and does not say for which of them.
         unsupported: Not to be had as this cluster asks.
         over_quota: Named together with a quota.
+        named_quota: Those of them that EC2 names one by one.
         refused: Refused for what the request says.
         subnets: Without addresses, or gone.
         transient: Whether some may go by themselves.
     """
 
     shared: frozenset[OfferingKey] = frozenset()
+    as_asked: frozenset[OfferingKey] = frozenset()
+    unnamed: frozenset[OfferingKey] = frozenset()
     unsupported: frozenset[OfferingKey] = frozenset()
     over_quota: frozenset[OfferingKey] = frozenset()
+    named_quota: frozenset[OfferingKey] = frozenset()
     refused: frozenset[OfferingKey] = frozenset()
     refusals: tuple[FleetError, ...] = ()
     subnets: frozenset[str] = frozenset()
     transient: bool = False
 
     @property
+    def short(self) -> frozenset[OfferingKey]:
+        """All that EC2 has no capacity for."""
+        return self.shared | self.as_asked | self.unnamed
+
+    @property
     def kinds(self) -> set[ErrorKind]:
         """The kinds of errors there are, but for transient ones."""
         found = {
-            ErrorKind.SHORTAGE: self.shared or self.unsupported,
+            ErrorKind.SHORTAGE: self.short or self.unsupported,
             ErrorKind.QUOTA: self.over_quota,
             ErrorKind.SUBNET: self.subnets,
             ErrorKind.REFUSAL: self.refusals,
@@ -117,15 +129,14 @@ class Shortage:
         self.verdicts: dict[str, Verdict] = {}
         self._out: dict[str, frozenset[OfferingKey]] = {}
 
-    def settle(self, attempt: LaunchAttempt, answer: FleetAnswer) -> None:
+    def settle(self, body: LaunchBody, answer: FleetAnswer) -> None:
         """Remember what EC2 refused in an answer that gave all there was to give."""
-        self._note(attempt, self._sorted(attempt, answer), bought=bool(answer.instances))
+        self._note(body.attempt, _sorted(body, answer), bought=bool(answer.instances))
 
-    def without_image(self, attempt: LaunchAttempt, answer: FleetAnswer) -> None:
+    def without_image(self, body: LaunchBody, answer: FleetAnswer) -> None:
         """Count a call of which something came to nothing for want of a machine image."""
         self.failed_attempts += 1
-        found = self._sorted(attempt, answer)
-        self._remember(found)
+        self._remember(_sorted(body, answer))
 
     def is_transient(self, answer: FleetAnswer, *, young: bool) -> bool:
         """Return whether all that an answer lacks may come by itself.
@@ -135,18 +146,16 @@ class Shortage:
         """
         return bool(answer.errors) and all(_transient(one, young=young) for one in answer.errors)
 
-    def learn(
-        self, attempt: LaunchAttempt, answer: FleetAnswer, *, anew: bool
-    ) -> frozenset[OfferingKey]:
+    def learn(self, body: LaunchBody, answer: FleetAnswer, *, anew: bool) -> frozenset[OfferingKey]:
         """Remember what EC2 refused; return what this launch does not ask for any more.
 
         Args:
             anew: Whether nobody can have asked for this attempt before: EC2 may answer a request
                 that it knows with a part of the instances it launched then.
         """
-        found = self._sorted(attempt, answer)
+        attempt, found = body.attempt, _sorted(body, answer)
         launch = self._note(attempt, found, bought=bool(answer.instances))
-        named = found.shared | found.unsupported | found.over_quota | found.refused
+        named = found.short | found.unsupported | found.over_quota | found.refused
         named |= attempt.asked & self.refused
         if answer.instances:
             # Fewer than asked for and no reason: none of these is asked for again at once.
@@ -198,19 +207,21 @@ class Shortage:
         return launch
 
     def _remember(self, found: _Findings) -> None:
-        """Mark what EC2 has none of, for all clusters, and what a quota leaves no room for."""
-        now, types = self._ports.clock.now(), self._ports.catalog.instance_types()
-        marks = reached(found.over_quota, types)
-        self.refused |= found.shared | beyond(marks, types)
+        """Note what EC2 has no capacity for and what a quota leaves no room for."""
+        types = self._ports.catalog.instance_types()
+        self.refused |= found.short | beyond(reached(found.over_quota, types), types)
         self.subnets |= found.subnets
-        self._ports.ledger.mark_unavailable(sorted(found.shared), now)
-        self._ports.ledger.mark_quotas(marks, now)
+        note(self._ports, Fact.NO_CAPACITY, found.shared)
+        note(self._ports, Fact.NO_CAPACITY_AS_ASKED, found.as_asked)
+        marks = quotas_for_all(found.over_quota, found.named_quota, types)
+        note_quotas(self._ports, marks)
+        vague = found.over_quota - beyond(marks, types)
+        note(self._ports, Fact.NOTHING_LAUNCHED, found.unnamed | vague)
 
     def _suspect(self, suspects: frozenset[OfferingKey]) -> None:
-        """Mark offerings that EC2 gave nothing of, though it did not name them."""
+        """Note offerings that EC2 gave nothing of, though it did not name them."""
         self.refused |= suspects
-        now = self._ports.clock.now()
-        self._ports.ledger.mark_unavailable(sorted(suspects), now, certain=False)
+        note(self._ports, Fact.NOTHING_LAUNCHED, suspects)
 
     def _over(self, launch: _Launch, attempt: LaunchAttempt) -> None:
         """Judge a launch of which nothing is asked for any more.
@@ -226,40 +237,6 @@ class Shortage:
         verdict.options |= launch.asked - self.refused
         if not launch.bought and launch.kinds == {ErrorKind.REFUSAL}:
             verdict.whole = launch.refusal
-
-    def _sorted(self, attempt: LaunchAttempt, answer: FleetAnswer) -> _Findings:
-        """Return what the errors of an answer mean.
-
-        An error that names no offering is about all that was asked for and not launched.
-        """
-        launched = {one.offering for one in answer.instances}
-        of_kind: dict[ErrorKind, set[OfferingKey]] = {}
-        unsupported: set[OfferingKey] = set()
-        refusals: dict[FleetError, None] = {}
-        subnets = set()
-        codes = {error.code for error in answer.errors}
-        for error in answer.errors:
-            named = attempt.asked - launched if error.offering is None else {error.offering}
-            kind = kind_among(error.code, codes)
-            if kind == ErrorKind.SHORTAGE and not is_shared_shortage(error.code):
-                unsupported |= named
-            elif kind == ErrorKind.SUBNET and error.subnet_id:
-                subnets.add(error.subnet_id)
-            elif kind in (ErrorKind.SUBNET, ErrorKind.REFUSAL):
-                of_kind.setdefault(ErrorKind.REFUSAL, set()).update(named)
-                if error.code != UNFULFILLABLE:
-                    refusals[FleetError(code=error.code, message=error.message)] = None
-            else:
-                of_kind.setdefault(kind, set()).update(named)
-        return _Findings(
-            shared=frozenset(of_kind.get(ErrorKind.SHORTAGE, ())),
-            unsupported=frozenset(unsupported),
-            over_quota=frozenset(of_kind.get(ErrorKind.QUOTA, ())),
-            refused=frozenset(of_kind.get(ErrorKind.REFUSAL, ())),
-            refusals=tuple(refusals),
-            subnets=frozenset(subnets),
-            transient=ErrorKind.TRANSIENT in of_kind,
-        )
 
     def _after_nothing(
         self,
@@ -290,6 +267,51 @@ class Shortage:
             return asked
         near = alike | {one for one in asked if one.zone in zones}
         return next(one for one in (near, alike, named) if asked - one)
+
+
+def _sorted(body: LaunchBody, answer: FleetAnswer) -> _Findings:
+    """Return what the errors of an answer mean.
+
+    An error that names no offering is about all that was asked for and not launched.
+    """
+    attempt = body.attempt
+    launched = {machine.offering for machine in answer.instances}
+    of_kind: dict[ErrorKind, set[OfferingKey]] = {}
+    unsupported: set[OfferingKey] = set()
+    named_one_by_one: set[OfferingKey] = set()
+    refusals: dict[FleetError, None] = {}
+    subnets = set()
+    codes = {error.code for error in answer.errors}
+    for error in answer.errors:
+        named = attempt.asked - launched if error.offering is None else {error.offering}
+        kind = kind_among(error.code, codes)
+        if len(named) == 1:
+            named_one_by_one |= named
+        if kind == ErrorKind.SHORTAGE and not is_shared_shortage(error.code):
+            unsupported |= named
+        elif kind == ErrorKind.SUBNET and error.subnet_id:
+            subnets.add(error.subnet_id)
+        elif kind in (ErrorKind.SUBNET, ErrorKind.REFUSAL):
+            of_kind.setdefault(ErrorKind.REFUSAL, set()).update(named)
+            if error.code != UNFULFILLABLE:
+                refusals[FleetError(code=error.code, message=error.message)] = None
+        else:
+            of_kind.setdefault(kind, set()).update(named)
+    short = frozenset(of_kind.get(ErrorKind.SHORTAGE, ()))
+    clear = short & named_one_by_one
+    over_quota = frozenset(of_kind.get(ErrorKind.QUOTA, ()))
+    return _Findings(
+        shared=clear if body.is_plain else frozenset(),
+        as_asked=frozenset() if body.is_plain else clear,
+        unnamed=short - clear,
+        unsupported=frozenset(unsupported),
+        over_quota=over_quota,
+        named_quota=over_quota & named_one_by_one,
+        refused=frozenset(of_kind.get(ErrorKind.REFUSAL, ())),
+        refusals=tuple(refusals),
+        subnets=frozenset(subnets),
+        transient=ErrorKind.TRANSIENT in of_kind,
+    )
 
 
 def _transient(error: FleetError, *, young: bool) -> bool:

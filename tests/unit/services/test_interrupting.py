@@ -40,7 +40,10 @@ def in_turn(*answers: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def running(**changes: Any) -> World:
-    return World(provisioner(), node(**changes), pod(node_name="n1"))
+    world = World(provisioner(), node(**changes), pod(node_name="n1"))
+    spot = offering(capacity_type=CapacityType.SPOT)
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot))
+    return world
 
 
 def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
@@ -80,7 +83,9 @@ def test_a_node_that_is_going_already_goes_on() -> None:
     assert interrupt(world, NoticeKind.SPOT_INTERRUPTION) == "draining"
     assert world.cluster.called("delete_node") == []
     assert world.node.annotations[keys.DRAIN_DEADLINE] == (NOW + 90 * SECOND).isoformat()
-    assert world.ledger.refusals == {}
+    # Its labels say nothing of its machine, EC2 does.
+    spot = offering(capacity_type=CapacityType.SPOT)
+    assert world.ledger.unavailable_offerings(NOW) == {spot}
 
 
 def test_a_node_that_changes_is_removed_at_the_second_try_or_the_notice_comes_again() -> None:

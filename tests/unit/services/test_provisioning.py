@@ -120,7 +120,7 @@ def test_a_plan_that_never_comes_true_is_left_when_nothing_new_is_learned() -> N
     def nothing(request: Any) -> FleetAnswer:
         return FleetAnswer(fleet_id="", instances=())
 
-    def forgets(offerings: Any, now: Any, *, certain: bool = True) -> None:
+    def forgets(*_args: Any, **_options: Any) -> None:
         """Let the next plan be the same again."""
 
     instead(world.cloud, "create_fleet", nothing)
