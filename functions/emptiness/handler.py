@@ -23,10 +23,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     message = decode(event)
     service = emptiness_runtime().service(message.cluster)
     for node in message.wake.objects:
-        at = message.wake.at
-        outcome = service.begin(node.name, node.since or at, seen_at=at)
+        outcome = service.begin(node.name)
         logger.info(
-            "node reported empty",
+            "emptiness reported",
             cluster=message.cluster,
             node=node.name,
             outcome=outcome,

@@ -150,7 +150,7 @@ class Outgoing:
         newer = waiting.refs
         waiting.refs = {}
         for one in message.wake.objects:
-            ref = Ref(one.namespace, one.name, one.uid, one.resource_version, one.since)
+            ref = Ref(one.namespace, one.name, one.uid, one.resource_version)
             self._keep(waiting, ref)
         for ref in newer.values():
             self._keep(waiting, ref)
@@ -182,5 +182,4 @@ def _object(ref: Ref) -> ObjectRef:
         name=ref.name,
         uid=ref.uid[:_ID_LENGTH],
         resource_version=ref.version[:_ID_LENGTH],
-        since=ref.since,
     )

@@ -1,7 +1,8 @@
 """What nodes still need: said again until it is done, whatever became of the first message.
 
 A message can be lost or late, and whoever got it can have died. The cluster itself says whether
-it was acted upon: an empty node is stamped and then deleted, a deleted one goes, a Ready one is
+it was acted upon: an empty node is stamped and then deleted, the stamp of a node that is used again
+is taken back, a deleted one goes, a Ready one is
 initialized. A node of which that is not so yet is spoken of again after 5, 10, 18, 29 seconds and
 so on, at last once a minute; of an empty one that is stamped, not before its time is over. A node
 that comes and goes as it should is spoken of only while its pods take their time to leave.
@@ -26,13 +27,11 @@ class Standing:
     """One of the things a node needs.
 
     Attributes:
-        since: From when it has.
         next_at: When to say so again.
         delay: How long after that to wait.
     """
 
     kind: Kind
-    since: datetime
     next_at: datetime
     delay: timedelta = FIRST_AGAIN
 
@@ -43,20 +42,15 @@ class Reminders:
     def __init__(self) -> None:
         self._standing: dict[str, dict[Kind, Standing]] = {}
 
-    def note(self, name: str, kinds: Collection[Kind], now: datetime, since: datetime) -> None:
+    def note(self, name: str, kinds: Collection[Kind], now: datetime) -> None:
         """Note what a node needs now; empty for nothing. What it needed before goes on."""
         known = self._standing.get(name, {})
         if kinds:
             self._standing[name] = {
-                kind: known.get(kind) or Standing(kind, since, now + FIRST_AGAIN) for kind in kinds
+                kind: known.get(kind) or Standing(kind, now + FIRST_AGAIN) for kind in kinds
             }
         elif known:
             del self._standing[name]
-
-    def since(self, name: str, kind: Kind) -> datetime | None:
-        """Return from when a node has needed that, None when it does not."""
-        known = self._standing.get(name, {}).get(kind)
-        return known.since if known is not None else None
 
     def due(
         self, now: datetime, waits_until: Callable[[str, Standing], datetime | None]

@@ -22,13 +22,12 @@ class Collection(StrEnum):
 
 
 class Ref(NamedTuple):
-    """Names an object as it was last seen; `since` as in `ObjectRef`."""
+    """Names an object as it was last seen."""
 
     namespace: str
     name: str
     uid: str
     version: str
-    since: datetime | None = None
 
 
 class Announcement(NamedTuple):
@@ -86,11 +85,10 @@ class Observer:
             self._waiting[uid] = (now + REPEAT_AFTER, ref)
         found = [Announcement(Kind.POD_PENDING, ref) for _, ref in self._waiting.values()]
         for node in self._nodes.values():
-            self._reminders.note(node.name, self._needs(node), now, node.emptied or now)
+            self._reminders.note(node.name, self._needs(node), now)
             found.extend(self._standing(node))
         found += [
-            Announcement(Kind.PROVISIONER_CHANGED, _named(one))
-            for one in self._provisioners.values()
+            Announcement(Kind.PROVISIONER_CHANGED, _ref(one)) for one in self._provisioners.values()
         ]
         return found
 
@@ -113,7 +111,7 @@ class Observer:
             self._waiting[uid] = (now + REPEAT_AFTER, ref)
             found.append(Announcement(Kind.POD_PENDING, ref))
         for name, kind in self._reminders.due(now, self._waits_until):
-            found.append(Announcement(kind, self._named(self._nodes[name], kind)))
+            found.append(Announcement(kind, _ref(self._nodes[name])))
         return found
 
     # --- pods
@@ -135,17 +133,22 @@ class Observer:
             return
         if after:
             self._pods_on[after] = self._pods_on.get(after, 0) + 1
-            self._note(after, now)
+            if self._pods_on[after] == 1:
+                yield from self._emptiness(after, now)
         if before:
             left = self._pods_on.get(before, 1) - 1
             if left:
                 self._pods_on[before] = left
                 return
             self._pods_on.pop(before, None)
-            self._note(before, now)
-            node = self._nodes.get(before)
-            if node is not None and Kind.NODE_EMPTY in self._needs(node):
-                yield Announcement(Kind.NODE_EMPTY, self._named(node, Kind.NODE_EMPTY))
+            yield from self._emptiness(before, now)
+
+    def _emptiness(self, name: str, now: datetime) -> Iterable[Announcement]:
+        """Yield that a node became empty, or is used again while it is stamped as empty."""
+        self._note(name, now)
+        node = self._nodes.get(name)
+        if node is not None and Kind.NODE_EMPTY in self._needs(node):
+            yield Announcement(Kind.NODE_EMPTY, _ref(node))
 
     # --- nodes
 
@@ -156,10 +159,10 @@ class Observer:
             # One that took its name may have been seen before: lists tell what is new first.
             if old is not None and _is_known(self._nodes, old):
                 del self._nodes[old.name]
-                self._reminders.note(old.name, (), now, now)
+                self._reminders.note(old.name, (), now)
             return
         if old is None:
-            self._reminders.note(new.name, (), now, now)
+            self._reminders.note(new.name, (), now)
         self._nodes[new.name] = new
         self._note(new.name, now)
         if not new.ours:
@@ -169,18 +172,18 @@ class Observer:
             return
         if new.deleting:
             if not old.deleting:
-                yield Announcement(Kind.NODE_DELETED, self._named(new, Kind.NODE_DELETED))
+                yield Announcement(Kind.NODE_DELETED, _ref(new))
             return
         news = not old.ready or (not new.initialized and new.shown != old.shown)
         if new.ready and news:
-            yield Announcement(Kind.NODE_READY, self._named(new, Kind.NODE_READY))
+            yield Announcement(Kind.NODE_READY, _ref(new))
         if Kind.NODE_EMPTY in self._needs(new) and not old.open:
-            yield Announcement(Kind.NODE_EMPTY, self._named(new, Kind.NODE_EMPTY))
+            yield Announcement(Kind.NODE_EMPTY, _ref(new))
 
     def _standing(self, node: NodeView) -> Iterable[Announcement]:
         """Yield what a node that was not known before gives to say."""
         for kind in self._needs(node):
-            yield Announcement(kind, self._named(node, kind))
+            yield Announcement(kind, _ref(node))
 
     def _needs(self, node: NodeView) -> tuple[Kind, ...]:
         """Return what somebody must do about a node."""
@@ -189,7 +192,7 @@ class Observer:
         if node.deleting:
             return (Kind.NODE_DELETED,)
         found = [Kind.NODE_READY] if node.ready and not node.initialized else []
-        if node.open and node.name not in self._pods_on:
+        if node.open and (node.name not in self._pods_on or node.emptied is not None):
             found.append(Kind.NODE_EMPTY)
         return tuple(found)
 
@@ -197,7 +200,7 @@ class Observer:
         """Note what a node needs now, once everything is known."""
         node = self._nodes.get(name)
         if node is not None and self.is_synced:
-            self._reminders.note(name, self._needs(node), now, now)
+            self._reminders.note(name, self._needs(node), now)
 
     def _waits_until(self, name: str, standing: Standing) -> datetime | None:
         """Return before when a node is not spoken of again."""
@@ -207,15 +210,11 @@ class Observer:
         owner = self._provisioners.get(node.provisioner)
         if owner is None or owner.paused or owner.ttl_seconds is None:
             return None
-        since = standing.since.replace(microsecond=0)
-        if node.emptied is None or not since <= node.emptied <= standing.next_at:
-            # Not heard of yet, or what is written is about an earlier emptiness, or no such time.
+        used = node.name in self._pods_on
+        if used or node.emptied is None or node.emptied > standing.next_at:
+            # Not heard of yet, or used again, or what is written is no such time.
             return standing.next_at
         return node.emptied + ttl_of(owner.ttl_seconds) + FIRST_AGAIN
-
-    def _named(self, node: NodeView, kind: Kind) -> Ref:
-        since = self._reminders.since(node.name, kind) if kind is Kind.NODE_EMPTY else None
-        return Ref("", node.name, node.uid, node.version, since)
 
     # --- provisioners
 
@@ -229,7 +228,7 @@ class Observer:
         self._provisioners[new.name] = new
         # The pause annotation is no part of the spec: it does not count as a generation.
         if old is None or old[3:] != new[3:]:
-            yield Announcement(Kind.PROVISIONER_CHANGED, _named(new))
+            yield Announcement(Kind.PROVISIONER_CHANGED, _ref(new))
 
 
 def _pod(view: View | None) -> PodView | None:
@@ -250,5 +249,5 @@ def _is_known(known: Mapping[str, View], view: NodeView | ProvisionerView) -> bo
     return found is not None and found.uid == view.uid
 
 
-def _named(view: ProvisionerView) -> Ref:
+def _ref(view: NodeView | ProvisionerView) -> Ref:
     return Ref("", view.name, view.uid, view.version)

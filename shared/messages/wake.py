@@ -26,7 +26,7 @@ class Kind(StrEnum):
     """What happened (the detail-type)."""
 
     POD_PENDING = "pod-pending"
-    NODE_EMPTY = "node-empty"
+    NODE_EMPTY = "node-empty"  # or used again though it is stamped as empty
     NODE_READY = "node-ready"
     NODE_DELETED = "node-deleted"
     PROVISIONER_CHANGED = "provisioner-changed"
@@ -52,11 +52,7 @@ _NAME: Final = rf"^{_LABEL}(\.{_LABEL})*$"
 
 
 class ObjectRef(BaseModel):
-    """Names one Kubernetes object as the forwarder last saw it.
-
-    Attributes:
-        since: From when what is said of it has been so; absent where nobody needs that.
-    """
+    """Names one Kubernetes object as the forwarder last saw it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -64,7 +60,6 @@ class ObjectRef(BaseModel):
     name: str = Field(min_length=1, max_length=253, pattern=_NAME)
     uid: str = Field(default="", max_length=64)
     resource_version: str = Field(default="", max_length=64)
-    since: AwareDatetime | None = None
 
 
 class Wake(BaseModel):

@@ -1,8 +1,13 @@
-"""Emptiness: a node that stays empty for its ttl is removed."""
+"""Emptiness: a node that stays empty for its ttl is removed.
+
+A report that a node is empty, or no longer is, says nothing that is believed: node and pods are
+read. A stamp is written when the node is seen empty without a stamp, never moved, and taken back
+when a pod is seen on it: by the timer, by the forwarder's next report and by sweep each minute.
+"""
 
 import contextlib
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from shared.disruption.emptiness import (
@@ -26,11 +31,6 @@ from shared.services.timers import again, done, ended, start_emptiness, text_of
 
 _SOON: Final = timedelta(seconds=1)
 _REASON: Final = "emptiness"
-# How old a message may be to be believed about since when its node is empty, and how far back it
-# may reach: longer than the forwarder waits before it says so again, shorter than any promise
-# that may have held the node meanwhile.
-_FRESH: Final = timedelta(seconds=10)
-_EARLIEST: Final = timedelta(seconds=15)
 
 
 class Emptying:
@@ -40,36 +40,31 @@ class Emptying:
         """Prepare for one cluster."""
         self._ports = ports
 
-    def begin(
-        self, node_name: str, since: datetime | None, *, seen_at: datetime | None = None
-    ) -> str:
-        """Start the timer of a node that was reported empty, if it is; return what was done.
+    def begin(self, node_name: str) -> str:
+        """Start the timer of a node that is empty, or take its stamp back; return what was done.
 
         One whose time is over already is removed at once: its timer did not wake, or died.
-
-        Args:
-            since: When its last pod left; an older stamp is of an earlier emptiness and replaced.
-                None when that is not known: a stamp that is there stands.
-            seen_at: When it was seen to be empty since then; None for just then.
         """
         node = self._ports.cluster.node(node_name)
         if node is None:
             return "gone"
         try:
-            return self._begin(node, since, seen_at)
+            return self._begin(node)
         except (ConflictError, NotFoundError):
             # Gone, or others write to it all the time: the forwarder says so again.
             return "changed meanwhile"
 
-    def _begin(self, node: Node, since: datetime | None, seen_at: datetime | None) -> str:
+    def _begin(self, node: Node) -> str:
         now = self._ports.clock.now()
         node = unmarked(self._ports, node, now)
         decision = self._decide(node)
         if decision.step == EmptinessStep.FORGET:
+            if keys.EMPTINESS_TIMESTAMP in node.annotations and not self._is_empty(node):
+                self._forget(node)
             return "not empty"
-        if decision.step == EmptinessStep.STAMP or _is_outdated(empty_since(node), since):
-            stamp = _stamp(since, seen_at or since, now)
-            change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp.isoformat()})
+        if decision.step == EmptinessStep.STAMP:
+            stamp = now.replace(microsecond=0).isoformat()
+            change = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: stamp})
             node = change_node(self._ports, node, _unless_deleted(change))
             decision = self._decide(node)
             if decision.step == EmptinessStep.WAIT:
@@ -122,7 +117,7 @@ class Emptying:
             # The reason says that the cordon is ours to take back.
             change = NodeChange(unschedulable=True, set_annotations={keys.REMOVAL_REASON: _REASON})
             node = change_node(self._ports, node, _unless_deleted(change))
-        if not is_empty(node, self._ports.cluster.pods_on(node.name), self._slot_of(node)):
+        if not self._is_empty(node):
             self._forget(node)
             return "not empty"
         return "removed" if remove(self._ports, node, _REASON) else ""
@@ -147,6 +142,9 @@ class Emptying:
         pods = self._ports.cluster.pods_on(node.name)
         return decide_emptiness(node, pods, self._slot_of(node), ttl, self._ports.clock.now())
 
+    def _is_empty(self, node: Node) -> bool:
+        return is_empty(node, self._ports.cluster.pods_on(node.name), self._slot_of(node))
+
     def _slot_of(self, node: Node) -> Slot | None:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
         return slot_of(slots, node.instance_id)
@@ -158,19 +156,3 @@ class Emptying:
 def _unless_deleted(change: NodeChange) -> Callable[[Node], NodeChange | None]:
     """Return a change that is not made to a Node that is being deleted."""
     return lambda node: change if node.deletion_at is None else None
-
-
-def _is_outdated(written: datetime | None, since: datetime | None) -> bool:
-    """Return whether what is written is about an earlier emptiness."""
-    if written is None or since is None:
-        return False
-    return written < since.replace(microsecond=0)
-
-
-def _stamp(since: datetime | None, seen_at: datetime | None, now: datetime) -> datetime:
-    """Return what is written as the time from which a node is empty: whole seconds, not later."""
-    if since is None or seen_at is None or now - seen_at > _FRESH:
-        stamp = now
-    else:
-        stamp = min(max(since, now - _EARLIEST), now)
-    return stamp.replace(microsecond=0)

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.disruption.emptiness import empty_since, is_empty
+from shared.model import labels as keys
 from shared.model.launch import Slot
 from shared.model.nodes import Node
 from shared.model.pods import Pod
@@ -49,6 +50,9 @@ def start_missing_timers(
             missing += _expiration(ports, node, running, owner)
             if node.name in empty:
                 missing += _emptiness(ports, node, running, owner)
+            elif keys.EMPTINESS_TIMESTAMP in node.annotations:
+                # It is used again: its next emptiness has a stamp of its own.
+                Emptying(ports).begin(node.name)
     return missing
 
 
@@ -94,7 +98,7 @@ def _emptiness(
     since = empty_since(node)
     if last is not None and not _overdue(last, since, ttl, now, late=_LATE):
         return 0
-    Emptying(ports).begin(node.name, None)
+    Emptying(ports).begin(node.name)
     return 1
 
 

@@ -205,7 +205,7 @@ class Replacing:
             if _is_of(node, plan_id) and keys.REPLACES in node.annotations:
                 self._release(node)
                 # If its pods never came: it was not called empty while it was marked.
-                Emptying(self._ports).begin(node.name, None)
+                Emptying(self._ports).begin(node.name)
         for _, uid in _removed(state):
             ledger.note_timer(cluster.name, uid, REPLACED, now)
             ledger.drop_timer(cluster.name, uid, TimerKind.REPLACEMENT)

@@ -33,7 +33,7 @@ from shared.services.sweeping import Sweeping, SweepPolicy
 from shared.services.terminating import Terminating
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, Runtime, failing
-from tests.unit.services.world import MINUTE, SECOND, World, instead
+from tests.unit.services.world import MINUTE, World, instead
 
 # Running functions ignore this one; pytest puts its own filters in the place of theirs.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
@@ -64,15 +64,6 @@ def test_emptiness_starts_a_timer_and_takes_its_steps(use: Use) -> None:
     assert emptiness(dict(timer.payload), CONTEXT)["wait_seconds"] == 60
     world.advance(MINUTE)
     assert emptiness(dict(timer.payload), CONTEXT)["result"] == "removed"
-
-
-def test_a_node_is_empty_since_its_last_pod_left_and_not_since_that_was_said(use: Use) -> None:
-    world = World(provisioner(ttl_after_empty=MINUTE), node())
-    use("emptiness", Runtime(Emptying, test=world))
-    left = [ObjectRef(name="n1", since=NOW - 5 * SECOND)]
-    emptiness(encode(wake(Kind.NODE_EMPTY, "test", NOW, objects=left)), CONTEXT)
-    (timer,) = world.outbox.timers_of(TimerKind.EMPTINESS)
-    assert timer.payload["wait_seconds"] == 55
 
 
 def test_termination_starts_a_drain_and_takes_its_steps(use: Use) -> None:

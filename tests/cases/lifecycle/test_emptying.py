@@ -26,7 +26,7 @@ def empty(*more: Any, **changes: Any) -> World:
 
 
 def begin(world: World) -> str:
-    return Emptying(world.ports).begin("n1", world.clock.now())
+    return Emptying(world.ports).begin("n1")
 
 
 def stamp(world: World) -> str | None:

@@ -9,6 +9,7 @@ from shared.messages.notices import NoticeKind, decode_notice
 from shared.model import labels as keys
 from shared.model.errors import InvalidMessageError
 from shared.model.instance_types import CapacityType
+from shared.model.launch import Instance
 from shared.services.interrupting import Interrupting, NodeIndex
 from tests.builders import node, offering, pod, provisioner
 from tests.unit.services.world import NAME, World
@@ -82,8 +83,9 @@ def test_a_machine_that_starts_is_none_of_our_business() -> None:
 
 def test_the_pool_of_a_warned_machine_is_avoided_for_a_while() -> None:
     world = one_node()
-    told(world, event(SPOT))
     spot = offering(capacity_type=CapacityType.SPOT)
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot))
+    told(world, event(SPOT))
     assert world.ledger.unavailable_offerings(world.clock.now()) == {spot}
 
 

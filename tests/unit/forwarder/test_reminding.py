@@ -1,7 +1,5 @@
 """What nodes still need is said again until it is done."""
 
-from datetime import datetime
-
 import pytest
 
 from functions.forwarder.views import View
@@ -18,12 +16,6 @@ def spoken(cluster: Cluster, until: int, begin: int = 1) -> list[int]:
         for second in range(begin, until + 1)
         if any(kind.startswith("node-") for kind, _ in cluster.tick(second))
     ]
-
-
-def since_of(cluster: Cluster, seconds: float) -> datetime | None:
-    (one,) = cluster.observer.tick(at(seconds))
-    assert one.ref is not None
-    return one.ref.since
 
 
 @pytest.mark.parametrize("view", [node(deleting=True), node(taints=HELD)])
@@ -77,7 +69,7 @@ def test_one_that_takes_the_name_of_another_is_spoken_of_though_that_is_seen_to_
     cluster.lose(node(), at(20))
     cluster.see(provisioner(uid="another", ttl=30), at(20))
     cluster.lose(provisioner(), at(20))
-    assert since_of(cluster, 25) == at(20)
+    assert cluster.tick(25) == [("node-empty", "n1")]
     assert cluster.see(node(uid="another", deleting=True), at(26)) == [("node-deleted", "n1")]
     cluster.see(node(), at(27))
     cluster.lose(node(), at(27))
@@ -85,15 +77,13 @@ def test_one_that_takes_the_name_of_another_is_spoken_of_though_that_is_seen_to_
     assert spoken(cluster, 60, 28) == []
 
 
-def test_an_empty_node_without_a_stamp_is_spoken_of_again_with_the_time_it_became_empty() -> None:
+def test_an_empty_node_without_a_stamp_is_spoken_of_again() -> None:
     cluster = Cluster()
     cluster.see(provisioner(ttl=30))
     cluster.see(pod("a", node="n1"))
     cluster.see(node())
     cluster.lose(pod("a"), at(2))
-    assert cluster.tick(6) == []
-    assert since_of(cluster, 7) == at(2)
-    assert since_of(cluster, 12) == at(2)
+    assert spoken(cluster, 12, 3) == [7, 12]
 
 
 def test_an_empty_node_with_a_stamp_is_spoken_of_again_when_its_time_is_over() -> None:
@@ -104,24 +94,17 @@ def test_an_empty_node_with_a_stamp_is_spoken_of_again_when_its_time_is_over() -
     assert spoken(cluster, 50) == [36, 41, 49]
 
 
-def test_a_stamp_of_an_earlier_emptiness_is_no_answer() -> None:
+def test_a_node_that_is_used_again_is_spoken_of_until_its_stamp_is_taken_back() -> None:
     cluster = Cluster()
-    cluster.see(provisioner(ttl=30))
+    cluster.see(provisioner(ttl=300))
     cluster.see(node(emptied=T0.isoformat()))
-    cluster.see(pod("a", node="n1"), at(10))
-    assert spoken(cluster, 19, 10) == []
-    cluster.lose(pod("a"), at(20))
-    assert spoken(cluster, 30, 20) == [25, 30]
-    assert since_of(cluster, 38) == at(20)
-
-
-def test_what_stands_at_the_start_has_been_so_since_its_stamp() -> None:
-    cluster = Cluster(synced=False)
-    cluster.see(provisioner(ttl=30))
-    cluster.see(node(emptied=at(-28).isoformat()))
-    cluster.sync()
-    assert cluster.tick(6) == []
-    assert since_of(cluster, 7) == at(-28)
+    assert cluster.see(pod("a", node="n1"), at(10)) == [("node-empty", "n1")]
+    assert cluster.see(pod("b", node="n1"), at(11)) == []
+    assert spoken(cluster, 19, 11) == [11, 16]
+    cluster.see(node(), at(20))
+    assert spoken(cluster, 100, 20) == []
+    cluster.lose(pod("a"), at(100))
+    assert cluster.lose(pod("b"), at(101)) == [("node-empty", "n1")]
 
 
 @pytest.mark.parametrize(

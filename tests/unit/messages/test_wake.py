@@ -35,7 +35,6 @@ refs = st.builds(
     name=st.from_regex(r"[a-z0-9]([a-z0-9-]{0,9}[a-z0-9])?(\.[a-z0-9]{1,5}){0,2}", fullmatch=True),
     uid=ids,
     resource_version=ids,
-    since=st.none() | st.datetimes(timezones=st.just(UTC)),
 )
 
 
@@ -58,11 +57,6 @@ def test_what_is_encoded_is_decoded(
 def test_a_message_of_ours_carries_utc() -> None:
     at = datetime(2026, 1, 1, 3, tzinfo=timezone(timedelta(hours=3)))
     assert encode(wake(Kind.RESUME, "prod", at))["detail"]["at"] == AT
-
-
-def test_what_is_not_known_is_not_on_the_wire() -> None:
-    sent = wake(Kind.NODE_EMPTY, "prod", datetime.now(UTC), objects=[ObjectRef(name="a")])
-    assert "since" not in encode(sent)["detail"]["objects"][0]
 
 
 def test_unknown_fields_are_ignored_and_known_ones_have_defaults() -> None:

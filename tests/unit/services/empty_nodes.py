@@ -1,6 +1,5 @@
 """Empty nodes, and the steps of their timers."""
 
-from datetime import datetime
 from typing import Any
 
 from shared.model import labels as keys
@@ -18,8 +17,8 @@ def empty_world(*more: Pod, **changes: Any) -> World:
     return World(provisioner(ttl_after_empty=TTL), node(**changes), *more)
 
 
-def begin(world: World, at: datetime | None = None) -> str:
-    return Emptying(world.ports).begin("n1", at)
+def begin(world: World) -> str:
+    return Emptying(world.ports).begin("n1")
 
 
 def step(world: World, state: Any = None) -> dict[str, Any]:

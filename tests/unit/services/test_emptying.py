@@ -16,7 +16,7 @@ from tests.unit.services.world import NAME, SECOND, World, instead
 
 def test_an_empty_node_is_stamped_and_a_timer_starts() -> None:
     world = empty_world()
-    assert begin(world, NOW) == "timer started"
+    assert begin(world) == "timer started"
     assert stamp_of(world.node) == NOW.isoformat()
     (timer,) = world.outbox.timers
     assert timer.payload["wait_seconds"] == 30
@@ -26,11 +26,11 @@ def test_an_empty_node_is_stamped_and_a_timer_starts() -> None:
 
 def test_duplicate_events_are_harmless() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     first = world.node
     world.advance(5 * SECOND)
-    begin(world, NOW)
-    begin(world, None)
+    begin(world)
+    begin(world)
     assert world.node == first
     assert len(world.outbox.timers) == 1
     assert len(world.outbox.refused) == 2
@@ -49,7 +49,7 @@ def test_duplicate_events_are_harmless() -> None:
 def test_a_node_that_is_not_empty_or_not_to_be_removed_gets_no_timer(
     world: World, outcome: str
 ) -> None:
-    assert begin(world, NOW) == outcome
+    assert begin(world) == outcome
     assert world.outbox.timers == []
     assert world.cluster.calls == []
 
@@ -58,12 +58,12 @@ def test_a_promise_keeps_a_node() -> None:
     world = empty_world()
     promised = slot(instance_id="i-n1", pods=(ref(pod()),))
     world.ledger.slot_values[NAME, promised.name] = promised
-    assert begin(world, NOW) == "not empty"
+    assert begin(world) == "not empty"
 
 
 def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.advance(TTL - SECOND)
     assert step(world)["wait_seconds"] == 1
     world.advance(SECOND)
@@ -79,7 +79,7 @@ def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
 
 def test_whoever_moves_in_while_the_node_is_cordoned_keeps_it() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.advance(TTL)
     moving_in(world)
     assert step(world)["result"] == "not empty"
@@ -91,7 +91,7 @@ def test_whoever_moves_in_while_the_node_is_cordoned_keeps_it() -> None:
 
 def test_a_cordon_of_somebody_else_is_not_taken_back() -> None:
     world = empty_world(unschedulable=True)
-    begin(world, NOW)
+    begin(world)
     world.cluster.add(pod(node_name="n1"))
     assert step(world)["result"] == "not empty"
     assert stamp_of(world.node) is None
@@ -100,7 +100,7 @@ def test_a_cordon_of_somebody_else_is_not_taken_back() -> None:
 
 def test_a_crash_after_the_cordon_is_made_good_by_the_next_step() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.advance(TTL)
     world.cluster.fail_next("delete_node", RuntimeError("the process is gone"))
     with pytest.raises(RuntimeError):
@@ -113,7 +113,7 @@ def test_a_crash_after_the_cordon_is_made_good_by_the_next_step() -> None:
 
 def test_a_node_that_changes_while_it_is_removed_is_looked_at_again() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.advance(TTL)
     world.cluster.fail_next("delete_node", ConflictError("written"))
     assert step(world)["wait_seconds"] == 1
@@ -123,7 +123,7 @@ def test_a_node_that_changes_while_it_is_removed_is_looked_at_again() -> None:
 
 def test_forgetting_tries_again_when_the_node_was_written() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.cluster.add(pod(node_name="n1"))
     world.cluster.fail_next("change_node", ConflictError("written"))
     assert step(world)["result"] == "not empty"
@@ -132,7 +132,7 @@ def test_forgetting_tries_again_when_the_node_was_written() -> None:
 
 def test_a_node_that_goes_while_it_is_forgotten_is_let_go() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.cluster.add(pod(node_name="n1"))
     original = world.cluster.change_node
 
@@ -147,7 +147,7 @@ def test_a_node_that_goes_while_it_is_forgotten_is_let_go() -> None:
 
 def test_a_timer_of_a_node_that_is_gone_or_going_ends() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.cluster.delete_node(world.node)
     world.cluster.change_node(world.node, NodeChange(unschedulable=True))
     assert step(world)["result"] == "gone"
@@ -160,7 +160,7 @@ def test_a_timer_of_a_node_that_is_gone_or_going_ends() -> None:
 
 def test_a_stamp_that_was_taken_away_ends_the_timer() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     gone = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: None})
     world.cluster.change_node(world.node, gone)
     assert step(world)["result"] == "not empty"
@@ -168,7 +168,7 @@ def test_a_stamp_that_was_taken_away_ends_the_timer() -> None:
 
 def test_a_provisioner_that_no_longer_removes_empty_nodes_is_obeyed() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.cluster.add(provisioner())
     world.advance(TTL)
     assert step(world)["result"] == "not empty"
@@ -192,7 +192,7 @@ def test_a_bare_pod_that_its_kubelet_rejects_is_bought_for_once_and_its_node_goe
     world.advance(SECOND)
 
     assert world.provision().nodes_launched == 0
-    assert Emptying(world.ports).begin(world.node.name, world.clock.now()) == "timer started"
+    assert Emptying(world.ports).begin(world.node.name) == "timer started"
     world.advance(2 * TTL)
     assert step(world)["result"] == "removed"
     assert len(world.cloud.all_instances) == 1

@@ -1,6 +1,6 @@
 """When the clock of an empty node starts, and that the node goes in time."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,45 +8,56 @@ import pytest
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.ports import TimerKind
-from shared.services.emptying import Emptying
-from tests.builders import NOW, node
+from tests.builders import NOW, node, pod
 from tests.unit.services.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
 from tests.unit.services.world import MINUTE, NAME, SECOND
 
 
-def test_the_clock_starts_when_the_node_became_empty_and_not_when_that_was_heard() -> None:
+def test_forged_reports_change_neither_when_a_node_goes_nor_how_many_timers_start() -> None:
+    """One each 30 s for an hour, as whoever took over the forwarder may send them."""
     world = empty_world()
-    world.advance(8 * SECOND)
-    Emptying(world.ports).begin("n1", NOW, seen_at=NOW + 7 * SECOND)
-    assert stamp_of(world.node) == NOW.isoformat()
-    assert world.outbox.timers[0].payload["wait_seconds"] == 22
+    begin(world)
+    first = stamp_of(world.node)
+    for second in range(0, 3600, 30):
+        if world.node.deletion_at is not None:
+            break
+        begin(world)
+        due = world.outbox.timers_of(TimerKind.EMPTINESS)[-1]
+        if second >= TTL.total_seconds():
+            step(world, due.payload)
+        world.advance(30 * SECOND)
+    assert stamp_of(world.node) == first
+    assert world.node.deletion_at is not None
+    assert world.node.deletion_at - NOW <= TTL + SECOND
+    assert len(world.outbox.timers_of(TimerKind.EMPTINESS)) == 1
 
 
-@pytest.mark.parametrize(
-    ("since", "seen_at", "stamp"),
-    [
-        # A promise may have held it until just now.
-        (NOW - 60 * SECOND, NOW, NOW - 15 * SECOND),
-        # Others may have come and gone since this was said.
-        (NOW - 13 * SECOND, NOW - 11 * SECOND, NOW),
-        # Clocks differ.
-        (NOW + 3 * SECOND, NOW + 3 * SECOND, NOW),
-        (None, None, NOW),
-    ],
-)
-def test_a_message_is_believed_as_far_as_it_can_be(
-    since: datetime | None, seen_at: datetime | None, stamp: datetime
-) -> None:
+def test_a_node_that_was_used_since_its_stamp_has_its_whole_ttl_once_more() -> None:
     world = empty_world()
-    Emptying(world.ports).begin("n1", since, seen_at=seen_at)
-    assert stamp_of(world.node) == stamp.isoformat()
+    begin(world)
+    world.advance(20 * SECOND)
+    world.cluster.add(pod(node_name="n1"))
+    # The forwarder reports that somebody moved in, or sweep sees it.
+    assert begin(world) == "not empty"
+    assert stamp_of(world.node) is None
+    del world.cluster.pods["default/a"]
+    assert begin(world) == "timer started"
+    assert stamp_of(world.node) == (NOW + 20 * SECOND).isoformat()
+
+
+def test_sweep_takes_the_stamp_from_a_node_that_is_used() -> None:
+    world = empty_world()
+    begin(world)
+    world.cluster.add(pod(node_name="n1"))
+    world.sweep()
+    assert stamp_of(world.node) is None
 
 
 def test_a_node_whose_timer_did_not_wake_goes_when_it_is_reported_again() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.advance(TTL + 5 * SECOND)
-    assert begin(world, NOW) == "removed"
+    assert begin(world) == "removed"
     assert world.node.deletion_at is not None
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     assert step(world)["result"] == "gone"
@@ -54,40 +65,26 @@ def test_a_node_whose_timer_did_not_wake_goes_when_it_is_reported_again() -> Non
 
 def test_a_node_that_changes_while_it_is_removed_late_waits_for_the_next_report() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.advance(TTL)
     world.cluster.fail_next("delete_node", ConflictError("written"))
-    assert begin(world, NOW) == "changed meanwhile"
-    assert begin(world, NOW) == "removed"
+    assert begin(world) == "changed meanwhile"
+    assert begin(world) == "removed"
 
 
 def test_whoever_moves_in_while_a_node_is_removed_late_keeps_it() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.advance(TTL)
     moving_in(world)
-    assert begin(world, NOW) == "not empty"
+    assert begin(world) == "not empty"
     assert stamp_of(world.node) is None
     assert not world.node.unschedulable
 
 
-def test_a_node_that_empties_again_starts_its_clock_anew() -> None:
-    world = empty_world()
-    begin(world, NOW)
-    old = world.outbox.timers[0].payload
-    world.advance(20 * SECOND)
-    begin(world, world.clock.now())
-    assert stamp_of(world.node) == (NOW + 20 * SECOND).isoformat()
-    assert len(world.outbox.timers) == 2
-    world.advance(10 * SECOND)
-    assert step(world, old)["result"] == "empty anew: another timer runs"
-    assert (world.node.uid, "emptiness") in world.ledger.timers(NAME)
-    assert step(world)["wait_seconds"] == 20
-
-
 def test_waits_are_whole_seconds_rounded_up() -> None:
     world = empty_world()
-    begin(world, NOW)
+    begin(world)
     world.advance(timedelta(seconds=0.25))
     assert step(world)["wait_seconds"] == 30
 
@@ -98,7 +95,7 @@ def test_a_node_goes_in_the_very_step_in_which_its_timer_wakes(thousandths: int)
     world = empty_world()
     world.advance(timedelta(milliseconds=thousandths))
     emptied = world.clock.now()
-    begin(world, emptied)
+    begin(world)
     (timer,) = world.outbox.timers
     world.advance(timedelta(seconds=timer.payload["wait_seconds"]))
 

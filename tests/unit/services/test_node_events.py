@@ -55,7 +55,7 @@ def test_every_step_of_a_nodes_life_is_an_event_on_the_node() -> None:
 
     for key in list(world.cluster.pods):
         del world.cluster.pods[key]
-    assert Emptying(world.ports).begin(made.name, None) == "timer started"
+    assert Emptying(world.ports).begin(made.name) == "timer started"
     world.advance(TTL)
     Emptying(world.ports).step(world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload)
     drain = world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload

@@ -31,7 +31,7 @@ def vanishing(world: World) -> World:
 def test_an_empty_node_that_goes_away_is_looked_for_again_and_then_let_be() -> None:
     world = World(provisioner(ttl_after_empty=30 * SECOND), node())
     emptying = Emptying(world.ports)
-    emptying.begin("n1", NOW)
+    emptying.begin("n1")
     state = world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload
     vanishing(world).advance(31 * SECOND)
     state = emptying.step(state)
