@@ -8,7 +8,7 @@ from typing import Final
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError, RetryableError
-from shared.model.instance_types import CapacityType
+from shared.model.instance_types import CapacityType, OfferingKey
 from shared.model.nodes import Node
 from shared.ports import ClusterPorts, NodeChange
 from shared.services.force_deletion import free_node
@@ -47,12 +47,13 @@ class InterruptReport:
 class NodeIndex:
     """Which node an instance is, for one cluster; kept while a process lives.
 
-    A burst of notices comes when a pool is taken: the nodes are listed once for many of them.
+    A burst of notices comes when a pool is taken: nodes and machines are listed once for many.
     """
 
     def __init__(self) -> None:
         """Prepare; nothing is known yet."""
         self._names: dict[str, str] = {}
+        self._offerings: dict[str, OfferingKey] = {}
         self._looked_at: datetime | None = None
 
     def find(self, ports: ClusterPorts, instance_id: str) -> Node | None:
@@ -66,6 +67,13 @@ class NodeIndex:
             self._names.pop(instance_id, None)
             return None
         return node
+
+    def offering(self, ports: ClusterPorts, instance_id: str) -> OfferingKey | None:
+        """Return the offering of one of the cluster's machines, None when EC2 does not show it."""
+        if instance_id not in self._offerings:
+            shown = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+            self._offerings = {machine.instance_id: machine.offering for machine in shown}
+        return self._offerings.get(instance_id)
 
     def look(self, ports: ClusterPorts) -> None:
         """Let provision look over the nodes: by the queue, and at once when not just asked."""
@@ -197,13 +205,9 @@ class Interrupting:
 
     def _remember(self, node: Node, fact: Fact) -> None:
         """Leave the offering of a node's machine out, as EC2 shows it."""
-        shown = self._ports.cloud.instances([node.instance_id])
-        spot = [
-            machine.offering
-            for machine in shown
-            if machine.offering.capacity_type == CapacityType.SPOT
-        ]
-        note(self._ports, fact, spot)
+        offering = self._index.offering(self._ports, node.instance_id)
+        if offering is not None and offering.capacity_type == CapacityType.SPOT:
+            note(self._ports, fact, [offering])
 
     def _say(self, node: Node, reason: str, text: str) -> None:
         self._ports.cluster.happened([event_on(node, reason, text)])

@@ -23,7 +23,7 @@ _SECOND: Final = 1_000_000
 _AVAILABLE: Final = 6
 # Machines that share a call of EC2 at least, and the calls that a few alone may take besides.
 _TOGETHER: Final = 50
-_FEW: Final = 5
+_FEW: Final = 6
 _FAMILIES: Final = ("m5", "m5a", "m6a", "m6i", "r5", "r5a", "r6a", "r6i", "c5", "c6a", "c6i", "m7i")
 
 

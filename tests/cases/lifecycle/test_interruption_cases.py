@@ -14,6 +14,7 @@ from shared.services.interrupting import Interrupting, NodeIndex
 from tests.builders import node, offering, pod, provisioner
 from tests.unit.services.world import NAME, World
 
+OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 SPOT = "EC2 Spot Instance Interruption Warning"
 STATE = "EC2 Instance State-change Notification"
 
@@ -84,7 +85,7 @@ def test_a_machine_that_starts_is_none_of_our_business() -> None:
 def test_the_pool_of_a_warned_machine_is_avoided_for_a_while() -> None:
     world = one_node()
     spot = offering(capacity_type=CapacityType.SPOT)
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot))
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot, tags=OURS))
     told(world, event(SPOT))
     assert world.ledger.unavailable_offerings(world.clock.now()) == {spot}
 

@@ -17,6 +17,8 @@ from tests.builders import NOW, node, offering, pod, provisioner, ref, slot
 from tests.unit.services.drains import DAEMON
 from tests.unit.services.world import NAME, SECOND, World, instead
 
+OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
+
 
 def interrupt(world: World, kind: NoticeKind, state: str = "", instance: str = "i-n1") -> str:
     notice = Notice(kind=kind, instance_ids=(instance,), state=state)
@@ -42,7 +44,7 @@ def in_turn(*answers: Callable[[str], Any]) -> Callable[[str], Any]:
 def running(**changes: Any) -> World:
     world = World(provisioner(), node(**changes), pod(node_name="n1"))
     spot = offering(capacity_type=CapacityType.SPOT)
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot))
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot, tags=OURS))
     return world
 
 
@@ -166,7 +168,7 @@ def test_a_machine_that_still_shuts_down_keeps_its_pods(state: str) -> None:
 
 def test_a_late_notice_of_a_machine_that_was_started_again_deletes_no_pod() -> None:
     world = running()
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering()))
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering(), tags=OURS))
     interrupt(world, NoticeKind.STATE_CHANGE, "stopped")
     assert world.cluster.called("force_delete_pod") == []
 

@@ -22,6 +22,7 @@ from tests.unit.services.launches import ANY_WAY, SPOT
 from tests.unit.services.refusing import fill, marked, refuse, with_profile, without_profile
 from tests.unit.services.world import MINUTE, NAME, World, instead
 
+OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 NOBODY: frozenset[OfferingKey] = frozenset()
 
 
@@ -139,14 +140,14 @@ def test_what_is_no_fact_for_others_is_remembered_by_the_cluster_itself() -> Non
 def test_an_interruption_is_told_of_the_offering_that_ec2_shows() -> None:
     world = World(provisioner())
     spot = offering(zone=ZONES[1], capacity_type=CapacityType.SPOT)
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot))
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot, tags=OURS))
     kubelet_relabels_its_node(world)
     assert others_know(world) == {spot}
 
 
 def test_an_on_demand_machine_makes_no_spot_pool_short() -> None:
     world = World(provisioner())
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering()))
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering(), tags=OURS))
     kubelet_relabels_its_node(world)
     assert others_know(world) == NOBODY
 
