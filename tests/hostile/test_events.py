@@ -50,7 +50,7 @@ class Function:
 
 
 def said(kind: Kind) -> Event:
-    objects = [ObjectRef(name="n1", uid="u", since=NOW), ObjectRef(name="n2", namespace="shop")]
+    objects = [ObjectRef(name="n1", uid="u"), ObjectRef(name="n2", namespace="shop")]
     return encode(wake(kind, "a", NOW, objects=objects))
 
 

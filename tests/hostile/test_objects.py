@@ -122,7 +122,7 @@ def check_services(world: World) -> None:
     world.sweep()
     for name in ("n1", "calm"):
         Binding(world.ports, LaunchPolicy()).run(name)
-        Emptying(world.ports).begin(name, world.clock.now())
+        Emptying(world.ports).begin(name)
         Terminating(world.ports, None).begin(name)
 
 
