@@ -84,6 +84,7 @@ class Doctoring:
             *self._orphans(world),
             *self._dead_slots(world),
             *self._lost_nodes(world),
+            *self._undeletable(world),
             *self._untagged(world),
             *self._launches(world.now),
             *self._waiting(world),
@@ -230,6 +231,19 @@ class Doctoring:
             and node.deletion_at is None
             and node.instance_id not in running
             and world.is_old(node.created_at)
+        ]
+
+    def _undeletable(self, world: _World) -> list[Finding]:
+        """Return Nodes with pods whose deletion the API server refuses for good."""
+        return [
+            Finding(
+                kind="deletion-refused",
+                subject=node.name,
+                text=f"nobody may delete its pods: {node.annotations[keys.DELETION_REFUSED]}",
+                command="kubectl get validatingwebhookconfigurations,validatingadmissionpolicies",
+            )
+            for node in world.nodes
+            if keys.DELETION_REFUSED in node.annotations
         ]
 
     def _untagged(self, world: _World) -> list[Finding]:

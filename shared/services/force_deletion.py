@@ -9,16 +9,22 @@ https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/podgc/gc_co
 https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-11).
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.errors import CertificateError, PermanentError
 from shared.model.nodes import Node
+from shared.model.pods import Pod
 from shared.model.taints import Effect, Taint
 from shared.ports import ClusterPorts, NodeChange, Severity
 from shared.services.announcing import Announcer
 from shared.services.node_changes import change_node, cordon_for_removal
-from shared.services.node_events import event_on
+from shared.services.node_events import event_on, first_names
 
+# Characters of an error that an Event repeats.
+LONGEST_REASON: Final = 200
+_REFUSED: Final = "DeletionRefused"
 _OUT_OF_SERVICE: Final = Taint(
     key=keys.OUT_OF_SERVICE_TAINT, value="nodeshutdown", effect=Effect.NO_EXECUTE
 )
@@ -47,13 +53,41 @@ def free_node(ports: ClusterPorts, node: Node) -> bool:
     pods = [one for one in cluster.pods_on(node.name) if not (one.is_daemon or one.is_static)]
     if not pods:
         return bool(attached)
+    refused = _force_delete(ports, pods)
+    tell_refused(ports, node, refused)
+    if gone := {pod.uid for pod in pods if pod not in refused}:
+        text = f"its machine does not run: deleted {len(gone)} pods without a grace period"
+        event = event_on(node, "PodsForceDeleted", text, severity=Severity.WARNING)
+        Announcer(ports).tell([event])
+    left = any(one.uid in gone for one in cluster.pods_on(node.name))
+    return bool(attached or refused) or left
+
+
+def tell_refused(ports: ClusterPorts, node: Node, refused: Mapping[Pod, str]) -> None:
+    """Tell a Node and its pods that their deletion is refused, and that it holds no machine."""
+    if not refused:
+        return
+    who = first_names(f"{pod.key} ({why})" for pod, why in refused.items())
+    change_node(ports, node, NodeChange(set_annotations={keys.DELETION_REFUSED: who}))
+    text = f"the deletion of {who} is refused: its machine is terminated all the same"
+    on_pods = [
+        event_on(pod, _REFUSED, f"its node {node.name} goes, and its deletion is refused: {why}")
+        for pod, why in refused.items()
+    ]
+    Announcer(ports).tell([event_on(node, _REFUSED, text), *on_pods])
+
+
+def _force_delete(ports: ClusterPorts, pods: Iterable[Pod]) -> dict[Pod, str]:
+    """Delete pods without a grace period; return those whose deletion is refused, with why."""
+    refused = {}
     for pod in pods:
-        cluster.force_delete_pod(pod)
-    text = f"its machine does not run: deleted {len(pods)} pods without a grace period"
-    event = event_on(node, "PodsForceDeleted", text, severity=Severity.WARNING)
-    Announcer(ports).tell([event])
-    gone = {pod.uid for pod in pods}
-    return bool(attached) or any(one.uid in gone for one in cluster.pods_on(node.name))
+        try:
+            ports.cluster.force_delete_pod(pod)
+        except CertificateError:
+            raise
+        except PermanentError as error:
+            refused[pod] = str(error)[:LONGEST_REASON]
+    return refused
 
 
 def delete_orphaned_pods(ports: ClusterPorts, node_name: str) -> None:
@@ -64,8 +98,7 @@ def delete_orphaned_pods(ports: ClusterPorts, node_name: str) -> None:
     pods = ports.cluster.pods_on(node_name)
     # Read after the pods: none of them can be of a Node that was made meanwhile.
     if pods and ports.cluster.node(node_name) is None:
-        for pod in pods:
-            ports.cluster.force_delete_pod(pod)
+        _force_delete(ports, pods)
 
 
 def _out_of_service(node: Node) -> NodeChange | None:

@@ -21,7 +21,12 @@ from shared.model.pods import Pod
 from shared.ports import ClusterPorts, NodeChange, TimerKind
 from shared.services.announcing import Announcer
 from shared.services.ending import Ending, Seen
-from shared.services.force_deletion import delete_orphaned_pods, free_node
+from shared.services.force_deletion import (
+    LONGEST_REASON,
+    delete_orphaned_pods,
+    free_node,
+    tell_refused,
+)
 from shared.services.node_changes import change_node, cordon_for_removal
 from shared.services.node_events import (
     cordoned,
@@ -43,7 +48,6 @@ _POLL: Final = timedelta(seconds=2)
 _TRIED: Final = "tried"
 _MOST_TRIED: Final = 3
 # Of what an API server says about one pod, so much is told on the Node.
-_LONGEST_REASON: Final = 200
 _LONGEST_POLL: Final = timedelta(seconds=10)
 # When waiting for volumes to be detached began, and for how long that is told and gone on with.
 # Source: Kubernetes itself detaches by force after 6 minutes (maxWaitForUnmountDuration of the
@@ -171,6 +175,11 @@ class Terminating:
         refused = self._ask_to_leave(step)
         held |= refused
         self._say_blocked(node, held, now)
+        if step.delete and not step.waiting and len(refused) == len(step.delete):
+            # The deadline is hard: whoever nobody can delete ends with the machine.
+            tell_refused(self._ports, node, refused)
+            seen, wait = self._machines.look(node.instance_id, end=True, node=node)
+            return self._end_machine(node, seen, state, wait, clean=False)
         # Who left just now comes back elsewhere soon, and the budget allows the next.
         if not held or step.waiting or len(refused) < len(step.evict):
             return again(_unblocked(state), _POLL)
@@ -270,7 +279,7 @@ class Terminating:
             except CertificateError:
                 raise
             except PermanentError as error:
-                refused[pod] = str(error)[:_LONGEST_REASON]
+                refused[pod] = str(error)[:LONGEST_REASON]
         return {**self._budgets_of(budgeted), **refused}
 
     def _budgets_of(self, refused: Sequence[Pod]) -> dict[Pod, str]:

@@ -12,7 +12,13 @@ from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
-from shared.model.errors import ConflictError, EvictionRefusedError, NotFoundError, PermanentError
+from shared.model.errors import (
+    ConflictError,
+    EvictionRefusedError,
+    NotFoundError,
+    PermanentError,
+    UnauthorizedError,
+)
 from shared.model.nodes import Node
 from shared.model.pdb import PodDisruptionBudget
 from shared.model.pods import Pod
@@ -36,7 +42,8 @@ class FakeCluster(FakeProvisioners):
 
     Seed it with `add` (values) or `apply` (raw manifests). Every write is in `calls`, every read's
     name in `reads`. `fail_next("bind", error)` makes the next call of a method raise. Pods named
-    in `budgeted` cannot be evicted, those in `finalized` have a finalizer. With `taints_cordoned`
+    in `budgeted` cannot be evicted, those in `finalized` have a finalizer, those in `undeletable`
+    are kept by an admission webhook. With `taints_cordoned`
     the node lifecycle controller taints each node as soon as it is cordoned. Bound pods that are
     deleted or evicted stay terminating until `kubelets_stop_pods`, as on a real cluster.
     """
@@ -55,6 +62,7 @@ class FakeCluster(FakeProvisioners):
         self.attachments: dict[str, tuple[str, ...]] = {}
         self.budgeted: set[str] = set()
         self.finalized: set[str] = set()
+        self.undeletable: set[str] = set()
         self.taints_cordoned = False
         self.budgets: dict[str, PodDisruptionBudget] = {}
         self.happenings: Counter[Happening] = Counter()
@@ -281,12 +289,18 @@ class FakeCluster(FakeProvisioners):
             raise EvictionRefusedError(f"pod {pod.key}: a PodDisruptionBudget forbids it")
         self._stop(pod)
 
+    def _admit_deletion(self, pod: Pod) -> None:
+        if pod.key in self.undeletable:
+            raise UnauthorizedError(f"delete pod {pod.key}: 403 admission webhook denied it")
+
     def delete_pod(self, pod: Pod) -> None:
         self._write("delete_pod", pod.key)
+        self._admit_deletion(pod)
         self._stop(pod)
 
     def force_delete_pod(self, pod: Pod) -> None:
         self._write("force_delete_pod", pod.key)
+        self._admit_deletion(pod)
         known = self.pods.get(pod.key)
         if known is None or known.uid != pod.uid:
             return

@@ -148,6 +148,16 @@ def test_a_node_of_ours_without_a_machine_is_told_once_it_is_no_new_one(provider
     assert len(world.alive) == 2
 
 
+def test_a_node_with_a_pod_that_nobody_may_delete_is_told() -> None:
+    world = healthy()
+    refusal = {keys.DELETION_REFUSED: "default/a (403 admission webhook denied it)"}
+    world.cluster.add(node("held", labels={}, finalizers=(), annotations=refusal))
+    (found,) = Doctoring(world.ports).look()
+    assert (found.kind, found.subject) == ("deletion-refused", "held")
+    assert "default/a (403 admission webhook denied it)" in found.text
+    assert "webhook" in found.command
+
+
 def test_a_machine_that_ec2_does_not_list_yet_keeps_its_slot() -> None:
     world = healthy()
     (slot,) = world.ledger.slots(NAME)

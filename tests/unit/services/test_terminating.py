@@ -125,6 +125,44 @@ def test_past_the_deadline_pods_are_deleted() -> None:
     assert world.cluster.called("delete_pod") == ["default/a"]
 
 
+def test_a_pod_whose_deletion_is_refused_past_the_deadline_holds_no_machine() -> None:
+    world = going(pod("a", node_name="n1"), pod("b", node_name="n1"))
+    world.cluster.undeletable.add("default/a")
+    world.cluster.budgeted.update(("default/a", "default/b"))
+    state = step(world, deadline=60 * SECOND)
+    world.advance(60 * SECOND)
+    state = step(world, state, deadline=60 * SECOND)
+    assert world.cloud.called("terminate") == [], "b is asked to leave, and has its grace period"
+    world.cluster.kubelets_stop_pods()
+    world.cloud.delays.terminated = 60 * SECOND
+    state = step(world, state, deadline=60 * SECOND)
+    assert world.cloud.called("terminate") == [("i-n1",)]
+    assert (state["next"], world.node.name) == ("wait", "n1"), "a Node outlives its machine"
+    refusal = "delete pod default/a: 403 admission webhook denied it"
+    assert world.node.annotations[keys.DELETION_REFUSED] == f"default/a ({refusal})"
+    told = {
+        (one.kind, one.name): one.message
+        for one in world.cluster.happenings
+        if one.reason == "DeletionRefused"
+    }
+    assert told.keys() == {("Node", "n1"), ("Pod", "a")}
+    assert all(refusal in message for message in told.values())
+
+
+def test_a_pod_that_nobody_may_delete_holds_its_node_for_minutes_and_not_for_ever() -> None:
+    world = going(pod("a", node_name="n1"), pod("b", node_name="n1"))
+    world.cluster.undeletable.add("default/a")
+    world.cloud.end("i-n1")
+    state = step(world)
+    assert state["next"] == "wait"
+    assert world.cluster.called("force_delete_pod") == ["default/a", "default/b"]
+    assert [one.reason for one in world.cluster.happenings].count("DeletionRefused") == 2
+    world.advance(timedelta(minutes=7))
+    assert step(world, state)["result"] == "terminated"
+    assert world.cluster.nodes() == ()
+    assert list(world.cluster.pods) == ["default/a"]
+
+
 def test_volumes_are_waited_for_while_a_kubelet_can_let_go_of_them() -> None:
     world = going()
     world.cluster.attachments["n1"] = ("csi-1",)
