@@ -83,6 +83,13 @@ METRICS: Final = (
         action="fit nothing: read the pod's Event and widen the Provisioner or shrink the pod",
     ),
     MetricPlan(
+        name="PodsSetAside",
+        service="provision",
+        topic=Topic.WAITING,
+        statistic="Maximum",
+        action="stays above nought: pods take too much work to plan for; see their Events",
+    ),
+    MetricPlan(
         name="DollarsPerHourBought",
         service="provision",
         topic=Topic.BUYING,

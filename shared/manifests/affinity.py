@@ -1,10 +1,11 @@
 """Where a pod's manifest wants it: node affinity, selectors, spreads and (anti-)affinity."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_map, texts
 from shared.manifests.problems import key_fault, value_fault
+from shared.manifests.sizes import too_many
 from shared.model import labels as keys
 from shared.model.pods import (
     AffinityTerm,
@@ -135,7 +136,10 @@ def label_keys_used(spec: Raw) -> tuple[str, ...]:
     return tuple(sorted(used))
 
 
-def _node_requirements(expressions: Iterable[Raw], problems: list[str]) -> list[Requirement]:
+def _node_requirements(expressions: Sequence[Raw], problems: list[str]) -> list[Requirement]:
+    if many := too_many(expressions):
+        problems.append(f"node affinity: {many}")
+        return []
     found = []
     for one in expressions:
         key, values = text(one.get("key")), texts(one.get("values"))
@@ -175,8 +179,12 @@ def label_selector(raw: object, path: str, problems: list[str]) -> LabelSelector
     """Return a selector of pods, None when there is none; what is wrong goes to `problems`."""
     if not isinstance(raw, Mapping):
         return None
-    found = []
-    for one in mappings(raw.get("matchExpressions")):
+    found: list[Requirement] = []
+    expressions = mappings(raw.get("matchExpressions"))
+    if fault := too_many(expressions):
+        problems.append(f"{path}: labelSelector: {fault}")
+        expressions = []
+    for one in expressions:
         key, operator = text(one.get("key")), text(one.get("operator"))
         try:
             parsed = Requirement.parse(key, _of_pods(operator), texts(one.get("values")))

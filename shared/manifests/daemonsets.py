@@ -8,6 +8,7 @@ from shared.manifests.affinity import REQUIRED, label_selector
 from shared.manifests.fields import Raw, mapping, mappings, text, text_map
 from shared.manifests.pods import decode_scheduling
 from shared.manifests.runtimes import names_runtime, runtimes_by_name, with_runtime
+from shared.manifests.sizes import excesses
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.taints import Effect, Toleration
@@ -67,7 +68,7 @@ def decode_daemonset(raw: Raw, runtimes: Mapping[str, Raw] | None = None) -> Dae
         namespace=namespace,
         name=text(metadata.get("name")),
         labels=labels,
-        problem=_problem(mapping(raw.get("spec")), labels),
+        problem=_problem(mapping(raw.get("spec")), labels) or next(excesses(scheduling), ""),
         scheduling=replace(
             scheduling, tolerations=tuple(dict.fromkeys((*scheduling.tolerations, *added)))
         ),

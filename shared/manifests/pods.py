@@ -19,6 +19,7 @@ from shared.manifests.fields import (
     text_map,
 )
 from shared.manifests.requests import is_sidecar, pod_requests
+from shared.manifests.sizes import excesses
 from shared.manifests.storage import claims_to_be
 from shared.model.pods import Owner, Pod, Scheduling
 from shared.model.requirements import Requirements
@@ -160,7 +161,7 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
     if (system := text(mapping(spec.get("os")).get("name")) or "linux") != "linux":
         # kube-scheduler does not look at it, but no kubelet of ours would run the pod.
         problems.append(f"spec.os.name: {system!r}: only linux machines are made")
-    return Scheduling(
+    asked = Scheduling(
         requests=requests,
         node_selector=Requirements.from_labels(text_map(spec.get("nodeSelector"))),
         required_terms=terms.required_terms(affinity, problems),
@@ -174,8 +175,8 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
         resource_claims=bool(spec.get("resourceClaims")),
         scheduler_name=text(spec.get("schedulerName")) or "default-scheduler",
         priority=integer(spec.get("priority")) or 0,
-        refusals=tuple(dict.fromkeys(problems)),
     )
+    return replace(asked, refusals=tuple(dict.fromkeys((*problems, *excesses(asked)))))
 
 
 def _relevant(metadata: Raw, spec: Raw, status: Raw) -> dict[str, Any]:

@@ -25,11 +25,13 @@ class Unschedulable:
 
     Attributes:
         limited: Provisioners that would have held it but for their limits.
+        later: Whether it was set aside and may fit: a later plan takes it up.
     """
 
     pod: PodRef
     reasons: tuple[str, ...]
     limited: frozenset[str] = frozenset()
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,8 @@ large enough; only then does price choose the kind. Good in small batches, where
 hard to beat, and the guard against ever being dearer than such a scheduler.
 """
 
+from collections.abc import Sequence
+
 from shared.packing.ground import Ground, Planned
 
 
@@ -19,14 +21,19 @@ class _Open:
         self.contents: dict[int, int] = {}
 
 
-def fewest_nodes(ground: Ground, counts: list[int]) -> list[Planned]:
-    """Return a plan of few nodes. Each class counted must fit some kind."""
+def fewest_nodes(ground: Ground, counts: Sequence[int], largest: Sequence[int]) -> list[Planned]:
+    """Return a plan of few nodes. Each class counted must fit some kind.
+
+    Args:
+        ground: Classes and kinds.
+        counts: Pods per class.
+        largest: Of `largest_kinds`.
+    """
     demand = ground.demand
     order = sorted(
         (k for k, count in enumerate(counts) if count),
         key=lambda k: (-ground.cpu[k], -ground.memory[k], k),
     )
-    largest = _largest(ground)
     opened: list[_Open] = []
     for k in order:
         needs = [
@@ -48,7 +55,7 @@ def fewest_nodes(ground: Ground, counts: list[int]) -> list[Planned]:
     return plan
 
 
-def _largest(ground: Ground) -> list[int]:
+def largest_kinds(ground: Ground) -> list[int]:
     """Return the kinds that no other one exceeds in everything: what fits any fits one of them."""
     found: list[int] = []
     for t in sorted(range(len(ground.kinds)), key=lambda t: (-sum(ground.kinds[t].room), t)):

@@ -99,9 +99,11 @@ def _open_to(masks: Sequence[int], shapes: int) -> list[int]:
     for signature, many in enumerate(masks):
         bit = 1 << signature
         # As text, since testing the bits of a long integer one by one copies it every time.
-        for index, one in enumerate(f"{many:b}"[: -shapes - 1 : -1]):
-            if one == "1":
-                found[index] |= bit
+        text = f"{many:b}"[: -shapes - 1 : -1]
+        index = text.find("1")
+        while index >= 0:
+            found[index] |= bit
+            index = text.find("1", index + 1)
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from shared.packing.fewest import fewest_nodes
+from shared.packing.fewest import fewest_nodes, largest_kinds
 from shared.packing.filling import Rules
 from shared.packing.greedy import build
 from shared.packing.ground import Ground, Planned
@@ -14,6 +14,8 @@ _LEAST_PODS: Final = 300
 _COARSE: Final = 45  # pods per node
 _FEW_NODES: Final = 16
 _FEWEST_PODS: Final = 2_000
+# Classes times nodes that all procedures together look at, the first one's aside.
+_MUCH: Final = 600_000
 PROCEDURES: Final[tuple[tuple[str, Rules | None], ...]] = (
     ("deal", Rules()),
     ("patterns", None),
@@ -51,16 +53,18 @@ def best_plan(ground: Ground, counts: Sequence[int], effort: Effort) -> tuple[li
     """Return the cheapest plan of all procedures and the name of the one that found it.
 
     Each class counted must fit some kind. Ties go to the procedure tried first; none is tried
-    after one has reached the target, unless the search is to be thorough.
+    after one has reached the target, or when they have looked at many classes for many nodes,
+    unless the search is to be thorough.
     """
     best: list[Planned] = []
-    cost, name = 0, ""
+    cost, name, spent = 0, "", 0.0
     nodes = sum([many for _, many in ground.worth.mix])
     few = nodes < _FEW_NODES and sum(counts) > nodes * _COARSE
     for procedure, rules in FOR_FEW_NODES if few else PROCEDURES:
-        enough = cost <= effort.target or name == "patterns"
+        enough = cost <= effort.target or name == "patterns" or spent > _MUCH
         if best and ((enough and not effort.thorough) or effort.patience.ended()):
             break
+        spent += nodes * len(counts)
         if rules is None:
             plan = _from_patterns(ground, counts, best, effort.patience)
         else:
@@ -68,9 +72,10 @@ def best_plan(ground: Ground, counts: Sequence[int], effort: Effort) -> tuple[li
         if plan is not None:
             best, cost, name = plan, ground.cost(plan), procedure
     if sum(counts) <= _FEWEST_PODS or effort.thorough:
-        fewest = [("fewest nodes", fewest_nodes(ground, list(counts)))]
+        largest = largest_kinds(ground)
+        fewest = [("fewest nodes", fewest_nodes(ground, counts, largest))]
         if len(ground.demand.masks) > 1:
-            fewest.append(("fewest nodes apart", _apart(ground, counts)))
+            fewest.append(("fewest nodes apart", _apart(ground, counts, largest)))
         for procedure, plan in fewest:
             if ground.cost(plan) < cost:
                 best, cost, name = plan, ground.cost(plan), procedure
@@ -97,11 +102,11 @@ def _from_patterns(
     return None if rest is None else plan + rest
 
 
-def _apart(ground: Ground, counts: Sequence[int]) -> list[Planned]:
+def _apart(ground: Ground, counts: Sequence[int], largest: Sequence[int]) -> list[Planned]:
     """Return few nodes of which none holds pods of two signatures."""
     plan: list[Planned] = []
     signature = ground.demand.signature
     for one in sorted({signature[k] for k, count in enumerate(counts) if count}):
         own = [count if signature[k] == one else 0 for k, count in enumerate(counts)]
-        plan.extend(fewest_nodes(ground, own))
+        plan.extend(fewest_nodes(ground, own, largest))
     return plan

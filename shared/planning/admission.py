@@ -103,6 +103,7 @@ def _seat(board: Board, one: Applicant, seats: Seats, count: int) -> int:
             placed += taken
         return placed
     while placed < count:
+        board.work.spend(1 + len(seats.spots) // 8, one.index)
         index = seats.find(one)
         if index < 0:
             return placed

@@ -13,6 +13,7 @@ from shared.scheduling.companions import Companions
 from shared.scheduling.listing import Ware
 from shared.scheduling.spots import Group, Spot, group_of
 from shared.scheduling.wares import Wares
+from shared.scheduling.work import Work
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -25,6 +26,9 @@ class Board:
         limits: By provisioner, what its limits had left before this decision; absent for none.
         companions: Pods of DaemonSets that come with nodes and are counted.
         topology_keys: Keys but the host's that any rule is over, sorted.
+        work: What the decision has cost so far.
+        cut: Applicants, by index, for whose labels no pick was left.
+        brought: Picks of labels that applicants asked for first, by index.
         order: Pods in binding order.
         loose: Nodes to be bought that got fewer pods than they were packed for.
         late: Whether a node opened after pods were admitted may have changed what counts for them.
@@ -40,6 +44,9 @@ class Board:
     seed: int
     companions: Companions
     topology_keys: tuple[str, ...]
+    work: Work
+    cut: frozenset[int]
+    brought: Mapping[int, int]
     order: list[tuple[Applicant, PodRef, Spot]] = field(default_factory=list)
     loose: list[Spot] = field(default_factory=list)
     late: bool = False
@@ -55,6 +62,7 @@ class Board:
         profile = kind.profile
         self.hosts_count = self.hosts_count or kind.counts_hosts
         if profile.adds:
+            self.work.spend(2 * len(profile.adds), one.index)
             if spot.room is None:
                 self._settle(spot, kind.keys, profile)
             add(profile, spot, count)

@@ -83,8 +83,9 @@ def _sold(board: Board, applicants: Sequence[Applicant]) -> frozenset[str]:
     for one in applicants:
         question = (one.stance.signature, one.requests)
         if question not in found:
-            able = [i for i in wares.ways(question[0]) if wares.holds(one.requests, i)]
-            found[question] = wares.offers[min(able)].provisioner.name if able else ""
+            ways = wares.ways(question[0])
+            first = next((index for index in ways if wares.holds(one.requests, index)), None)
+            found[question] = "" if first is None else wares.offers[first].provisioner.name
     return frozenset(found.values())
 
 
@@ -92,7 +93,9 @@ def _masks(shelf: Shelf, signatures: int, sold: frozenset[str] | None) -> list[i
     open_to: list[list[int]] = [[] for _ in range(signatures)]
     for index, (shape, accepted) in enumerate(zip(shelf.shapes, shelf.accepted, strict=True)):
         if sold is None or shape.provisioner in sold:
-            for number in range(signatures):
-                if accepted >> number & 1:
-                    open_to[number].append(index)
+            left = accepted
+            while left:
+                lowest = left & -left
+                left ^= lowest
+                open_to[lowest.bit_length() - 1].append(index)
     return [bit_mask(some, len(shelf.shapes)) for some in open_to]

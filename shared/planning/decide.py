@@ -1,6 +1,7 @@
 """The provisioning decision."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from shared.model.instance_types import OfferingKey
 from shared.model.launch import LaunchOption, PlannedNode
@@ -12,38 +13,86 @@ from shared.planning.board import Board
 from shared.planning.bounding import bound
 from shared.planning.reasons import Explainer
 from shared.planning.rounds import Outcome, solve
+from shared.planning.setting_aside import (
+    BUDGET_STEPS,
+    NO_PICK,
+    SET_ASIDE,
+    cheapest,
+    ref_of,
+)
 from shared.planning.survey import survey
 from shared.scheduling.existing import nominated
 from shared.scheduling.judge import obstacles
 from shared.scheduling.listing import Ware
 from shared.scheduling.spots import Spot
+from shared.scheduling.work import OverBudgetError, Work
+
+# However often pods are set aside, the others are decided for with this part of the budget.
+_LEAST_PART: Final = 4
 
 
-def decide(snapshot: ClusterSnapshot, settings: PackingSettings | None = None) -> Plan:
+def decide(
+    snapshot: ClusterSnapshot,
+    settings: PackingSettings | None = None,
+    *,
+    budget_steps: int = BUDGET_STEPS,
+) -> Plan:
     """Return what to do about the pods of a snapshot that wait for capacity.
 
     Existing and in-flight nodes are filled first, at no price; what is left is packed onto new
-    nodes. The same snapshot and settings always give the same plan.
+    nodes. The same snapshot, settings and budget always give the same plan.
+
+    Args:
+        snapshot: What is known of the cluster.
+        settings: What a good plan is.
+        budget_steps: What the decision may cost. Above it the pods that cost most are set aside,
+            and the others are decided for with half of it, until they fit.
     """
     settings = settings or PackingSettings()
     placed = nominated(snapshot.slots) | snapshot.promised
-    waiting = [pod for pod in snapshot.pending if pod.is_provisionable and pod.uid not in placed]
-    if not waiting:
+    asking = [pod for pod in snapshot.pending if pod.is_provisionable and pod.uid not in placed]
+    if not asking:
         return Plan()
-    board, outcome = _decided(snapshot, waiting, settings)
-    return _to_plan(snapshot, board, outcome)
+    unplaced = [_refused(pod) for pod in asking if pod.scheduling.refusals]
+    waiting = [pod for pod in asking if not pod.scheduling.refusals]
+    least = budget_steps // _LEAST_PART
+    tries = 0
+    while waiting:
+        tries += 1
+        work = Work(budget_steps)
+        try:
+            board, outcome = _decided(snapshot, waiting, settings, work)
+            return _to_plan(snapshot, board, outcome, unplaced)
+        except OverBudgetError:
+            waiting, dear = cheapest(waiting, work, tries)
+            unplaced += [_set_aside(pod) for pod in dear]
+            if work.begun:
+                budget_steps = max(budget_steps // 2, least)
+    return Plan(unschedulable=_sorted(unplaced))
+
+
+def _refused(pod: Pod) -> Unschedulable:
+    return Unschedulable(pod=ref_of(pod), reasons=("; ".join(pod.scheduling.refusals),))
+
+
+def _set_aside(pod: Pod) -> Unschedulable:
+    return Unschedulable(pod=ref_of(pod), reasons=(SET_ASIDE,), later=True)
+
+
+def _sorted(unplaced: Sequence[Unschedulable]) -> tuple[Unschedulable, ...]:
+    return tuple(sorted(unplaced, key=lambda one: one.pod))
 
 
 def _decided(
-    snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings
+    snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
 ) -> tuple[Board, Outcome]:
     """Decide for all at once; when there is not enough for all, by priority instead."""
-    board = survey(snapshot, waiting, settings)
+    board = survey(snapshot, waiting, settings, work)
     outcome = solve(board, board.applicants)
-    missing = [one.priority for one in board.unplaced() if not one.one.scheduling.refusals]
+    missing = [one.priority for one in board.unplaced()]
     if not missing or min(one.priority for one in board.applicants) >= max(missing):
         return board, outcome
-    ranked = survey(snapshot, waiting, settings)
+    ranked = survey(snapshot, waiting, settings, work)
     for priority in sorted({one.priority for one in ranked.applicants}, reverse=True):
         solve(ranked, [one for one in ranked.applicants if one.priority == priority])
     return (ranked, outcome) if _better(ranked, board) else (board, outcome)
@@ -62,7 +111,13 @@ def _better(one: Board, other: Board) -> bool:
     return left(one) < left(other)
 
 
-def _to_plan(snapshot: ClusterSnapshot, board: Board, outcome: Outcome) -> Plan:
+def _to_plan(
+    snapshot: ClusterSnapshot,
+    board: Board,
+    outcome: Outcome,
+    apart: Sequence[Unschedulable],
+) -> Plan:
+    """Return the plan; `apart` are the pods that were not asked about."""
     placements = [
         Placement(
             node=spot.room.name,
@@ -75,23 +130,24 @@ def _to_plan(snapshot: ClusterSnapshot, board: Board, outcome: Outcome) -> Plan:
     options = _Options(board)
     nodes = [_planned(board, spot, options) for spot in board.spots if spot.room is None]
     cost = sum(node.price_micros_per_hour for node in nodes)
-    unplaced = []
+    unplaced = [*apart]
     explainer = Explainer(snapshot, board.all_left())
     for one in board.unplaced():
-        reasons = one.one.scheduling.refusals
-        if not reasons:
+        later = one.index in board.cut
+        if later:
+            reasons: tuple[str, ...] = (NO_PICK,)
+        else:
             rules = tuple(obstacles(one.stance.kind))
             reasons = explainer.explain(one.one, frozenset(one.turned_away), rules)
-        else:
-            reasons = ("; ".join(reasons),)
         limited = frozenset(one.turned_away)
         unplaced += [
-            Unschedulable(pod=ref, reasons=reasons, limited=limited) for ref in one.waiting
+            Unschedulable(pod=ref, reasons=reasons, limited=limited, later=later)
+            for ref in one.waiting
         ]
     return Plan(
         nodes=tuple(sorted(nodes, key=lambda n: (n.provisioner, n.price_micros_per_hour, n.pods))),
         placements=tuple(sorted(placements, key=lambda one: one.node)),
-        unschedulable=tuple(sorted(unplaced, key=lambda one: one.pod)),
+        unschedulable=_sorted(unplaced),
         order=tuple(ref for _, ref, _ in board.order),
         cost_micros_per_hour=cost,
         lower_bound_micros_per_hour=bound(board, cost),

@@ -12,7 +12,8 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.planning.reasons import Explainer
 from shared.scheduling.classes import PodClass
 from shared.scheduling.compatibility import accepted_terms, labels_accepted
-from shared.scheduling.offers import Offer, in_order, label_choices, offers, place_labels
+from shared.scheduling.offers import Offer, in_order, offers, place_labels
+from shared.scheduling.picks import label_choices
 
 _MICROS: Final = 1_000_000
 
@@ -79,14 +80,14 @@ def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
         return
     there = [placement.node for placement in plan.placements if ref in placement.pods]
     new = [(n, node) for n, node in enumerate(plan.nodes, 1) if ref in node.pods]
-    refused = [one.reasons for one in plan.unschedulable if one.pod == ref]
+    refused = [one for one in plan.unschedulable if one.pod == ref]
     if there:
         yield f"goes to node {there[0]}, which has room: nothing is bought for it"
     elif new:
         yield from _on_new(*new[0])
     elif refused:
-        yield "fits nothing:"
-        yield from (f"  {reason}" for reason in refused[0])
+        yield "has no place in this plan:" if refused[0].later else "fits nothing:"
+        yield from (f"  {reason}" for reason in refused[0].reasons)
     else:
         yield "it is promised to a node that was launched before"
 
@@ -143,15 +144,11 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
 
 def _offers(snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod) -> Sequence[Offer]:
     site = next(one for one in snapshot.sites if one.provisioner == provisioner.name)
-    return [
-        offer
-        for chosen in label_choices(provisioner, accepted_terms(pod.scheduling))
-        for offer in offers(
-            provisioner,
-            site,
-            snapshot.instance_types,
-            snapshot.daemonsets,
-            unavailable=snapshot.unavailable,
-            chosen=chosen,
-        )
-    ]
+    return offers(
+        provisioner,
+        site,
+        snapshot.instance_types,
+        snapshot.daemonsets,
+        unavailable=snapshot.unavailable,
+        picks=label_choices(provisioner, accepted_terms(pod.scheduling)),
+    )

@@ -91,6 +91,7 @@ def _add(board: Board, one: _List, spot: Spot) -> None:
 def _best(board: Board, lists: dict[int, _List], number: int) -> _Step | None:
     """Return the cheapest list that nodes can take instead of their own."""
     one = lists[number]
+    board.work.spend_each(dict.fromkeys(one.spots[0].contents, len(lists)))
     steps = [
         _Step(max(other.price - one.price, 0) * len(one.spots), number, other.number)
         for other in lists.values()

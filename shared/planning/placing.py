@@ -17,6 +17,8 @@ from shared.scheduling.spots import Spot
 
 # Pods of one class that a single new node is bought for at once, at most.
 _MOST_AT_ONCE = 512
+# Steps of looking for the cheapest machine.
+_PURCHASE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ def fill(board: Board, one: Applicant) -> None:
 def _candidates(board: Board, one: Applicant) -> list[Spot]:
     """Return the spots with space for a pod; for pods that share a host the roomiest first."""
     cpu = one.requests["cpu"]
+    board.work.spend(len(board.spots) * (1 + one.stance.kind.rules // 8), one.index)
     found = [
         spot for spot in board.spots if spot.free.get("cpu", 0) >= cpu and spot.fitting(one) > 0
     ]
@@ -131,6 +134,7 @@ def _new(board: Board, one: Applicant) -> Iterator[_Step]:
     domains = board.wares.domains(one.stance.signature, kind.keys, one.requests_with(()))
     sellers = board.wares.sellers(one.stance.signature)
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
+        board.work.spend(_PURCHASE, one.index)
         labels = dict(zip(kind.keys, domain, strict=True))
         single = _buy(board, one, 1, labels)
         if single is None:
@@ -203,6 +207,7 @@ def _grown(board: Board, one: Applicant) -> Iterator[_Step]:
     stance = one.stance
     spots = [spot for spot in board.spots if spot.room is None]
     for spot in spots:
+        board.work.spend(_PURCHASE, one.index)
         if one.ports and not spot.ports_free(one.ports):
             continue
         labels = spot.labels

@@ -109,9 +109,12 @@ class _Bins:
 
     def taking(self, one: Applicant, signature: Signature) -> int:
         if signature not in self._static:
+            self._board.work.spend(len(self._board.spots), one.index)
             self._static[signature] = self._accepting(signature)
         mask = self._static[signature]
         if mask and one.stance.kind.by_host:
+            looks = one.stance.kind.rules * (1 + len(self._board.spots) // 4)
+            self._board.work.spend(looks, one.index)
             for host in closed_hosts(one):
                 if host in self._by_host:
                     mask &= ~(1 << self._by_host[host])

@@ -9,7 +9,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ProvisionerSite
 from shared.planning.spelling import nearest_label, nearest_value
-from shared.scheduling.offers import PLACE_KEYS, label_choices, offers, place_labels
+from shared.scheduling.offers import PLACE_KEYS, offers, place_labels
 
 # Values or zones named in a text before the rest is only counted.
 _SHOWN: Final = 5
@@ -51,8 +51,7 @@ def launch_problem(
     """
     if not site.zones:
         return "no subnet: " + (site.reason or "nothing was found")
-    choices = label_choices(provisioner, ())
-    if any(offers(provisioner, site, instance_types, (), chosen=chosen) for chosen in choices):
+    if offers(provisioner, site, instance_types, ()):
         return ""
     return f"its requirements leave no instance type in {_few(site.zones)}"
 

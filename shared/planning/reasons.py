@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.instance_types import InstanceType
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, Resources, format_amount
@@ -15,7 +16,8 @@ from shared.planning.spelling import nearest_label
 from shared.scheduling.classes import PodClass
 from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.limits import remaining
-from shared.scheduling.offers import Offer, in_order, label_choices, offers, place_labels
+from shared.scheduling.offers import Offer, in_order, offers, place_labels
+from shared.scheduling.picks import label_choices
 from shared.scheduling.signatures import Signature, could_buy, signature_of
 
 # Values named in a reason before the rest is only counted.
@@ -53,6 +55,8 @@ class Explainer:
         self._found: dict[tuple[object, ...], str] = {}
         self._offers: dict[tuple[object, ...], tuple[Offer, ...]] = {}
         self._accepted: dict[tuple[str, Signature], Sequence[Offer]] = {}
+        self._largest: dict[tuple[str, Signature], Resources] = {}
+        self._of_types: tuple[tuple[InstanceType, Resources], ...] | None = None
 
     def explain(
         self, one: PodClass, limited: frozenset[str], rules: Sequence[str] = ()
@@ -100,8 +104,11 @@ class Explainer:
             return _volume(one) if _volumes_apart(every, one) else _missing_label(every, one)
         shared = [Resources(((name, 1),)) for _, name in one.scheduling.shared]
         requests = Resources.total((one.scheduling.requests, *shared))
-        if not any(requests.fits(offer.available) for offer in accepting):
-            return _too_large(requests, accepting) + self._excluded(provisioner, requests)
+        largest = self._largest_of(provisioner, accepting, one)
+        missing = requests.exceeding(largest)
+        if missing or not any(requests.fits(offer.available) for offer in accepting):
+            excluded = self._excluded(provisioner, requests)
+            return _too_large(requests, largest, missing) + excluded
         if one.scheduling.host_ports:
             able = [offer for offer in accepting if requests.fits(offer.available)]
             if taken := _taken_ports(one, able):
@@ -130,11 +137,24 @@ class Explainer:
 
     def _excluded(self, provisioner: Provisioner, requests: Resources) -> str:
         """Return which requirement excludes the types that are large enough, empty for none."""
-        able = [
-            known for known in self._snapshot.instance_types if requests.fits(known.allocatable)
-        ]
+        if self._of_types is None:
+            types = self._snapshot.instance_types
+            self._of_types = tuple((known, known.allocatable) for known in types)
+        able = [known for known, room in self._of_types if requests.fits(room)]
         requirement = excluded_by(provisioner, able)
         return f"; types that have enough are excluded by {requirement}" if requirement else ""
+
+    def _largest_of(
+        self, provisioner: Provisioner, accepting: Iterable[Offer], one: PodClass
+    ) -> Resources:
+        """Return the most of each resource that any offer which a pod accepts has."""
+        question = (provisioner.name, signature_of(one.scheduling, Requirements()))
+        if question not in self._largest:
+            largest = Resources()
+            for offer in accepting:
+                largest = largest.largest(offer.available)
+            self._largest[question] = largest
+        return self._largest[question]
 
     def _accepting(
         self, provisioner: Provisioner, every: Sequence[Offer], one: PodClass
@@ -164,7 +184,7 @@ class Explainer:
                     self._snapshot.instance_types,
                     self._snapshot.daemonsets,
                     unavailable=self._snapshot.unavailable if available_only else None,
-                    chosen=chosen,
+                    picks=(chosen,),
                 )
             found += self._offers[question]
         return found
@@ -248,15 +268,11 @@ def _near_miss(key: str, labels: Mapping[str, str]) -> str:
     return f" (did you mean {near}?)" if near else ""
 
 
-def _too_large(requests: Resources, accepting: Iterable[Offer]) -> str:
-    largest = Resources()
-    for offer in accepting:
-        largest = largest.largest(offer.available)
-    missing = requests.exceeding(largest)
+def _too_large(requests: Resources, largest: Resources, missing: Sequence[str]) -> str:
     if not missing:
         return "no single instance type has enough of all it requests at once"
     parts = []
-    for name in missing:
+    for name in missing[:_SHOWN]:
         most = format_amount(name, largest[name])
         parts.append(f"{name} {format_amount(name, requests[name])} (at most {most})")
     return "no instance type is large enough: requests " + ", ".join(parts)

@@ -4,6 +4,7 @@ Nodes opened late, or that became others, may be domains or count where they did
 pods were admitted. Whom the replay refuses gives up its place and waits again.
 """
 
+from collections import Counter
 from typing import Final
 
 from shared.model.launch import PodRef
@@ -22,6 +23,7 @@ def replay(board: Board) -> None:
     tries = 0
     while board.late:
         board.late = False
+        board.work.spend_each(Counter(one.index for one, _, _ in board.order))
         refused = _judged_again(board)
         board.drop_empty()
         if tries == _TRIES:

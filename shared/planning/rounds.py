@@ -14,9 +14,17 @@ from shared.planning.placing import fill, place, shrink
 from shared.planning.problem import Assembled, Lot, assemble, sort_into_lots
 from shared.planning.replay import replay
 from shared.scheduling.applicants import Applicant
+from shared.scheduling.census import Counter
 from shared.scheduling.dealing import Dealer
 
 _MAX_LIMIT_ROUNDS: Final = 8
+# Of packing: steps of one shape, and nodes that are filled for each lot at most, one by one. What
+# a pod asks for of cpu, memory, pods and one thing more is among the steps of its lot.
+_SHAPE: Final = 40
+_FILLINGS_PER_LOT: Final = 2
+_PLAIN_RESOURCES: Final = 4
+# Pods that must all be kept apart are packed one batch after the other; the placer takes the rest.
+_MOST_BATCHES: Final = 8
 
 
 @dataclass(slots=True, eq=False)
@@ -29,7 +37,7 @@ class Outcome:
 def solve(board: Board, applicants: Sequence[Applicant]) -> Outcome:
     """Place the waiting pods of these applicants, as far as that can be done."""
     outcome = Outcome()
-    active = [one for one in applicants if one.waiting and not one.one.scheduling.refusals]
+    active = [one for one in applicants if one.waiting]
     while active:
         able = [one for one in active if _face(one)]
         _run(board, able, outcome)
@@ -37,7 +45,7 @@ def solve(board: Board, applicants: Sequence[Applicant]) -> Outcome:
     if all(spot.room is not None for spot in board.spots):
         # No new node is to be had: only the domains that have nodes must be even.
         for one in applicants:
-            if one.waiting and one.stance.kind.spreads and not one.one.scheduling.refusals:
+            if one.waiting and one.stance.kind.spreads:
                 one.close()
                 fill(board, one)
     board.keep_domains()
@@ -63,8 +71,10 @@ def _run(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> Non
         if any(rule.own for rule in one.stance.kind.affinities):
             place(board, one)
     dealt = [one for one in applicants if not one.stance.kind.with_host]
-    while dealt:
-        batch, dealt = _without_conflicts(dealt)
+    for _ in range(_MOST_BATCHES):
+        if not dealt:
+            break
+        batch, dealt = _without_conflicts(board, dealt)
         _pack(board, batch, outcome)
     rest = [one for one in applicants if one.waiting]
     rest.sort(key=lambda one: (-one.priority, one.index))
@@ -83,27 +93,26 @@ def _run(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> Non
 
 
 def _without_conflicts(
-    applicants: Sequence[Applicant],
+    board: Board, applicants: Sequence[Applicant]
 ) -> tuple[list[Applicant], list[Applicant]]:
     """Split off those that must not share a host with many others: they are packed after them."""
     later: set[int] = set()
-    counters = {
-        counter: None
-        for one in applicants
-        for counter in one.stance.kind.avoids
-        if counter.key == keys.HOSTNAME
-    }
-    for counter in counters:
-        counted = [one for one in applicants if counter in one.stance.kind.profile.adds]
-        holders = [
-            one
-            for one in applicants
-            if counter in one.stance.kind.avoids and counter not in one.stance.kind.profile.adds
-        ]
-        if not counted or not holders:
-            continue
-        fewer = min(counted, holders, key=lambda side: sum(len(one.waiting) for one in side))
-        later.update(one.index for one in fewer)
+    holders: dict[Counter, list[Applicant]] = {}
+    counted: dict[Counter, list[Applicant]] = {}
+    for one in applicants:
+        kind = one.stance.kind
+        board.work.spend(len(kind.avoids) + len(kind.profile.adds), one.index)
+        own = frozenset(kind.profile.adds)
+        for counter in own:
+            counted.setdefault(counter, []).append(one)
+        for counter in kind.avoids:
+            if counter.key == keys.HOSTNAME and counter not in own:
+                holders.setdefault(counter, []).append(one)
+    for counter, many in holders.items():
+        if counter in counted:
+            sides = (counted[counter], many)
+            fewer = min(sides, key=lambda side: sum(len(one.waiting) for one in side))
+            later.update(one.index for one in fewer)
     now = [one for one in applicants if one.index not in later]
     if not now:
         # Each avoids some other: the first begins.
@@ -114,10 +123,11 @@ def _without_conflicts(
 def _pack(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> None:
     """Pack and admit; those whom a limit turned away once more, for other provisioners."""
     for _ in range(_MAX_LIMIT_ROUNDS):
-        runs = Dealer(board.wares, board.spots).deal(applicants).runs
+        runs = Dealer(board.wares, board.spots, board.work).deal(applicants).runs
         if not runs:
             return
         lots, slots = sort_into_lots(board, runs, applicants)
+        _charge(board, lots)
         assembled = assemble(board, lots, slots)
         packing = pack(assembled.problem, bounded=False)
         outcome.remark = outcome.remark or packing.fallback
@@ -126,6 +136,24 @@ def _pack(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> No
         applicants = [one for one in applicants if one in moved and one.waiting]
         if not applicants:
             return
+
+
+def _charge(board: Board, lots: Sequence[Lot]) -> None:
+    """Count what packing takes: each node is filled from all lots, equal nodes once."""
+    pods = sum(lot.count for lot in lots)
+    fillings = min(pods, _FILLINGS_PER_LOT * len(lots)) // _FILLINGS_PER_LOT
+    shapes = len(board.wares.offers)
+    # Each pick of labels is a full list of shapes.
+    part = _SHAPE * shapes // (1 + sum(board.brought.values()))
+    steps = {index: part * many for index, many in board.brought.items()}
+    for lot in lots:
+        # Slots of rules over hosts are resources, too: each is one of every shape.
+        resources = max(len(lot.requests.items) - _PLAIN_RESOURCES, 0)
+        taken = fillings + shapes * resources + part // len(lots)
+        for share in lot.pods:
+            index = share.applicant.index
+            steps[index] = steps.get(index, 0) + taken // len(lot.pods)
+    board.work.spend_each(steps)
 
 
 def _turned_away(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from shared.model.pods import Pod, Scheduling
-from shared.model.requirements import Requirements
 from shared.model.snapshot import ClusterSnapshot
 from shared.model.taints import Effect, Taint
 from shared.packing.problem import PackingSettings
@@ -13,13 +12,16 @@ from shared.scheduling.census import Census, Place, Profile, add, expect
 from shared.scheduling.classes import PodClass, group, selected_keys
 from shared.scheduling.companions import Companions
 from shared.scheduling.compatibility import accepted_terms
+from shared.scheduling.daemons import daemon_keys
 from shared.scheduling.existing import Bystander, Room, bystanders, daemons_on, rooms
 from shared.scheduling.limits import remaining
-from shared.scheduling.offers import Offer, in_order, label_choices, offers
+from shared.scheduling.offers import Offer, in_order, offers
+from shared.scheduling.picks import Picks
 from shared.scheduling.rules import Rulebook
 from shared.scheduling.selection import Namespaces
 from shared.scheduling.spots import Spot
 from shared.scheduling.wares import Wares
+from shared.scheduling.work import Work, estimates
 
 
 class _Aside:
@@ -38,18 +40,25 @@ class _Aside:
         )
 
 
-def survey(snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings) -> Board:
-    """Return the board before anything is decided: who waits, what stands, what can be bought."""
+def survey(
+    snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
+) -> Board:
+    """Return the board before anything is decided: who waits, what stands, what can be bought.
+
+    Raises:
+        OverBudgetError: If that takes more steps than the decision may take.
+    """
     existing = rooms(snapshot)
     others = bystanders(snapshot, existing)
     standing = _pods(existing, others)
     rules = [pod.scheduling for pod in standing]
     rules += [one.scheduling for one in snapshot.daemonsets]
-    classes = group(waiting, rules)
+    classes = work.classes = group(waiting, rules)
+    work.expect(estimates(classes, len(existing)))
     census = Census()
     book = _rulebook(snapshot, census, classes, standing)
     companions = Companions(snapshot.daemonsets, book)
-    found = _offers(snapshot, classes)
+    found, cut, brought = _offers(snapshot, classes, work)
     wares = Wares(found, existing)
     taints = [one.provisioner.taints for one in found] + [room.taints for room in existing]
     soft_taints = _soft(taints)
@@ -72,6 +81,9 @@ def survey(snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingS
         seed=snapshot.seed,
         companions=companions,
         topology_keys=census.keys(),
+        work=work,
+        cut=cut,
+        brought=brought,
     )
 
 
@@ -106,32 +118,59 @@ def _rulebook(
     return book
 
 
-def _offers(snapshot: ClusterSnapshot, classes: Iterable[PodClass]) -> tuple[Offer, ...]:
+def _offers(
+    snapshot: ClusterSnapshot, classes: Sequence[PodClass], work: Work
+) -> tuple[tuple[Offer, ...], frozenset[int], dict[int, int]]:
+    """Return what could be bought, the classes without a pick, and who asked for how many first."""
     sites = {site.provisioner: site for site in snapshot.sites}
-    demands = {id(one.scheduling): one.scheduling for one in classes}
-    terms: dict[Requirements, None] = {}
+    order = _in_turn(classes)
     topology: set[str] = set()
-    for scheduling in demands.values():
-        terms.update(dict.fromkeys(accepted_terms(scheduling)))
-        terms.update(dict.fromkeys(one.requirements for one in scheduling.preferred_nodes))
+    for scheduling in {id(one.scheduling): one.scheduling for one in classes}.values():
         topology.update(one.key for one in scheduling.spreads)
         topology.update(one.key for one in scheduling.affinity)
         topology.update(one.key for one in scheduling.anti_affinity)
         topology.update(one.key for one in scheduling.ties)
-    return tuple(
-        offer
-        for provisioner in in_order(snapshot.provisioners)
-        if provisioner.name in sites
-        for chosen in label_choices(provisioner, terms, sorted(topology))
-        for offer in offers(
+    telling = topology | daemon_keys(snapshot.daemonsets)
+    found: list[Offer] = []
+    cut: set[int] = set()
+    brought: dict[int, int] = {}
+    for provisioner in in_order(snapshot.provisioners):
+        if provisioner.name not in sites:
+            continue
+        picks = Picks(provisioner, telling)
+        for index in order:
+            looks, size = picks.looks, len(picks)
+            if not picks.want(accepted_terms(classes[index].scheduling)):
+                cut.add(index)
+            brought[index] = brought.get(index, 0) + len(picks) - size
+            work.spend(picks.looks - looks, index)
+        for index in order:
+            looks, size = picks.looks, len(picks)
+            for one in classes[index].scheduling.preferred_nodes:
+                picks.prefer(one.requirements)
+            brought[index] = brought.get(index, 0) + len(picks) - size
+            work.spend(picks.looks - looks, index)
+        found += offers(
             provisioner,
             sites[provisioner.name],
             snapshot.instance_types,
             snapshot.daemonsets,
             unavailable=snapshot.unavailable,
-            chosen=chosen,
+            picks=picks.listed(sorted(topology)),
         )
-    )
+    return tuple(found), frozenset(cut), {index: many for index, many in brought.items() if many}
+
+
+def _in_turn(classes: Sequence[PodClass]) -> list[int]:
+    """Return the classes by priority; of equal ones each namespace's first, then its second."""
+    seen: dict[tuple[int, str], int] = {}
+    turns = []
+    for index, one in enumerate(classes):
+        priority = one.scheduling.priority
+        turn = seen.get((priority, one.namespace), 0)
+        seen[priority, one.namespace] = turn + 1
+        turns.append((-priority, turn, index))
+    return [index for _, _, index in sorted(turns)]
 
 
 def _soft(taints: Iterable[Sequence[Taint]]) -> bool:

@@ -33,6 +33,7 @@ def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> Non
         "PodsPlaced": report.pods_placed,
         "PodsPlanned": report.pods_planned,
         "PodsRejected": report.pods_rejected,
+        "PodsSetAside": report.pods_set_aside,
         "PodsUnschedulable": report.pods_unschedulable,
         "Throttles": report.throttled,
         "UnknownErrorCodes": report.unknown_codes,

@@ -1,6 +1,6 @@
 """Applicants: classes of pods while they are being placed, with the preferences they still keep."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from shared.model import labels as keys
@@ -8,7 +8,7 @@ from shared.model.launch import PodRef
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.scheduling.classes import PodClass
-from shared.scheduling.compatibility import Port
+from shared.scheduling.compatibility import Port, accepted_terms
 from shared.scheduling.judge import Kind
 from shared.scheduling.ladder import Preference, Wish, preferences, wanted_terms
 from shared.scheduling.rules import Rulebook
@@ -38,6 +38,7 @@ class Applicant:
     __slots__ = (
         "_book",
         "_now",
+        "_terms",
         "_wares",
         "closed",
         "index",
@@ -53,7 +54,13 @@ class Applicant:
     )
 
     def __init__(
-        self, index: int, one: PodClass, book: Rulebook, wares: Wares, *, soft_taints: bool
+        self,
+        index: int,
+        one: PodClass,
+        book: Rulebook,
+        wares: Wares,
+        *,
+        soft_taints: bool,
     ) -> None:
         self.index = index
         self.one = one
@@ -69,11 +76,21 @@ class Applicant:
         self._book = book
         self._now: Stance | None = None
         self._wares = wares
-        self.ladder = tuple(one for one in self.ladder if self._possible(one))
+        required = accepted_terms(one.scheduling)
+        self.ladder = tuple(one for one in self.ladder if self._possible(required, one))
+        # What is demanded of labels, by how many of the heaviest preferences are kept.
+        self._terms = [required]
+        for wish in reversed(self.ladder):
+            self._terms.append(self._with(self._terms[-1], wish))
 
-    def _possible(self, one: Preference) -> bool:
+    def _possible(self, required: tuple[Requirements, ...], one: Preference) -> bool:
         """Return whether any node there is or could be keeps a preference about nodes."""
-        return one.wish != Wish.NODES or self._able(self.signature((one,)))
+        if one.wish != Wish.NODES:
+            return True
+        return self._able(self._signature(self._with(required, one), strict=False))
+
+    def _with(self, terms: tuple[Requirements, ...], one: Preference) -> tuple[Requirements, ...]:
+        return wanted_terms(terms, self.one.scheduling, one)
 
     def is_able(self) -> bool:
         """Return whether labels, taints and amounts leave any node for what is insisted on now."""
@@ -96,25 +113,30 @@ class Applicant:
         kind = self._book.kind(
             self.one.namespace, self.one.labels, self.one.scheduling, kept, self._reach
         )
-        return Stance(kind, self.signature(kept))
+        return Stance(kind, self.signature(len(kept)))
 
     def _reach(self, key: str) -> frozenset[str] | None:
         """Return the domains that new nodes could be in, None when each is one of its own."""
         if self.closed:
             return frozenset()
-        required = self.signature(())
+        required = self.signature(0)
         if key == keys.HOSTNAME:
             able = self._wares.could_hold(required, self.requests_with(()))
             return None if able else frozenset()
         domains = self._wares.domains(required, (key,), self.requests)
         return frozenset(value for (value,) in domains if value is not None)
 
-    def signature(self, kept: Sequence[Preference]) -> Signature:
-        """Return what is demanded of labels and taints while these preferences are kept."""
+    def signature(self, kept: int) -> Signature:
+        """Return what is demanded of labels and taints while so many preferences are kept."""
+        # The wish to keep off soft taints is the last one dropped.
+        strict = kept > 0 and self.ladder[-1].wish == Wish.TAINTS
+        return self._signature(self._terms[kept], strict=strict)
+
+    def _signature(self, terms: tuple[Requirements, ...], *, strict: bool) -> Signature:
         made = Signature(
-            terms=wanted_terms(self.one.scheduling, tuple(kept)),
+            terms=terms,
             tolerations=self.one.scheduling.tolerations,
-            strict=any(one.wish == Wish.TAINTS for one in kept),
+            strict=strict,
             ports=self.ports,
         )
         return self._wares.intern(made)

@@ -137,6 +137,29 @@ class Profile:
 NOTHING: Final = Profile(())
 
 
+class _Index:
+    """Counters by a label that whoever they count must have, in the order they were made."""
+
+    def __init__(self) -> None:
+        self._by_label: dict[tuple[str, str] | None, list[tuple[int, Counter]]] = {}
+        self._size = 0
+
+    def add(self, counter: Counter) -> Counter:
+        labels = [pair for _, selector in counter.selection.parts for pair in selector.match_labels]
+        found = self._by_label.setdefault(labels[0] if labels else None, [])
+        found.append((self._size, counter))
+        self._size += 1
+        return counter
+
+    def counting(self, namespace: str, labels: Mapping[str, str]) -> tuple[Counter, ...]:
+        """Return the counters that count such a pod."""
+        near = list(self._by_label.get(None, ()))
+        for pair in labels.items():
+            near += self._by_label.get(pair, ())
+        near.sort(key=lambda one: one[0])
+        return tuple(one for _, one in near if one.selection.counts(namespace, labels))
+
+
 class Census:
     """All counters, and the places they look at.
 
@@ -145,6 +168,8 @@ class Census:
 
     def __init__(self) -> None:
         self._counted: dict[tuple[str, Selection, Scope | None, bool], Counter] = {}
+        self._by_counted = _Index()
+        self._by_owned = _Index()
         self._owners: dict[tuple[str, Selection], Counter] = {}
         self._before: list[tuple[Counter, dict[str, int], dict[str, int]]] = []
         self._counting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Counter, ...]] = {}
@@ -157,25 +182,23 @@ class Census:
         """Return the one counter of pods that a selection counts."""
         identity = (key, selection, scope, living)
         if identity not in self._counted:
-            self._counted[identity] = Counter(key, selection, scope, living=living)
+            made = Counter(key, selection, scope, living=living)
+            self._counted[identity] = self._by_counted.add(made)
         return self._counted[identity]
 
     def owners(self, key: str, selection: Selection) -> Counter:
         """Return the one counter of pods with a required anti-affinity to these pods."""
         identity = (key, selection)
         if identity not in self._owners:
-            self._owners[identity] = Counter(key, selection, None, living=False)
+            made = Counter(key, selection, None, living=False)
+            self._owners[identity] = self._by_owned.add(made)
         return self._owners[identity]
 
     def shunning(self, namespace: str, labels: Mapping[str, str]) -> tuple[Counter, ...]:
         """Return the counters of owners whose anti-affinity counts such a pod."""
         question = (namespace, frozenset(labels.items()))
         if question not in self._shunning:
-            self._shunning[question] = tuple(
-                counter
-                for (_, selection), counter in self._owners.items()
-                if selection.counts(namespace, labels)
-            )
+            self._shunning[question] = self._by_owned.counting(namespace, labels)
         return self._shunning[question]
 
     def profile(
@@ -193,11 +216,7 @@ class Census:
         """
         question = (namespace, frozenset(labels.items()))
         if question not in self._counting:
-            self._counting[question] = tuple(
-                counter
-                for counter in self._counted.values()
-                if counter.selection.counts(namespace, labels)
-            )
+            self._counting[question] = self._by_counted.counting(namespace, labels)
         counting = self._counting[question]
         if terminating:
             counting = tuple(one for one in counting if not one.living)

@@ -33,11 +33,13 @@ def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodCl
     """
     waiting = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
     numbers = _numbered(waiting)
-    counted = selected_keys(
-        [
-            *{id(one.scheduling): one.scheduling for one in waiting}.values(),
-            *{id(one): one for one in others}.values(),
-        ]
+    counted = frozenset(
+        selected_keys(
+            [
+                *{id(one.scheduling): one.scheduling for one in waiting}.values(),
+                *{id(one): one for one in others}.values(),
+            ]
+        )
     )
     found: dict[tuple[object, ...], list[PodRef]] = {}
     first: dict[tuple[object, ...], Pod] = {}
@@ -45,8 +47,7 @@ def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodCl
         number = numbers[id(pod.scheduling)]
         identity: tuple[object, ...] = (number,)
         if counted:
-            labels = pod.labels
-            visible = tuple([(key, labels[key]) for key in counted if key in labels])
+            visible = tuple(sorted([one for one in pod.labels.items() if one[0] in counted]))
             identity = (number, pod.namespace, visible)
         ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
         members = found.get(identity)

@@ -14,7 +14,7 @@ Port = tuple[str, str, int]
 _MOST_TERMS: Final = 256
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def accepted_terms(scheduling: Scheduling) -> tuple[Requirements, ...]:
     """Return what a node's labels must satisfy: any one of these.
 

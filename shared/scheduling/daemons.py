@@ -1,6 +1,6 @@
 """What DaemonSet pods will take on a node."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
@@ -42,6 +42,16 @@ def daemon_ports(
             and not taint_refusal(one.scheduling, taints)
             for port in one.scheduling.host_ports
         )
+    )
+
+
+def daemon_keys(daemonsets: Iterable[DaemonSet]) -> frozenset[str]:
+    """Return the node labels that decide which DaemonSets have a pod on a node."""
+    return frozenset(
+        wanted.key
+        for one in daemonsets
+        for term in accepted_terms(one.scheduling)
+        for wanted in term
     )
 
 

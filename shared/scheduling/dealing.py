@@ -15,6 +15,7 @@ from shared.scheduling.judge import Kind, accepts
 from shared.scheduling.listing import Domain
 from shared.scheduling.spots import Spot
 from shared.scheduling.wares import Wares
+from shared.scheduling.work import Work
 
 # More domains than pods are never needed, more than these are never looked at.
 _MOST_DOMAINS = 256
@@ -51,9 +52,10 @@ class _Domain(Place):
 class Dealer:
     """Deals applicants; counts what it deals and takes all of it back at the end."""
 
-    def __init__(self, wares: Wares, spots: Sequence[Spot]) -> None:
+    def __init__(self, wares: Wares, spots: Sequence[Spot], work: Work) -> None:
         self._wares = wares
         self._spots = spots
+        self._work = work
         self._log: list[tuple[Profile, Place, int]] = []
         self._runs: list[tuple[Share, int]] = []
         self._clinging: dict[tuple[int, ...], set[Domain]] = {}
@@ -88,6 +90,8 @@ class Dealer:
 
     def _deal(self, one: Applicant, domains: list[_Domain], count: int) -> int:
         kind = one.stance.kind
+        looks = 1 + len(domains) * (1 + kind.rules) + 2 * len(kind.profile.adds)
+        self._work.spend(looks * (count if domains else 1), one.index)
         if not kind.keys:
             self._runs.append((Share(one, Requirements()), count))
             return count

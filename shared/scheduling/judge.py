@@ -104,6 +104,11 @@ class Kind:
         return bool(self.spreads or self.affinities or self.avoids or self.shunned)
 
     @property
+    def rules(self) -> int:
+        """How many rules it is judged by; a spread, which looks at all domains, counts as four."""
+        return 4 * len(self.spreads) + len(self.affinities) + len(self.avoids) + len(self.shunned)
+
+    @property
     def counts_hosts(self) -> bool:
         """Whether a further host, empty as yet, could make its place wrong.
 

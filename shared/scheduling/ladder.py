@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from shared.model.pods import Scheduling, SpreadPolicy
 from shared.model.requirements import Requirements
-from shared.scheduling.compatibility import accepted_terms
 
 
 class Wish(StrEnum):
@@ -57,11 +56,11 @@ def preferences(scheduling: Scheduling, *, soft_taints: bool) -> tuple[Preferenc
     return (*(one[3] for one in weighted), *reversed(spreads), *taints)
 
 
-def wanted_terms(scheduling: Scheduling, kept: tuple[Preference, ...]) -> tuple[Requirements, ...]:
-    """Return what a node's labels must satisfy, any one of these, while preferences are kept."""
-    terms = accepted_terms(scheduling)
-    for one in kept:
-        if one.wish == Wish.NODES:
-            wanted = scheduling.preferred_nodes[one.index].requirements
-            terms = tuple(term.merge(wanted) for term in terms)
-    return terms
+def wanted_terms(
+    terms: tuple[Requirements, ...], scheduling: Scheduling, one: Preference
+) -> tuple[Requirements, ...]:
+    """Return what a node's labels must satisfy, any one of these, while one more wish is kept."""
+    if one.wish != Wish.NODES:
+        return terms
+    wanted = scheduling.preferred_nodes[one.index].requirements
+    return tuple(term.merge(wanted) for term in terms)

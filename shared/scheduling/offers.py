@@ -14,10 +14,8 @@ from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.model.snapshot import ProvisionerSite
 from shared.scheduling.compatibility import Port
-from shared.scheduling.daemons import daemon_ports, daemon_requests
+from shared.scheduling.daemons import daemon_keys, daemon_ports, daemon_requests
 
-# Picks of custom labels by one provisioner; each is a full list of what it could buy.
-_MOST_PICKS: Final = 64
 PLACE_KEYS: Final = frozenset({keys.ZONE, keys.CAPACITY_TYPE})
 _Place = tuple[str, CapacityType]
 
@@ -72,52 +70,75 @@ def offers(
     daemonsets: Sequence[DaemonSet],
     *,
     unavailable: frozenset[OfferingKey] | None = frozenset(),
-    chosen: Mapping[str, str] | None = None,
+    picks: Sequence[Mapping[str, str]] = ({},),
 ) -> tuple[Offer, ...]:
-    """Return what a provisioner could buy in the zones of its subnets, in order of type name.
+    """Return what a provisioner could buy in the zones of its subnets, by pick, then type name.
 
     Args:
         instance_types: Sorted by name.
         unavailable: Offerings EC2 was out of lately: left out, as are those it refuses to this
             provisioner; None for all there are.
-        chosen: Values picked for custom labels of which the provisioner allows several.
+        picks: Values for custom labels of which the provisioner allows several. The machines are
+            the same for all of them.
     """
-    fixed = {**node_labels(provisioner), **(chosen or {})}
+    machines = _machines(provisioner, site, instance_types, unavailable)
+    needed = {one.key for one in free_requirements(provisioner) if not one.absent}
+    asked = daemon_keys(daemonsets)
+    with_ports = any(one.scheduling.host_ports for one in daemonsets)
+    taints = provisioner.taints
+    shared: dict[tuple[object, ...], tuple[Resources, Resources, tuple[Port, ...]]] = {}
+    found = []
+    for chosen in picks:
+        fixed = {**node_labels(provisioner), **chosen}
+        undecided = frozenset(needed - fixed.keys())
+        told = tuple((key, value) for key, value in sorted(chosen.items()) if key in asked)
+        for machine, offerings in machines:
+            labels = {**machine.labels, **fixed}
+            question = (machine.name, told)
+            if question not in shared:
+                taken = daemon_requests(daemonsets, labels, taints, undecided=PLACE_KEYS)
+                ports = daemon_ports(daemonsets, labels, taints) if with_ports else ()
+                shared[question] = (taken, machine.allocatable - taken, ports)
+            taken, available, ports = shared[question]
+            found.append(
+                Offer(
+                    provisioner=provisioner,
+                    instance_type=machine,
+                    labels=labels,
+                    daemon_requests=taken,
+                    available=available,
+                    ports=ports,
+                    undecided=undecided,
+                    offerings=offerings,
+                )
+            )
+    return tuple(found)
+
+
+def _machines(
+    provisioner: Provisioner,
+    site: ProvisionerSite,
+    instance_types: Sequence[InstanceType],
+    unavailable: frozenset[OfferingKey] | None,
+) -> list[tuple[InstanceType, tuple[Offering, ...]]]:
+    """Return the types a provisioner may buy, as it configures them, with what is to be had."""
+    fixed = node_labels(provisioner)
     of_type, of_place = _split(provisioner.requirements)
     places = _allowed_places(of_place, site.zones)
     out: dict[str, set[_Place]] = {}
     for key in () if unavailable is None else unavailable | site.refused:
         out.setdefault(key.instance_type, set()).add((key.zone, key.capacity_type))
-    open_keys = {one.key for one in _free(provisioner) if not one.absent}
-    with_ports = any(one.scheduling.host_ports for one in daemonsets)
     found = []
     for instance_type in instance_types:
-        labels = {**instance_type.labels, **fixed}
-        if not _template_allows(of_type, labels):
+        if not _template_allows(of_type, {**instance_type.labels, **fixed}):
             continue
         to_be_had = places.difference(out.get(instance_type.name, ()))
         offerings = tuple(
             one for one in instance_type.offerings if (one.zone, one.capacity_type) in to_be_had
         )
-        if not offerings:
-            continue
-        configured = as_configured(provisioner, instance_type)
-        taken = daemon_requests(daemonsets, labels, provisioner.taints, undecided=PLACE_KEYS)
-        available = configured.allocatable - taken
-        ports = daemon_ports(daemonsets, labels, provisioner.taints) if with_ports else ()
-        found.append(
-            Offer(
-                provisioner=provisioner,
-                instance_type=configured,
-                labels=labels,
-                daemon_requests=taken,
-                available=available,
-                ports=ports,
-                undecided=frozenset(open_keys - labels.keys()),
-                offerings=offerings,
-            )
-        )
-    return tuple(found)
+        if offerings:
+            found.append((as_configured(provisioner, instance_type), offerings))
+    return found
 
 
 def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> InstanceType:
@@ -135,60 +156,13 @@ def place_labels(offering: Offering) -> dict[str, str]:
     return {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
 
 
-def label_choices(
-    provisioner: Provisioner,
-    demanded: Iterable[Requirements],
-    topology_keys: Iterable[str] = (),
-) -> tuple[dict[str, str], ...]:
-    """Return the picks of custom labels that some demand asks for, the empty pick first.
-
-    A provisioner may allow several values of a label of the user's own; a node has one. For each
-    demand the value it needs is picked: the smallest one both allow. Of a topology key each value
-    is picked once with each of these picks, as long as there are not too many.
-    """
-    free = {one.key: one for one in _free(provisioner)}
-    picks: set[tuple[tuple[str, str], ...]] = set()
-    for requirements in demanded:
-        pick = []
-        for one in requirements:
-            if one.key in free:
-                value = some_value(one.intersect(free[one.key]))
-                if value is not None:
-                    pick.append((one.key, value))
-        if pick:
-            picks.add(tuple(pick))
-    chosen: list[dict[str, str]] = [{}, *(dict(pick) for pick in sorted(picks))]
-    for key in topology_keys:
-        if key in free and not free[key].complement:
-            chosen += [
-                {**pick, key: value}
-                for pick in chosen
-                if key not in pick
-                for value in sorted(free[key].values)
-            ][: max(_MOST_PICKS - len(chosen), 0)]
-    return tuple({tuple(sorted(one.items())): one for one in chosen}.values())
-
-
-def _free(provisioner: Provisioner) -> list[Requirement]:
+def free_requirements(provisioner: Provisioner) -> list[Requirement]:
     """Return the requirements on labels of the user's own that leave several values."""
     return [
         one
         for one in provisioner.requirements
         if one.key not in keys.WELL_KNOWN and (one.complement or len(one.values) > 1)
     ]
-
-
-def some_value(wanted: Requirement) -> str | None:
-    """Return the smallest value a requirement lists, else a simple one that it allows, or None."""
-    form = wanted.normalized()
-    if not form.complement:
-        return min(form.values, default=None)
-    start = form.minimum if form.minimum is not None else 0
-    if form.maximum is not None:
-        start = min(start, form.maximum)
-    numbers = [str(start + step) for step in range(len(form.values) + 1)]
-    words = ["x" * length for length in range(1, len(form.values) + 2)]
-    return next((one for one in (*words, *numbers) if form.allows(one)), None)
 
 
 def _template_allows(requirements: Requirements, labels: Mapping[str, str]) -> bool:

@@ -113,17 +113,18 @@ class Slots:
     def _apart(self, applicants: Sequence[Applicant]) -> None:
         """Rules that keep pods from their like; between different pods the judge sees to it."""
         found: dict[Counter, list[int]] = {}
+        counted: dict[Counter, list[int]] = {}
         for one in applicants:
-            adds = one.stance.kind.profile.adds
+            adds = frozenset(one.stance.kind.profile.adds)
+            for counter in adds:
+                if counter.key == keys.HOSTNAME:
+                    counted.setdefault(counter, []).append(one.index)
             for counter in one.stance.kind.avoids:
                 if counter.key == keys.HOSTNAME and counter in adds:
                     found.setdefault(counter, []).append(one.index)
         for counter, holders in found.items():
-            others = [
-                one.index
-                for one in applicants
-                if one.index not in holders and counter in one.stance.kind.profile.adds
-            ]
+            own = frozenset(holders)
+            others = [index for index in counted[counter] if index not in own]
             whole = _WHOLE if others else 1
             self._add(whole, {**dict.fromkeys(others, 1), **dict.fromkeys(holders, whole)})
 

@@ -25,7 +25,7 @@ class Wares:
         self._listing = Listing(self.offers)
         self._sellers: dict[Signature, frozenset[str]] = {}
         self._interned: dict[Signature, Signature] = {}
-        self._largest: dict[Signature, list[int]] = {}
+        self._sizes: list[tuple[int, int]] | None = None
         self._open: dict[Signature, int] = {}
         self._domains: dict[tuple[Signature, tuple[str, ...], Resources], dict[Domain, int]] = {}
 
@@ -114,8 +114,9 @@ class Wares:
     def sellers(self, signature: Signature) -> frozenset[str]:
         """Return the provisioners with anything that a signature accepts."""
         if signature not in self._sellers:
+            accepted = self.accepting(signature)
             self._sellers[signature] = frozenset(
-                self.offers[index].provisioner.name for index in self.ways(signature)
+                str(name) for name, own in self.by_seller().items() if own & accepted
             )
         return self._sellers[signature]
 
@@ -125,11 +126,22 @@ class Wares:
 
     def could_hold(self, signature: Signature, requests: Resources) -> bool:
         """Return whether some empty node that a signature accepts has room for the requests."""
-        if signature not in self._largest:
-            self._largest[signature] = sorted(
-                self.ways(signature), key=lambda one: (-self._amounts[one].get("cpu", 0), one)
-            )
-        return any(self.holds(requests, one) for one in self._largest[signature])
+        accepted = self.accepting(signature)
+        return any(
+            some & accepted and self.holds(requests, offer) for offer, some in self._by_size()
+        )
+
+    def _by_size(self) -> list[tuple[int, int]]:
+        """Return an offer of each size and the bit mask of all wares of it, most cpu first."""
+        if self._sizes is None:
+            first: dict[Resources, int] = {}
+            for index, one in enumerate(self.offers):
+                first.setdefault(one.available, index)
+            alike = [first[one.available] for one in self.offers]
+            masks = self._listing.where("size", lambda index: alike[index])
+            order = sorted(first.values(), key=lambda one: (-self._amounts[one].get("cpu", 0), one))
+            self._sizes = [(one, masks[one]) for one in order]
+        return self._sizes
 
     def domains(
         self, signature: Signature, over: tuple[str, ...], requests: Resources

@@ -16,6 +16,7 @@ class ProvisionReport:
         nodes_over_ceiling: Planned and not launched, for a ceiling on nodes or dollars an hour.
         ceiling_percent: How much of the fullest ceiling is in use; None without any, or if no pod
             waits and the nodes were not looked over.
+        pods_set_aside: By the last plan, for a later one, as they take too much work to plan for.
         pods_runaway: For which nothing is bought, since what was bought was never usable.
         pods_rejected: For which what was bought is seen, for the first time, to be of no use: a
             kubelet rejected them, or somebody tainted the node.
@@ -35,6 +36,7 @@ class ProvisionReport:
     pods_planned: int = 0
     pods_placed: int = 0
     pods_unschedulable: int = 0
+    pods_set_aside: int = 0
     pods_runaway: int = 0
     pods_rejected: int = 0
     nodes_launched: int = 0
@@ -58,7 +60,8 @@ class ProvisionReport:
             plans=(*self.plans, plan_id),
             pods_planned=self.pods_planned + sum(len(node.pods) for node in plan.nodes),
             pods_placed=self.pods_placed + sum(len(one.pods) for one in plan.placements),
-            pods_unschedulable=len(plan.unschedulable),
+            pods_unschedulable=sum(not one.later for one in plan.unschedulable),
+            pods_set_aside=sum(one.later for one in plan.unschedulable),
             cost_micros_per_hour=self.cost_micros_per_hour + plan.cost_micros_per_hour,
             lower_bound_micros_per_hour=self.lower_bound_micros_per_hour
             + plan.lower_bound_micros_per_hour,

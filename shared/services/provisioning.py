@@ -250,7 +250,10 @@ class Provisioning:
             nodes_over_ceiling=report.nodes_over_ceiling + len(over),
         )
         turn.make_nodes(gathered)
-        self._announcer.unschedulable(_of_waiting(plan, pending), over, pending)
+        # Whom a plan set aside is planned for at once when that plan left fewer to plan for.
+        resumed = bool(filled or plan.placements) and any(one.later for one in plan.unschedulable)
+        told = _of_waiting(plan, pending)
+        self._announcer.unschedulable(_without_later(told) if resumed else told, over, pending)
         self._announcer.cheaper(snapshot, plan, self._settings)
         snapshot = dataclasses.replace(snapshot, slots=slots)
         turned_away = {over_one.node.provisioner for over_one in over}
@@ -259,7 +262,8 @@ class Provisioning:
         # Something new was learned, and not too often that there is nothing.
         learned = turn.launches.launcher.calls > calls or refused < len(turn.launches.verdicts.told)
         short = LaunchOutcome.SHORT in outcomes and learned
-        return report, (short and turn.failed_attempts < _MAX_FAILED_ATTEMPTS) or not nominated
+        short = short and turn.failed_attempts < _MAX_FAILED_ATTEMPTS
+        return report, short or resumed or not nominated
 
     def _ceilings(
         self,
@@ -305,6 +309,12 @@ def _counted(turn: Turn, report: ProvisionReport) -> ProvisionReport:
         refusals=turn.launches.verdicts.told,
         unknown_codes=turn.launches.verdicts.unknown,
     )
+
+
+def _without_later(plan: Plan) -> Plan:
+    """Return the plan without what it says of pods that it set aside."""
+    told = tuple(one for one in plan.unschedulable if not one.later)
+    return dataclasses.replace(plan, unschedulable=told)
 
 
 def _of_waiting(plan: Plan, pending: Mapping[str, Pod]) -> Plan:

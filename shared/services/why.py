@@ -163,7 +163,12 @@ class Why:
         plan = decide(gathered.snapshot)
         lines = explanation(gathered.snapshot, plan, pod)
         ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
-        if any(refused.pod == ref for refused in plan.unschedulable):
+        refused = next((one for one in plan.unschedulable if one.pod == ref), None)
+        if refused is not None and refused.later:
+            waits = ("a later plan, in which fewer pods wait that take much work to plan for",)
+            helps = ("kubectl describe pod: fewer alternatives, preferences and rules help",)
+            return Answer(happened=lines, waits_for=waits, helps=helps)
+        if refused is not None:
             waits = ("a change: it fits no node that could be launched",)
             helps = ("change the pod or a Provisioner as the reasons say",)
             return Answer(happened=lines, waits_for=waits, helps=helps)

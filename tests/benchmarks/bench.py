@@ -15,6 +15,7 @@ from typing import Final
 from tests.benchmarks import cold_import
 from tests.benchmarks.cold_start import cold_rows
 from tests.benchmarks.packing import plans, price_table, streams
+from tests.benchmarks.planning import bounded
 from tests.benchmarks.planning.rows import decision_rows
 from tests.benchmarks.report import Row, machine, markdown, summary, table
 from tests.benchmarks.timing import reference_milliseconds
@@ -97,6 +98,10 @@ def _beside() -> list[str]:
         "Best and worst of five other seeds of the cases with a bar:",
         "",
         *markdown(("case", "pods", "gap %", "ms", "bar", "met"), plans.other_seeds()),
+        "",
+        "## The work of one plan",
+        "",
+        *bounded.table(),
         "",
         "## Cold imports",
         "",

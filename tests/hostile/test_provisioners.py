@@ -9,7 +9,8 @@ from shared.manifests.provisioners import decode_provisioners
 from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
-from shared.scheduling.offers import label_choices, node_labels
+from shared.scheduling.offers import node_labels
+from shared.scheduling.picks import label_choices
 from shared.services.machine_image import kubelet_taints
 from tests.hostile.corpus import batches, mutated, try_batch
 from tests.hostile.judging import judge

@@ -16,6 +16,7 @@ from shared.planning.placing import fill, shrink
 from shared.planning.replay import replay
 from shared.planning.survey import survey
 from shared.scheduling.listing import Ware
+from shared.scheduling.work import Work
 from tests import builders as make
 from tests.builders import needs, pod, pods, snapshot
 from tests.unit.planning.asking import (
@@ -33,7 +34,7 @@ from tests.unit.planning.asking import (
 
 
 def solved(world: ClusterSnapshot, settings: PackingSettings = QUICK) -> Any:
-    board = survey(world, world.pending, settings)
+    board = survey(world, world.pending, settings, Work(1_000_000))
     rounds.solve(board, board.applicants)
     return board
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from shared.model import labels as keys
 from shared.model.daemonset import DaemonSet
 from shared.model.instance_types import CapacityType
@@ -21,10 +19,8 @@ from shared.scheduling.offers import (
     Offer,
     as_configured,
     in_order,
-    label_choices,
     node_labels,
     offers,
-    some_value,
 )
 from shared.scheduling.signatures import could_buy, signature_of
 from shared.scheduling.wares import Wares
@@ -79,60 +75,6 @@ def test_a_well_known_label_of_a_provisioner_does_not_rename_machines() -> None:
     wanted = needs(keys.ARCH, "In", "arm64")
     found = bought(provisioner(labels={keys.ARCH: "arm64"}, requirements=wanted))
     assert names(found) == ["c6g.large"]
-
-
-def test_custom_labels_with_several_values_wait_for_a_pod_that_asks() -> None:
-    owner = provisioner(also=(*needs("team", "In", "red", "blue"), *needs("tier", "Exists")))
-    asked = (
-        needs("team", "In", "blue", "green"),
-        needs("tier", "In", "9"),
-        needs("team", "NotIn", "blue"),
-        needs("team", "Exists").merge(needs("tier", "In", "2", "1")),
-        needs("team", "In", "pink"),
-        needs(keys.ARCH, "In", "amd64"),
-        needs("tier", "Exists"),
-    )
-    assert label_choices(owner, asked) == (
-        {},
-        {"team": "blue"},
-        {"team": "blue", "tier": "1"},
-        {"team": "red"},
-        {"tier": "9"},
-        {"tier": "x"},
-    )
-    assert label_choices(owner, (), ("tier", "team", "other")) == (
-        {},
-        {"team": "blue"},
-        {"team": "red"},
-    )
-    assert label_choices(owner, asked[:1], ("team",)) == ({}, {"team": "blue"}, {"team": "red"})
-    plain = bought(owner)
-    assert plain
-    assert "team" not in plain[0].labels
-    chosen = bought(owner, chosen={"team": "blue"})
-    assert chosen[0].labels["team"] == "blue"
-
-
-@pytest.mark.parametrize(
-    ("wanted", "value"),
-    [
-        (needs("k", "In", "b", "a"), "a"),
-        (needs("k", "NotIn", "x"), "xx"),
-        (needs("k", "Gt", "7"), "8"),
-        (needs("k", "Lt", "-7"), None),
-        (needs("k", "Lt", "9"), "0"),
-        (needs("k", "Gt", "3").merge(needs("k", "NotIn", "4", "5")), "6"),
-        (needs("k", "DoesNotExist"), None),
-    ],
-)
-def test_a_simple_value_is_found_that_a_requirement_allows(
-    wanted: Requirements, value: str | None
-) -> None:
-    (one,) = wanted
-    if value is None:
-        assert some_value(one) in (None, "-8")
-    else:
-        assert some_value(one) == value
 
 
 def test_a_custom_label_that_cannot_exist_or_hold_offers_nothing() -> None:

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from shared.model.brakes import Brakes, Ceiling
 from shared.model.launch import FleetAnswer, IntentState
 from shared.model.nodes import Node
+from shared.model.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.snapshot import InvalidProvisioner
 from shared.ports import NodeManifest, TimerKind
+from shared.scheduling.picks import MOST_PICKS
 from tests.builders import ZONES, needs, node, pod, provisioner
 from tests.fakes.ledger import FakeLedger
 from tests.unit.services.launches import states, two_nodes
@@ -164,6 +167,29 @@ def test_pods_nothing_holds_get_an_event_with_the_reason() -> None:
     ((happening, _),) = world.cluster.happenings.items()
     assert (happening.kind, happening.name, happening.reason) == ("Pod", "a", "FailedProvisioning")
     assert "no instance type is large enough" in happening.message
+
+
+def test_pods_that_a_plan_set_aside_are_planned_for_in_the_same_invocation() -> None:
+    open_label = provisioner(also=needs("team", "Exists"))
+    world = World(open_label, *(in_team(number) for number in range(MOST_PICKS + 2)))
+    report = world.provision()
+    assert (report.rounds, report.pods_planned) == (2, MOST_PICKS + 2)
+    assert report.pods_set_aside == 0
+    assert {one.reason for one in world.cluster.happenings if one.kind == "Pod"} <= {"Nominated"}
+
+
+def test_pods_that_are_set_aside_for_a_later_invocation_are_told() -> None:
+    open_label = provisioner(also=needs("team", "Exists"))
+    world = World(open_label, *(in_team(number) for number in range(MOST_PICKS + 2)))
+    world.ports = dataclasses.replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=0)))
+    report = world.provision()
+    assert (report.rounds, report.pods_set_aside, report.pods_unschedulable) == (1, 2, MOST_PICKS)
+    told = [one for one in world.cluster.happenings if "set aside" in one.message]
+    assert [(one.kind, one.reason) for one in told] == [("Pod", "FailedProvisioning")] * 2
+
+
+def in_team(number: int) -> Pod:
+    return pod(f"p{number:02}", node_selector=needs("team", "In", f"t{number:02}"))
 
 
 def test_placed_pods_are_promised_to_the_node_in_flight() -> None:

@@ -16,9 +16,10 @@ from shared.model.launch import Trial
 from shared.model.nodes import Node
 from shared.model.pods import Owner, Pod
 from shared.model.taints import Effect, Taint
+from shared.scheduling.picks import MOST_PICKS
 from shared.services.runaway import subjects_of
 from shared.services.why import Answer, Why
-from tests.builders import NOW, node, pod, provisioner, ref, slot
+from tests.builders import NOW, needs, node, pod, provisioner, ref, slot
 from tests.unit.services.launches import apart, open_intent, two_nodes
 from tests.unit.services.world import MINUTE, NAME, SECOND, World
 
@@ -104,6 +105,19 @@ def test_a_pod_that_fits_nothing_gets_the_reasons_of_now() -> None:
     assert answer.state == "is pending for 0 s"
     assert any("no instance type is large enough" in line for line in answer.happened)
     assert answer.waits_for == ("a change: it fits no node that could be launched",)
+
+
+def test_a_pod_that_is_set_aside_waits_for_a_later_plan() -> None:
+    waiting = [
+        pod(f"p{number:02}", node_selector=needs("team", "In", f"t{number:02}"))
+        for number in range(MOST_PICKS + 1)
+    ]
+    world = World(provisioner(also=needs("team", "Exists")), *waiting)
+    last = of_pod(world, f"p{MOST_PICKS}")
+    assert "has no place in this plan:" in last.happened
+    assert last.waits_for == (
+        "a later plan, in which fewer pods wait that take much work to plan for",
+    )
 
 
 def test_a_pod_that_nothing_is_planned_for_waits_for_the_next_plan() -> None:

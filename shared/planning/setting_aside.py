@@ -1,0 +1,61 @@
+"""Which pods are set aside when a decision takes more steps than it may."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from shared.model.launch import PodRef
+from shared.model.pods import Pod
+from shared.scheduling.picks import MOST_PICKS
+from shared.scheduling.work import Work
+
+# About two CPU seconds.
+BUDGET_STEPS: Final = 2_000_000
+# What was not decided yet when the budget was used up costs about as much again.
+_KEPT: Final = 4
+_PATIENT: Final = 2
+SET_ASIDE: Final = (
+    "set aside for a later plan: it is among the pods that take most work to plan for, and one "
+    "plan may take only so much; fewer alternatives, preferences and rules between pods make it "
+    "cheaper to plan"
+)
+NO_PICK: Final = (
+    f"set aside for a later plan: one plan uses at most {MOST_PICKS} values of the labels that a "
+    "Provisioner leaves open, and other pods ask for these"
+)
+
+
+def ref_of(pod: Pod) -> PodRef:
+    """Return what a plan names a pod by."""
+    return PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+
+
+def cheapest(waiting: Sequence[Pod], work: Work, tries: int) -> tuple[list[Pod], list[Pod]]:
+    """Return the pods to decide for now, which took a quarter of the work at most, and the others.
+
+    The namespace that took most gives up its dearest class first, so that a namespace with few
+    and simple pods keeps them all.
+    """
+    classes = work.classes
+    steps = [1 + work.of.get(index, 0) for index in range(len(classes))]
+    total = sum(steps)
+    by_namespace: dict[str, list[int]] = {}
+    for index, one in enumerate(classes):
+        by_namespace.setdefault(one.namespace, []).append(index)
+    taken = {name: sum(steps[index] for index in some) for name, some in by_namespace.items()}
+    for some in by_namespace.values():
+        some.sort(key=lambda index: (steps[index], -classes[index].scheduling.priority, index))
+    left, aside = total, set[PodRef]()
+    dearest = max(taken, key=lambda one: (taken[one], one))
+    # After some tries half of the classes of the dearest namespace go in any case.
+    least = max(len(by_namespace[dearest]) // 2 if tries > _PATIENT else 0, 1)
+    while left * _KEPT > total or least > 0:
+        least -= 1
+        name = max(taken, key=lambda one: (taken[one], one))
+        index = by_namespace[name].pop()
+        aside.update(classes[index].pods)
+        left -= steps[index]
+        taken[name] -= steps[index]
+        if not by_namespace[name]:
+            del taken[name]
+    now = [pod for pod in waiting if ref_of(pod) not in aside]
+    return now, [pod for pod in waiting if ref_of(pod) in aside]

@@ -1,0 +1,133 @@
+"""Picks: which values the custom labels of nodes to be bought may get."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from shared.model.provisioner import Provisioner
+from shared.model.requirements import Requirement, Requirements
+from shared.scheduling.offers import free_requirements
+
+# By one provisioner in one plan; each is a full list of what it could buy.
+MOST_PICKS: Final = 32
+_MOST_PREFERRED: Final = 8
+_Pick = tuple[tuple[str, str], ...]
+
+
+class Picks:
+    """The picks of one provisioner that some demands ask for.
+
+    A provisioner may allow several values of a label of the user's own; a node has one. For each
+    demand a value it accepts is picked: the smallest one both allow, or one that is picked already.
+
+    Attributes:
+        looks: How many terms and picks were looked at.
+    """
+
+    def __init__(self, provisioner: Provisioner, telling: Iterable[str] = ()) -> None:
+        """Prepare for a provisioner.
+
+        Args:
+            telling: Keys whose values matter beside the demand itself: a demand that accepts
+                several of them gets them all.
+        """
+        self._free = {one.key: one for one in free_requirements(provisioner)}
+        self._telling = frozenset(telling)
+        self._found: dict[_Pick, None] = {}
+        self._preferred = 0
+        self.looks = 0
+
+    def __len__(self) -> int:
+        """Return how many values, or groups of them, are picked."""
+        return len(self._found)
+
+    def prefer(self, wanted: Requirements) -> None:
+        """Pick what a preference needs, where there is room: one without a pick is not kept."""
+        if len(self._found) < MOST_PICKS and self._preferred < _MOST_PREFERRED:
+            before = len(self._found)
+            self.want((wanted,))
+            self._preferred += len(self._found) - before
+
+    def want(self, alternatives: Sequence[Requirements]) -> bool:
+        """Pick what some OR-ed terms need; return whether there was room for all of it.
+
+        Terms that differ in nothing but the values of custom labels are served by one pick.
+        """
+        if not self._free:
+            return True
+        groups: dict[tuple[object, ...], list[tuple[_Pick, list[Requirement]]]] = {}
+        self.looks += len(alternatives)
+        for term in alternatives:
+            asked = [one for one in term if one.key in self._free]
+            pick = self._smallest(asked)
+            if pick:
+                rest = tuple(one for one in term if one.key not in self._free)
+                told = tuple(one for one in pick if one[0] in self._telling)
+                groups.setdefault((rest, told), []).append((pick, asked))
+        room = True
+        for same in groups.values():
+            if not any(pick in self._found or self._is_served(asked) for pick, asked in same):
+                room = self._add(min(pick for pick, _ in same)) and room
+        return room
+
+    def _smallest(self, asked: Iterable[Requirement]) -> _Pick:
+        found = ((one.key, some_value(one.intersect(self._free[one.key]))) for one in asked)
+        return tuple((key, value) for key, value in found if value is not None)
+
+    def _is_served(self, asked: Sequence[Requirement]) -> bool:
+        """Return whether a pick of the same labels, and no others, is accepted."""
+        if all(len(one.values) == 1 and not one.complement for one in asked):
+            return False
+        self.looks += len(self._found)
+        return any(
+            len(pick) == len(asked)
+            and all(
+                one.key == key and one.allows(value)
+                for one, (key, value) in zip(asked, pick, strict=True)
+            )
+            for pick in self._found
+        )
+
+    def _add(self, pick: _Pick) -> bool:
+        if len(self._found) >= MOST_PICKS:
+            return False
+        self._found[pick] = None
+        return True
+
+    def listed(self, topology_keys: Iterable[str] = ()) -> tuple[dict[str, str], ...]:
+        """Return the picks, the empty one first.
+
+        Of a topology key each value is picked once with each of the others, as long as there are
+        not too many.
+        """
+        chosen: list[dict[str, str]] = [{}, *(dict(pick) for pick in sorted(self._found))]
+        for key in topology_keys:
+            if key in self._free and not self._free[key].complement:
+                chosen += [
+                    {**pick, key: value}
+                    for pick in chosen
+                    if key not in pick
+                    for value in sorted(self._free[key].values)
+                ][: max(MOST_PICKS - len(chosen), 0)]
+        return tuple({tuple(sorted(one.items())): one for one in chosen}.values())
+
+
+def label_choices(
+    provisioner: Provisioner, alternatives: Sequence[Requirements]
+) -> tuple[Mapping[str, str], ...]:
+    """Return the picks of custom labels that one pod's terms ask for, the empty pick first."""
+    picks = Picks(provisioner)
+    picks.want(alternatives)
+    return picks.listed()
+
+
+def some_value(wanted: Requirement) -> str | None:
+    """Return the smallest value a requirement lists, else a simple one that it allows, or None."""
+    form = wanted.normalized()
+    if not form.complement:
+        return min(form.values, default=None)
+    start = form.minimum if form.minimum is not None else 0
+    if form.maximum is not None:
+        start = min(start, form.maximum)
+    numbers = [str(start + step) for step in range(len(form.values) + 1)]
+    words = ["x" * length for length in range(1, len(form.values) + 2)]
+    return next((one for one in (*words, *numbers) if form.allows(one)), None)

@@ -1,0 +1,185 @@
+"""The work of one plan is bounded: the dearest pods are set aside, the others planned for."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.model.plan import Plan
+from shared.model.pods import Pod
+from shared.planning.decide import decide
+from shared.planning.restoring import restore
+from shared.planning.setting_aside import BUDGET_STEPS, NO_PICK, SET_ASIDE, cheapest
+from shared.scheduling.classes import PodClass
+from shared.scheduling.picks import MOST_PICKS
+from shared.scheduling.work import OverBudgetError, Work, estimates
+from shared.services.recording import to_plain
+from tests import builders as make
+from tests.benchmarks.planning import bounded
+from tests.builders import needs, pod, pods, provisioner, snapshot
+
+OPEN = provisioner(also=needs("team", "Exists"))
+
+
+def later(plan: Plan) -> list[str]:
+    return [one.pod.name for one in plan.unschedulable if one.later]
+
+
+def team(number: int) -> Pod:
+    return pod(f"p{number:03}", node_selector=needs("team", "In", f"t{number:03}"))
+
+
+def classes(*members: Pod) -> tuple[PodClass, ...]:
+    return tuple(
+        PodClass(
+            namespace=one.namespace,
+            scheduling=one.scheduling,
+            labels=one.labels,
+            pods=(make.ref(one),),
+        )
+        for one in members
+    )
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        bounded.teams(300),
+        bounded.pairs(200),
+        bounded.apart(60),
+        bounded.preferences(150),
+        bounded.company(3, 150),
+        bounded.shapes(200),
+        *(bounded.just_below(12, kind) for kind in bounded.KINDS),
+    ],
+    ids=lambda made: made[0]["metadata"]["name"],
+)
+def test_innocent_pods_are_planned_for_beside_expensive_ones(made: list[Any]) -> None:
+    assert_innocents_are_planned(made, 60_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", bounded.CASES)
+def test_innocent_pods_are_planned_for_beside_the_most_expensive_ones(case: str) -> None:
+    assert_innocents_are_planned(bounded.CASES[case](), BUDGET_STEPS)
+
+
+def assert_innocents_are_planned(made: list[Any], budget_steps: int) -> None:
+    written = [*made, *bounded.innocents()]
+    world = replace(bounded.snapshot(written), instance_types=make.CATALOG)
+    plan = decide(world, budget_steps=budget_steps)
+    assert bounded.placed(plan, "shop") == bounded.INNOCENTS
+    told = {one.pod for one in plan.unschedulable}
+    assert bounded.placed(plan, "tenant") + len(told) == len(written) - bounded.INNOCENTS
+
+
+def test_alternatives_that_differ_in_a_label_alone_take_no_more_than_one() -> None:
+    few, many = (
+        pod(required_terms=tuple(needs("team", "In", f"t{n:03}") for n in range(count)))
+        for count in (2, 256)
+    )
+    plans = [decide(snapshot(one, provisioners=(OPEN,))) for one in (few, many)]
+    assert plans[0] == plans[1]
+    assert plans[0].nodes[0].labels["team"] == "t000"
+
+
+def test_whom_no_pick_is_left_for_is_planned_for_later() -> None:
+    waiting = [team(number) for number in range(MOST_PICKS + 3)]
+    world = snapshot(*waiting, provisioners=(OPEN,))
+    plan = decide(world)
+    left = [f"p{MOST_PICKS + number:03}" for number in range(3)]
+    assert later(plan) == left
+    assert {one.reasons for one in plan.unschedulable} == {(NO_PICK,)}
+    placed = frozenset(ref.uid for node in plan.nodes for ref in node.pods)
+    assert decide(replace(world, promised=placed)).unschedulable == ()
+
+
+def test_a_namespace_with_many_values_leaves_picks_to_the_others() -> None:
+    mine = [team(number) for number in range(100)]
+    other = replace(team(500), namespace="shop", uid="other")
+    plan = decide(snapshot(*mine, other, provisioners=(OPEN,)))
+    assert "p500" not in later(plan)
+    assert len(later(plan)) == 100 - MOST_PICKS + 1
+
+
+def test_more_work_than_the_budget_sets_aside_who_takes_most() -> None:
+    apart = make.affinity(selector=make.selector(), namespace_selector=make.selector())
+    dear = [
+        replace(one, namespace="tenant")
+        for one in pods(20, "dear", anti_affinity=tuple(replace(apart, weight=n) for n in range(9)))
+    ]
+    plain = pods(5, "plain")
+    world = snapshot(*dear, *plain)
+    assert decide(world).unschedulable == ()
+    plan = decide(world, budget_steps=5_000)
+    assert later(plan) == sorted(one.name for one in dear)
+    assert {one.reasons for one in plan.unschedulable} == {(SET_ASIDE,)}
+    assert sum(len(node.pods) for node in plan.nodes) == len(plain)
+
+
+def test_the_same_budget_gives_the_same_plan_from_what_was_written_down() -> None:
+    written = [*bounded.apart(40), *bounded.innocents()]
+    world = replace(bounded.snapshot(written), instance_types=make.CATALOG)
+    plan = decide(world, budget_steps=20_000)
+    assert 0 < len(later(plan)) < 40
+    assert decide(world, budget_steps=20_000) == plan
+    # As read from a decision, no two pods share an object.
+    copies = [restore(Pod, to_plain(one)) for one in world.pending]
+    assert decide(replace(world, pending=tuple(copies)), budget_steps=20_000) == plan
+
+
+def test_a_budget_for_nothing_sets_everybody_aside() -> None:
+    plan = decide(snapshot(*pods(3)), budget_steps=1)
+    assert plan == Plan(unschedulable=plan.unschedulable)
+    assert later(plan) == ["p000", "p001", "p002"]
+
+
+def test_the_dearest_class_of_the_dearest_namespace_goes_first() -> None:
+    members = [replace(one, namespace="tenant") for one in pods(4, "t")] + list(pods(4, "s"))
+    work = Work(100)
+    work.classes = classes(*members)
+    with pytest.raises(OverBudgetError):
+        work.spend_each({0: 10, 1: 40, 2: 20, 3: 30, 4: 5, 5: 5})
+    now, aside = cheapest(members, work, 1)
+    assert [one.name for one in aside] == ["t001", "t002", "t003"]
+    assert [one.name for one in now] == ["t000", "s000", "s001", "s002", "s003"]
+
+
+def test_of_equally_dear_classes_the_less_important_go_first() -> None:
+    members = [pod("low", priority=0), pod("high", priority=9), pod("middle", priority=5)]
+    work = Work(0)
+    work.classes = classes(*members)
+    now, aside = cheapest(members, work, 1)
+    assert [one.name for one in now] == []
+    assert len(aside) == 3
+    members += pods(9, "more", priority=1)
+    work.classes = classes(*members)
+    now, _ = cheapest(members, work, 1)
+    assert [one.name for one in now] == ["high", "middle", "more000"]
+
+
+def test_after_some_tries_half_of_a_namespace_goes_at_once() -> None:
+    members = [replace(one, namespace="tenant") for one in pods(10, "t")]
+    work = Work(0)
+    work.classes = classes(*members)
+    work.of = {0: 1_000}
+    assert len(cheapest(members, work, 1)[1]) == 1
+    assert len(cheapest(members, work, 9)[1]) == 5
+
+
+def test_who_has_a_rule_first_pays_for_it() -> None:
+    wide = make.affinity(selector=make.selector())
+    first, second = (pod(name, anti_affinity=(wide,)) for name in "ab")
+    (plain,) = classes(pod("c"))
+    steps = estimates((*classes(first, second), plain), 10)
+    assert steps[0] > steps[1] > steps[2] == 0
+    named = estimates((*classes(pod(anti_affinity=(make.affinity(),))), plain), 10)
+    assert named[0] == steps[1], "a rule with a label is found by it"
+
+
+def test_a_preference_costs_what_it_has_alternatives_for() -> None:
+    wish = make.spread(hard=False)
+    terms = tuple(needs("team", "In", f"t{number}") for number in range(3))
+    steps = estimates(classes(pod(spreads=(wish,)), pod("b", spreads=(wish,) * 2)), 10)
+    assert steps[1] > steps[0]
+    assert estimates(classes(pod(required_terms=terms)), 0)[0] > 0
