@@ -24,6 +24,12 @@ class FieldProblem:
     def __str__(self) -> str:
         return fault_line(self.field, self.value, self.remedy)
 
+    @property
+    def public(self) -> str:
+        """Return the text for conditions and Events, which shows nothing of user data."""
+        secret = "userdata" in self.field.lower().replace("_", "")
+        return fault_line(self.field, "not shown" if secret else self.value, self.remedy)
+
 
 class InvalidProvisionerError(InvalidManifestError):
     """A Provisioner that cannot be used; `problems` lists everything wrong with it, in order."""

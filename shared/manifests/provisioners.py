@@ -98,7 +98,7 @@ def decode_provisioners(
                     name=text(metadata.get("name")),
                     uid=text(metadata.get("uid")),
                     resource_version=text(metadata.get("resourceVersion")),
-                    reasons=tuple(str(one) for one in error.problems),
+                    reasons=tuple(one.public for one in error.problems),
                     template=template_at_fault(raw, error.problems),
                 )
             )

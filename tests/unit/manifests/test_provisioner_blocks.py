@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.manifests.provisioners import decode_provisioner
+from shared.manifests.provisioners import decode_provisioner, decode_provisioners
 from shared.model.provisioner import BlockDevice, MetadataOptions
 from shared.model.resources import Resources
 from tests.unit.manifests.documents import one_problem, provisioner
@@ -185,6 +185,24 @@ def test_elsewhere_owners_and_names_are_tags_like_others() -> None:
     selector = {"aws::owners": "me", "aws::name": "x"}
     found = decode_provisioner(provisioner(provider={"subnetSelector": selector})).template
     assert found.subnet_selector == selector
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [
+        {"userData": "export TOKEN=s3cret"},
+        {"userData": "#!/bin/sh\nTOKEN=s3cret", "launchTemplate": "mine"},
+        {"userData": "[settings]\ntoken = s3cret", "amiFamily": "Bottlerocket"},
+        {"userData": ["TOKEN=s3cret"]},
+        {"userdata": "#!/bin/sh\nTOKEN=s3cret"},
+        {"user_data": {"write_files": "s3cret"}},
+    ],
+)
+def test_conditions_and_events_show_nothing_of_user_data(provider: dict[str, Any]) -> None:
+    usable, (refused,) = decode_provisioners([provisioner(provider=provider)])
+    assert usable == ()
+    assert "s3cret" not in " ".join(refused.reasons)
+    assert "serdata" in refused.reasons[0].lower().replace("_", "")
 
 
 def test_a_launch_template_of_the_users_stands_alone() -> None:

@@ -128,7 +128,7 @@ def test_a_missing_or_wrong_template_refuses_its_provisioner_alone() -> None:
     assert "spec.providerRef.name: 'none': there is no AWSNodeTemplate" in conditions["lost"][2]
     assert conditions["bad"][0] is False
     assert conditions["bad"][2].startswith(
-        "AWSNodeTemplate wrong.spec.userData, line 1: '[settings': is no TOML"
+        "AWSNodeTemplate wrong.spec.userData, line 1: 'not shown': is no TOML"
     )
     (told,) = there.cluster.template_statuses["wrong"].problems
     assert told == conditions["bad"][2]
