@@ -6,6 +6,7 @@ default what a role lacks is recorded and allowed; a test may have it refused in
 
 import fnmatch
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from threading import Lock
@@ -14,6 +15,7 @@ from typing import Any
 from infra.local.aws.backends import backend
 
 MODES = ("record", "enforce")
+_SCOPE = re.compile(r"Credential=([^/]+)/\d+/[^/]*/([^/]+)/")
 _FREE = frozenset({"sts:GetCallerIdentity"})
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "dynamodb:TransactGetItems": ("dynamodb:GetItem",),
@@ -44,6 +46,7 @@ class Permissions:
     def __init__(self, account_id: str) -> None:
         self._account_id = account_id
         self._lock = Lock()
+        self._asked: Counter[tuple[str, str]] = Counter()
         self._denied: Counter[tuple[str, str]] = Counter()
         self.mode = "record"
 
@@ -59,27 +62,44 @@ class Permissions:
             return None
         name = role_arn.rsplit("/", 1)[-1]
         allowed = tuple(self._allowed(name))
-        lacking = [
+        asked = [
             action
             for action in _actions(_SERVICES.get(service, service), operation, body)
-            if action not in _FREE and not _covers(allowed, action)
+            if action not in _FREE
         ]
+        lacking = [action for action in asked if not _covers(allowed, action)]
         assumes = (service, operation) == ("sts", "AssumeRole")
         if assumes and not self._trusts(target_role, role_arn):
             lacking.append(f"sts:AssumeRole without trust of {target_role}")
         with self._lock:
+            self._asked.update((name, action) for action in asked)
             self._denied.update((name, action) for action in lacking)
         return f"{name}: {lacking[0]}" if lacking and self.mode == "enforce" else None
 
+    def check_call(self, authorization: str, operation: str) -> str | None:
+        """Return what `check` says of a call by its signature; unsigned calls may do everything."""
+        scope = _SCOPE.search(authorization)
+        if scope is None:
+            return None
+        return self.check(key_id=scope[1], service=scope[2], operation=operation, body=b"")
+
+    def asked(self) -> list[dict[str, Any]]:
+        """What roles did, allowed or not, sorted."""
+        return self._rows(self._asked)
+
     def denied(self) -> list[dict[str, Any]]:
         """What roles did without having the permission, sorted."""
+        return self._rows(self._denied)
+
+    def _rows(self, counter: Counter[tuple[str, str]]) -> list[dict[str, Any]]:
         with self._lock:
-            rows = sorted(self._denied.items())
+            rows = sorted(counter.items())
         return [{"role": role, "action": action, "count": n} for (role, action), n in rows]
 
     def clear(self) -> None:
         """Forget what was recorded, and record again instead of refusing."""
         with self._lock:
+            self._asked.clear()
             self._denied.clear()
         self.mode = "record"
 

@@ -70,6 +70,9 @@ class AwsServer:
         if path.startswith(CONTROL_PREFIX):
             return self._control(environ, start_response, path.removeprefix(CONTROL_PREFIX))
         if self._invocations.matches(environ):
+            refused = self._refused(environ, "InvokeFunction")
+            if refused is not None:
+                return _json(start_response, "403 Forbidden", refused)
             return self._invocations(environ, start_response)
         if self._recursion.matches(environ):
             return self._recursion(environ, start_response)
@@ -90,9 +93,20 @@ class AwsServer:
             return _json(start_response, "400 Bad Request", {"error": str(error)})
         return _json(start_response, "200 OK", answer)
 
+    def _refused(self, environ: Environ, operation: str) -> Json | None:
+        """Record what a role does that moto does not see; return the refusal if it lacks it."""
+        authorization = environ.get("HTTP_AUTHORIZATION", "")
+        lacking = self._services.permissions.check_call(authorization, operation)
+        if lacking is None:
+            return None
+        return {"__type": "AccessDeniedException", "message": f"not authorized: {lacking}"}
+
     def _extra_service(
         self, environ: Environ, start_response: StartResponse, service: str, operation: str
     ) -> Iterable[bytes]:
+        refused = self._refused(environ, operation)
+        if refused is not None:
+            return _json(start_response, "403 Forbidden", refused)
         try:
             answer = self.control.services[service](operation, _json_body(environ))
         except (ServiceError, ControlError) as error:

@@ -124,6 +124,12 @@ def _register_permissions(control: Control, services: Services) -> None:
         services.permissions.mode = wanted
         return {}
 
+    @control.verb("permissions/asked")
+    def asked(arguments: Json) -> Json:
+        """What roles did, allowed or not: {}."""
+        del arguments
+        return {"asked": services.permissions.asked()}
+
     @control.verb("permissions/denied")
     def denied(arguments: Json) -> Json:
         """What roles did without having the permission: {}."""

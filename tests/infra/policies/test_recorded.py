@@ -1,0 +1,86 @@
+"""Each statement is asked for by its role: compared with what runs have recorded.
+
+`python -m tests.e2e.asks` writes the record; tests/e2e/test_permissions.py plays a scenario with
+everything refused that a role lacks.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pytest
+
+from tests.e2e.asks import read
+from tests.infra.policies import asked
+from tests.infra.policies.granted import Grant, Grants
+from tests.infra.templates import Template, listed
+
+# What AWS itself does under a role, or checks besides a call: no call of ours shows it.
+BESIDES: Final[Mapping[str, str]] = {
+    "ec2:CreateTags": "checked with each call that makes something with tags",
+    "iam:PassRole": "checked with each launch that names an instance profile",
+    "logs:CreateLogStream": "Lambda's runtime",
+    "logs:PutLogEvents": "Lambda's runtime",
+    "sqs:DeleteMessage": "Lambda's pollers of the wake queue",
+    "sqs:GetQueueAttributes": "Lambda's pollers and destinations",
+    "sqs:GetQueueUrl": "Lambda's destinations",
+    "sqs:ReceiveMessage": "Lambda's pollers of the wake queue",
+}
+# What the recorded scenarios do not come to, and who asks for it.
+UNSEEN: Final[Mapping[tuple[str, str], str]] = {
+    ("inside", "ec2:DescribeInstances"): "registration, of a machine that has not joined",
+    ("launch", "ec2:DescribeImages"): "provision, for an amiSelector",
+    ("terminate", "ec2:DeleteLaunchTemplate"): "sweep, of a template that nothing uses any more",
+}
+RECORD: Final = read()
+
+
+@pytest.fixture(scope="module")
+def statements(control_plane: Template, clusters: Mapping[str, Template]) -> tuple[Grant, ...]:
+    """The statements of functions and of the cluster `demo`, which runs use."""
+    return tuple(_of_ours(Grants({"": control_plane, "demo": clusters["demo"]})))
+
+
+def _of_ours(grants: Grants) -> Iterator[Grant]:
+    for grant in grants.all:
+        if grant.statement["Effect"] == "Allow" and _whose(grant):
+            yield grant
+
+
+def _whose(grant: Grant) -> str:
+    """Return the role of a statement as the record names it, empty for others."""
+    for right in ("inside", "launch", "terminate"):
+        if grant.principal == asked.cluster_role("demo", right):
+            return right
+    for function in (*asked.RIGHTS, "refresh_catalog"):
+        if grant.principal == asked.role_of(function):
+            return function
+    return ""
+
+
+def _actions(grant: Grant) -> set[str]:
+    return {str(one) for one in listed(grant.statement["Action"])}
+
+
+def test_whatever_a_run_asks_for_is_granted(statements: tuple[Grant, ...]) -> None:
+    granted: dict[str, set[str]] = {}
+    for grant in statements:
+        granted.setdefault(_whose(grant), set()).update(_actions(grant))
+
+    assert {"provision", "launch", "bind", "inside", "termination", "terminate"} <= set(RECORD)
+    lacking = {(role, one) for role, found in RECORD.items() for one in found - granted[role]}
+    assert lacking == set()
+
+
+def test_each_role_that_acts_for_a_cluster_asks_for_each_action_it_has(
+    statements: tuple[Grant, ...],
+) -> None:
+    """No hand-written table stands between: the cluster's roles have what runs have asked for."""
+    idle = {
+        (_whose(grant), action)
+        for grant in statements
+        for action in _actions(grant)
+        if _whose(grant) in ("inside", "launch", "terminate")
+        and action not in RECORD[_whose(grant)] | BESIDES.keys()
+    }
+
+    assert idle == UNSEEN.keys()
