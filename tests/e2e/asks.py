@@ -23,7 +23,15 @@ from infra.local.demo.scenario import load_scenario
 from infra.local.demo.world import CLUSTER, REGION, World, WorldOptions
 
 RECORD: Final = Path(__file__).resolve().parents[1] / "data" / "asks.json"
-SCENARIOS: Final = ("inflate", "expire", "consolidate", "delete-node")
+SCENARIOS: Final = (
+    "inflate",
+    "consolidate",
+    "delete-node",
+    "expire",
+    "interrupt",
+    "late-kubelet",
+    "node-template",
+)
 SPEED: Final = 10
 
 
@@ -60,10 +68,12 @@ def play(name: str) -> dict[str, set[str]]:
         observer.start()
         try:
             player = Player(world.cluster, observer, SPEED, console.print)
-            player.play(load_scenario(name))
+            results = player.play(load_scenario(name))
         finally:
             observer.stop()
         _confuse(world)
+        for failure, _ in (one for result in results for one in result.failures):
+            sys.stdout.write(f"{name}: not as expected: {failure}\n")
         return asked_in(world)
 
 
