@@ -21,6 +21,7 @@ from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
 from infra.local.demo.world import CLUSTER, REGION, World, WorldOptions
+from tests.e2e.conftest import patient
 
 RECORD: Final = Path(__file__).resolve().parents[1] / "data" / "asks.json"
 SCENARIOS: Final = (
@@ -68,7 +69,7 @@ def play(name: str) -> dict[str, set[str]]:
         observer.start()
         try:
             player = Player(world.cluster, observer, SPEED, console.print)
-            results = player.play(load_scenario(name))
+            results = player.play(patient(load_scenario(name)))
         finally:
             observer.stop()
         _confuse(world)
