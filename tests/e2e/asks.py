@@ -8,6 +8,7 @@ tests/infra/policies/test_recorded.py. A right that nothing asks for any more is
 the record first.
 """
 
+import functools
 import io
 import json
 import sys
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from infra.local.demo.mischief import Mischief
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario
@@ -64,12 +66,15 @@ def read() -> dict[str, set[str]]:
 def play(name: str) -> dict[str, set[str]]:
     """Return what is asked for while a scenario is played, and for events that nobody can read."""
     console = Console(file=io.StringIO())
-    with World(WorldOptions(speed=SPEED), console.print) as world:
+    scenario = patient(load_scenario(name))
+    with World(WorldOptions(speed=SPEED, settings=scenario.settings), console.print) as world:
         observer = Observer(world.cluster, world.client("ec2"))
         observer.start()
         try:
-            player = Player(world.cluster, observer, SPEED, console.print)
-            results = player.play(patient(load_scenario(name)))
+            server = functools.partial(world.children.pid, "kube")
+            mischief = Mischief(world.control, world.client, server)
+            player = Player(world.cluster, observer, SPEED, console.print, mischief)
+            results = player.play(scenario)
         finally:
             observer.stop()
         _confuse(world)
