@@ -24,7 +24,7 @@ dovetail-sweep, unless they are set (DOVETAIL_TABLE, DOVETAIL_BUCKET, DOVETAIL_Q
 DOVETAIL_DEAD_LETTER_URL).
 """
 _CODES: Final = """exit codes:
-  0  nothing is wrong, or all of it was repaired; what would be safer is told all the same
+  0  nothing is wrong, or all of it was repaired; advice does not count
   1  something is left to do
   2  bad input, or AWS or a cluster cannot be reached: one line says what
 """

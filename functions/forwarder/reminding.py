@@ -1,11 +1,11 @@
 """What nodes still need: said again until it is done, whatever became of the first message.
 
-A message can be lost or late, and whoever got it can have died. The cluster itself says whether
-it was acted upon: an empty node is stamped and then deleted, the stamp of a node that is used again
-is taken back, a deleted one goes, a Ready one is
-initialized. A node of which that is not so yet is spoken of again after 5, 10, 18, 29 seconds and
-so on, at last once a minute; of an empty one that is stamped, not before its time is over. A node
-that comes and goes as it should is spoken of only while its pods take their time to leave.
+A message can be lost or late, and a function that got it can fail. The cluster itself says whether
+it was acted upon: an empty node is stamped and then deleted, a node that is used again loses its
+stamp, a deleted one goes, a Ready one is initialized. A node that still needs action is reported
+again after 5, 10, 18, 29 seconds and so on, at last once a minute; an empty, stamped one not
+before its time is over. A node that comes and goes as it should is reported only while its pods
+take their time to leave.
 """
 
 from collections.abc import Callable, Collection

@@ -87,7 +87,7 @@ METRICS: Final = (
         service="provision",
         topic=Topic.WAITING,
         statistic="Maximum",
-        action="stays above nought: pods take too much work to plan for; see their Events",
+        action="stays above zero: planning for these pods takes too much work; see their Events",
     ),
     MetricPlan(
         name="DollarsPerHourBought",
@@ -237,8 +237,7 @@ METRICS: Final = (
         service="provision",
         topic=Topic.HELD,
         statistic="Maximum",
-        action="80 per cent or more of a ceiling are in use: raise it before 100, or find out what "
-        "was launched",
+        action="at 80 percent: find out what was launched, or raise the ceiling before 100",
     ),
     MetricPlan(
         name="BrakesApplied",

@@ -14,13 +14,12 @@ BUDGET_STEPS: Final = 2_000_000
 _KEPT: Final = 4
 _PATIENT: Final = 2
 SET_ASIDE: Final = (
-    "set aside for a later plan: it is among the pods that take most work to plan for, and one "
-    "plan may take only so much; fewer alternatives, preferences and rules between pods make it "
-    "cheaper to plan"
+    "deferred to a later plan: planning for this pod exceeds the work that one plan may do; use "
+    "fewer affinity terms, preferences and rules between pods"
 )
 NO_PICK: Final = (
-    f"set aside for a later plan: one plan uses at most {MOST_PICKS} values of the labels that a "
-    "Provisioner leaves open, and other pods ask for these"
+    f"deferred to a later plan: one plan uses at most {MOST_PICKS} values of the labels that a "
+    "Provisioner leaves open, and other pods use them"
 )
 
 

@@ -116,7 +116,8 @@ def _draw_block(
     """
     across, up, wide, high = box
     left, top = x + across, y + PLOT - up - high
-    told = f"{block.count} × {block.name}: {block.used.to_quantities()}"
+    used = ", ".join(f"{name} {amount}" for name, amount in block.used.to_quantities().items())
+    told = f"{block.count} × {block.name}: {used}"
     parts = [
         f'<g fill="{colour}"><title>{safe(told)}</title>',
         _rect(left, top + high, wide, up, "band"),

@@ -54,13 +54,7 @@ class Applicant:
     )
 
     def __init__(
-        self,
-        index: int,
-        one: PodClass,
-        book: Rulebook,
-        wares: Wares,
-        *,
-        soft_taints: bool,
+        self, index: int, one: PodClass, book: Rulebook, wares: Wares, *, soft_taints: bool
     ) -> None:
         self.index = index
         self.one = one

@@ -175,7 +175,7 @@ class Announcer:
             level = levels[owner.name] = _REACHED if reached else near
             if level == shown.get(owner.name, ""):
                 continue
-            text = f"{use.text}, and pods wait that more would be launched for" * held or use.text
+            text = f"{use.text}; pending pods need more" if held else use.text
             self._ports.cluster.set_provisioner_condition(
                 owner.name,
                 active=not reached,

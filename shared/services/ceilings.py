@@ -111,10 +111,10 @@ def _uses(ceiling: Ceiling, used: Resources, whose: str) -> Iterator[CeilingUse]
     price, most = used[PRICE], ceiling.max_price_micros_per_hour
     if most is not None:
         dollars, of_dollars = (f"${amount / _DOLLAR:.2f}" for amount in (price, most))
-        text = f"{dollars} of the {of_dollars} an hour that nodes of {whose} may cost are in use"
+        text = f"nodes of {whose} cost {dollars} per hour, at most {of_dollars} are allowed"
         yield CeilingUse(percent=_percent(price, most), text=text)
     if ceiling.max_nodes is not None:
-        text = f"{used[NODES]} of the {ceiling.max_nodes} nodes that {whose} may have are in use"
+        text = f"{whose} has {used[NODES]} nodes, at most {ceiling.max_nodes} are allowed"
         yield CeilingUse(percent=_percent(used[NODES], ceiling.max_nodes), text=text)
 
 

@@ -157,8 +157,8 @@ class Doctoring:
             Finding(
                 kind="no-ceiling",
                 subject=self._name,
-                text="has no ceiling of dollars per hour: whoever may create pods decides what is "
-                "spent, up to the limits of its Provisioners",
+                text="has no ceiling of dollars per hour: only the limits of Provisioners bound "
+                "what its nodes cost",
                 command=deploy_command(self._name, DOLLARS),
                 advice=True,
             )
@@ -239,7 +239,8 @@ class Doctoring:
             Finding(
                 kind="deletion-refused",
                 subject=node.name,
-                text=f"nobody may delete its pods: {node.annotations[keys.DELETION_REFUSED]}",
+                text="the API server refuses to delete its pods: "
+                + node.annotations[keys.DELETION_REFUSED],
                 command="kubectl get validatingwebhookconfigurations,validatingadmissionpolicies",
             )
             for node in world.nodes

@@ -64,14 +64,14 @@ def free_node(ports: ClusterPorts, node: Node) -> bool:
 
 
 def tell_refused(ports: ClusterPorts, node: Node, refused: Mapping[Pod, str]) -> None:
-    """Tell a Node and its pods that their deletion is refused, and that it holds no machine."""
+    """Record on a Node and on its pods that the API server refuses to delete these pods."""
     if not refused:
         return
     who = first_names(f"{pod.key} ({why})" for pod, why in refused.items())
     change_node(ports, node, NodeChange(set_annotations={keys.DELETION_REFUSED: who}))
-    text = f"the deletion of {who} is refused: its machine is terminated all the same"
+    text = f"the API server refuses to delete {who}; the node does not wait for them"
     on_pods = [
-        event_on(pod, _REFUSED, f"its node {node.name} goes, and its deletion is refused: {why}")
+        event_on(pod, _REFUSED, f"node {node.name} is removed; the API server refuses: {why}")
         for pod, why in refused.items()
     ]
     Announcer(ports).tell([event_on(node, _REFUSED, text), *on_pods])

@@ -250,7 +250,7 @@ class Provisioning:
             nodes_over_ceiling=report.nodes_over_ceiling + len(over),
         )
         turn.make_nodes(gathered)
-        # Whom a plan set aside is planned for at once when that plan left fewer to plan for.
+        # Deferred pods are planned for at once if this plan left fewer pods pending.
         resumed = bool(filled or plan.placements) and any(one.later for one in plan.unschedulable)
         told = _of_waiting(plan, pending)
         self._announcer.unschedulable(_without_later(told) if resumed else told, over, pending)

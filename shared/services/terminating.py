@@ -47,7 +47,6 @@ _POLL: Final = timedelta(seconds=2)
 # A refused drain is tried again after 2, 4, 8, then every 10 seconds.
 _TRIED: Final = "tried"
 _MOST_TRIED: Final = 3
-# Of what an API server says about one pod, so much is told on the Node.
 _LONGEST_POLL: Final = timedelta(seconds=10)
 # When waiting for volumes to be detached began, and for how long that is told and gone on with.
 # Source: Kubernetes itself detaches by force after 6 minutes (maxWaitForUnmountDuration of the
@@ -176,7 +175,7 @@ class Terminating:
         held |= refused
         self._say_blocked(node, held, now)
         if step.delete and not step.waiting and len(refused) == len(step.delete):
-            # The deadline is hard: whoever nobody can delete ends with the machine.
+            # The deadline is hard: pods that the API server refuses to delete end with the machine.
             tell_refused(self._ports, node, refused)
             seen, wait = self._machines.look(node.instance_id, end=True, node=node)
             return self._end_machine(node, seen, state, wait, clean=False)

@@ -165,8 +165,8 @@ class Why:
         ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
         refused = next((one for one in plan.unschedulable if one.pod == ref), None)
         if refused is not None and refused.later:
-            waits = ("a later plan, in which fewer pods wait that take much work to plan for",)
-            helps = ("kubectl describe pod: fewer alternatives, preferences and rules help",)
+            waits = ("a later plan: planning for it exceeds the work that one plan may do",)
+            helps = ("use fewer affinity terms, preferences and rules between pods",)
             return Answer(happened=lines, waits_for=waits, helps=helps)
         if refused is not None:
             waits = ("a change: it fits no node that could be launched",)

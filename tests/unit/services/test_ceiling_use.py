@@ -39,7 +39,7 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     world.cluster.add(*apart(5)[4:])
     assert world.provision().ceiling_percent == 96
     name = "the cluster" if whose == "cluster" else "this Provisioner"
-    text = f"$0.48 of the $0.50 an hour that nodes of {name} may cost are in use"
+    text = f"nodes of {name} cost $0.48 per hour, at most $0.50 are allowed"
     assert of_ceiling(world) == (True, "NearCeiling", text)
     (told,) = [one for one in world.cluster.happenings if one.reason == "NearCeiling"]
     assert (told.kind, told.name, told.severity) == ("Provisioner", "default", "Warning")
@@ -63,8 +63,8 @@ def test_at_the_ceiling_the_condition_says_so_and_the_pods_are_told() -> None:
     world = World(provisioner(), *apart(3))
     braked(world, Brakes(ceiling=Ceiling(max_price_micros_per_hour=200_000)))
     world.provision_until_quiet()
-    text = "$0.19 of the $0.20 an hour that nodes of the cluster may cost are in use"
-    held = f"{text}, and pods wait that more would be launched for"
+    text = "nodes of the cluster cost $0.19 per hour, at most $0.20 are allowed"
+    held = f"{text}; pending pods need more"
     assert of_ceiling(world) == (False, "CeilingReached", held)
     assert [one.message for one in world.cluster.happenings if one.reason == "CeilingReached"] == [
         held
@@ -81,8 +81,8 @@ def test_at_the_ceiling_the_condition_says_so_and_the_pods_are_told() -> None:
 def test_a_ceiling_of_nodes_is_told_in_nodes() -> None:
     world = World(provisioner(ceiling=Ceiling(max_nodes=2)), *apart(3))
     world.provision_until_quiet()
-    text = "2 of the 2 nodes that this Provisioner may have are in use"
-    held = f"{text}, and pods wait that more would be launched for"
+    text = "this Provisioner has 2 nodes, at most 2 are allowed"
+    held = f"{text}; pending pods need more"
     assert of_ceiling(world) == (False, "CeilingReached", held)
 
 

@@ -184,7 +184,7 @@ def test_pods_that_are_set_aside_for_a_later_invocation_are_told() -> None:
     world.ports = dataclasses.replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=0)))
     report = world.provision()
     assert (report.rounds, report.pods_set_aside, report.pods_unschedulable) == (1, 2, MOST_PICKS)
-    told = [one for one in world.cluster.happenings if "set aside" in one.message]
+    told = [one for one in world.cluster.happenings if "deferred to a later plan" in one.message]
     assert [(one.kind, one.reason) for one in told] == [("Pod", "FailedProvisioning")] * 2
 
 

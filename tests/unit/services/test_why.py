@@ -116,7 +116,7 @@ def test_a_pod_that_is_set_aside_waits_for_a_later_plan() -> None:
     last = of_pod(world, f"p{MOST_PICKS}")
     assert "has no place in this plan:" in last.happened
     assert last.waits_for == (
-        "a later plan, in which fewer pods wait that take much work to plan for",
+        "a later plan: planning for it exceeds the work that one plan may do",
     )
 
 
