@@ -51,14 +51,14 @@ supply: setup  ## What is installed is what is locked, hash by hash; licences of
 	@$(BIN)/python -m tools.make_sbom > /dev/null
 
 unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
-	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs tests/cases -m "not slow" -n 2 \
-	    --cov --cov-report=term:skip-covered
+	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs tests/karpenter_cases \
+	    -m "not slow" -n 2 --cov --cov-report=term:skip-covered
 
 opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-scheduler agree?
-	@$(BIN)/pytest tests/opinion -m "not slow" -n 2
+	@$(BIN)/pytest tests/scheduler_oracle -m "not slow" -n 2
 
 schedules: setup  ## 2,000 random schedules of faults, crash points, every safeguard taken away once
-	@$(BIN)/pytest tests/faults -m "not slow" -n 2 --dist worksteal
+	@$(BIN)/pytest tests/simulation -m "not slow" -n 2 --dist worksteal
 
 hostile: setup  ## The hostile corpus: a thousand inputs of each kind
 	@$(BIN)/pytest tests/hostile -m "not slow" -n 2 --dist worksteal
@@ -67,24 +67,24 @@ infra: setup  ## Synthesis, template assertions, lint
 	@$(BIN)/pytest tests/infra -m "not slow" -n 2
 
 contract: setup  ## Adapters and fakes against the same contracts; the embedded world's own tests
-	@$(BIN)/pytest tests/contract -m "not slow" -n 2
+	@$(BIN)/pytest tests/contract tests/local -m "not slow" -n 2
 
 e2e: setup  ## One scenario from event to running pod, on the embedded world
 	@$(BIN)/pytest tests/e2e -m "not slow"
 
 verify: setup  ## The long runs: every scenario, every expectation falsified once
-	@$(BIN)/pytest tests/opinion -m slow -n 2
+	@$(BIN)/pytest tests/scheduler_oracle -m slow -n 2
 	@$(BIN)/pytest tests/hostile -m slow -n 2
-	@$(BIN)/pytest tests --ignore tests/opinion --ignore tests/hostile -m "slow or e2e"
+	@$(BIN)/pytest tests --ignore tests/scheduler_oracle --ignore tests/hostile -m "slow or e2e"
 
-flaky: setup  ## contract, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
+flaky: setup  ## contract, local, infra, e2e, functions with 20 seeds; goes on where it stopped (SEEDS=, FOLDERS=)
 	@$(BIN)/python tools/flaky.py --seeds $(SEEDS) $(FOLDERS)
 
 bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (10 minutes)
 	@$(BIN)/python -m tests.benchmarks.bench --write docs/benchmarks.md
 
 faults: setup  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped
-	@$(BIN)/python -m tests.faults --schedules 100000 --workers 2 --write docs/reliability.md
+	@$(BIN)/python -m tests.simulation --schedules 100000 --workers 2 --write docs/reliability.md
 
 MINOR ?=
 KUBELET ?= hollow

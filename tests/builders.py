@@ -5,17 +5,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from shared.model import labels as keys
-from shared.model.daemonset import DaemonSet
-from shared.model.instance_types import (
+from shared.model.ec2.instance_types import (
     CapacityType,
     InstanceType,
     Offering,
     OfferingKey,
     Overhead,
 )
-from shared.model.launch import IntentState, LaunchIntent, LaunchOption, PlannedNode, PodRef, Slot
-from shared.model.nodes import Node
-from shared.model.pods import (
+from shared.model.ec2.launches import (
+    IntentState,
+    LaunchIntent,
+    LaunchOption,
+    PlannedNode,
+    PodRef,
+    Slot,
+)
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import (
     AffinityTerm,
     LabelSelector,
     Owner,
@@ -24,11 +31,11 @@ from shared.model.pods import (
     SpreadPolicy,
     TopologySpread,
 )
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
-from shared.model.taints import Effect, Taint, Toleration
 
 MIB = 2**20
 GIB = 2**30

@@ -18,7 +18,13 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / ".build" / "flaky.jsonl"
 OUTPUT = ROOT / ".build" / "flaky"
 # As the targets of the Makefile run them.
-FOLDERS = {"contract": ["-n", "2"], "infra": ["-n", "2"], "e2e": [], "functions": ["-n", "2"]}
+FOLDERS = {
+    "contract": ["-n", "2"],
+    "local": ["-n", "2"],
+    "infra": ["-n", "2"],
+    "e2e": [],
+    "functions": ["-n", "2"],
+}
 
 
 def state() -> str:

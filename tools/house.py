@@ -21,7 +21,7 @@ from typing import Final
 import grimp
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-GENERATED: Final = ("infra/local/kube/field_table.py",)
+GENERATED: Final = ("infra/local/kube/schemas/field_table.py",)
 PRODUCT: Final = ("shared/", "functions/", "infra/aws/")
 DECIDING: Final = ("shared.scheduling", "shared.packing", "shared.planning")
 TIMER: Final = "functions.emptiness.handler"

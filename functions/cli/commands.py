@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from functions.cli.catalog import mount as mount_catalog
 from functions.cli.doctor import mount as mount_doctor
-from functions.cli.why import mount as mount_why
-from shared.planning.settings import (
+from functions.cli.offline.packing_settings import (
     BOTH_K,
     InvalidSettingError,
     changed_keys,
@@ -18,6 +17,7 @@ from shared.planning.settings import (
     explained,
     with_settings,
 )
+from functions.cli.why import mount as mount_why
 
 if TYPE_CHECKING:
     from functions.cli.planned import Planned
@@ -160,11 +160,11 @@ def _guarded(
 def _plan(arguments: argparse.Namespace) -> int:
     from functions.cli import printing  # noqa: PLC0415
     from functions.cli.inputs import InputError, read_all, read_catalog  # noqa: PLC0415
+    from functions.cli.offline.snapshot import read_snapshot  # noqa: PLC0415
     from shared.packing.problem import PackingSettings  # noqa: PLC0415
-    from shared.planning.cheaper import cheaper_provisioners  # noqa: PLC0415
+    from shared.planning.cheaper_provisioners import cheaper_provisioners  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.explanation import explanation, find_pod, keys_near  # noqa: PLC0415
-    from shared.planning.offline import read_snapshot  # noqa: PLC0415
 
     given = [*(["thorough=true"] if arguments.thorough else []), *arguments.settings]
     settings = with_settings(PackingSettings(), given)
@@ -216,14 +216,14 @@ def _write_files(arguments: argparse.Namespace, planned: "Planned") -> None:
     from functions.cli.inputs import write_bytes  # noqa: PLC0415
 
     if arguments.svg is not None:
+        from functions.cli.render.svg_plan import draw  # noqa: PLC0415
         from shared.catalog.summary import summarize  # noqa: PLC0415
-        from shared.planning.drawing import draw  # noqa: PLC0415
 
         summary = summarize(planned.catalog)
         caption = f"Prices: {summary.region}, {summary.date}."
         write_bytes(arguments.svg, draw(planned.snapshot, planned.plan, caption).encode())
     if arguments.save is not None:
-        from shared.services.recording import compressed, decision_document  # noqa: PLC0415
+        from shared.decisions.record import compressed, decision_document  # noqa: PLC0415
 
         document = decision_document("", planned.snapshot, planned.plan, planned.settings)
         write_bytes(arguments.save, compressed(document))
@@ -232,8 +232,8 @@ def _write_files(arguments: argparse.Namespace, planned: "Planned") -> None:
 def _replay(arguments: argparse.Namespace) -> int:
     from functions.cli import printing  # noqa: PLC0415
     from functions.cli.inputs import InputError, read_bytes  # noqa: PLC0415
+    from shared.decisions.replay import load_decision  # noqa: PLC0415
     from shared.model.errors import InvalidManifestError  # noqa: PLC0415
-    from shared.services.replaying import load_decision  # noqa: PLC0415
 
     try:
         decision = load_decision(read_bytes(arguments.decision))

@@ -11,8 +11,8 @@ from functions.cli.asking import ask
 from functions.cli.prerequisites import run as look_around
 
 if TYPE_CHECKING:
+    from shared.doctor.findings import Finding
     from shared.runtime.doctor import DoctorRuntime
-    from shared.services.findings import Finding
 
 HEALTHY: Final = 0
 FINDINGS: Final = 1

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from functions.cli.asking import refuse
 
 if TYPE_CHECKING:
+    from shared.doctor.findings import Finding
     from shared.runtime.prerequisites import PrerequisitesRuntime
-    from shared.services.findings import Finding
 
 ALL_WELL: Final = 0
 FINDINGS: Final = 1

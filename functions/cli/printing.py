@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from functions.cli.offline.comparison import compare
 from functions.cli.planned import Planned
+from functions.cli.render.plan_document import plan_document
 from shared.catalog.summary import summarize
-from shared.model.launch import PlannedNode, PodRef
+from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.plan import Plan
-from shared.planning.comparison import compare
-from shared.planning.document import plan_document
 from shared.planning.explanation import counted, dollars, gap
 
 _TYPES_SHOWN: Final = 3

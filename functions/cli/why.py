@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from functions.cli.asking import ask, refuse
 
 if TYPE_CHECKING:
+    from shared.doctor.why import Answer, Why
     from shared.runtime.doctor import DoctorRuntime
-    from shared.services.why import Answer, Why
 
 ANSWERED: Final = 0
 _TEXT: Final = """\

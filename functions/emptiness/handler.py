@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from shared.messages.wake import decode
 from shared.runtime.bootstrap import emptiness_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
-from shared.services.timers import text_of
+from shared.timers.timers import text_of
 
 
 @logger.inject_lambda_context

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.runtime.bootstrap import expiration_runtime
 from shared.runtime.observability import logger, metrics
-from shared.services.timers import text_of
+from shared.timers.timers import text_of
 
 
 @logger.inject_lambda_context

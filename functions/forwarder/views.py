@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from shared.manifests.brakes import is_shadow
+from shared.manifests.custom_resources.brakes import is_shadow
+from shared.manifests.custom_resources.provisioners import is_paused
 from shared.manifests.fields import (
     condition,
     controller,
@@ -15,7 +16,6 @@ from shared.manifests.fields import (
     moment,
     text,
 )
-from shared.manifests.provisioners import is_paused
 from shared.model import labels as keys
 
 

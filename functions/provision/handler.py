@@ -8,10 +8,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.messages.wake import Kind, decode
 from shared.model.errors import PermanentError, RetryableError
+from shared.provisioning.wake_batch import ClusterWake, InvalidRecord, wake_of, wakes
 from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_provision
-from shared.services.waking import ClusterWake, InvalidRecord, wake_of, wakes
 
 # When somebody else plans just now: a plan takes a second or two.
 _TURN: Final = timedelta(seconds=2)

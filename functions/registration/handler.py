@@ -4,10 +4,10 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from shared.node_lifecycle.registration import IMAGE_STOPPED
 from shared.runtime.bootstrap import registration_runtime
 from shared.runtime.observability import logger, metrics, tell
-from shared.services.registering import IMAGE_STOPPED
-from shared.services.timers import text_of
+from shared.timers.timers import text_of
 
 
 @logger.inject_lambda_context

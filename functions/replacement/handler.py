@@ -4,10 +4,10 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from shared.node_lifecycle.replacement import CONTINUED, GIVEN_AWAY
 from shared.runtime.bootstrap import replacement_runtime
 from shared.runtime.observability import logger, metrics, tell
-from shared.services.replacing import CONTINUED, GIVEN_AWAY
-from shared.services.timers import DONE, text_of
+from shared.timers.timers import DONE, text_of
 
 
 @logger.inject_lambda_context

@@ -5,10 +5,10 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.messages.wake import decode
+from shared.node_lifecycle.termination import BLOCKED, RELEASED
 from shared.runtime.bootstrap import termination_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
-from shared.services.terminating import BLOCKED, RELEASED
-from shared.services.timers import text_of
+from shared.timers.timers import text_of
 
 
 @logger.inject_lambda_context

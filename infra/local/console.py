@@ -184,7 +184,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> Any:
-    from infra.local.demo.foreign import require_allowed_kubeconfig
+    from infra.local.demo.external_cluster import require_allowed_kubeconfig
     from infra.local.demo.world import WorldOptions
 
     if arguments.kubeconfig is None:
@@ -215,7 +215,7 @@ def play_scenario(
     """
     from dataclasses import replace
 
-    from infra.local.demo.mischief import Mischief
+    from infra.local.demo.fault_injection import Mischief
     from infra.local.demo.observer import Observer
     from infra.local.demo.play import Player
     from infra.local.demo.report import Moment, build_report

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from shared.aws.cloud_parsing import selector_filters
+from shared.aws.ec2.parsing import selector_filters
 from shared.aws.errors import translated
 from shared.aws.session import Session
 from shared.model.errors import NotFoundError

@@ -7,8 +7,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from shared.aws.errors import translated
-from shared.aws.recall import Recall
 from shared.aws.session import Session
+from shared.aws.ttl_cache import Recall
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotAttachedError, NotFoundError, PermanentError
 from shared.ports import Clock

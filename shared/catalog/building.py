@@ -9,9 +9,9 @@ from shared.catalog.attachments import USUAL_EBS_VOLUMES, ebs_volumes_of
 from shared.catalog.branch_interfaces import POD_INTERFACE, branch_interfaces_of
 from shared.catalog.document import VERSION, CatalogDocument, OfferingRow, TypeRow
 from shared.catalog.facts import Fact, arch_of, gpus_of, labels_of, max_pods_of
-from shared.catalog.network import DEFAULT_NETWORK, PodNetwork
+from shared.catalog.pod_addresses import DEFAULT_NETWORK, PodNetwork
 from shared.catalog.price_book import Price, listed_prices, repaired_prices, to_micros
-from shared.model.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.quantity import format_bytes, format_cpu
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from shared.catalog.document import GpuRow
-from shared.catalog.network import DEFAULT_NETWORK, PodNetwork, eni_limited_pods
+from shared.catalog.pod_addresses import DEFAULT_NETWORK, PodNetwork, eni_limited_pods
 from shared.model import labels as keys
 
 Fact = Mapping[str, Any]

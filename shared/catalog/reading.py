@@ -14,9 +14,9 @@ from shared.catalog.attachments import USUAL_EBS_VOLUMES
 from shared.catalog.document import VERSION
 from shared.catalog.overhead import ROOT_VOLUME_GIB
 from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, Overhead
 from shared.model.encodable import REMEDY, unencodable
 from shared.model.errors import InvalidManifestError
-from shared.model.instance_types import CapacityType, InstanceType, Offering, Overhead
 from shared.model.quantity import parse_amount, parse_cpu_millis
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from shared.disruption.holding import hold_of
+from shared.disruption.eviction_blockers import hold_of
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.instance_types import OfferingKey
-from shared.model.nodes import Node
-from shared.model.pdb import PodDisruptionBudget
-from shared.model.pods import Pod
+from shared.model.ec2.instance_types import OfferingKey
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 

@@ -9,9 +9,9 @@ from shared.disruption.candidates import Candidate, find_candidates
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import simulate
 from shared.model import labels as keys
-from shared.model.instance_types import CapacityType
-from shared.model.launch import LaunchOption, PlannedNode
-from shared.model.pdb import PodDisruptionBudget
+from shared.model.ec2.instance_types import CapacityType
+from shared.model.ec2.launches import LaunchOption, PlannedNode
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings

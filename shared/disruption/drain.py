@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.pods import Pod
-from shared.model.taints import Effect, Taint
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint
 
 _UNSCHEDULABLE: Final = Taint(key=keys.UNSCHEDULABLE_TAINT, effect=Effect.NO_SCHEDULE)
 _CRITICAL: Final = frozenset({"system-cluster-critical", "system-node-critical"})

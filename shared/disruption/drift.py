@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from shared.model import labels as keys
-from shared.model.nodes import Node
+from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 
 # What shapes a node for its whole life. Requirements are compared by the node's labels instead:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from shared.model import labels as keys
-from shared.model.launch import Slot
-from shared.model.nodes import Node
-from shared.model.pods import Pod
+from shared.model.ec2.launches import Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 
 
 class EmptinessStep(StrEnum):

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from shared.model.nodes import Node
+from shared.model.kubernetes.nodes import Node
 
 
 def expires_in(node: Node, ttl: timedelta | None, now: datetime) -> timedelta | None:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 
-from shared.disruption.choice import Scene
+from shared.disruption.selection import Scene
 from shared.model import labels as keys
 
 _SEEN: tuple[str, ...] = (keys.REPLACES, keys.DO_NOT_CONSOLIDATE)

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Collection
 from typing import Final
 
-from shared.model.nodes import Node
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
-from shared.model.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide

@@ -6,8 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Final
 
-from shared.kube.calls import JSON_PATCH, KubeApi, Reply, error_for, path_to, raise_unless_ok
-from shared.kube.documents import (
+from shared.kube.api import JSON_PATCH, KubeApi, Reply, error_for, path_to, raise_unless_ok
+from shared.kube.events import Happenings, events_about
+from shared.kube.lists import list_all
+from shared.kube.node_patch import node_patch
+from shared.kube.payloads import (
     attachment,
     claim_path,
     delete_options,
@@ -15,17 +18,13 @@ from shared.kube.documents import (
     pod_path,
     raw_node,
 )
-from shared.kube.happenings import Happenings, events_about
-from shared.kube.listing import list_all
-from shared.kube.node_patch import node_patch
 from shared.kube.provisioners import KubeProvisioners, utc_now
 from shared.kube.storage import ATTACHMENTS_PATH
-from shared.manifests.budgets import decode_budget
 from shared.manifests.daemonsets import decode_daemonsets, wants_runtimes
+from shared.manifests.disruption_budgets import decode_budget
 from shared.manifests.fields import mapping, text
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
-from shared.model.daemonset import DaemonSet
 from shared.model.errors import (
     CertificateError,
     ConflictError,
@@ -33,9 +32,10 @@ from shared.model.errors import (
     NotFoundError,
     PermanentError,
 )
-from shared.model.nodes import Node
-from shared.model.pdb import PodDisruptionBudget
-from shared.model.pods import Pod
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.ports import Happening, NodeChange, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
 

@@ -12,8 +12,8 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 from urllib3.util import create_urllib3_context
 
+from shared.kube.api import KubeApi
 from shared.kube.bounds import POOLS
-from shared.kube.calls import KubeApi
 from shared.model.errors import PermanentError
 
 USER_AGENT = "dovetail"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shared.kube.documents import owner_reference
+from shared.kube.payloads import owner_reference
 from shared.manifests.nodes import encode_taint
-from shared.model.nodes import Node
+from shared.model.kubernetes.nodes import Node
 from shared.ports import NodeChange
 
 Operation = dict[str, Any]

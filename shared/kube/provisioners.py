@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from shared.kube.calls import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
+from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.conditions import provisioner_condition, template_status
-from shared.kube.listing import list_all
+from shared.kube.lists import list_all
 from shared.kube.storage import KubeStorage
+from shared.manifests.custom_resources.node_templates import asks_for_templates
+from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.manifests.fields import Raw
-from shared.manifests.node_templates import asks_for_templates
-from shared.manifests.provisioners import decode_provisioners
 from shared.model.errors import NotFoundError, NotInstalledError
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from shared.kube.calls import ExpiredError, KubeApi, Reply, Stream, error_for
-from shared.kube.listing import Pages
+from shared.kube.api import ExpiredError, KubeApi, Reply, Stream, error_for
+from shared.kube.lists import Pages
 from shared.model.errors import AutoscalerError, RetryableError, UnavailableError
 
 FIRST_DELAY: Final = 0.5

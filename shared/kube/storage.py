@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
-from shared.kube.calls import KubeApi, path_to, raise_unless_ok
-from shared.kube.documents import NAMESPACES_PATH, claim_path
-from shared.kube.listing import list_all
+from shared.kube.api import KubeApi, path_to, raise_unless_ok
+from shared.kube.lists import list_all
+from shared.kube.payloads import NAMESPACES_PATH, claim_path
 from shared.manifests.fields import mapping, text, text_map
-from shared.manifests.storage import (
+from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
     decode_attachment,
     decode_claim,
@@ -15,7 +15,7 @@ from shared.manifests.storage import (
     decode_volume,
 )
 from shared.model.errors import NotFoundError
-from shared.model.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
+from shared.model.kubernetes.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
 
 CLAIMS_PATH: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES_PATH: Final = "/api/v1/persistentvolumes"

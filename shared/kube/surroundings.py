@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from shared.kube.calls import KubeApi, path_to, raise_unless_ok
-from shared.kube.documents import NAMESPACES_PATH
+from shared.kube.api import KubeApi, path_to, raise_unless_ok
+from shared.kube.other_autoscalers import KubeRivals
+from shared.kube.payloads import NAMESPACES_PATH
 from shared.kube.provisioners import KubeProvisioners
-from shared.kube.rivals import KubeRivals
 from shared.manifests.fields import mapping, text
 from shared.model.errors import NotInstalledError
 from shared.model.provisioner import Provisioner

@@ -7,7 +7,7 @@ from shared.manifests.fields import Raw, integer, mapping, mappings, text, text_
 from shared.manifests.problems import key_fault, value_fault
 from shared.manifests.sizes import too_many
 from shared.model import labels as keys
-from shared.model.pods import (
+from shared.model.kubernetes.pods import (
     AffinityTerm,
     LabelSelector,
     PreferredNodes,

@@ -7,11 +7,11 @@ from typing import Final
 from shared.manifests.affinity import REQUIRED, label_selector
 from shared.manifests.fields import Raw, mapping, mappings, text, text_map
 from shared.manifests.pods import decode_scheduling
-from shared.manifests.runtimes import names_runtime, runtimes_by_name, with_runtime
+from shared.manifests.runtime_classes import names_runtime, runtimes_by_name, with_runtime
 from shared.manifests.sizes import excesses
 from shared.model import labels as keys
-from shared.model.daemonset import DaemonSet
-from shared.model.taints import Effect, Toleration
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.taints import Effect, Toleration
 
 # Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
 # (2026-08): what the DaemonSet controller adds to each of its pods.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from shared.model.pods import Owner
+from shared.model.kubernetes.pods import Owner
 
 Raw = Mapping[str, Any]
 

@@ -4,9 +4,9 @@ from typing import Final
 
 from shared.manifests.fields import Raw, condition, mapping, mappings, moment, text, text_map, texts
 from shared.model import labels as keys
-from shared.model.nodes import Node
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint
 
 _READY: Final = {"True": True, "False": False}
 _EFFECTS: Final = {one.value: one for one in Effect}

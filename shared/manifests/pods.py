@@ -18,13 +18,13 @@ from shared.manifests.fields import (
     text,
     text_map,
 )
-from shared.manifests.requests import is_sidecar, pod_requests
+from shared.manifests.pod_requests import is_sidecar, pod_requests
 from shared.manifests.sizes import excesses
-from shared.manifests.storage import claims_to_be
-from shared.model.pods import Owner, Pod, Scheduling
+from shared.manifests.volumes.storage_objects import claims_to_be
+from shared.model.kubernetes.pods import Owner, Pod, Scheduling
+from shared.model.kubernetes.taints import Effect, Toleration
+from shared.model.kubernetes.volumes import inline_claim
 from shared.model.requirements import Requirements
-from shared.model.taints import Effect, Toleration
-from shared.model.volumes import inline_claim
 
 # The only annotations kept: others may repeat the whole manifest, with what is in its environment.
 _KEPT_PREFIXES: Final = ("karpenter.sh/", "dovetail.dev/")

@@ -7,7 +7,7 @@ numbers is left to it, and no node is launched for it.
 from collections.abc import Iterable, Iterator, Sized
 from typing import Final
 
-from shared.model.pods import AffinityTerm, LabelSelector, Scheduling, SpreadPolicy
+from shared.model.kubernetes.pods import AffinityTerm, LabelSelector, Scheduling, SpreadPolicy
 
 MOST_TERMS: Final = 256
 MOST_PREFERENCES: Final = 100

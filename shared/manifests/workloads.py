@@ -7,10 +7,9 @@ from typing import Any, Final
 from shared.manifests.documents import Document
 from shared.manifests.fields import Raw, controller, integer, mapping, mappings, text
 from shared.manifests.pods import PodDecoder
-from shared.manifests.priorities import priorities_of, with_priority
+from shared.manifests.priority_classes import priorities_of, with_priority
 from shared.manifests.problems import Section
-from shared.manifests.runtimes import runtimes_by_name, with_runtime
-from shared.manifests.storage import decode_claim
+from shared.manifests.runtime_classes import runtimes_by_name, with_runtime
 from shared.manifests.strictness import (
     MAX_REPLICAS,
     check_template,
@@ -19,8 +18,9 @@ from shared.manifests.strictness import (
     replicas_of,
     spec_of,
 )
-from shared.model.pods import Pod
-from shared.model.volumes import Claim
+from shared.manifests.volumes.storage_objects import decode_claim
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.volumes import Claim
 
 # (kind, namespace, name) of an object.
 Key = tuple[str, str, str]

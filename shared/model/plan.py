@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.model.launch import PlannedNode, PodRef
+from shared.model.ec2.launches import PlannedNode, PodRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

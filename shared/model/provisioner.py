@@ -9,9 +9,9 @@ from datetime import timedelta
 from typing import Final
 
 from shared.model.brakes import NO_CEILING, Ceiling
+from shared.model.kubernetes.taints import Taint
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
-from shared.model.taints import Taint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

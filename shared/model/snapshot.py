@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from shared.model.daemonset import DaemonSet
-from shared.model.instance_types import InstanceType, OfferingKey
-from shared.model.launch import LaunchIntent, PlannedNode, Slot
-from shared.model.nodes import Node
-from shared.model.pods import Pod
+from shared.model.ec2.instance_types import InstanceType, OfferingKey
+from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 
 

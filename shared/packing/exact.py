@@ -5,8 +5,8 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from shared.packing.ground import Ground, Planned
-from shared.packing.identical import cover_identical
+from shared.packing.priced_problem import Ground, Planned
+from shared.packing.search.identical_pods import cover_identical
 
 EXACT: Final = "exact"
 _STATES: Final = 200

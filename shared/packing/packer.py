@@ -5,21 +5,21 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from shared.packing.bins import Placements, place_on_bins
-from shared.packing.bound import ResourcePrices, find_prices
+from shared.packing.best_bound import Question, best_bound, housed
+from shared.packing.bound.free_capacity import FreeRooms, free_rooms
+from shared.packing.bound.resource_prices import ResourcePrices, find_prices
 from shared.packing.checker import check
-from shared.packing.credit import FreeRooms, free_rooms
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import EXACT, cover_exactly
-from shared.packing.floor import Question, best_bound, housed
-from shared.packing.ground import Found, Ground, make_ground
-from shared.packing.growth import ROOMY, find_mix, place_for_growth, roomier
-from shared.packing.market import Kind, allowed_shapes, find_kinds, front
-from shared.packing.options import list_offers
-from shared.packing.patience import OutOfTime, Patience
+from shared.packing.free_nodes import Placements, place_on_bins
+from shared.packing.machine_kinds import Kind, allowed_shapes, find_kinds, front
+from shared.packing.priced_problem import Found, Ground, make_ground
 from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
-from shared.packing.purchase import Limits, could_be_held, purchase, within_limits
-from shared.packing.simple import pack_simply
+from shared.packing.purchase.headroom import ROOMY, find_mix, place_for_growth, roomier
+from shared.packing.purchase.launch_options import list_offers
+from shared.packing.purchase.purchase import Limits, could_be_held, purchase, within_limits
+from shared.packing.search.budget import OutOfTime, Patience
+from shared.packing.search.first_fit import pack_simply
 
 _MANY_BINS: Final = 10
 _MANY_PODS: Final = 300  # to plan for fewer is quick, whether or not limits allow it
@@ -212,7 +212,7 @@ def _search(
     problem: PackingProblem, ground: Ground, counts: Sequence[int], patience: Patience
 ) -> Found:
     # A third of the time that loading the packer takes: a cold start with few pods goes without.
-    from shared.packing.plan_search import search  # noqa: PLC0415
+    from shared.packing.search.search import search  # noqa: PLC0415
 
     return search(problem, ground, counts, patience)
 

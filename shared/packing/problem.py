@@ -7,7 +7,7 @@ plain numbers; who may run where is given as bit masks. Nothing here knows label
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shared.model.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
 
 NO_SHAPE = "no shape"

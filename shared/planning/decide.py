@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from typing import Final
 
-from shared.model.instance_types import OfferingKey
-from shared.model.launch import LaunchOption, PlannedNode
+from shared.model.ec2.instance_types import OfferingKey
+from shared.model.ec2.launches import LaunchOption, PlannedNode
+from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Placement, Plan, Unschedulable
-from shared.model.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.planning.board import Board
-from shared.planning.bounding import bound
+from shared.planning.initial_state import survey
+from shared.planning.lower_bound import bound
+from shared.planning.offerings.offering_list import Ware
+from shared.planning.offerings.target_node import Spot
 from shared.planning.reasons import Explainer
-from shared.planning.rounds import Outcome, solve
 from shared.planning.setting_aside import (
     BUDGET_STEPS,
     NO_PICK,
@@ -20,11 +21,10 @@ from shared.planning.setting_aside import (
     cheapest,
     ref_of,
 )
-from shared.planning.survey import survey
-from shared.scheduling.existing import nominated
-from shared.scheduling.judge import obstacles
-from shared.scheduling.listing import Ware
-from shared.scheduling.spots import Spot
+from shared.planning.solver import Outcome, solve
+from shared.planning.state import Board
+from shared.scheduling.existing_nodes import nominated
+from shared.scheduling.topology.constraints import obstacles
 from shared.scheduling.work import OverBudgetError, Work
 
 # However often pods are set aside, the others are decided for with this part of the budget.

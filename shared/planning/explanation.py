@@ -4,16 +4,16 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from shared.model.launch import LaunchOption, PlannedNode, PodRef
+from shared.model.ec2.launches import LaunchOption, PlannedNode, PodRef
+from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
-from shared.model.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.reasons import Explainer
-from shared.scheduling.classes import PodClass
 from shared.scheduling.compatibility import accepted_terms, labels_accepted
-from shared.scheduling.offers import Offer, in_order, offers, place_labels
 from shared.scheduling.picks import label_choices
+from shared.scheduling.pod_classes import PodClass
+from shared.scheduling.provisioner_offerings import Offer, in_order, offers, place_labels
 
 _MICROS: Final = 1_000_000
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.instance_types import InstanceType
+from shared.model.ec2.instance_types import InstanceType
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ProvisionerSite
 from shared.planning.spelling import nearest_label, nearest_value
-from shared.scheduling.offers import PLACE_KEYS, offers, place_labels
+from shared.scheduling.provisioner_offerings import PLACE_KEYS, offers, place_labels
 
 # Values or zones named in a text before the rest is only counted.
 _SHOWN: Final = 5

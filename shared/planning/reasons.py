@@ -5,20 +5,20 @@ from dataclasses import replace
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.instance_types import InstanceType
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.kubernetes.taints import Toleration
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
-from shared.model.taints import Toleration
 from shared.planning.provisioner_checks import excluded_by, launch_problem, requirement_warnings
 from shared.planning.spelling import nearest_label
-from shared.scheduling.classes import PodClass
 from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.limits import remaining
-from shared.scheduling.offers import Offer, in_order, offers, place_labels
+from shared.scheduling.node_constraints import Signature, could_buy, signature_of
 from shared.scheduling.picks import label_choices
-from shared.scheduling.signatures import Signature, could_buy, signature_of
+from shared.scheduling.pod_classes import PodClass
+from shared.scheduling.provisioner_offerings import Offer, in_order, offers, place_labels
 
 # Values named in a reason before the rest is only counted.
 _SHOWN: Final = 5

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from shared.model.launch import PodRef
-from shared.model.pods import Pod
+from shared.model.ec2.launches import PodRef
+from shared.model.kubernetes.pods import Pod
 from shared.scheduling.picks import MOST_PICKS
 from shared.scheduling.work import Work
 

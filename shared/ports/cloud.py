@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from shared.model.instance_types import InstanceType
-from shared.model.launch import FleetAnswer, Instance
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.ec2.launches import FleetAnswer, Instance
 from shared.model.provisioner import NodeTemplate
 
 

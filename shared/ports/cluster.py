@@ -6,14 +6,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from shared.model.daemonset import DaemonSet
-from shared.model.nodes import Node
-from shared.model.pdb import PodDisruptionBudget
-from shared.model.pods import Pod
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import InvalidProvisioner
-from shared.model.taints import Taint
 from shared.ports.storage import Storage
 from shared.ports.templates import Templates
 

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 
-from shared.model.instance_types import OfferingKey
-from shared.model.launch import LaunchIntent, Lease, Slot, Trial
+from shared.model.ec2.instance_types import OfferingKey
+from shared.model.ec2.launches import LaunchIntent, Lease, Slot, Trial
+from shared.model.ec2.quotas import QuotaReached
 from shared.model.memo import Memo
-from shared.model.quotas import QuotaReached
 
 
 class Ledger(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from shared.model.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
+from shared.model.kubernetes.volumes import AttachLimits, Attachment, Claim, StorageClass, Volume
 
 
 class Storage(Protocol):

@@ -8,29 +8,28 @@ from typing import Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.aws.catalog import catalog_written_at
-from shared.aws.catalog_source import CatalogSource
-from shared.catalog.network import PodNetwork
+from shared.aws.ec2.catalog import catalog_written_at
+from shared.aws.ec2.catalog_source import CatalogSource
+from shared.catalog.pod_addresses import PodNetwork
 from shared.catalog.reading import load_catalog
 from shared.catalog.summary import CatalogSummary, summarize
 from shared.disruption.settings import DisruptionSettings
 from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.node_lifecycle.binding import Binding
+from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.expiration import Expiring
+from shared.node_lifecycle.interruption import Interrupting, NodeIndex
+from shared.node_lifecycle.registration import Registering
+from shared.node_lifecycle.replacement import Replacing
+from shared.node_lifecycle.termination import Terminating
 from shared.packing.problem import PackingSettings
+from shared.provisioning.provision import Provisioning
+from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.runtime.dead_letters import dead_letters
 from shared.runtime.observability import count, logger
 from shared.runtime.system import environment, new_plan_id
 from shared.runtime.wiring import Right, Wiring
-from shared.services.binding import Binding
-from shared.services.emptying import Emptying
-from shared.services.expiring import Expiring
-from shared.services.interrupting import Interrupting, NodeIndex
-from shared.services.provisioning import Provisioning
-from shared.services.registering import Registering
-from shared.services.replacing import Replacing
-from shared.services.sweeping import Sweeping, SweepPolicy
-from shared.services.terminating import Terminating
-from shared.services.waking import ClusterWake, InvalidRecord
 from shared.settings import (
     ProvisionSettings,
     RefreshCatalogSettings,
@@ -38,6 +37,7 @@ from shared.settings import (
     TerminationSettings,
     TimerSettings,
 )
+from shared.sweep.sweep import Sweeping, SweepPolicy
 
 # The source of what the schedules send.
 SCHEDULE: Final = "aws.events"

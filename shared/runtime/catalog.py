@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Final
 
-from shared.aws.catalog_source import CatalogSource
+from shared.aws.ec2.catalog_source import CatalogSource
 from shared.aws.session import Session
 from shared.catalog.building import format_catalog
 from shared.runtime.system import SystemClock, region

@@ -5,11 +5,11 @@ from typing import Final
 
 from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
+from shared.doctor.doctor import Doctoring
+from shared.doctor.why import Why
 from shared.model.errors import NotFoundError
 from shared.runtime.system import environment, region
 from shared.runtime.wiring import Right, Wiring
-from shared.services.doctoring import Doctoring
-from shared.services.why import Why
 from shared.settings import PREFIX, FunctionSettings
 
 _ASKED: Final = "dovetail-sweep"

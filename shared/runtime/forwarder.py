@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from shared.aws.event_bus import EventBusPublisher
-from shared.kube.calls import KubeApi
+from shared.kube.api import KubeApi
 from shared.kube.cluster import NODES_PATH, PODS_PATH
 from shared.kube.connection import connect_in_cluster, connect_kubeconfig
 from shared.kube.provisioners import PROVISIONERS_PATH

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from shared.aws.account import AwsAccount
-from shared.aws.cloud import Ec2Cloud
 from shared.aws.clusters import ClusterRegistry
+from shared.aws.ec2.cloud import Ec2Cloud
 from shared.aws.eks_token import EksToken
 from shared.aws.session import Session
+from shared.doctor.prerequisites import Prerequisites
 from shared.kube.connection import connect_endpoint
 from shared.kube.surroundings import KubeSurroundings
 from shared.ports.account import Surroundings
 from shared.runtime.system import SystemClock, region
-from shared.services.prerequisites import Prerequisites
 from shared.settings import FunctionSettings
 
 _ATTEMPTS = 3

@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from shared.provisioning.report import ProvisionReport
 from shared.runtime.observability import logger, tell
-from shared.services.provision_report import ProvisionReport
-from shared.services.sweeping import SweepReport
+from shared.sweep.sweep import SweepReport
 
 
 def report_provision(cluster: str, report: ProvisionReport, *, lane: str) -> None:

@@ -5,17 +5,17 @@ import functools
 from datetime import timedelta
 from enum import StrEnum
 
-from shared.aws.catalog import BucketCatalog
-from shared.aws.cloud import Ec2Cloud
 from shared.aws.clusters import ClusterRegistry
 from shared.aws.decisions import BucketDecisions
+from shared.aws.ec2.catalog import BucketCatalog
+from shared.aws.ec2.cloud import Ec2Cloud
 from shared.aws.eks_token import EksToken
-from shared.aws.ledger import DynamoLedger
+from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.outbox import SqsOutbox
 from shared.aws.session import Session
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
-from shared.kube.rivals import KubeRivals
+from shared.kube.other_autoscalers import KubeRivals
 from shared.model.errors import UnavailableError
 from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterPorts, TimerKind

@@ -3,9 +3,9 @@
 from typing import Final
 
 from shared.model import labels as keys
-from shared.model.pods import Pod
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import PLAIN
-from shared.model.taints import Effect, Taint
 
 # A pod bound early must survive its node being not ready until registration gives up (300 s).
 _PATIENCE_SECONDS: Final = 300

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from shared.model.pods import Scheduling
+from shared.model.kubernetes.pods import Scheduling
+from shared.model.kubernetes.taints import Effect, Taint, Toleration, first_untolerated
 from shared.model.requirements import Requirements
-from shared.model.taints import Effect, Taint, Toleration, first_untolerated
 
 Port = tuple[str, str, int]
 

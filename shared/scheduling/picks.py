@@ -5,7 +5,7 @@ from typing import Final
 
 from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirement, Requirements
-from shared.scheduling.offers import free_requirements
+from shared.scheduling.provisioner_offerings import free_requirements
 
 # By one provisioner in one plan; each is a full list of what it could buy.
 MOST_PICKS: Final = 32

@@ -7,8 +7,8 @@ look at one rule, domain, node or class; it takes about a microsecond.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from shared.model.pods import AffinityTerm, SpreadPolicy, TopologySpread
-from shared.scheduling.classes import PodClass
+from shared.model.kubernetes.pods import AffinityTerm, SpreadPolicy, TopologySpread
+from shared.scheduling.pod_classes import PodClass
 
 _Rule = AffinityTerm | TopologySpread
 # Steps of asking what a term accepts, of merging two terms, of asking a rule whether it counts the

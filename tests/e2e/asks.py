@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from infra.local.demo.mischief import Mischief
+from infra.local.demo.fault_injection import Mischief
 from infra.local.demo.observer import Observer
 from infra.local.demo.play import Player
 from infra.local.demo.scenario import load_scenario

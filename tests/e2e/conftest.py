@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from infra.local.demo.foreign import require_allowed_kubeconfig
+from infra.local.api_proxy.target import read_target
+from infra.local.demo.external_cluster import require_allowed_kubeconfig
 from infra.local.demo.problem import Problem
 from infra.local.demo.scenario import Scenario
-from infra.local.front.target import read_target
 
 _NEEDS_POLICY = "needs_policy_v1: evicts, or has a PodDisruptionBudget: not on servers before 1.21"
 

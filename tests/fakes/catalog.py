@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from shared.catalog.reading import embedded_catalog, load_catalog
-from shared.model.instance_types import InstanceType
+from shared.model.ec2.instance_types import InstanceType
 
 
 class FakeCatalog:

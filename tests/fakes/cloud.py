@@ -14,12 +14,12 @@ from infra.local.ec2.machines import ENDING, Machine, Settings
 from infra.local.ec2.model import Ec2
 from infra.local.ec2.pools import PoolKey
 from infra.local.ec2.refusals import ApiError, Reason
-from shared.aws.cloud_parsing import fleet_answer
+from shared.aws.ec2.parsing import fleet_answer
 from shared.aws.errors import translated
 from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.launches import FleetAnswer, Instance
 from shared.model.errors import ThrottledError, UnavailableError
-from shared.model.instance_types import CapacityType, OfferingKey
-from shared.model.launch import FleetAnswer, Instance
 from shared.model.provisioner import NodeTemplate
 from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
 from tests.fakes.clock import FakeClock

@@ -6,12 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from shared.manifests.budgets import decode_budget
 from shared.manifests.daemonsets import decode_daemonsets
+from shared.manifests.disruption_budgets import decode_budget
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import PodDecoder
 from shared.model import labels as keys
-from shared.model.daemonset import DaemonSet
 from shared.model.errors import (
     ConflictError,
     EvictionRefusedError,
@@ -19,12 +18,13 @@ from shared.model.errors import (
     PermanentError,
     UnauthorizedError,
 )
-from shared.model.nodes import Node
-from shared.model.pdb import PodDisruptionBudget
-from shared.model.pods import Pod
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
-from shared.model.taints import Effect, Taint
 from shared.ports import Condition, Happening, NodeChange, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
 from tests.fakes.calls import Call

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.aws.decay import Refusal, TokenBucket, refused
+from shared.aws.ledger.decay import Refusal, TokenBucket, refused
+from shared.model.ec2.instance_types import OfferingKey
+from shared.model.ec2.launches import IntentState, LaunchIntent, Lease, Slot
+from shared.model.ec2.quotas import Quota, QuotaReached
 from shared.model.errors import ConflictError
-from shared.model.instance_types import OfferingKey
-from shared.model.launch import IntentState, LaunchIntent, Lease, Slot
 from shared.model.memo import Memo
-from shared.model.quotas import Quota, QuotaReached
 from tests.fakes.told import Call, FakeTold
 
 

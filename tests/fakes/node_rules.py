@@ -3,10 +3,10 @@
 from functools import cache
 
 from infra.local.kube.kinds import Kinds, Resource
-from infra.local.kube.validation import complaints
+from infra.local.kube.objects.validation import complaints
 from shared.manifests.nodes import encode_taint
 from shared.model.errors import PermanentError
-from shared.model.nodes import Node
+from shared.model.kubernetes.nodes import Node
 
 
 def refuse_invalid_node(node: Node) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.manifests.provisioners import decode_provisioners
+from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.ports import TemplateStatus

@@ -5,15 +5,15 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from shared.manifests.fields import mapping, text_map
-from shared.manifests.storage import (
+from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
     decode_attachment,
     decode_claim,
     decode_storage_class,
     decode_volume,
 )
-from shared.model.pods import Pod
-from shared.model.volumes import (
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.volumes import (
     EBS_DRIVER,
     AttachLimits,
     Attachment,

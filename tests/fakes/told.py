@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from shared.model.launch import Trial
+from shared.model.ec2.launches import Trial
 
 _TRIAL_KEPT = timedelta(hours=1)
 _TOLD_KEPT = timedelta(minutes=10)

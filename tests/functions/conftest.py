@@ -10,10 +10,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.model.errors import NotAttachedError, UnavailableError
 from shared.ports import ClusterPorts
+from shared.provisioning.provision import Provisioning
+from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.runtime.observability import metrics
-from shared.services.provisioning import Provisioning
-from shared.services.waking import ClusterWake, InvalidRecord
-from tests.unit.services.world import World
+from tests.unit.worlds import World
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import pytest
 from functions.registration.handler import handler as registration
 from functions.replacement.handler import handler as replacement
 from functions.termination.handler import handler as termination
+from shared.provisioning.report import ProvisionReport
 from shared.runtime.observability import tell
 from shared.runtime.reports import report_provision
-from shared.services.provision_report import ProvisionReport
 from tests.functions.conftest import Context
 
 Use = Callable[[str, Any], None]

@@ -22,18 +22,18 @@ from shared.model import labels as keys
 from shared.model.errors import InvalidMessageError, NotFoundError, NotInstalledError
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
+from shared.node_lifecycle.binding import Binding
+from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.expiration import Expiring
+from shared.node_lifecycle.interruption import Interrupting
+from shared.node_lifecycle.registration import Registering
+from shared.node_lifecycle.replacement import Replacing, start_replacement
+from shared.node_lifecycle.termination import Terminating
 from shared.ports import TimerKind
-from shared.services.binding import Binding
-from shared.services.emptying import Emptying
-from shared.services.expiring import Expiring
-from shared.services.interrupting import Interrupting
-from shared.services.registering import Registering
-from shared.services.replacing import Replacing, start_replacement
-from shared.services.sweeping import Sweeping, SweepPolicy
-from shared.services.terminating import Terminating
+from shared.sweep.sweep import Sweeping, SweepPolicy
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, Runtime, failing
-from tests.unit.services.world import MINUTE, World, instead
+from tests.unit.worlds import MINUTE, World, instead
 
 # Running functions ignore this one; pytest puts its own filters in the place of theirs.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")

@@ -13,7 +13,7 @@ from shared.model.errors import ThrottledError, UnauthorizedError
 from shared.ports import TimerKind
 from tests.builders import NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime, failing
-from tests.unit.services.world import SECOND, World, instead
+from tests.unit.worlds import SECOND, World, instead
 
 # Running functions ignore this one; pytest puts its own filters in the place of theirs.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")

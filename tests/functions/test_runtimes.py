@@ -10,8 +10,8 @@ import pytest
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from shared.model.errors import NotAttachedError
+from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.runtime import bootstrap
-from shared.services.waking import ClusterWake, InvalidRecord
 from shared.settings import ProvisionSettings, SweepSettings
 from tests.builders import NOW
 from tests.fakes.clock import FakeClock

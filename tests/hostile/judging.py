@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from email.policy import compat32
 from typing import Any, Final
 
-from shared.bootstrap import Joining
-from shared.model.taints import Effect, Taint
+from shared.ami_families import Joining
+from shared.model.kubernetes.taints import Effect, Taint
 from tests.real.user_data import Boot, Instance, boot_of
 
 INSTANCE: Final = Instance(id="i-0", zone="us-east-1a", dns_name="node-0", cores=2, pods=29)

@@ -21,17 +21,17 @@ from functions.termination.handler import handler as termination
 from shared.kube.cluster import KubeCluster
 from shared.messages.wake import Kind, ObjectRef, encode, wake
 from shared.model.policy import LaunchPolicy
-from shared.services.binding import Binding
-from shared.services.emptying import Emptying
-from shared.services.interrupting import Interrupting
-from shared.services.sweeping import Sweeping, SweepPolicy
-from shared.services.terminating import Terminating
+from shared.node_lifecycle.binding import Binding
+from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.interruption import Interrupting
+from shared.node_lifecycle.termination import Terminating
+from shared.sweep.sweep import Sweeping, SweepPolicy
 from tests.builders import NOW, pod, provisioner
 from tests.functions.conftest import Context, ProvisionRuntime, Runtime
 from tests.hostile.corpus import BATCH_SIZE, batches, mutated, texts, try_batch, values
 from tests.hostile.objects import node_document
 from tests.hostile.wire import Wire
-from tests.unit.services.world import World
+from tests.unit.worlds import World
 
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
 Event = dict[str, Any]

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from functions.forwarder.views import view_node, view_pod, view_provisioner
 from shared.kube.cluster import KubeCluster
-from shared.kube.rivals import KubeRivals
+from shared.kube.other_autoscalers import KubeRivals
 from shared.model import labels as keys
 from shared.model.policy import LaunchPolicy
-from shared.services.binding import Binding
-from shared.services.emptying import Emptying
-from shared.services.terminating import Terminating
+from shared.node_lifecycle.binding import Binding
+from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.termination import Terminating
 from tests.hostile.corpus import BATCH_SIZE, batches, mutated, try_batch, values
 from tests.hostile.judging import FLAG, INSTANCE
 from tests.hostile.objects import DOCUMENTS, NAMESPACE, plain_pod
 from tests.hostile.wire import Wire
 from tests.real.user_data import boot_of
-from tests.unit.services.world import World
+from tests.unit.worlds import World
 
 # In one cluster; a thousand objects are a batch.
 _OBJECTS: Final = 5

@@ -4,20 +4,20 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from shared.bootstrap import FAMILIES
-from shared.manifests.provisioners import decode_provisioners
+from shared.ami_families import FAMILIES
+from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
-from shared.scheduling.offers import node_labels
+from shared.node_templates.images import kubelet_taints
 from shared.scheduling.picks import label_choices
-from shared.services.machine_image import kubelet_taints
+from shared.scheduling.provisioner_offerings import node_labels
 from tests.hostile.corpus import batches, mutated, try_batch
 from tests.hostile.judging import judge
-from tests.infra.provisioner_documents import WHOLE, document
-from tests.infra.test_node_templates import WHOLE as TEMPLATE
-from tests.infra.test_node_templates import template
-from tests.unit.bootstrap.joinings import joining
+from tests.infra.cluster.provisioner_documents import WHOLE, document
+from tests.infra.cluster.test_node_templates import WHOLE as TEMPLATE
+from tests.infra.cluster.test_node_templates import template
+from tests.unit.ami_families.joinings import joining
 
 _BY_REFERENCE: Final = {key: value for key, value in WHOLE.items() if key != "provider"}
 PROVISIONERS: Final = (

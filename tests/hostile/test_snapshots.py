@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from shared.decisions.record import decision_document
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.services.recording import decision_document
 from tests import builders as make
 from tests.hostile.corpus import batches, mutated, try_batch
 from tests.hostile.refusals import one_line

@@ -16,7 +16,7 @@ from kubernetes.client.api_client import ApiClient
 from urllib3.response import HTTPResponse
 from urllib3.util import parse_url
 
-from shared.kube.calls import KubeApi
+from shared.kube.api import KubeApi
 
 _NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 # Everything the control plane asks of an API server: these paths, with one name where one belongs.

@@ -7,11 +7,11 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from shared.model import labels as keys
-from shared.model.pods import Pod
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.requirements import Operator, Requirement, Requirements
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.model.taints import Effect, Taint, Toleration
 from tests import builders as make
 
 # Numbers that are equal and written differently, numbers at the edge of 64 bits, and texts that

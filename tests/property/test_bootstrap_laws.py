@@ -6,9 +6,9 @@ from email import message_from_string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.bootstrap import FAMILIES, USER_DATA_LIMIT_BYTES, Joining
+from shared.ami_families import FAMILIES, USER_DATA_LIMIT_BYTES, Joining
 from shared.model.errors import InvalidManifestError
-from shared.model.taints import Effect, Taint
+from shared.model.kubernetes.taints import Effect, Taint
 
 LINES = st.sampled_from(
     [

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model import labels as keys
+from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
-from shared.model.pods import Pod
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ClusterSnapshot
-from shared.packing.floor import least_cost
+from shared.packing.best_bound import least_cost
 from shared.packing.packer import pack
 from shared.packing.problem import PackingProblem, PackingSettings
 from shared.planning.decide import decide

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from shared.disruption.choice import Cause, Pace, Scene, look
+from shared.disruption.selection import Cause, Pace, Scene, look
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.snapshot import ClusterSnapshot

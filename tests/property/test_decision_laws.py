@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model import labels as keys
-from shared.model.launch import LaunchOption, PlannedNode, PodRef
+from shared.model.ec2.launches import LaunchOption, PlannedNode, PodRef
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import first_untolerated
 from shared.model.plan import Plan
-from shared.model.pods import Pod
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.model.taints import first_untolerated
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from tests.property.strategies import snapshots

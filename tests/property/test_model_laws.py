@@ -5,6 +5,7 @@ from fractions import Fraction
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from shared.model.kubernetes.taints import Effect, Taint, Toleration, first_untolerated
 from shared.model.quantity import (
     format_bytes,
     format_cpu,
@@ -13,7 +14,6 @@ from shared.model.quantity import (
     parse_quantity,
 )
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint, Toleration, first_untolerated
 from tests.property.strategies import NASTY_QUANTITIES, amounts, taints, tolerations
 
 whole = st.integers(-(2**70), 2**70)

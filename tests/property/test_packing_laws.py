@@ -5,16 +5,16 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.model.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
-from shared.packing.bound import find_prices, lower_bound
+from shared.packing.bound.per_kind import tighter_bound
+from shared.packing.bound.resource_prices import find_prices, lower_bound
 from shared.packing.checker import check
 from shared.packing.demand import read_demand
-from shared.packing.market import allowed_shapes, find_kinds, front
+from shared.packing.machine_kinds import allowed_shapes, find_kinds, front
 from shared.packing.packer import pack
 from shared.packing.problem import Bin, PackingProblem, PackingSettings, PodClass, Pool, Shape
-from shared.packing.simple import pack_simply
-from shared.packing.tighten import tighter_bound
+from shared.packing.search.first_fit import pack_simply
 
 GIB = 2**30
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

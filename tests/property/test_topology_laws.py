@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.model import labels as keys
+from shared.model.kubernetes.pods import AffinityTerm, Pod, TopologySpread
 from shared.model.plan import Plan
-from shared.model.pods import AffinityTerm, Pod, TopologySpread
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.scheduling.classes import group
+from shared.scheduling.pod_classes import group
 from tests import builders as make
 from tests.property.strategies import pending_pods, snapshots
 

@@ -19,12 +19,12 @@ from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 from urllib3.exceptions import HTTPError
 
+from infra.local.cluster_simulator.kubelet.kubelet import READY_AFTER
 from infra.local.demo.children import Children
 from infra.local.demo.cluster_client import Refused
 from infra.local.demo.machines import machines
 from infra.local.demo.world import World
 from infra.local.kube.kubeconfig import write_kubeconfig
-from infra.local.sim.kubelet import READY_AFTER
 from tests.real.user_data import Boot, Instance, UnusableError, boot_of
 
 REGION: Final = "us-east-1"

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from infra.local.cluster_simulator.world import Timing
 from infra.local.demo.children import Children
 from infra.local.demo.cluster_client import ClusterClient
 from infra.local.demo.machines import machines
 from infra.local.demo.problem import Problem, last_words
-from infra.local.sim.world import Timing
 from tests.real.cluster import Cluster
 from tests.real.nodes import kubelet_command, machine_file
 from tests.real.user_data import Boot, Instance

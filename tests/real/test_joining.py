@@ -13,8 +13,8 @@ import pytest
 from infra.local.demo.children import Children
 from infra.local.demo.machines import machines
 from infra.local.kube.certificates import ca_file, server_context
-from shared.bootstrap import FAMILIES, Joining, family_of
-from shared.model.taints import Effect, Taint
+from shared.ami_families import FAMILIES, Joining, family_of
+from shared.model.kubernetes.taints import Effect, Taint
 from tests.real.cluster import SERVICES, Cluster
 from tests.real.nodes import kubelet_command, machine_file
 from tests.real.user_data import Instance, UnusableError, boot_of
@@ -49,7 +49,7 @@ def front(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     auth.write_text(json.dumps({"static_tokens": tokens}))
     children = Children(folder)
     try:
-        arguments = ["infra.local.front", "--kubeconfig", str(cluster.kubeconfig())]
+        arguments = ["infra.local.api_proxy", "--kubeconfig", str(cluster.kubeconfig())]
         arguments += ["--tls-dir", str(folder / "tls"), "--auth-file", str(auth)]
         ready = children.start("front", arguments)
         authority = encoded(Path(ready["ca_file"]))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from shared.bootstrap import FAMILIES, Joining
+from shared.ami_families import FAMILIES, Joining
+from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.problems import InvalidProvisionerError
-from shared.manifests.provisioners import decode_provisioner
 from shared.model.provisioner import KubeletConfiguration
 from shared.model.resources import Resources
 from tests.real.judges import (
@@ -22,7 +22,7 @@ from tests.real.judges import (
     kubelet_verdicts,
 )
 from tests.real.user_data import Boot, Instance, boot_of
-from tests.unit.bootstrap.joinings import BATCH, BATCH_TOO, KUBELET, WAIT, joining
+from tests.unit.ami_families.joinings import BATCH, BATCH_TOO, KUBELET, WAIT, joining
 from tests.unit.manifests.documents import provisioner
 
 MIME = sorted({"AL2", "AL2023", "Ubuntu"} & set(FAMILIES))

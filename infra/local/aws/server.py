@@ -5,11 +5,11 @@ import logging
 import os
 from collections.abc import Iterable
 
-from infra.local.aws.authentication import Authentication, NotAuthenticError, asks_identity
+from infra.local.aws.access.authentication import Authentication, NotAuthenticError, asks_identity
+from infra.local.aws.access.identity import answer_identity
 from infra.local.aws.clients import Access, use_access
 from infra.local.aws.control import Control, ControlError, Json, ServiceError
 from infra.local.aws.execution.front import InvokeFront, RecursionFront
-from infra.local.aws.identity import answer_identity
 from infra.local.aws.listener import LOOPBACK, Application, Environ, Listener, StartResponse
 from infra.local.aws.refusals import refuse
 from infra.local.aws.repairs import apply_repairs

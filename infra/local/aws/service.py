@@ -5,6 +5,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra.local.aws.access.permissions import Permissions
 from infra.local.aws.control import Control
 from infra.local.aws.events.bus import EventBus
 from infra.local.aws.events.delivery import Deliveries
@@ -13,7 +14,6 @@ from infra.local.aws.execution.deferred import RETRY_SECONDS, DeferredInvocation
 from infra.local.aws.execution.invoker import Invoker
 from infra.local.aws.execution.metrics import MetricStore
 from infra.local.aws.execution.output import FunctionOutput
-from infra.local.aws.permissions import Permissions
 from infra.local.aws.senders import DestinationSender, FunctionSender, start_machine
 from infra.local.aws.sources.supervisor import MappingSupervisor
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from infra.local.aws.access.permissions import MODES
 from infra.local.aws.control import Control, ControlError, Json
-from infra.local.aws.permissions import MODES
 from infra.local.aws.repairs.machines import stop_all_executions
 from infra.local.aws.service import Services
 

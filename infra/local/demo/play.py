@@ -7,7 +7,7 @@ from typing import Any
 
 from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.expectations import Situation, check
-from infra.local.demo.mischief import Mischief
+from infra.local.demo.fault_injection import Mischief
 from infra.local.demo.observer import Observer
 from infra.local.demo.prices import bound_of
 from infra.local.demo.problem import Problem

@@ -17,7 +17,7 @@ from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import missing_resources
 from infra.local.demo.children import ROOT, Children, undisturbed
 from infra.local.demo.cluster_client import ClusterClient, read_documents
-from infra.local.demo.foreign import ForeignCluster, leave
+from infra.local.demo.external_cluster import ForeignCluster, leave
 from infra.local.demo.machines import machines
 from infra.local.demo.problem import Problem, last_words
 from infra.local.kube.kubeconfig import write_kubeconfig
@@ -181,7 +181,7 @@ class World:
         server = ["infra.local.kube", "--port", "0"]
         if chosen is not None:
             # It does not know our tokens: a front translates them.
-            server = ["infra.local.front", "--kubeconfig", str(chosen.resolve())]
+            server = ["infra.local.api_proxy", "--kubeconfig", str(chosen.resolve())]
         self._say(f"starting the {'front of the' if chosen else 'embedded'} Kubernetes API")
         tls = str(self._folder / "tls")
         self._kube = self.children.start(
@@ -234,7 +234,7 @@ class World:
         self.children.start(
             "sim",
             [
-                "infra.local.sim",
+                "infra.local.cluster_simulator",
                 "--server",
                 self._kube["url"],
                 "--token-file",

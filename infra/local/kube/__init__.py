@@ -13,5 +13,5 @@ resources. It differs from a real server, on purpose, in these points:
 * Quantities are checked, not rewritten to their canonical form.
 * No controllers: what they do (status of workloads, garbage collection, taints by condition) is
   for a client of this server. Emptying a namespace is the one exception.
-* Only the part of CEL that `infra.local.kube.cel` names is evaluated.
+* Only the part of CEL that `infra.local.kube.schemas.cel` names is evaluated.
 """

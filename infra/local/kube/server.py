@@ -12,17 +12,17 @@ from typing import Any, Self
 import orjson
 from aiohttp import web
 
-from infra.local.kube import discovery, openapi, watches
+from infra.local.kube.api import discovery, openapi, watches
+from infra.local.kube.api.verbs import Answer, Verbs
 from infra.local.kube.auth import Authenticator
 from infra.local.kube.calls import Call, locate
 from infra.local.kube.errors import ApiError, JsonObject, no_such_path
 from infra.local.kube.faults import Fault, Faults
 from infra.local.kube.kinds import Kinds
 from infra.local.kube.kubeconfig import write_kubeconfig
-from infra.local.kube.lifecycle import Lifecycle
 from infra.local.kube.loopback import Loopback
+from infra.local.kube.objects.lifecycle import Lifecycle
 from infra.local.kube.store import Store
-from infra.local.kube.verbs import Answer, Verbs
 
 _LOG = logging.getLogger(__name__)
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")

@@ -16,10 +16,10 @@ from shared.disruption.candidates import node_prices
 from shared.disruption.consolidation import Consolidation, consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.instance_types import InstanceType, OfferingKey
-from shared.model.launch import PlannedNode
-from shared.model.nodes import Node
-from shared.model.pods import Pod
+from shared.model.ec2.instance_types import InstanceType, OfferingKey
+from shared.model.ec2.launches import PlannedNode
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide

@@ -23,7 +23,7 @@ from typing import Any, Final
 from shared.catalog.reading import embedded_catalog, load_catalog
 from shared.manifests import sizes
 from shared.manifests.pods import PodDecoder
-from shared.model.instance_types import InstanceType
+from shared.model.ec2.instance_types import InstanceType
 from shared.model.plan import Plan
 from shared.model.requirements import Requirement, Requirements
 from shared.model.snapshot import ClusterSnapshot

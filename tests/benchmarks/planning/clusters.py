@@ -13,8 +13,8 @@ from typing import Any
 
 from shared.catalog.reading import embedded_catalog, load_catalog
 from shared.model import labels as keys
-from shared.model.instance_types import CapacityType, InstanceType
-from shared.model.pods import Pod, PreferredNodes, Scheduling
+from shared.model.ec2.instance_types import CapacityType, InstanceType
+from shared.model.kubernetes.pods import Pod, PreferredNodes, Scheduling
 from shared.model.snapshot import ClusterSnapshot
 from tests import builders as make
 from tests.benchmarks.packing import workloads

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from shared.model import labels as keys
-from shared.model.instance_types import InstanceType
-from shared.model.pods import LabelSelector, Pod
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.resources import CPU, MEMORY, PODS, Resources
 from shared.model.snapshot import ClusterSnapshot
 from tests.benchmarks.planning.clusters import ZONES

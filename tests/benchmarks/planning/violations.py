@@ -10,9 +10,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.model import labels as keys
-from shared.model.launch import PlannedNode
+from shared.model.ec2.launches import PlannedNode
+from shared.model.kubernetes.pods import (
+    AffinityTerm,
+    LabelSelector,
+    Pod,
+    SpreadPolicy,
+    TopologySpread,
+)
 from shared.model.plan import Plan
-from shared.model.pods import AffinityTerm, LabelSelector, Pod, SpreadPolicy, TopologySpread
 from shared.model.snapshot import ClusterSnapshot
 
 UNSURE = "?"

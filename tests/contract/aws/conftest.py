@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 from moto import mock_aws
 
-from shared.aws.ledger import DynamoLedger
+from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
 from shared.ports import Ledger
 from tests.contract.aws.places import IMAGE, Place, furnish

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from shared.aws.session import Session
-from shared.model.instance_types import CapacityType, OfferingKey
-from shared.model.launch import LaunchIntent, PodRef, Slot
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.launches import LaunchIntent, PodRef, Slot
 from shared.model.resources import Resources
 from tests.fakes.clock import START, FakeClock
 

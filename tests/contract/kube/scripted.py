@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from shared.kube.calls import KubeApi
+from shared.kube.api import KubeApi
 from shared.kube.connection import connect_endpoint
 
 

@@ -11,10 +11,10 @@ from datetime import timedelta
 
 import pytest
 
-from shared.kube import listing
-from shared.kube.calls import MOST_BYTES, TOO_LARGE, KubeApi
+from shared.kube import lists as listing
+from shared.kube.api import MOST_BYTES, TOO_LARGE, KubeApi
 from shared.kube.connection import connect_endpoint
-from shared.kube.listing import Pages, list_all
+from shared.kube.lists import Pages, list_all
 from shared.model.errors import UnavailableError
 from tests.contract.kube.scripted import Answer, Request, scripted
 

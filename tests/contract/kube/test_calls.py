@@ -10,10 +10,10 @@ import pytest
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 
-from shared.kube.calls import ExpiredError, RejectedError
+from shared.kube.api import ExpiredError, RejectedError
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint, connect_in_cluster, connect_kubeconfig
-from shared.kube.listing import Pages, list_all
+from shared.kube.lists import Pages, list_all
 from shared.model.errors import (
     AutoscalerError,
     ConflictError,

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from shared.kube.calls import KubeApi, Reply
+from shared.kube.api import KubeApi, Reply
 from shared.kube.provisioners import PROVISIONERS_PATH
 from shared.kube.surroundings import KubeSurroundings
 from shared.model.errors import UnauthorizedError

@@ -6,14 +6,14 @@ from typing import Any, Protocol
 
 import yaml
 
-from shared.kube.calls import KubeApi
+from shared.kube.api import KubeApi
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
 from shared.model import labels as keys
-from shared.model.nodes import Node
-from shared.model.pods import Pod
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint
 from shared.ports import Cluster, FoundImage, NodeManifest, Subnet, TemplateStatus
 from tests.fakes.cluster import FakeCluster
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from shared.model import labels as keys
+from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
-from shared.model.pods import Pod
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.benchmarks.packing.workloads import PLAIN

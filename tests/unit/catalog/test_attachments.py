@@ -6,7 +6,7 @@ from shared.catalog.attachments import USUAL_EBS_VOLUMES, ebs_volumes_of
 from shared.catalog.branch_interfaces import POD_INTERFACE, branch_interfaces_of
 from shared.catalog.building import build_catalog
 from shared.catalog.document import TypeRow
-from shared.catalog.network import PodNetwork, eni_limited_pods
+from shared.catalog.pod_addresses import PodNetwork, eni_limited_pods
 from shared.catalog.reading import to_instance_type
 from tests.unit.catalog.catalog_rows import fact, flat_row, gpus
 

@@ -8,7 +8,7 @@ import tools.generate_catalog as generator
 from shared.catalog.reading import Catalog, embedded_catalog, load_catalog
 from shared.catalog.summary import summarize
 from shared.model import labels as keys
-from shared.model.instance_types import CapacityType, InstanceType
+from shared.model.ec2.instance_types import CapacityType, InstanceType
 from shared.model.resources import Resources
 
 MIB = 2**20

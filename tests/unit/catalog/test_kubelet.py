@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from shared.bootstrap import FAMILIES
-from shared.catalog.kubelet import apply_disks, apply_kubelet, apply_root_volume
+from shared.ami_families import FAMILIES
+from shared.catalog.fitting import apply_disks, apply_kubelet, apply_root_volume
 from shared.catalog.reading import to_instance_type
+from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import InvalidManifestError
-from shared.model.instance_types import InstanceType
+from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
 from shared.model.resources import Resources
-from shared.model.volumes import EBS_DRIVER, attachable
 from tests.unit.catalog.catalog_rows import flat_row
 
 MIB = 2**20

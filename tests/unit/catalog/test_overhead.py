@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.catalog import network, overhead
+from shared.catalog import overhead
+from shared.catalog import pod_addresses as network
 
 GIB = 2**30
 

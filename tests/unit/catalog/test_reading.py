@@ -9,8 +9,8 @@ from shared.catalog.building import build_catalog, format_catalog
 from shared.catalog.reading import Catalog, load_catalog, to_instance_type
 from shared.catalog.summary import summarize
 from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.errors import InvalidManifestError
-from shared.model.instance_types import CapacityType
 from shared.model.resources import Resources
 from tests.unit.catalog.catalog_rows import document, fact, flat_row, gpus, offering
 

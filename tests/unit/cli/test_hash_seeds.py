@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from shared.model.pods import Pod
+from shared.decisions.record import compressed, decision_document
+from shared.model.kubernetes.pods import Pod
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.services.recording import compressed, decision_document
 from tests import builders as make
 from tests.unit.cli.running import ROOT
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from shared.services.replaying import load_decision
+from shared.decisions.replay import load_decision
 for path in sorted(Path(sys.argv[1]).iterdir()):
     decision = load_decision(path.read_bytes())
     plan = decision.again()

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from functions.cli import doctor, prerequisites
+from shared.doctor.prerequisites import Prerequisites
 from shared.model.errors import UnavailableError
-from shared.services.prerequisites import Prerequisites
 from tests.fakes.account import ATTACHMENT, FakeAccount, FakeSurroundings
 
 

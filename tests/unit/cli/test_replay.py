@@ -6,7 +6,7 @@ import pytest
 
 from functions.cli.commands import mount
 from functions.cli.parser import Parser
-from shared.services import replaying
+from shared.decisions import replay as replaying
 from tests.unit.cli.running import PROVISIONER, deployment, run, written
 
 

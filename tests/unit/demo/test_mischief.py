@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.demo.mischief import Mischief
+from infra.local.demo.fault_injection import Mischief
 from infra.local.demo.problem import Problem
 
 

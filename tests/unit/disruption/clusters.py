@@ -6,9 +6,9 @@ from typing import Any
 from shared.disruption.consolidation import Outlook, consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.instance_types import CapacityType
-from shared.model.nodes import Node
-from shared.model.pods import Pod
+from shared.model.ec2.instance_types import CapacityType
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from tests.builders import (

@@ -8,9 +8,9 @@ import pytest
 from shared.disruption.candidates import Candidate, eviction_cost, find_candidates
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.nodes import Node
-from shared.model.pdb import PodDisruptionBudget
-from shared.model.pods import LabelSelector, Owner, Pod
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import LabelSelector, Owner, Pod
 from tests.builders import NOW, node, pod, provisioner, ref, selector, slot, snapshot
 
 LATER = NOW + timedelta(hours=1)

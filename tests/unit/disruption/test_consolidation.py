@@ -6,7 +6,7 @@ from typing import Any
 from shared.disruption.consolidation import Method, Outlook, consolidate
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
-from shared.model.pdb import PodDisruptionBudget
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.resources import Resources
 from tests.builders import (
     CATALOG,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from shared.disruption.drain import STUCK_AFTER, DrainStep, drain_step, is_drainable
 from shared.model import labels as keys
-from shared.model.pods import Owner, Pod
-from shared.model.taints import Effect, Toleration
+from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.taints import Effect, Toleration
 from tests.builders import NOW, pod
 
 HELD = {keys.DO_NOT_EVICT: "true"}

@@ -6,10 +6,10 @@ import pytest
 
 from shared.disruption.drift import drift_of, shape_hash
 from shared.model import labels as keys
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint
 from tests.builders import needs, node, provisioner
 
 TAINT = Taint(key="team", value="a", effect=Effect.NO_SCHEDULE)

@@ -13,9 +13,9 @@ from shared.disruption.emptiness import (
 )
 from shared.disruption.expiration import expires_in
 from shared.model import labels as keys
-from shared.model.launch import Slot
-from shared.model.nodes import Node
-from shared.model.pods import Owner, Pod
+from shared.model.ec2.launches import Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Owner, Pod
 from tests.builders import NOT_READY, NOW, node, pod, ref, slot
 
 TTL = timedelta(seconds=30)

@@ -2,8 +2,8 @@
 
 from shared.disruption.consolidation import Method
 from shared.model import labels as keys
-from shared.model.instance_types import InstanceType
-from shared.model.nodes import Node
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.kubernetes.nodes import Node
 from tests.builders import (
     CATALOG,
     GIB,

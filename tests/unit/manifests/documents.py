@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
-from shared.manifests.provisioners import decode_provisioner
 
 
 def provisioner(**spec: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.manifests.pods import decode_pod
-from shared.model.pods import LabelSelector, Scheduling, SpreadPolicy
+from shared.model.kubernetes.pods import LabelSelector, Scheduling, SpreadPolicy
 from shared.model.requirements import Requirement, Requirements
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

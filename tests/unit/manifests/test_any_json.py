@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.forwarder.views import view_node, view_pod, view_provisioner
+from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.fields import mapping
 from shared.manifests.nodes import decode_node
 from shared.manifests.pods import decode_pod
 from shared.manifests.problems import InvalidProvisionerError
-from shared.manifests.provisioners import decode_provisioner
-from shared.manifests.runtimes import with_runtime
-from shared.manifests.storage import (
+from shared.manifests.runtime_classes import with_runtime
+from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
     decode_attachment,
     decode_claim,

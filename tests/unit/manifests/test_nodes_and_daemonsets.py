@@ -7,10 +7,10 @@ import pytest
 
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.nodes import decode_node, encode_taint
-from shared.model.nodes import NodePhase
+from shared.model.kubernetes.nodes import NodePhase
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint, Toleration
-from shared.scheduling.daemons import runs_on
+from shared.scheduling.daemon_overhead import runs_on
 
 
 def node(**status: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import pytest
 
 from shared.manifests import pods as module
 from shared.manifests.pods import PodDecoder, decode_pod
-from shared.model.pods import Owner
-from shared.model.taints import Effect, Toleration
-from shared.model.volumes import Claim
+from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.taints import Effect, Toleration
+from shared.model.kubernetes.volumes import Claim
 
 
 def pod(

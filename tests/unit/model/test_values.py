@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType, Overhead
+from shared.model.ec2.launches import Instance
 from shared.model.errors import (
     AutoscalerError,
     ConflictError,
@@ -14,13 +16,11 @@ from shared.model.errors import (
     RetryableError,
     ThrottledError,
 )
-from shared.model.instance_types import CapacityType, Overhead
-from shared.model.launch import Instance
-from shared.model.nodes import NodePhase
+from shared.model.kubernetes.nodes import NodePhase
+from shared.model.kubernetes.pods import LabelSelector, Owner
+from shared.model.kubernetes.taints import Effect, Taint, Toleration, first_untolerated
 from shared.model.plan import Plan
-from shared.model.pods import LabelSelector, Owner
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint, Toleration, first_untolerated
 from tests import builders as make
 
 

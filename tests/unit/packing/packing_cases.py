@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shared.model.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
 from shared.packing.checker import check
 from shared.packing.packer import pack

@@ -7,7 +7,7 @@ from shared.packing import packer
 from shared.packing.checker import check
 from shared.packing.packer import pack
 from shared.packing.problem import LIMIT, NO_SHAPE, Bin, PackingSettings
-from shared.packing.simple import pack_simply
+from shared.packing.search.first_fit import pack_simply
 from tests.unit.packing.packing_cases import (
     GIB,
     PLAIN,

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from shared.model.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType
 from shared.packing.problem import Bin
 from tests.unit.packing.packing_cases import (
     PLAIN,

@@ -5,20 +5,22 @@ from typing import Any
 
 import pytest
 
-from shared.packing import programme, simplex, tighten
-from shared.packing.bound import find_prices, lower_bound
-from shared.packing.credit import FreeRoom, FreeRooms
+from shared.packing.bound import linear_program as programme
+from shared.packing.bound import per_kind as tighten
+from shared.packing.bound import simplex
+from shared.packing.bound.free_capacity import FreeRoom, FreeRooms
+from shared.packing.bound.per_kind import tighter_bound
+from shared.packing.bound.resource_prices import find_prices, lower_bound
+from shared.packing.bound.simplex import best_mix
 from shared.packing.demand import read_demand
-from shared.packing.draws import Draws
-from shared.packing.ending import build_ending
-from shared.packing.filling import Rules, fill
-from shared.packing.greedy import build
-from shared.packing.market import find_kinds, front
+from shared.packing.machine_kinds import find_kinds, front
 from shared.packing.packer import pack
-from shared.packing.simplex import best_mix
-from shared.packing.tighten import tighter_bound
+from shared.packing.search.completion import build_ending
+from shared.packing.search.fill_node import Rules, fill
+from shared.packing.search.greedy import build
+from shared.packing.seeded_random import Draws
 from tests.unit.packing.packing_cases import PLAIN, SHAPES, pod, problem, shape
-from tests.unit.packing.test_coarse import ground_of
+from tests.unit.packing.search.test_aggregate import ground_of
 
 
 def one_room(*amounts: int) -> FreeRooms:

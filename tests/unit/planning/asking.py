@@ -3,8 +3,8 @@
 from typing import Any
 
 from shared.model import labels as keys
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.plan import Plan
-from shared.model.taints import Effect, Taint
 from shared.packing.problem import PackingSettings
 from tests import builders as make
 from tests.builders import ZONES

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.plan import Plan
-from shared.model.pods import Pod
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint, Toleration
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from tests import builders as make

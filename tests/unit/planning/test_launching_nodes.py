@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from shared.model.pods import Pod
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.snapshot import ClusterSnapshot
-from shared.model.taints import Effect, Taint
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import pods, provisioner, snapshot

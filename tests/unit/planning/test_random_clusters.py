@@ -3,10 +3,10 @@
 import pytest
 
 from shared.planning.decide import decide
-from tests.opinion.drawing import draw
-from tests.opinion.enabled import ENABLED
-from tests.opinion.opinion import judge
-from tests.opinion.reading import snapshot_of
+from tests.scheduler_oracle.clusters.features import ENABLED
+from tests.scheduler_oracle.clusters.generate import draw
+from tests.scheduler_oracle.opinion import judge
+from tests.scheduler_oracle.reading import snapshot_of
 
 
 # Nodes that may still come up in several zones, beside spreads over zones.

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.pods import Pod
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.model.taints import Effect, Taint
 from shared.planning.decide import decide
 from shared.planning.reasons import explain
-from shared.scheduling.classes import group
+from shared.scheduling.pod_classes import group
 from tests import builders as make
 from tests.builders import needs, pod, pods, provisioner, snapshot
 from tests.unit.planning.asking import QUICK

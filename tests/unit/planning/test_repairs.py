@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.pods import LabelSelector, Pod
+from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.planning import rounds
-from shared.planning.admission import Seats
+from shared.planning import solver as rounds
 from shared.planning.decide import decide
-from shared.planning.placing import fill, shrink
-from shared.planning.replay import replay
-from shared.planning.survey import survey
-from shared.scheduling.listing import Ware
+from shared.planning.initial_state import survey
+from shared.planning.offerings.offering_list import Ware
+from shared.planning.placement.place import fill, shrink
+from shared.planning.placement.place_packed import Seats
+from shared.planning.revalidate import replay
 from shared.scheduling.work import Work
 from tests import builders as make
 from tests.builders import needs, pod, pods, snapshot
@@ -190,7 +190,7 @@ def test_a_plan_that_changes_with_every_replay_is_left_at_its_last(
         seen.append(given)
         return set()
 
-    monkeypatch.setattr("shared.planning.replay._judged_again", judged)
+    monkeypatch.setattr("shared.planning.revalidate._judged_again", judged)
     board.late = True
     replay(board)
     assert len(seen) == 4

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from shared.model import labels as keys
-from shared.model.instance_types import CapacityType
-from shared.model.pods import LabelSelector, PreferredNodes
+from shared.model.ec2.instance_types import CapacityType
+from shared.model.kubernetes.pods import LabelSelector, PreferredNodes
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
-from shared.model.taints import Effect, Taint, Toleration
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import needs, pod, pods, provisioner, snapshot

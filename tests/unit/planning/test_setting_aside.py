@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
+from shared.decisions.record import to_plain
+from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
-from shared.model.pods import Pod
 from shared.planning.decide import decide
 from shared.planning.restoring import restore
 from shared.planning.setting_aside import BUDGET_STEPS, NO_PICK, SET_ASIDE, cheapest
-from shared.scheduling.classes import PodClass
 from shared.scheduling.picks import MOST_PICKS
+from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.work import OverBudgetError, Work, estimates
-from shared.services.recording import to_plain
 from tests import builders as make
 from tests.benchmarks.planning import bounded
 from tests.builders import needs, pod, pods, provisioner, snapshot

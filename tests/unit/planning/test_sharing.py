@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from shared.manifests.resolving import resolve
-from shared.manifests.storage import decode_claim, decode_storage_class
-from shared.manifests.volumes import Volumes
+from shared.manifests.volumes.node_demands import Volumes
+from shared.manifests.volumes.pod_demands import resolve
+from shared.manifests.volumes.storage_objects import decode_claim, decode_storage_class
 from shared.model import labels as keys
-from shared.model.pods import Pod
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
 from shared.model.resources import Resources
-from shared.model.volumes import EBS_DRIVER, attachable
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.builders import pod, pods, snapshot
-from tests.unit.manifests.storage_documents import claim, storage_class
+from tests.unit.manifests.volumes.storage_documents import claim, storage_class
 from tests.unit.planning.asking import DB, QUICK, in_zone, there, together, why
 
 EBS = attachable(EBS_DRIVER)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.pods import Owner
-from shared.model.taints import Effect, Toleration
+from shared.model.kubernetes.pods import Owner
+from shared.model.kubernetes.taints import Effect, Toleration
 from shared.scheduling.binding import binds_early, needs_scheduler
 from tests.builders import pod
 

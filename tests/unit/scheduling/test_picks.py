@@ -6,8 +6,8 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
-from shared.scheduling.offers import offers
 from shared.scheduling.picks import MOST_PICKS, Picks, label_choices, some_value
+from shared.scheduling.provisioner_offerings import offers
 from tests import builders as make
 from tests.builders import needs, provisioner, site
 

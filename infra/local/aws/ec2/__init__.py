@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from infra.local.aws.access import access_entries
 from infra.local.aws.ec2 import (
-    access_entries,
     fleet,
     gaps,
     lifecycle,
@@ -21,14 +21,14 @@ from infra.local.aws.ec2 import (
     spot_prices,
     templates,
     topology,
-    type_listing,
 )
-from infra.local.aws.ec2.agenda import Agenda
+from infra.local.aws.ec2.catalog import type_listing
+from infra.local.aws.ec2.catalog.price_book import embedded_catalog, read_price_book
 from infra.local.aws.ec2.host import Host
-from infra.local.aws.ec2.price_book import embedded_catalog, read_price_book
-from infra.local.aws.ec2.repairs import Repairs, check_version
+from infra.local.aws.ec2.schedule import Agenda
 from infra.local.aws.ec2.verbs import register
 from infra.local.aws.ec2.world import World
+from infra.local.aws.moto_patches import Repairs, check_version
 from infra.local.ec2.throttling import Throttles
 
 __all__ = ["Host", "Installation", "install"]

@@ -8,8 +8,8 @@ from moto.ec2.models.amis import AmiBackend
 from moto.ec2.responses.fleets import Fleets
 from moto.ec2.responses.instances import InstanceResponse
 
-from infra.local.aws.ec2.repairs import Repairs
 from infra.local.aws.ec2.world import World
+from infra.local.aws.moto_patches import Repairs
 from infra.local.ec2.pools import ON_DEMAND, SPOT, no_capacity
 
 INSTANT: Final = "instant"

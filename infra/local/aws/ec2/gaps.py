@@ -6,8 +6,8 @@ from moto.core.responses import ActionResult, BaseResponse
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 
-from infra.local.aws.ec2.repairs import Repairs
 from infra.local.aws.ec2.world import World
+from infra.local.aws.moto_patches import Repairs
 from infra.local.ec2.refusals import ApiError
 
 

@@ -10,8 +10,8 @@ from moto.iam.exceptions import NotFoundException
 from moto.iam.models import iam_backends
 from moto.ssm.models import ssm_backends
 
-from infra.local.aws.ec2 import type_facts
-from infra.local.aws.ec2.price_book import PriceBook
+from infra.local.aws.ec2.catalog import type_facts
+from infra.local.aws.ec2.catalog.price_book import PriceBook
 from infra.local.ec2.account import Account, Launch, Place, Tags, Template, TypeFacts
 from infra.local.ec2.allocation import pool_depth
 from infra.local.ec2.pools import SPOT, PoolKey

@@ -16,9 +16,9 @@ from moto.ec2.models.instances import Instance, InstanceBackend, InstanceState, 
 from moto.ec2.models.subnets import Subnet
 from moto.ec2.responses.instances import InstanceResponse
 
-from infra.local.aws.ec2 import type_facts
-from infra.local.aws.ec2.repairs import Repairs
+from infra.local.aws.ec2.catalog import type_facts
 from infra.local.aws.ec2.world import World
+from infra.local.aws.moto_patches import Repairs
 from infra.local.ec2.machines import FORGET, Machine, Step
 from infra.local.ec2.pools import ON_DEMAND, SPOT
 from infra.local.ec2.refusals import Reason, refusal

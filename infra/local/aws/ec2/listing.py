@@ -11,8 +11,8 @@ from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.instances import InstanceBackend
 from moto.ec2.responses.instances import InstanceResponse
 
-from infra.local.aws.ec2.repairs import Repairs
 from infra.local.aws.ec2.world import World
+from infra.local.aws.moto_patches import Repairs
 
 PAGE: Final = 1000
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from infra.local.aws.control import ServiceError
-from infra.local.aws.ec2 import type_facts
+from infra.local.aws.ec2.catalog import type_facts
 from infra.local.aws.ec2.world import World
 from infra.local.ec2.request import dollars
 

@@ -9,7 +9,7 @@ from moto.eks.models import eks_backends
 from moto.iam.exceptions import NotFoundException
 from moto.iam.models import iam_backends
 
-from infra.local.aws.ec2.images import seed_images
+from infra.local.aws.ec2.catalog.images import seed_images
 from infra.local.aws.ec2.world import World
 
 KUBERNETES_VERSION: Final = "1.33"

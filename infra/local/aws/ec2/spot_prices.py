@@ -9,9 +9,9 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses.spot_instances import SpotInstances
 
-from infra.local.aws.ec2 import type_facts
-from infra.local.aws.ec2.repairs import Repairs
+from infra.local.aws.ec2.catalog import type_facts
 from infra.local.aws.ec2.world import World
+from infra.local.aws.moto_patches import Repairs
 from infra.local.ec2.pools import SPOT
 from infra.local.ec2.request import dollars
 

@@ -8,7 +8,7 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.launch_templates import LaunchTemplateBackend
 from moto.ec2.responses.launch_templates import LaunchTemplates
 
-from infra.local.aws.ec2.repairs import Repairs
+from infra.local.aws.moto_patches import Repairs
 
 PAGE: Final = 200
 

@@ -14,8 +14,8 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import InvalidInstanceIdError
 from moto.ec2.responses.instances import InstanceResponse
 
-from infra.local.aws.ec2.repairs import Repairs
 from infra.local.aws.ec2.world import World
+from infra.local.aws.moto_patches import Repairs
 
 # Types whose instances have a topology; the answer leaves out the others.
 _TYPES: Final = re.compile(r"(g[67]e|hpc\w+|p3dn|p4de?|p5\w*|p6-\w+|p6e-\w+|trn\w+)\.\w+")

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from moto.ec2.models import ec2_backends
 
-from infra.local.aws.ec2.agenda import Agenda
+from infra.local.aws.ec2.catalog.price_book import PriceBook
 from infra.local.aws.ec2.faults import Faults
 from infra.local.aws.ec2.launching import EmulatedAccount
-from infra.local.aws.ec2.price_book import PriceBook
+from infra.local.aws.ec2.schedule import Agenda
 from infra.local.ec2.machines import Machine, Settings, Step
 from infra.local.ec2.model import Ec2
 from infra.local.ec2.throttling import Throttles

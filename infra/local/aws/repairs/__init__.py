@@ -1,7 +1,7 @@
 """Repairs of moto: what it lacks or gets wrong in places this product depends on.
 
 Each repair replaces private names of one exactly pinned moto version; the server refuses any
-other version, and tests/contract/aws_local has a self-test for each repair.
+other version, and tests/local/aws has a self-test for each repair.
 """
 
 from infra.local.aws.repairs import (

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+from infra.local.aws.access.permissions import Permissions
 from infra.local.aws.backends import moto_name
-from infra.local.aws.permissions import Permissions
 from infra.local.aws.repairs.registry import repair, replace
 
 _SCOPE = re.compile(r"Credential=([^/]+)/\d+/[^/]*/([^/]+)/")

@@ -1,0 +1,300 @@
+"""A snapshot made of manifests alone: no cluster, no AWS."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from functions.cli.offline.volumes import read_volumes, with_volumes
+from shared.catalog.reading import Catalog
+from shared.manifests.custom_resources.node_templates import by_name, read_node_template
+from shared.manifests.custom_resources.provisioners import decode_provisioner
+from shared.manifests.daemonsets import decode_daemonset
+from shared.manifests.documents import Document
+from shared.manifests.fields import mapping, mappings, text_map
+from shared.manifests.nodes import decode_node
+from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section
+from shared.manifests.runtime_classes import runtimes_by_name
+from shared.manifests.strictness import check_template, finish, metadata_of, spec_of
+from shared.manifests.volumes.node_demands import Volumes
+from shared.manifests.workloads import WORKLOADS, PodReader
+from shared.model import labels as keys
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.planning.provisioner_checks import requirement_warnings
+from shared.scheduling.compatibility import labels_accepted, taint_refusal
+
+CLUSTER: Final = "offline"
+_KINDS: Final = {
+    "AWSNodeTemplate": "karpenter.k8s.aws/v1alpha1",
+    "CSINode": "storage.k8s.io/v1",
+    "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+    "Namespace": "v1",
+    "Node": "v1",
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Pod": "v1",
+    "PodDisruptionBudget": "policy/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "Provisioner": "karpenter.sh/v1alpha5",
+    "ReplicaSet": "apps/v1",
+    "RuntimeClass": "node.k8s.io/v1",
+    "StatefulSet": "apps/v1",
+    "StorageClass": "storage.k8s.io/v1",
+}
+_EXAMPLES: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
+_CLUSTER_WIDE: Final = frozenset(
+    {
+        "AWSNodeTemplate",
+        "CSINode",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "Provisioner",
+        "RuntimeClass",
+        "StorageClass",
+    }
+)
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offline:
+    """A snapshot, and what about its making people should know.
+
+    Attributes:
+        notes: One line each: what was left out or assumed.
+    """
+
+    snapshot: ClusterSnapshot
+    notes: tuple[str, ...]
+
+
+def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
+    """Return the snapshot that the documents describe.
+
+    All pods without a node and without a status wait for capacity; every zone of the catalogue
+    has a subnet for every Provisioner. The snapshot is dated like the prices, so that the same
+    documents give the same snapshot.
+
+    Raises:
+        InvalidManifestError: For the first wrong field, with file and document.
+    """
+    notes: list[str] = []
+    known = _once(_recognized(documents, notes))
+    provisioners = _provisioners(known, catalog, notes)
+    pods, volumes = _pods(known, notes)
+    daemonsets = _daemonsets(known, notes)
+    nodes = tuple(_node(one, catalog) for one in known if one.kind == "Node")
+    zones = sorted({way.zone for one in catalog.instance_types for way in one.offerings})
+    sites = tuple(ProvisionerSite(provisioner=p.name, zones=tuple(zones)) for p in provisioners)
+    bound = [one for one in pods if one.node_name]
+    bound += _missing_daemons(nodes, daemonsets, bound)
+    snapshot = ClusterSnapshot(
+        cluster=CLUSTER,
+        taken_at=datetime.fromisoformat(catalog.date).replace(tzinfo=UTC),
+        pending=tuple(one for one in pods if not one.node_name),
+        bound=tuple(sorted(bound, key=lambda pod: (pod.key, pod.uid))),
+        nodes=tuple(sorted(nodes, key=lambda node: node.name)),
+        provisioners=provisioners,
+        sites=sites,
+        daemonsets=daemonsets,
+        slots=(),
+        intents=(),
+        namespaces=_namespaces(known),
+        instance_types=catalog.instance_types,
+    )
+    snapshot = with_volumes(snapshot, volumes, known)
+    return Offline(snapshot=snapshot, notes=tuple(notes))
+
+
+def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Document]:
+    """Return the documents that matter; the others are counted in a note.
+
+    Raises:
+        InvalidDocumentError: If one says no kind or version, or a version that is not read.
+    """
+    found = []
+    ignored: Counter[str] = Counter()
+    for one in documents:
+        for field, value in (("apiVersion", one.api_version), ("kind", one.kind)):
+            if not value:
+                remedy = f"write the {field} of a Kubernetes object, such as {_EXAMPLES[field]}"
+                raise one.refused(field, one.raw.get(field), remedy)
+        version = _KINDS.get(one.kind)
+        if version is None or _group(version) != _group(one.api_version):
+            ignored[one.kind] += 1
+        elif version != one.api_version:
+            raise one.refused("apiVersion", one.api_version, f"write {version}")
+        else:
+            found.append(one)
+    if ignored:
+        named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
+        notes.append(f"not needed for planning, left out: {named}")
+    return found
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _once(documents: Sequence[Document]) -> tuple[Document, ...]:
+    """Return the documents without exact repetitions.
+
+    Raises:
+        InvalidDocumentError: If two different ones claim the same name.
+    """
+    found: dict[tuple[str, str, str], Document] = {}
+    unnamed = []
+    for one in documents:
+        namespace = "" if one.kind in _CLUSTER_WIDE else one.namespace
+        first = found.setdefault((one.kind, namespace, one.name), one)
+        if not one.name:
+            unnamed.append(one)
+        elif first is not one and first.raw != one.raw:
+            remedy = f"another {one.kind} of that name is in {first.where}: keep one of them"
+            raise one.refused("metadata.name", one.name, remedy)
+    return (*(one for one in found.values() if one.name), *unnamed)
+
+
+def _provisioners(
+    documents: Iterable[Document], catalog: Catalog, notes: list[str]
+) -> tuple[Provisioner, ...]:
+    found = []
+    templates = by_name(one.raw for one in documents if one.kind == "AWSNodeTemplate")
+    for one in documents:
+        if one.kind == "AWSNodeTemplate":
+            problems: list[FieldProblem] = []
+            metadata_of(one)
+            read_node_template(one.raw, problems)
+            finish(one, problems)
+    for one in documents:
+        if one.kind == "Provisioner":
+            metadata_of(one)
+            try:
+                found.append(decode_provisioner(one.raw, templates))
+            except InvalidProvisionerError as error:
+                finish(one, list(error.problems))
+    notes.extend(
+        f"Provisioner {provisioner.name}: {text}"
+        for provisioner in found
+        for text in (
+            *provisioner.warnings,
+            *requirement_warnings(provisioner, catalog.instance_types),
+        )
+    )
+    return tuple(sorted(found, key=lambda one: one.name))
+
+
+def _daemonsets(documents: Sequence[Document], notes: list[str]) -> tuple[DaemonSet, ...]:
+    runtimes = runtimes_by_name(one.raw for one in documents if one.kind == "RuntimeClass")
+    found = []
+    for one in documents:
+        if one.kind == "DaemonSet":
+            metadata = metadata_of(one)
+            check_template(one, spec_of(one, "spec", "template"))
+            given = {**metadata.raw, "namespace": one.namespace}
+            read = decode_daemonset({**one.raw, "metadata": given}, runtimes)
+            if read.problem:
+                name = f"{read.namespace}/{read.name}"
+                notes.append(f"DaemonSet {name} makes no pods, left out: {read.problem}")
+            else:
+                found.append(read)
+    return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+
+
+def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, ...], Volumes]:
+    for one in documents:
+        if one.kind not in WORKLOADS and one.kind != "Pod":
+            metadata_of(one)
+    volumes = read_volumes(documents)
+    found = PodReader(documents).read()
+    unknown = {f"{one.namespace}/{name}" for one in found for name in volumes.asked(one).unknown}
+    if unknown:
+        first = min(unknown)
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        notes.append(f"PersistentVolumeClaim {first}{more} not given: taken to fit any zone")
+    resting = sum(not one.node_name and not one.is_provisionable for one in found)
+    if resting:
+        notes.append(
+            f"{resting} pods without a node do not wait for capacity: gated, being deleted, of a "
+            "DaemonSet, or not seen by kube-scheduler"
+        )
+    return found, volumes
+
+
+def _namespaces(documents: Sequence[Document]) -> dict[str, dict[str, str]]:
+    found = {
+        one.name: text_map(metadata_of(one).raw.get("labels"))
+        for one in documents
+        if one.kind == "Namespace"
+    }
+    return {name: {**labels, _NAMESPACE_NAME: name} for name, labels in sorted(found.items())}
+
+
+def _node(document: Document, catalog: Catalog) -> Node:
+    """Return a node; what a short manifest leaves out is what a healthy node would say.
+
+    Raises:
+        InvalidDocumentError: If a quantity is wrong, or nobody says what pods can have.
+    """
+    metadata_of(document)
+    status = Section(document.raw, "", []).section("status") or Section({}, "status", [])
+    for field in ("capacity", "allocatable"):
+        amounts = status.section(field)
+        if amounts is not None:
+            amounts.resources()
+    finish(document, status.problems)
+    node = decode_node(document.raw)
+    allocatable = node.allocatable or node.capacity
+    if not allocatable:
+        of_type = catalog.get(node.labels.get(keys.INSTANCE_TYPE, ""))
+        if of_type is None:
+            remedy = (
+                f"write what pods can have, or the label {keys.INSTANCE_TYPE} with a type of the "
+                "catalogue"
+            )
+            raise document.refused("status.allocatable", None, remedy)
+        allocatable = of_type.allocatable
+    told = mappings(mapping(document.raw.get("status")).get("conditions"))
+    return replace(
+        node,
+        uid=node.uid or f"Node/{node.name}",
+        labels={keys.HOSTNAME: node.name, **node.labels},
+        allocatable=allocatable,
+        ready=node.ready if told else True,
+    )
+
+
+def _missing_daemons(
+    nodes: Iterable[Node], daemonsets: Sequence[DaemonSet], bound: Iterable[Pod]
+) -> list[Pod]:
+    """Return the pods that DaemonSets will still put on nodes that are there."""
+    present = {
+        (pod.node_name, pod.namespace, pod.owner.name)
+        for pod in bound
+        if pod.owner is not None and pod.is_daemon
+    }
+    return [
+        Pod(
+            namespace=one.namespace,
+            name=f"{one.name}-{node.name}",
+            uid=f"DaemonSet/{one.namespace}/{one.name}/{node.name}",
+            labels=one.labels,
+            scheduling=one.scheduling,
+            node_name=node.name,
+            owner=Owner(kind="DaemonSet", name=one.name, uid="", api_version="apps/v1"),
+        )
+        for node in nodes
+        for one in daemonsets
+        if (node.name, one.namespace, one.name) not in present
+        and labels_accepted(one.scheduling, node.labels)
+        and not taint_refusal(one.scheduling, node.taints)
+    ]

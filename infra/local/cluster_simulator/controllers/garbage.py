@@ -1,0 +1,130 @@
+"""Garbage collection: what lost its owner.
+
+Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/ (2026-08).
+"""
+
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final
+
+from infra.local.cluster_simulator.client import ApiError, Json
+from infra.local.cluster_simulator.informer import Key, key_of
+from infra.local.cluster_simulator.kinds import (
+    CSI_NODE,
+    DAEMON_SET,
+    DEPLOYMENT,
+    JOB,
+    NODE,
+    OWNERS,
+    POD,
+    REPLICA_SET,
+    STATEFUL_SET,
+    Kind,
+)
+from infra.local.cluster_simulator.workqueue import WorkQueue
+from infra.local.cluster_simulator.world import World, is_terminating
+
+_OWNED: Final = (NODE, POD, REPLICA_SET, DEPLOYMENT, DAEMON_SET, STATEFUL_SET, JOB, CSI_NODE)
+_OWNER_KINDS: Final = {(kind.api, kind.name): kind for kind in OWNERS}
+_FOREGROUND: Final = "foregroundDeletion"
+
+Item = tuple[Kind, Key]
+
+
+def _owners_of(thing: Json) -> Any:
+    return thing.get("metadata", {}).get("ownerReferences") or []
+
+
+class Garbage:
+    """Deletes in the background what nobody owns any more, and finishes foreground deletions."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._items: WorkQueue[Item] = WorkQueue(self._collect, parallel=16)
+        self._owners: WorkQueue[Item] = WorkQueue(self._finish_foreground, parallel=4)
+        for kind in sorted({*_OWNED, *OWNERS}, key=lambda kind: kind.plural):
+            world.informer(kind).subscribe(self._watcher(kind))
+
+    def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
+        """Return the work loops."""
+        return self._items.run(), self._owners.run()
+
+    def _watcher(self, kind: Kind) -> Any:
+        def changed(old: Json | None, new: Json | None) -> None:
+            thing = new or old or {}
+            if new is None:
+                self._owner_gone(thing["metadata"]["uid"])
+            elif (
+                kind in _OWNED and _owners_of(thing) and _owners_of(old or {}) != _owners_of(thing)
+            ):
+                # Its owner may have gone before that was seen; asked again once caches are full.
+                self._items.add((kind, key_of(thing)), 1.0)
+            if new is not None and _FOREGROUND in (new["metadata"].get("finalizers") or ()):
+                self._owners.add((kind, key_of(new)))
+
+        return changed
+
+    def _owner_gone(self, uid: str) -> None:
+        for kind in _OWNED:
+            for thing in self._world.informer(kind).owned_by(uid):
+                self._items.add((kind, key_of(thing)))
+
+    async def _collect(self, item: Item) -> None:
+        kind, key = item
+        thing = self._world.informer(kind).objects.get(key)
+        if thing is None or is_terminating(thing):
+            return
+        for reference in thing["metadata"].get("ownerReferences") or ():
+            if await self._exists(reference, thing["metadata"].get("namespace", "")):
+                return
+        if thing["metadata"].get("ownerReferences"):
+            await self._world.client.delete(kind, thing)
+
+    async def _exists(self, reference: Json, namespace: str) -> bool:
+        """Return whether an owner is there; the server is asked before anything is deleted."""
+        kind = _OWNER_KINDS.get((reference["apiVersion"], reference["kind"]))
+        if kind is None or (kind.optional and not self._world.informer(kind).synced.is_set()):
+            return True  # a kind that is not watched here is none of our business
+        cached = self._world.informer(kind).get(
+            reference["name"], namespace if kind.namespaced else ""
+        )
+        if cached is not None and cached["metadata"]["uid"] == reference["uid"]:
+            return True
+        try:
+            found = await self._world.client.get(kind, namespace, reference["name"])
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return False
+        return bool(found["metadata"]["uid"] == reference["uid"])
+
+    async def _finish_foreground(self, item: Item) -> float | None:
+        kind, key = item
+        owner = self._world.informer(kind).objects.get(key)
+        finalizers = (owner or {"metadata": {}})["metadata"].get("finalizers") or []
+        if owner is None or not is_terminating(owner) or _FOREGROUND not in finalizers:
+            return None
+        uid, left = owner["metadata"]["uid"], 0
+        for owned_kind in _OWNED:
+            for thing in self._world.informer(owned_kind).owned_by(uid):
+                left += 1
+                if not is_terminating(thing):
+                    await self._delete_foreground(owned_kind, thing)
+        if left:
+            return 0.2
+        change = {
+            "metadata": {
+                "resourceVersion": owner["metadata"]["resourceVersion"],
+                "finalizers": [one for one in finalizers if one != _FOREGROUND],
+            }
+        }
+        await self._world.client.patch(kind, owner, change)
+        return None
+
+    async def _delete_foreground(self, kind: Kind, thing: Json) -> None:
+        try:
+            await self._world.client.call(
+                "DELETE", kind.path_of(thing), query={"propagationPolicy": "Foreground"}
+            )
+        except ApiError as error:
+            if error.code != 404:
+                raise

@@ -1,0 +1,264 @@
+"""A cluster that was there before the world and stays when the world ends."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import urllib3
+
+from infra.local.api_proxy.target import require_allowed, server_of
+from infra.local.demo.cluster_client import ClusterClient, Object, Refused, path_of
+from infra.local.demo.problem import Problem
+from infra.local.demo.timeline import PROVISIONER
+
+_FINALIZER: Final = "karpenter.sh/termination"
+_PROVISIONERS: Final = "apis/karpenter.sh/v1alpha5/provisioners"
+_PODS: Final = "api/v1/namespaces/default/pods"
+_CLAIMS: Final = "api/v1/namespaces/default/persistentvolumeclaims"
+_VOLUMES: Final = "api/v1/persistentvolumes"
+_DEFINITION: Final = "CustomResourceDefinition"
+_WORKLOADS: Final = frozenset({"DaemonSet", "Deployment", "Job", "StatefulSet"})
+# What others stand on goes last.
+_LATER: Final = frozenset({"Namespace", "Node", _DEFINITION})
+_RULES: Final = "x-kubernetes-validations"
+# Rules in schemas are on by default since 1.25; servers before 1.23 do not know the field.
+# Source: https://kubernetes.io/blog/2022/09/23/crd-validation-rules-beta/ (2022-09).
+_RULES_SINCE: Final = (1, 25)
+_AMOUNTS: Final = frozenset({"limits", "requests"})
+_WAIT_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.3
+
+
+def require_allowed_kubeconfig(path: Path, allowed: str) -> None:
+    """Refuse a kubeconfig whose server is neither on this machine nor the allowed one.
+
+    Raises:
+        Problem: It is refused, or cannot be read.
+    """
+    try:
+        require_allowed(server_of(path), allowed)
+    except ValueError as error:
+        raise Problem(str(error)) from error
+
+
+class ForeignCluster(ClusterClient):
+    """A client that knows what it put in, so that it can leave the cluster as it was."""
+
+    def __init__(self, server: str, *, token: str, ca_file: str | None) -> None:
+        """Connect lazily; `check` comes before anything is applied."""
+        super().__init__(server, token=token, ca_file=ca_file)
+        self._stood: frozenset[str] = frozenset()
+        self._claims: frozenset[str] = frozenset()
+        self._version = (1, 0)
+        self._added: list[Object] = []
+
+    def check(self) -> None:
+        """Look at what is there already.
+
+        Raises:
+            Problem: The cluster refuses us, or has nodes that look like ours and are not.
+        """
+        try:
+            version = self.call("GET", "version")
+            nodes = self.items("api/v1/nodes")
+            self._claims = frozenset(_name(one) for one in self.items(_CLAIMS))
+            known = self._get(_PROVISIONERS) or {}
+        except Refused as refused:
+            raise Problem(f"the cluster of the kubeconfig refuses its user: {refused}") from refused
+        # Some distributions write "27+".
+        minor = "".join(one for one in version["minor"] if one.isdigit())
+        self._version = (int(version["major"]), int(minor or 0))
+        self._stood = frozenset(_name(one) for one in nodes)
+        # They may belong to an installation that works: nothing is deleted unasked.
+        if known.get("items"):
+            remedy = f"kubectl delete provisioner {_name(known['items'][0])}"
+            raise Problem(f"the cluster has a Provisioner already; if it may go: {remedy}")
+        if left := next((_name(one) for one in nodes if _looks_ours(one)), None):
+            patch = """--type=merge -p '{"metadata":{"finalizers":null}}'"""
+            remedy = f"kubectl patch node {left} {patch} && kubectl delete node {left}"
+            raise Problem(f"node {left} is of an earlier run or not ours; if it may go: {remedy}")
+
+    def require_room(self) -> None:
+        """Refuse a cluster in which a scenario's pods would run without Dovetail.
+
+        Raises:
+            Problem: A node takes pods, or the namespace of the scenarios is not empty.
+        """
+        for node in self.items("api/v1/nodes"):
+            if _takes_pods(node):
+                raise Problem(
+                    f"node {_name(node)} would take the scenario's pods: kubectl cordon "
+                    f"{_name(node)}, and uncordon it afterwards"
+                )
+        if pods := self.items(_PODS):
+            raise Problem(
+                f"namespace default has pods ({_name(pods[0])}), and scenarios count what is "
+                "there: delete them or take another cluster"
+            )
+
+    def apply(self, document: Object) -> None:
+        """Apply, and remember what was not there before; a new definition is served after this."""
+        new = self._get(path_of(document)) is None
+        if self._version < _RULES_SINCE:
+            document = for_old_servers(document)
+        try:
+            super().apply(document)
+        except Refused as refused:
+            what = f"{document['kind']} {_name(document)} ({document['apiVersion']})"
+            raise Problem(f"the cluster refuses {what}: {refused}") from refused
+        if new:
+            self._added.append(document)
+        if document["kind"] == _DEFINITION:
+            served = _served_at(document)
+            self._wait(lambda: [] if self._get(served) is not None else [document])
+
+    def clean(self) -> str:
+        """Delete what was put in, and our nodes; return what would not go, or an empty text."""
+        added, self._added = self._added[::-1], []
+        first = [one for one in added if one["kind"] not in _LATER]
+        later = [one for one in added if one["kind"] in _LATER]
+        for document in first:
+            self.delete(document)
+        left: list[Object] = []
+        if any(one["kind"] in _WORKLOADS for one in first):
+            left = self._wait(lambda: self.items(_PODS), self._end_pod)
+            left += self._wait(self._new_claims, self._end_claim)
+            left += self._wait(self._new_volumes)
+        left += self._wait(self._our_nodes, self._end_node)
+        for document in later:
+            self.delete(document)
+        left += self._wait(lambda: [one for one in added if self._get(path_of(one)) is not None])
+        return ", ".join(f"{one.get('kind', 'object')} {_name(one)}" for one in left)
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _get(self, path: str) -> Object | None:
+        try:
+            return self.call("GET", path)
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+            return None
+
+    def _our_nodes(self) -> list[Object]:
+        """Return nodes that came after us and carry our label: by `check` they are ours."""
+        nodes = self.items("api/v1/nodes")
+        return [one for one in nodes if _looks_ours(one) and _name(one) not in self._stood]
+
+    def _new_claims(self) -> list[Object]:
+        """Return claims that came after us: StatefulSets make them and leave them behind."""
+        return [one for one in self.items(_CLAIMS) if _name(one) not in self._claims]
+
+    def _end_claim(self, claim: Object) -> None:
+        self._send("DELETE", f"{_CLAIMS}/{_name(claim)}")
+
+    def _new_volumes(self) -> list[Object]:
+        """Return volumes of such claims, which their provisioner deletes while the world runs."""
+        return [one for one in self.items(_VOLUMES) if self._is_of_new_claim(one["spec"])]
+
+    def _is_of_new_claim(self, volume: Object) -> bool:
+        claim = volume.get("claimRef") or {}
+        is_deleted = volume.get("persistentVolumeReclaimPolicy") == "Delete"
+        return (
+            is_deleted and claim.get("namespace") == "default" and claim["name"] not in self._claims
+        )
+
+    def _end_node(self, node: Object) -> None:
+        """Delete a node, whose machine ends with the world, and the pods on it."""
+        path = f"api/v1/nodes/{_name(node)}"
+        # Deleted first: before that, the finalizer would be put back.
+        self._send("DELETE", path)
+        for pod in self.items("api/v1/pods", fieldSelector=f"spec.nodeName={_name(node)}"):
+            self._end_pod(pod)
+        kept = [one for one in node["metadata"].get("finalizers") or () if one != _FINALIZER]
+        self._send("PATCH", path, {"metadata": {"finalizers": kept}})
+
+    def _end_pod(self, pod: Object) -> None:
+        meta = pod["metadata"]
+        path = f"api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+        self._send("DELETE", path, {"gracePeriodSeconds": 0})
+
+    def _send(self, method: str, path: str, body: Any = None) -> None:
+        """Make a change to what may be gone by now."""
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        try:
+            self.call(method, path, body, content_type=kind)
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+
+    def _wait(
+        self, find: Callable[[], list[Object]], act: Callable[[Object], None] | None = None
+    ) -> list[Object]:
+        """Look, and act on what is found, until nothing is; return what stays all the same."""
+        ends = time.monotonic() + _WAIT_SECONDS
+        while left := find():
+            if time.monotonic() > ends:
+                break
+            for one in left if act is not None else ():
+                assert act is not None
+                act(one)
+            time.sleep(_LOOK_SECONDS)
+        return left
+
+
+def leave(cluster: ForeignCluster, say: Callable[[str], None]) -> None:
+    """Clean a cluster when the world ends; what goes wrong is said, for the world must end."""
+    say("leaving the cluster as it was")
+    try:
+        if left := cluster.clean():
+            say(f"still in the cluster: {left}")
+    except (Refused, urllib3.exceptions.HTTPError) as error:
+        say(f"the cluster could not be cleaned: {error}")
+
+
+def for_old_servers(document: Object) -> Object:
+    """Return a manifest as servers before 1.25 take it.
+
+    Only the local world does this. Left out are the rules of a schema: what they refuse, the
+    functions refuse later. Amounts that are numbers become texts: 1.20 applies no others.
+    """
+    is_schema = document.get("kind") == _DEFINITION
+    changed: Object = (_without_rules if is_schema else _with_texts)(document)
+    return changed
+
+
+def _without_rules(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_without_rules(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {key: _without_rules(one) for key, one in part.items() if key != _RULES}
+
+
+def _with_texts(part: Any, key: str = "") -> Any:
+    if isinstance(part, list):
+        return [_with_texts(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: str(one) if key in _AMOUNTS and isinstance(one, int) else _with_texts(one, name)
+        for name, one in part.items()
+    }
+
+
+def _served_at(definition: Object) -> str:
+    """Return the path of the objects that a definition defines."""
+    spec = definition["spec"]
+    version = next(one["name"] for one in spec["versions"] if one["served"])
+    return f"apis/{spec['group']}/{version}/{spec['names']['plural']}"
+
+
+def _name(document: Object) -> str:
+    return str(document["metadata"]["name"])
+
+
+def _looks_ours(node: Object) -> bool:
+    return PROVISIONER in (node["metadata"].get("labels") or {})
+
+
+def _takes_pods(node: Object) -> bool:
+    spec = node.get("spec") or {}
+    effects = {one["effect"] for one in spec.get("taints") or ()}
+    return not spec.get("unschedulable") and not effects & {"NoSchedule", "NoExecute"}

@@ -1,0 +1,129 @@
+"""OpenAPI v3, as much of it as kubectl reads: patch operations and the fields of each kind."""
+
+from typing import Any
+
+from infra.local.kube.errors import JsonObject
+from infra.local.kube.kinds import Kinds, Resource
+from infra.local.kube.schemas.fields import FieldType, type_name, types
+
+_SCALARS: dict[str, JsonObject] = {
+    "s": {"type": "string"},
+    "i": {"type": "integer"},
+    "b": {"type": "boolean"},
+    "n": {"type": "number"},
+    "q": {"type": "string"},
+    "x": {"type": "string", "format": "int-or-string"},
+    "*": {"type": "object"},
+}
+_PATCHES = ("json-patch+json", "merge-patch+json", "strategic-merge-patch+json",
+            "apply-patch+yaml")  # fmt: skip
+
+
+def _schema(field: FieldType) -> JsonObject:
+    if field.is_list:
+        found: JsonObject = {"type": "array", "items": _schema(field.item or FieldType(code="*"))}
+        if field.merge_key:
+            found["x-kubernetes-patch-strategy"] = "merge"
+        if field.merge_key not in {"", "="}:
+            found["x-kubernetes-patch-merge-key"] = field.merge_key
+        if field.list_keys:
+            found["x-kubernetes-list-type"] = "map"
+            found["x-kubernetes-list-map-keys"] = list(field.list_keys)
+        return found
+    if field.is_map:
+        return {"type": "object", "additionalProperties": _schema(field.item or FieldType())}
+    if field.code in _SCALARS:
+        return dict(_SCALARS[field.code])
+    found = {"allOf": [{"$ref": f"#/components/schemas/{field.code}"}], "default": {}}
+    if field.retains_keys:
+        found["x-kubernetes-patch-strategy"] = "retainKeys"
+    return found
+
+
+def _collect(name: str, schemas: JsonObject) -> None:
+    if name in schemas:
+        return
+    fields = types()[name]
+    properties = {key: _schema(field) for key, field in fields.items()}
+    schemas[name] = {"type": "object", "properties": properties}
+    for field in fields.values():
+        inner = field
+        while inner.item is not None:
+            inner = inner.item
+        if inner.code not in _SCALARS:
+            _collect(inner.code, schemas)
+
+
+def _path(resource: Resource) -> str:
+    start = "/apis/" + resource.api_version if resource.group else "/api/v1"
+    scope = "/namespaces/{namespace}" if resource.namespaced else ""
+    return f"{start}{scope}/{resource.plural}/{{name}}"
+
+
+def _operations(resource: Resource) -> JsonObject:
+    gvk = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    chosen = _PATCHES if resource.custom is None else (*_PATCHES[:2], _PATCHES[3])
+    content: JsonObject = {f"application/{one}": {"schema": {"type": "object"}} for one in chosen}
+    names = ("dryRun", "fieldManager", "fieldValidation", "force")
+    return {
+        "patch": {
+            "x-kubernetes-action": "patch",
+            "x-kubernetes-group-version-kind": gvk,
+            "parameters": [
+                {"name": name, "in": "query", "schema": {"type": "string"}} for name in names
+            ],
+            "requestBody": {"content": content},
+            "responses": {"200": {"description": "OK"}},
+        }
+    }
+
+
+def index(kinds: Kinds) -> JsonObject:
+    """Return where the document of each group version is."""
+    names = [
+        f"apis/{group}/{version}" if group else f"api/{version}"
+        for group, versions in kinds.groups().items()
+        for version in versions
+    ]
+    # The number of resources changes with every definition, and with it the address.
+    mark = len(kinds.all())
+    return {
+        "paths": {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={mark}"} for name in names}
+    }
+
+
+def document(kinds: Kinds, name: str) -> JsonObject | None:
+    """Return the document of one group version, such as `apis/apps/v1`; None if there is none."""
+    chosen = [
+        one
+        for one in kinds.all()
+        if name == (f"apis/{one.api_version}" if one.group else f"api/{one.version}")
+    ]
+    if not chosen:
+        return None
+    schemas: JsonObject = {}
+    _collect("meta.ObjectMeta", schemas)
+    for one in chosen:
+        gvk = [{"group": one.group, "version": one.version, "kind": one.kind}]
+        key = type_name(one) or f"custom.{one.kind}"
+        if one.custom is None:
+            _collect(key, schemas)
+        else:
+            schemas[key] = _custom(one)
+        schemas[key]["x-kubernetes-group-version-kind"] = gvk
+    paths = {_path(one): _operations(one) for one in chosen}
+    info = {"title": "Kubernetes", "version": "v1.32.0"}
+    head: JsonObject = {"openapi": "3.0.0", "info": info}
+    return head | {"paths": paths, "components": {"schemas": schemas}}
+
+
+def _custom(resource: Resource) -> JsonObject:
+    assert resource.custom is not None
+    schema: dict[str, Any] = (resource.custom.get("schema") or {}).get("openAPIV3Schema") or {}
+    properties = dict(schema.get("properties") or {})
+    properties |= {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"allOf": [{"$ref": "#/components/schemas/meta.ObjectMeta"}], "default": {}},
+    }
+    return {**schema, "type": "object", "properties": properties}

@@ -1,0 +1,64 @@
+"""Amazon Linux 2023: nodeadm reads NodeConfig documents; a later one wins.
+
+Source: https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html,
+https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/ and .../doc/examples/ (2026-08).
+"""
+
+import json
+from typing import Final
+
+from shared.ami_families import mime
+from shared.ami_families.family import Family, ImageWish, Joining
+from shared.ami_families.kubelet_flags import kubelet_config, labels_flag
+from shared.model.provisioner import BlockDevice
+
+_VARIANTS: Final = {"nvidia.com/gpu": "nvidia", "aws.amazon.com/neuron": "neuron"}
+
+
+def _parameter(wish: ImageWish) -> str:
+    variant = next((v for name, v in sorted(_VARIANTS.items()) if wish.capacity[name]), "standard")
+    return (
+        f"/aws/service/eks/optimized-ami/{wish.version}/amazon-linux-2023/"
+        f"{wish.machine}/{variant}/recommended/image_id"
+    )
+
+
+def _check(custom: str) -> tuple[mime.Part, ...]:
+    return mime.parts_of(custom, node_config=True)
+
+
+def _write(joining: Joining, custom: str) -> str:
+    taints = [
+        {"key": one.key, "value": one.value, "effect": one.effect.value} for one in joining.taints
+    ]
+    document = {
+        "apiVersion": "node.eks.aws/v1alpha1",
+        "kind": "NodeConfig",
+        "spec": {
+            "cluster": {
+                "name": joining.cluster,
+                "apiServerEndpoint": joining.endpoint,
+                "certificateAuthority": joining.certificate_authority,
+                "cidr": joining.service_cidr,
+            },
+            "kubelet": {
+                "config": {"registerWithTaints": taints, **kubelet_config(joining.kubelet)},
+                "flags": [labels_flag(joining.labels)],
+            },
+        },
+    }
+    # YAML is a superset of JSON. Ours comes last: it wins.
+    ours = json.dumps(document, indent=2, sort_keys=True)
+    return mime.document(
+        (*_check(custom), mime.Part(content_type=mime.NODE_CONFIG, text=ours)),
+    )
+
+
+AL2023: Final = Family(
+    name="AL2023",
+    parameter=_parameter,
+    write=_write,
+    check=_check,
+    disks=(BlockDevice(device_name="/dev/xvda"),),
+    pod_device="/dev/xvda",
+)

@@ -1,0 +1,94 @@
+"""Images whose machines join by a script, `/etc/eks/bootstrap.sh`: Amazon Linux 2 and Ubuntu.
+
+Source: https://github.com/awslabs/amazon-eks-ami (templates/al2/runtime/bootstrap.sh, 2025-11),
+https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html and
+https://documentation.ubuntu.com/aws/aws-how-to/instances/find-ubuntu-images/ (2026-08).
+"""
+
+import shlex
+from typing import Final
+
+from shared.ami_families import mime
+from shared.ami_families.family import Family, ImageWish, Joining
+from shared.ami_families.kubelet_flags import flag, kubelet_flags, labels_flag, taints_flag
+from shared.model.provisioner import BlockDevice
+
+_ACCELERATORS: Final = ("aws.amazon.com/neuron", "nvidia.com/gpu")
+# Which Ubuntu an EKS version is published for: from this minor version on, the newest first.
+_UBUNTU_RELEASES: Final = ((31, "24.04", "ebs-gp3"), (29, "22.04", "ebs-gp2"))
+_FIRST_UBUNTU: Final = ("20.04", "ebs-gp2")
+
+
+def _al2_parameter(wish: ImageWish) -> str:
+    if any(wish.capacity[one] for one in _ACCELERATORS):
+        suffix = "-gpu"
+    else:
+        suffix = "-arm64" if wish.architecture == "arm64" else ""
+    return (
+        f"/aws/service/eks/optimized-ami/{wish.version}/amazon-linux-2{suffix}/recommended/image_id"
+    )
+
+
+def _ubuntu_parameter(wish: ImageWish) -> str:
+    release, volume = next(
+        ((name, kind) for since, name, kind in _UBUNTU_RELEASES if wish.minor >= since),
+        _FIRST_UBUNTU,
+    )
+    return (
+        f"/aws/service/canonical/ubuntu/eks/{release}/{wish.version}/stable/current/"
+        f"{wish.architecture}/hvm/{volume}/ami-id"
+    )
+
+
+def _check(custom: str) -> tuple[mime.Part, ...]:
+    return mime.parts_of(custom, node_config=False)
+
+
+def _write(joining: Joining, custom: str) -> str:
+    kubelet, six = joining.kubelet, joining.is_ipv6
+    # The script has arguments of its own for these two.
+    flags = [one for one in kubelet_flags(kubelet) if not one.startswith("--cluster-dns=")]
+    extra = " ".join((labels_flag(joining.labels), taints_flag(joining.taints), *flags))
+    arguments = [
+        joining.cluster,
+        "--apiserver-endpoint",
+        joining.endpoint,
+        "--b64-cluster-ca",
+        joining.certificate_authority,
+        *(word for one in joining.dns_addresses[:1] for word in _words("dns-cluster-ip", one)),
+        *(("--ip-family", "ipv6", "--service-ipv6-cidr", joining.service_cidr) if six else ()),
+        *(("--use-max-pods", "false") if kubelet.max_pods is not None else ()),
+        "--kubelet-extra-args",
+        extra,
+    ]
+    script = (
+        "#!/bin/bash -xe",
+        "exec > >(tee /var/log/user-data.log | logger -t user-data -s 2>/dev/console) 2>&1",
+        f"/etc/eks/bootstrap.sh {shlex.join(arguments)}",
+    )
+    # What the user wants done comes first: once the script has run, pods may arrive.
+    ours = mime.Part(content_type=f'{mime.SCRIPT}; charset="us-ascii"', text="\n".join(script))
+    return mime.document((*_check(custom), ours))
+
+
+def _words(name: str, value: str) -> list[str]:
+    """Return an argument of the script, which it writes into the kubelet's configuration."""
+    return flag(name, value).split("=", 1)
+
+
+AL2: Final = Family(
+    name="AL2",
+    parameter=_al2_parameter,
+    write=_write,
+    check=_check,
+    disks=(BlockDevice(device_name="/dev/xvda"),),
+    pod_device="/dev/xvda",
+)
+UBUNTU: Final = Family(
+    name="Ubuntu",
+    parameter=_ubuntu_parameter,
+    write=_write,
+    check=_check,
+    disks=(BlockDevice(device_name="/dev/sda1"),),
+    pod_device="/dev/sda1",
+)

@@ -1,0 +1,118 @@
+"""Bottlerocket: settings in TOML; the user's are merged with ours, and ours win.
+
+Source: https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/ and
+https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id-bottlerocket.html (2026-08).
+It computes what it reserves for the kubelet from max-pods, and has no setting for pods per core.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import tomli_w
+
+from shared.ami_families.family import Family, ImageWish, Joining, wrong
+from shared.ami_families.kubelet_flags import allowed, kubelet_config
+from shared.model.kubernetes.taints import Taint
+from shared.model.provisioner import BlockDevice
+
+# Names of the kubelet's configuration that are settings here; the others it does not know.
+_SETTINGS: Final = {
+    "evictionHard": "eviction-hard",
+    "evictionMaxPodGracePeriod": "eviction-max-pod-grace-period",
+    "evictionSoft": "eviction-soft",
+    "evictionSoftGracePeriod": "eviction-soft-grace-period",
+    "kubeReserved": "kube-reserved",
+    "maxPods": "max-pods",
+    "systemReserved": "system-reserved",
+    "cpuCFSQuota": "cpu-cfs-quota-enforced",
+}
+# Written as text, a percentage without its sign.
+_PERCENTAGES: Final = {
+    "imageGCHighThresholdPercent": "image-gc-high-threshold-percent",
+    "imageGCLowThresholdPercent": "image-gc-low-threshold-percent",
+}
+
+
+def _parameter(wish: ImageWish) -> str:
+    variant = "-nvidia" if wish.capacity["nvidia.com/gpu"] else ""
+    return (
+        f"/aws/service/bottlerocket/aws-k8s-{wish.version}{variant}/{wish.machine}/latest/image_id"
+    )
+
+
+def _check(custom: str) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(custom)
+    except tomllib.TOMLDecodeError as error:
+        raise wrong(*_place_of(custom, str(error))) from error
+    except RecursionError as error:
+        raise wrong("", custom, "is no TOML: nested too deeply") from error
+    table: Any = found
+    for key in ("settings", "kubernetes"):
+        table = table.get(key, {})
+        if not isinstance(table, Mapping):
+            raise wrong("", custom, f"{key} must be a table, as in [settings.kubernetes]")
+    return found
+
+
+def _place_of(custom: str, problem: str) -> tuple[str, str, str]:
+    """Return place, line and remedy from what the parser says, as `... (at line 3, column 1)`."""
+    reason, _, at = problem.rpartition(" (at ")
+    number = at.removeprefix("line ").partition(",")[0]
+    if not number.isdecimal():
+        return f"line {len(custom.splitlines())}", custom.splitlines()[-1], f"is no TOML: {reason}"
+    return f"line {number}", custom.splitlines()[int(number) - 1], f"is no TOML: {reason}"
+
+
+def _write(joining: Joining, custom: str) -> str:
+    known = kubelet_config(joining.kubelet)
+    ours: dict[str, Any] = {
+        "api-server": joining.endpoint,
+        "cluster-certificate": joining.certificate_authority,
+        "cluster-name": joining.cluster,
+        "node-labels": allowed(joining.labels),
+        "node-taints": _taints(joining.taints),
+        **{name: known[key] for key, name in _SETTINGS.items() if key in known},
+        **{name: str(known[key]) for key, name in _PERCENTAGES.items() if key in known},
+    }
+    theirs = _check(custom)
+    named = theirs.get("settings", {}).get("kubernetes", {}).get("cluster-dns-ip")
+    if joining.kubelet.cluster_dns or (joining.dns_addresses and not named):
+        ours["cluster-dns-ip"] = list(joining.dns_addresses)
+    return tomli_w.dumps(_merged(theirs, {"settings": {"kubernetes": ours}}))
+
+
+def _taints(taints: tuple[Taint, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in taints:
+        found.setdefault(one.key, []).append(f"{one.value}:{one.effect.value}")
+    return found
+
+
+def _merged(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both, tables merged at every depth; where both say something, ours stands."""
+    merged = dict(theirs)
+    for key, value in ours.items():
+        known = merged.get(key)
+        if isinstance(value, Mapping) and isinstance(known, Mapping):
+            merged[key] = _merged(known, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+BOTTLEROCKET: Final = Family(
+    name="Bottlerocket",
+    parameter=_parameter,
+    write=_write,
+    check=_check,
+    # The first disk holds the system, the second images, logs and what pods write.
+    disks=(
+        BlockDevice(device_name="/dev/xvda", volume_size_gib=4),
+        BlockDevice(device_name="/dev/xvdb"),
+    ),
+    pod_device="/dev/xvdb",
+    pods_per_core=False,
+    reserves_for_max_pods=True,
+)

@@ -1,0 +1,28 @@
+"""The families there are."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from shared.ami_families.al2023 import AL2023
+from shared.ami_families.bootstrap_script import AL2, UBUNTU
+from shared.ami_families.bottlerocket import BOTTLEROCKET
+from shared.ami_families.custom import CUSTOM
+from shared.ami_families.family import Family
+from shared.model.errors import PermanentError
+
+# The first is what a manifest means that names none.
+FAMILIES: Final[Mapping[str, Family]] = {
+    one.name: one for one in (AL2023, BOTTLEROCKET, AL2, UBUNTU, CUSTOM)
+}
+DEFAULT: Final = AL2023.name
+
+
+def family_of(name: str) -> Family:
+    """Return the family that `amiFamily` names.
+
+    Raises:
+        PermanentError: If there is none; the text says which there are.
+    """
+    if name not in FAMILIES:
+        raise PermanentError(f"amiFamily: {name!r}: use one of {', '.join(FAMILIES)}")
+    return FAMILIES[name]

@@ -1,0 +1,164 @@
+"""What every AMI family answers."""
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.errors import InvalidManifestError
+from shared.model.kubernetes.taints import Taint
+from shared.model.provisioner import BlockDevice, KubeletConfiguration
+from shared.model.resources import Resources
+
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html (2026-08): 16 KB
+# before it is written as base64.
+USER_DATA_LIMIT_BYTES: Final = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """What a machine needs to know to join its cluster.
+
+    Attributes:
+        certificate_authority: Base64 of the cluster's certificate, as EKS gives it.
+        service_cidr: Addresses of the cluster's services, as `172.20.0.0/16`.
+        labels: Of the node to be; what a kubelet may not give itself is left out when written.
+        taints: Of the node to be, startup taints among them, in the order they are written.
+    """
+
+    cluster: str
+    endpoint: str
+    certificate_authority: str
+    service_cidr: str
+    labels: Mapping[str, str] = field(hash=False)
+    taints: tuple[Taint, ...]
+    kubelet: KubeletConfiguration = KubeletConfiguration()
+
+    def __post_init__(self) -> None:
+        """Refuse labels and taints that Kubernetes does not accept.
+
+        They end in command lines and unit files, where other characters mean something else.
+
+        Raises:
+            InvalidManifestError: For the first of them.
+        """
+        pairs = [*self.labels.items(), *((taint.key, taint.value) for taint in self.taints)]
+        for key, value in pairs:
+            if not (keys.is_key(key) and keys.is_value(value)):
+                raise InvalidManifestError(
+                    field=f"label or taint {key!r} of a node",
+                    value=value,
+                    remedy="write keys and values as Kubernetes accepts them for labels",
+                )
+
+    @property
+    def dns_addresses(self) -> tuple[str, ...]:
+        """Where the cluster's DNS answers: what the user says, else what EKS gives it.
+
+        Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-custom-network.html (2026-08):
+        the tenth address of the cluster's services.
+        """
+        if self.kubelet.cluster_dns or not self.service_cidr:
+            return self.kubelet.cluster_dns
+        return (str(ipaddress.ip_network(self.service_cidr)[10]),)
+
+    @property
+    def is_ipv6(self) -> bool:
+        """Whether the cluster's services have addresses of the sixth version."""
+        return ":" in self.service_cidr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageWish:
+    """For which machines an image is looked for.
+
+    Attributes:
+        version: Of the cluster, as `1.33`.
+        architecture: `amd64` or `arm64`.
+        capacity: Of the instance type: accelerators need an image with their driver.
+    """
+
+    version: str
+    architecture: str
+    capacity: Resources = Resources()
+
+    @property
+    def minor(self) -> int:
+        """The second number of the version, 0 when there is none."""
+        number = self.version.partition(".")[2]
+        return int(number) if number.isdecimal() else 0
+
+    @property
+    def machine(self) -> str:
+        """The architecture as the kernel calls it."""
+        return "x86_64" if self.architecture == "amd64" else self.architecture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One AMI family.
+
+    Attributes:
+        name: As `amiFamily` names it.
+        parameter: Returns the SSM parameter that names the recommended image; None where there is
+            none to recommend.
+        write: Returns user data from what a machine must know and what the user adds.
+        check: Raises InvalidManifestError when the user's part cannot be understood.
+        disks: Given to machines whose user names none; empty leaves them to the image.
+        pod_device: The disk pods write to; empty for the last one that is named.
+        pods_per_core: Whether its kubelet is told `podsPerCore`.
+        reserves_for_max_pods: Whether memory for the kubelet follows `maxPods`, not the limit by
+            network interfaces.
+    """
+
+    name: str
+    parameter: Callable[[ImageWish], str] | None
+    write: Callable[[Joining, str], str]
+    check: Callable[[str], object]
+    disks: tuple[BlockDevice, ...]
+    pod_device: str
+    pods_per_core: bool = True
+    reserves_for_max_pods: bool = False
+
+    def understood(self, kubelet: KubeletConfiguration) -> KubeletConfiguration:
+        """Return the settings without those its kubelet is never told."""
+        return kubelet if self.pods_per_core else replace(kubelet, pods_per_core=None)
+
+    def user_data(self, joining: Joining, custom: str = "") -> str:
+        """Return the user data of a machine, plain text, not yet base64.
+
+        Args:
+            custom: The user's own, in a form this family understands.
+
+        Raises:
+            InvalidManifestError: If `custom` cannot be understood, or both together are too long.
+        """
+        text = self.write(joining, custom)
+        refuse_too_long(text)
+        return text
+
+    def refuse_wrong(self, custom: str) -> None:
+        """Check the user's own user data by itself.
+
+        Raises:
+            InvalidManifestError: Names line or part, and what to write instead.
+        """
+        refuse_too_long(custom)
+        if custom.strip():
+            self.check(custom)
+
+
+def wrong(where: str, value: str, remedy: str) -> InvalidManifestError:
+    """Return the error for a place in user data, its value shortened to one line."""
+    place = f"userData, {where}" if where else "userData"
+    line = value.strip().partition("\n")[0]
+    return InvalidManifestError(field=place, value=line[:60], remedy=remedy)
+
+
+def refuse_too_long(text: str) -> None:
+    """Raise InvalidManifestError when EC2 would not take so much user data."""
+    size = len(text.encode())
+    if size > USER_DATA_LIMIT_BYTES:
+        remedy = f"is {size} bytes long, EC2 takes {USER_DATA_LIMIT_BYTES}; fetch the rest at boot"
+        raise wrong("", text, remedy)

@@ -1,0 +1,167 @@
+"""User data in several parts, as cloud-init reads it.
+
+Source: https://cloudinit.readthedocs.io/en/latest/explanation/format.html (2026-08).
+"""
+
+import base64
+import email
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from email.errors import MissingHeaderBodySeparatorDefect
+from email.message import Message
+from email.policy import compat32
+from typing import Any, Final
+
+import yaml
+
+from shared.ami_families.family import wrong
+
+SCRIPT: Final = "text/x-shellscript"
+CLOUD_CONFIG: Final = "text/cloud-config"
+NODE_CONFIG: Final = "application/node.eks.aws"
+_MARKS: Final = (
+    ("#!", SCRIPT),
+    ("#cloud-config", CLOUD_CONFIG),
+    ("#cloud-boothook", "text/cloud-boothook"),
+    ("#include", "text/x-include-url"),
+)
+_HEADERS: Final = ("mime-version:", "content-type:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part: what it is, and its text."""
+
+    content_type: str
+    text: str
+
+
+def document(parts: Sequence[Part]) -> str:
+    """Return the parts as one MIME document, in order, the same for the same parts."""
+    lines = {line.rstrip() for one in parts for line in one.text.splitlines()}
+    boundary = next(
+        name
+        for name in ("//" if not n else f"//{n}" for n in itertools.count())
+        if not lines & {f"--{name}", f"--{name}--"}
+    )
+    written = ["MIME-Version: 1.0", f'Content-Type: multipart/mixed; boundary="{boundary}"', ""]
+    for one in parts:
+        # The line's end before a boundary belongs to the boundary: the text stays as it is.
+        written += [f"--{boundary}", f"Content-Type: {one.content_type}", *_body(one)]
+    return "\n".join((*written, f"--{boundary}--", ""))
+
+
+def _body(part: Part) -> tuple[str, ...]:
+    """Return what follows the type of a part.
+
+    cloud-init changes characters beyond ASCII unless the part says how they are encoded; nodeadm
+    reads the bytes as they are.
+
+    Source: cloudinit/user_data.py (convert_string) and Message.get_payload of Python, run with
+    cloud-init 22.4.2 (2026-11).
+    """
+    if part.text.isascii() or part.content_type == NODE_CONFIG:
+        return "", part.text
+    text = base64.encodebytes(part.text.encode()).decode("ascii")
+    return "Content-Transfer-Encoding: base64", "", text
+
+
+def parts_of(custom: str, *, node_config: bool) -> tuple[Part, ...]:
+    """Return the parts of what a user wrote: a MIME document, or one thing by itself.
+
+    Args:
+        node_config: Whether nodeadm reads it, too.
+
+    Raises:
+        InvalidManifestError: Names the part or line that cannot be understood.
+    """
+    if not custom.strip():
+        return ()
+    if custom.lstrip().lower().startswith(_HEADERS):
+        found = _split(custom.lstrip())
+    else:
+        found = (Part(content_type=_kind(custom, node_config=node_config), text=custom),)
+    for number, one in enumerate(found, 1):
+        where = f"part {number}" if len(found) > 1 else ""
+        _CHECKS.get(one.content_type, _anything)(one.text, where)
+    return found
+
+
+def _kind(custom: str, *, node_config: bool) -> str:
+    for mark, kind in _MARKS:
+        if custom.lstrip().startswith(mark):
+            return kind
+    if node_config:
+        return NODE_CONFIG
+    remedy = "write a script that begins with #!, #cloud-config, or a MIME multi-part document"
+    raise wrong("line 1", custom, remedy)
+
+
+def _split(custom: str) -> tuple[Part, ...]:
+    message: Message = email.message_from_bytes(custom.encode(), policy=compat32)
+    if not message.is_multipart():
+        remedy = "a MIME document needs `Content-Type: multipart/mixed` with its boundary"
+        raise wrong("line 1", custom, remedy)
+    if message.defects:
+        boundary = message.get_boundary()
+        raise wrong("", custom, f"end the MIME document with --{boundary}--")
+    found = []
+    for number, one in enumerate(message.get_payload(), 1):
+        where = f"part {number}"
+        if not isinstance(one, Message) or one.is_multipart():
+            raise wrong(where, str(one), "parts within parts are not read; write them one by one")
+        if any(isinstance(bug, MissingHeaderBodySeparatorDefect) for bug in one.defects):
+            raise wrong(where, str(one), "leave an empty line between its headers and its text")
+        payload = one.get_payload(decode=True)
+        text = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+        found.append(Part(content_type=one.get_content_type(), text=text))
+    return tuple(found)
+
+
+def _script(text: str, where: str) -> None:
+    if not text.lstrip("\n").startswith("#!"):
+        raise wrong(where, text, "begin a script with #!, as #!/bin/bash")
+
+
+def _cloud_config(text: str, where: str) -> None:
+    for one in _yaml(text, where):
+        if not isinstance(one, Mapping):
+            raise wrong(where, text, "write cloud-config as named settings")
+
+
+def _node_config(text: str, where: str) -> None:
+    for one in _yaml(text, where):
+        version = str(one.get("apiVersion")) if isinstance(one, Mapping) else ""
+        if not version.startswith("node.eks.aws/") or one.get("kind") != "NodeConfig":
+            remedy = (
+                "write a NodeConfig of node.eks.aws/v1alpha1, a script that begins with #!, or a "
+                "MIME multi-part document"
+            )
+            raise wrong(where or "line 1", text, remedy)
+        if not isinstance(one.get("spec", {}), Mapping):
+            raise wrong(where, text, "spec of a NodeConfig must be an object")
+
+
+def _yaml(text: str, where: str) -> list[Any]:
+    try:
+        return [one for one in yaml.safe_load_all(text) if one is not None]
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        lines = text.splitlines()
+        line = f"line {mark.line + 1}" if mark is not None else ""
+        value = lines[mark.line] if mark is not None and mark.line < len(lines) else text
+        place = ", ".join(one for one in (where, line) if one)
+        reason = getattr(error, "problem", None) or "nested too deeply or not text"
+        raise wrong(place, value, f"is no YAML: {reason}") from error
+
+
+def _anything(_text: str, _where: str) -> None:
+    """Leave a part that cloud-init alone understands to cloud-init."""
+
+
+_CHECKS: Final[Mapping[str, Callable[[str, str], None]]] = {
+    SCRIPT: _script,
+    CLOUD_CONFIG: _cloud_config,
+    NODE_CONFIG: _node_config,
+}

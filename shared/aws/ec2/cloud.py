@@ -1,0 +1,289 @@
+"""EC2 and what belongs to it, for one cluster, under one of its roles."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from shared.aws.ec2.parsing import (
+    fleet_answer,
+    image_of,
+    image_request,
+    instance_of,
+    paged,
+    selector_filters,
+    subnets_of,
+    tag_filters,
+)
+from shared.aws.errors import code_of, translated
+from shared.aws.session import Session
+from shared.aws.ttl_cache import Recall
+from shared.model import labels as keys
+from shared.model.ec2.fleet_errors import ErrorKind, kind_of
+from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
+from shared.model.errors import NotFoundError
+from shared.model.provisioner import NodeTemplate
+from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
+
+# Free addresses may be a minute old: EC2 says so itself when a subnet is full.
+_SITE_SPAN: Final = timedelta(seconds=60)
+# Images and the cluster's version change a few times a month.
+_SLOW_SPAN: Final = timedelta(minutes=10)
+_PARAMETERS: Final = 10
+# Errors of the whole call that say what EC2 cannot supply: capacity comes with a status of 500.
+_ANSWERS: Final = frozenset({ErrorKind.SHORTAGE, ErrorKind.QUOTA, ErrorKind.SUBNET})
+_INSTANCES: Final = 100
+_TEMPLATE_EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
+_NOT_TERMINATED: Final = ["pending", "running", "shutting-down", "stopped", "stopping"]
+
+Selector = tuple[tuple[str, str], ...]
+
+
+class Ec2Cloud:
+    """Implements shared.ports.CloudProvider."""
+
+    def __init__(self, session: Session, *, cluster: str, role: str, clock: Clock) -> None:
+        """Prepare; nothing is called yet. Keep it for as long as the process: it remembers.
+
+        Args:
+            session: Of the cluster's Region.
+            cluster: Name of the cluster; all that is made or changed carries it in its tags.
+            role: ARN of the cluster's launch or terminate role; empty for the process's own.
+            clock: What remembered answers age by.
+        """
+        self._session = session
+        self._cluster = cluster
+        self._role = role
+        self._ours = {keys.TAG_CLUSTER: cluster, f"kubernetes.io/cluster/{cluster}": "owned"}
+        self._endpoints: Recall[str, ClusterEndpoint] = Recall(_SLOW_SPAN, clock)
+        self._images: Recall[str, str | None] = Recall(_SLOW_SPAN, clock)
+        self._selected: Recall[Selector, tuple[MachineImage, ...]] = Recall(_SITE_SPAN, clock)
+        self._subnets: Recall[Selector, tuple[Subnet, ...]] = Recall(_SITE_SPAN, clock)
+        self._groups: Recall[Selector, tuple[str, ...]] = Recall(_SITE_SPAN, clock)
+        self._zones: dict[str, str] = {}  # a subnet never moves
+        self._templates: dict[str, bool] = {}  # name to whether it was there when last seen
+
+    def endpoint(self) -> ClusterEndpoint:
+        """Return what machines need to join this cluster; at most ten minutes old.
+
+        Raises:
+            NotFoundError: If EKS knows no such cluster.
+        """
+        return self._endpoints.get(self._cluster, self._describe_cluster)
+
+    def site(self, template: NodeTemplate) -> Site:
+        """Return the subnets and security groups a template's selectors find.
+
+        A selector that is empty finds nothing. Answers may be a minute old.
+        """
+        subnets = tuple(sorted(template.subnet_selector.items()))
+        groups = tuple(sorted(template.security_group_selector.items()))
+        return Site(
+            subnets=self._subnets.get(subnets, lambda: self._find_subnets(subnets)),
+            security_groups=self._groups.get(groups, lambda: self._find_groups(groups)),
+        )
+
+    def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
+        """Return the AMI id for each SSM parameter name that exists."""
+        unknown = [one for one in parameters if self._images.peek(one) is None]
+        for names in paged(unknown, _PARAMETERS):
+            with translated("ssm GetParameters"):
+                answer = self._client("ssm").get_parameters(Names=names)
+            found = {one["Name"]: one["Value"] for one in answer["Parameters"]}
+            for name in names:
+                self._images.put(name, found.get(name))
+        kept = {one: self._images.peek(one) for one in sorted(set(parameters))}
+        return {name: one[0] for name, one in kept.items() if one is not None and one[0]}
+
+    def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
+        """Return the AMIs that an `amiSelector` finds, sorted by id; at most a minute old."""
+        wanted = tuple(sorted(selector.items()))
+        return self._selected.get(wanted, lambda: self._find_images(dict(wanted)))
+
+    def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
+        """Make the launch template unless one of that name exists."""
+        if self._templates.get(name):
+            return
+        # One that a fleet call has missed is not looked for again: EC2 may still show it.
+        if name in self._templates or not self._is_template(name):
+            self._make_template(name, launch_data)
+        self._templates[name] = True
+
+    def launch_templates(self) -> tuple[tuple[str, datetime], ...]:
+        """Return name and creation time of this cluster's launch templates, sorted by name."""
+        found = self._pages(
+            "describe_launch_templates", "LaunchTemplates", Filters=tag_filters(self._ours)
+        )
+        return tuple(
+            sorted((row["LaunchTemplateName"], row["CreateTime"].astimezone(UTC)) for row in found)
+        )
+
+    def delete_launch_template(self, name: str) -> None:
+        """Delete a launch template; gone already is fine."""
+        self._templates.pop(name, None)
+        try:
+            with translated("ec2 DeleteLaunchTemplate"):
+                self._client("ec2").delete_launch_template(LaunchTemplateName=name)
+        except NotFoundError:
+            return
+
+    def create_fleet(self, request: Mapping[str, Any]) -> FleetAnswer:
+        """Ask EC2 for instances with exactly this CreateFleet request.
+
+        Raises:
+            ThrottledError: EC2 asked to slow down; nothing was launched.
+            UnavailableError: The outcome is unknown: look for instances by tag.
+            NotFoundError: The launch template is gone.
+        """
+        # Before the call: nothing may fail once there are instances.
+        zones = self._zones_of(subnets_of(request))
+        try:
+            with translated("ec2 CreateFleet"):
+                response = self._ask_for_fleet(request)
+        except NotFoundError:
+            for config in request["LaunchTemplateConfigs"]:
+                self._templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]] = False
+            raise
+        if isinstance(response, ClientError):
+            error = response.response["Error"]
+            return FleetAnswer(
+                fleet_id="",
+                instances=(),
+                errors=(FleetError(code=code_of(response), message=str(error.get("Message", ""))),),
+            )
+        # The machines take addresses: whoever looks next shall see it.
+        self._subnets.forget()
+        return fleet_answer(response, request, zones)
+
+    def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        """Return those of the instances that EC2 knows, sorted by id."""
+        # By filter, not by id: one unknown id would fail the whole request.
+        rows = [
+            row
+            for ids in paged(instance_ids, _INSTANCES)
+            for row in self._instances([{"Name": "instance-id", "Values": ids}])
+        ]
+        return _sorted(rows)
+
+    def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
+        """Return this cluster's instances, not terminated, that have all tags, sorted by id."""
+        state = {"Name": "instance-state-name", "Values": _NOT_TERMINATED}
+        return _sorted(self._instances([*tag_filters({**tags, **self._ours}), state]))
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        """End instances; unknown ones are fine."""
+        for ids in paged(instance_ids, _INSTANCES):
+            try:
+                self._terminate(ids)
+            except NotFoundError:
+                # One unknown id fails all: end those EC2 knows, each for itself.
+                for one in self.instances(ids):
+                    self._terminate_one(one.instance_id)
+
+    # --- the calls
+
+    def _client(self, service: str) -> Any:
+        return self._session.client(service, role=self._role)
+
+    def _pages(self, operation: str, result: str, **request: Any) -> Iterable[Any]:
+        """Yield the rows of all pages of an EC2 description."""
+        call: Callable[..., Any] = getattr(self._client("ec2"), operation)
+        while True:
+            with translated(f"ec2 {operation}"):
+                page = call(**request)
+            yield from page[result]
+            if not page.get("NextToken"):
+                return
+            request["NextToken"] = page["NextToken"]
+
+    def _describe_cluster(self) -> ClusterEndpoint:
+        with translated("eks DescribeCluster"):
+            found = self._client("eks").describe_cluster(name=self._cluster)["cluster"]
+        network = found.get("kubernetesNetworkConfig", {})
+        return ClusterEndpoint(
+            name=self._cluster,
+            endpoint=found["endpoint"],
+            certificate_authority=found["certificateAuthority"]["data"],
+            version=found["version"],
+            service_cidr=network.get("serviceIpv4Cidr") or network.get("serviceIpv6Cidr", ""),
+        )
+
+    def _find_subnets(self, selector: Selector) -> tuple[Subnet, ...]:
+        if not selector:
+            return ()
+        filters = selector_filters(dict(selector), "subnet-id")
+        found = [
+            Subnet(
+                subnet_id=row["SubnetId"],
+                zone=row["AvailabilityZone"],
+                free_addresses=row["AvailableIpAddressCount"],
+            )
+            for row in self._pages("describe_subnets", "Subnets", Filters=filters)
+        ]
+        self._zones.update({one.subnet_id: one.zone for one in found})
+        return tuple(sorted(found, key=lambda one: (one.zone, -one.free_addresses, one.subnet_id)))
+
+    def _find_groups(self, selector: Selector) -> tuple[str, ...]:
+        if not selector:
+            return ()
+        filters = selector_filters(dict(selector), "group-id")
+        rows = self._pages("describe_security_groups", "SecurityGroups", Filters=filters)
+        return tuple(sorted(row["GroupId"] for row in rows))
+
+    def _find_images(self, selector: dict[str, str]) -> tuple[MachineImage, ...]:
+        rows = self._pages("describe_images", "Images", **image_request(selector))
+        found = [one for one in map(image_of, rows) if one is not None]
+        return tuple(sorted(found, key=lambda one: one.image_id))
+
+    def _zones_of(self, subnets: Sequence[str]) -> Mapping[str, str]:
+        unknown = [one for one in subnets if one not in self._zones]
+        for ids in paged(unknown, _INSTANCES):
+            by_id = [{"Name": "subnet-id", "Values": ids}]
+            for row in self._pages("describe_subnets", "Subnets", Filters=by_id):
+                self._zones[row["SubnetId"]] = row["AvailabilityZone"]
+        return self._zones
+
+    def _is_template(self, name: str) -> bool:
+        by_name = [{"Name": "launch-template-name", "Values": [name]}]
+        return any(self._pages("describe_launch_templates", "LaunchTemplates", Filters=by_name))
+
+    def _make_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
+        tags = [{"Key": key, "Value": value} for key, value in sorted(self._ours.items())]
+        with translated("ec2 CreateLaunchTemplate"):
+            try:
+                self._client("ec2").create_launch_template(
+                    LaunchTemplateName=name,
+                    LaunchTemplateData=launch_data,
+                    TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags}],
+                )
+            except ClientError as error:
+                if code_of(error) != _TEMPLATE_EXISTS:
+                    raise
+
+    def _ask_for_fleet(self, request: Mapping[str, Any]) -> Any:
+        """Return the response, or the error by which EC2 says that it cannot supply it."""
+        try:
+            return self._client("ec2").create_fleet(**request)
+        except ClientError as error:
+            if kind_of(code_of(error)) in _ANSWERS:
+                return error
+            raise
+
+    def _instances(self, filters: list[dict[str, Any]]) -> list[Any]:
+        pages = self._pages("describe_instances", "Reservations", Filters=filters)
+        return [row for reservation in pages for row in reservation["Instances"]]
+
+    def _terminate(self, ids: Sequence[str]) -> None:
+        with translated("ec2 TerminateInstances"):
+            self._client("ec2").terminate_instances(InstanceIds=list(ids))
+
+    def _terminate_one(self, instance_id: str) -> None:
+        try:
+            self._terminate([instance_id])
+        except NotFoundError:
+            return
+
+
+def _sorted(rows: Iterable[Any]) -> tuple[Instance, ...]:
+    return tuple(sorted(map(instance_of, rows), key=lambda one: one.instance_id))

@@ -1,0 +1,183 @@
+"""What EC2 answers, as values of the model.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html,
+API_CreateFleetError.html and API_Instance.html there (2026-08).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance, Instance
+from shared.ports import MachineImage
+
+Row = Mapping[str, Any]
+_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
+
+
+def tags_of(row: Row) -> dict[str, str]:
+    """Return the tags of a resource."""
+    return {one["Key"]: one["Value"] for one in row.get("Tags", ())}
+
+
+def instance_of(row: Row) -> Instance:
+    """Return an instance that DescribeInstances shows."""
+    spot = row.get("InstanceLifecycle") == "spot"
+    return Instance(
+        instance_id=row["InstanceId"],
+        state=row["State"]["Name"],
+        offering=OfferingKey(
+            instance_type=row["InstanceType"],
+            zone=row["Placement"]["AvailabilityZone"],
+            capacity_type=CapacityType.SPOT if spot else CapacityType.ON_DEMAND,
+        ),
+        private_dns_name=row.get("PrivateDnsName", ""),
+        image_id=row.get("ImageId", ""),
+        launched_at=_utc(row.get("LaunchTime")),
+        tags=tags_of(row),
+        state_reason=row.get("StateReason", {}).get("Code", ""),
+        state_message=row.get("StateReason", {}).get("Message", ""),
+    )
+
+
+def subnets_of(request: Row) -> tuple[str, ...]:
+    """Return the subnets that a CreateFleet request names, sorted."""
+    return tuple(sorted({one["SubnetId"] for one in _overrides(request) if one.get("SubnetId")}))
+
+
+def capacity_type_of(request: Row) -> CapacityType:
+    """Return how the machines of a CreateFleet request are paid for."""
+    target = request.get("TargetCapacitySpecification", {})
+    return CapacityType(target.get("DefaultTargetCapacityType", CapacityType.ON_DEMAND))
+
+
+def fleet_answer(response: Row, request: Row, zones: Mapping[str, str]) -> FleetAnswer:
+    """Return what CreateFleet answered.
+
+    Args:
+        zones: Subnet id to zone, for all subnets of the request.
+    """
+    bought_as = capacity_type_of(request)
+    instances = sorted(
+        (
+            FleetInstance(instance_id=one, offering=_offering(_override(row), zones, kind, row))
+            for row in response.get("Instances", ())
+            for kind in (_capacity_type(row, bought_as),)
+            for one in row.get("InstanceIds", ())
+        ),
+        key=lambda one: one.instance_id,
+    )
+    errors = []
+    for row in response.get("Errors", ()):
+        override = _override(row)
+        offering = _offering(override, zones, _capacity_type(row, bought_as))
+        errors.append(
+            FleetError(
+                code=str(row.get("ErrorCode", "")),
+                message=str(row.get("ErrorMessage", "")),
+                offering=offering if offering.instance_type else None,
+                subnet_id=str(override.get("SubnetId", "")),
+            )
+        )
+    return FleetAnswer(
+        fleet_id=str(response.get("FleetId", "")),
+        instances=tuple(instances),
+        errors=tuple(dict.fromkeys(errors)),
+    )
+
+
+def tag_filters(tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return filters that all these tags must meet, sorted by key."""
+    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(tags.items())]
+
+
+def selector_filters(selector: Mapping[str, str], id_filter: str) -> list[dict[str, Any]]:
+    """Return the filters of a Provisioner's selector, sorted by key; all must hold.
+
+    A value of `*` asks for the tag alone, several values stand separated by commas, and the keys
+    `aws-ids` and `aws::ids` name resources by id.
+
+    Args:
+        id_filter: EC2's name of the filter by id, such as `subnet-id`.
+    """
+    filters: list[dict[str, Any]] = []
+    for key, text in sorted(selector.items()):
+        values = [one.strip() for one in text.split(",") if one.strip()]
+        if key in ("aws-ids", "aws::ids"):
+            filters.append({"Name": id_filter, "Values": values})
+        elif values == ["*"]:
+            filters.append({"Name": "tag-key", "Values": [key]})
+        else:
+            filters.append({"Name": f"tag:{key}", "Values": values or [""]})
+    return filters
+
+
+def image_request(selector: Mapping[str, str]) -> dict[str, Any]:
+    """Return the DescribeImages request of an `amiSelector`.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeImages.html (2026).
+    """
+    tags = dict(selector)
+    owners, name = tags.pop("aws::owners", ""), tags.pop("aws::name", "")
+    filters = selector_filters(tags, "image-id")
+    if name:
+        filters.append({"Name": "name", "Values": name.split(",")})
+    filters.append({"Name": "state", "Values": ["available"]})
+    request: dict[str, Any] = {"Filters": filters}
+    if owners:
+        request["Owners"] = owners.split(",")
+    elif "aws-ids" not in selector:
+        # Anybody may share an image with everybody and call it as they like.
+        request["Owners"] = ["amazon", "self"]
+    return request
+
+
+def image_of(row: Row) -> MachineImage | None:
+    """Return an AMI that DescribeImages shows, None for one that no node can boot."""
+    architecture = _ARCHITECTURES.get(row.get("Architecture", ""))
+    if architecture is None:
+        return None
+    return MachineImage(
+        image_id=row["ImageId"],
+        name=row.get("Name", ""),
+        architecture=architecture,
+        created_at=datetime.fromisoformat(row["CreationDate"]).astimezone(UTC),
+        tags=tags_of(row),
+    )
+
+
+def paged(values: Sequence[str], size: int) -> Iterable[list[str]]:
+    """Yield the values, sorted and each once, in lists of at most `size`."""
+    ordered = sorted(set(values))
+    for start in range(0, len(ordered), size):
+        yield ordered[start : start + size]
+
+
+def _overrides(request: Row) -> list[Row]:
+    return [
+        override
+        for config in request.get("LaunchTemplateConfigs", ())
+        for override in config.get("Overrides", ())
+    ]
+
+
+def _override(row: Row) -> Row:
+    overrides: Row = row.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    return overrides
+
+
+def _capacity_type(row: Row, default: CapacityType) -> CapacityType:
+    return CapacityType(row["Lifecycle"]) if row.get("Lifecycle") else default
+
+
+def _offering(
+    override: Row, zones: Mapping[str, str], capacity_type: CapacityType, row: Row | None = None
+) -> OfferingKey:
+    named = (row or {}).get("InstanceType") or override.get("InstanceType", "")
+    zone = override.get("AvailabilityZone") or zones.get(override.get("SubnetId", ""), "")
+    return OfferingKey(instance_type=named, zone=zone, capacity_type=capacity_type)
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return moment.astimezone(UTC) if moment is not None else None

@@ -1,0 +1,140 @@
+"""The lease of a cluster: one conditional write for each step of its life."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.aws.ledger import rows
+from shared.aws.ledger.table import Condition, LedgerTable
+from shared.model.ec2.launches import Lease
+from shared.model.errors import ConflictError, PermanentError
+
+# Each try after the first because the lease changed hands between two writes of ours.
+_TRIES: Final = 8
+
+_FREE_OR_EXPIRED: Final = "(attribute_not_exists(pk) OR #free = :yes OR #until < :now)"
+
+
+class Leases:
+    """The part of the ledger that says who may plan."""
+
+    _table: LedgerTable
+    _lease_span: timedelta
+
+    def acquire(self, cluster: str, holder: str, now: datetime) -> Lease | None:
+        """Take the cluster's lease if it is free or expired.
+
+        When it is held, leave the dirty mark on that very lease and return None: the holder will
+        plan once more. When it was released in between, try again.
+
+        Raises:
+            ConflictError: If it changed hands again and again.
+            PermanentError: If a row that is not of our making stands in its place.
+        """
+        key = rows.cluster_key(cluster, rows.LEASE)
+        until = now + self._lease_span
+        fields = {
+            "holder": holder,
+            "until": rows.millis(until),
+            "dirty": False,
+            "free": False,
+            "expires_at": rows.seconds(now + rows.KEEP_LEASE),
+        }
+        takeable = Condition(
+            text=_FREE_OR_EXPIRED,
+            names=("free", "until"),
+            values={"yes": True, "now": rows.millis(now)},
+        )
+        for _ in range(_TRIES):
+            taken = self._table.write(key, fields, takeable, count="token")
+            if taken.done and taken.row is not None:
+                return Lease(
+                    cluster=cluster, holder=holder, token=taken.row["token"], expires_at=until
+                )
+            if taken.row is None:
+                continue
+            if "token" not in taken.row:
+                raise PermanentError(
+                    f"ledger row {key.pk} / {key.sk} is not ours: remove it, then plans go on"
+                )
+            if self._mark_dirty(cluster, taken.row["token"], now):
+                return None
+        raise ConflictError(f"lease of {cluster}: changes hands too often", delay=self._lease_span)
+
+    def _mark_dirty(self, cluster: str, token: int, now: datetime) -> bool:
+        """Mark the lease with that token; return False when it is no longer held."""
+        held = Condition(
+            text="#token = :token AND #free = :no AND #until >= :now",
+            names=("token", "free", "until"),
+            values={"token": token, "no": False, "now": rows.millis(now)},
+        )
+        key = rows.cluster_key(cluster, rows.LEASE)
+        return self._table.write(key, {"dirty": True}, held).done
+
+    def renew(self, lease: Lease, now: datetime) -> Lease:
+        """Push the lease's expiry.
+
+        One that has expired and that nobody has taken meanwhile is still ours.
+
+        Raises:
+            ConflictError: If the lease is no longer ours.
+        """
+        until = now + self._lease_span
+        fields = {
+            "until": rows.millis(until),
+            "expires_at": rows.seconds(now + rows.KEEP_LEASE),
+        }
+        key = rows.cluster_key(lease.cluster, rows.LEASE)
+        written = self._table.write(key, fields, self._ours(lease))
+        if not written.done or written.row is None:
+            raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
+        return Lease(
+            cluster=lease.cluster,
+            holder=lease.holder,
+            token=lease.token,
+            expires_at=until,
+            dirty=written.row["dirty"],
+        )
+
+    def release(self, lease: Lease) -> bool:
+        """Give the lease back unless it is dirty, in one conditional write.
+
+        Returns:
+            False when it was dirty: the mark is cleared, the lease kept, plan once more. True
+            also when the lease was lost in the meantime.
+        """
+        key = rows.cluster_key(lease.cluster, rows.LEASE)
+        ours = self._ours(lease)
+        clean = Condition(
+            text=f"{ours.text} AND #dirty = :clean",
+            names=(*ours.names, "dirty"),
+            values={**ours.values, "clean": False},
+        )
+        freed = self._table.write(key, {"free": True}, clean)
+        if freed.done or not _is_ours(lease, freed.row):
+            return True
+        return not self._table.write(key, {"dirty": False}, ours).done
+
+    def abandoned(self, cluster: str, now: datetime) -> bool:
+        """Return whether the lease is expired without having been released."""
+        row = self._table.get(rows.cluster_key(cluster, rows.LEASE))
+        if row is None or "token" not in row:
+            return False
+        return not row["free"] and row["until"] < rows.millis(now)
+
+    def _ours(self, lease: Lease) -> Condition:
+        """Return the condition that nobody else has taken the lease: the fence."""
+        return Condition(
+            text="#token = :token AND #free = :no",
+            names=("token", "free"),
+            values={"token": lease.token, "no": False},
+        )
+
+    def _fence(self, lease: Lease) -> dict[str, Any]:
+        """Return the item of a transaction that holds a stale holder's writes back."""
+        key = rows.cluster_key(lease.cluster, rows.LEASE)
+        return {"ConditionCheck": self._table.check(key, self._ours(lease))}
+
+
+def _is_ours(lease: Lease, row: Mapping[str, Any] | None) -> bool:
+    return row is not None and row["token"] == lease.token and not row["free"]

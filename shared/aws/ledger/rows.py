@@ -1,0 +1,270 @@
+"""The rows of the ledger: their keys, and intents and slots as plain maps.
+
+Times are whole milliseconds since the epoch; `expires_at` alone is in seconds, as DynamoDB's
+time to live asks for. DynamoDB deletes late, so whoever reads a row tests `expires_at` too.
+`version` counts the writes of a row; `schema` says how it is to be read.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.launches import IntentState, LaunchIntent, PodRef, Slot, Trial
+from shared.model.ec2.quotas import Quota
+from shared.model.resources import Resources
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+# Grows when rows change so that older code would misread them. Rows without one are of schema 1.
+SCHEMA: Final = 1
+
+LEASE: Final = "lease"
+HEARTBEAT: Final = "heartbeat"
+INSTANCE: Final = "instance"
+INTENT: Final = "intent#"
+DONE: Final = "done#"
+SLOT: Final = "slot#"
+TIMER: Final = "timer#"
+OFFERING: Final = "offering#"
+QUOTA: Final = "quota#"
+BUCKET: Final = "bucket#"
+TRIAL: Final = "plan#"
+TOLD: Final = "told"
+MEMO: Final = "memo#"
+
+# How long rows are kept that nobody removes. The lease's row carries the fencing token, which
+# must never start anew while an old holder may live; an instance's row lives as long as it does.
+KEEP_LEASE: Final = timedelta(days=400)
+KEEP_INTENT: Final = timedelta(days=30)
+KEEP_SLOT: Final = timedelta(days=400)
+KEEP_INSTANCE: Final = timedelta(days=5 * 365)
+KEEP_TIMER: Final = timedelta(days=400)
+KEEP_HEARTBEAT: Final = timedelta(days=30)
+KEEP_BUCKET: Final = timedelta(days=1)
+KEEP_TRIAL: Final = timedelta(hours=1)
+KEEP_TOLD: Final = timedelta(minutes=10)
+
+# A digest of a subject or mark, and how many of them a row holds: well below 400 KB.
+DIGEST: Final = 12
+MOST_DIGESTS: Final = 25_000
+
+
+class Key(NamedTuple):
+    """Key of a row."""
+
+    pk: str
+    sk: str
+
+
+def cluster_key(cluster: str, sk: str) -> Key:
+    """Return the key of a cluster's row."""
+    return Key(f"cluster#{cluster}", sk)
+
+
+def account_key(region: str, sk: str) -> Key:
+    """Return the key of a row that all clusters of account and Region share."""
+    return Key(f"account#{region}", sk)
+
+
+def instance_key(instance_id: str) -> Key:
+    """Return the key of an instance's row."""
+    return Key(f"instance#{instance_id}", INSTANCE)
+
+
+def intent_key(intent: LaunchIntent) -> Key:
+    """Return the key of an open intent."""
+    return cluster_key(intent.cluster, f"{INTENT}{intent.plan_id}#{intent.group}")
+
+
+def done_key(intent: LaunchIntent) -> Key:
+    """Return the key under which a done intent is kept, out of the way of the open ones."""
+    return cluster_key(intent.cluster, f"{DONE}{intent.plan_id}#{intent.group}")
+
+
+def slot_key(slot: Slot) -> Key:
+    """Return the key of a slot."""
+    return cluster_key(slot.cluster, f"{SLOT}{slot.plan_id}#{slot.group}#{slot.number}")
+
+
+def timer_key(cluster: str, node_uid: str, kind: str) -> Key:
+    """Return the key of a timer."""
+    return cluster_key(cluster, f"{TIMER}{node_uid}#{kind}")
+
+
+def shared_key(region: str, cluster: str, sk: str) -> Key:
+    """Return the key of a row of one cluster, or of all of the Region where none is named."""
+    return cluster_key(cluster, sk) if cluster else account_key(region, sk)
+
+
+def offering_key(region: str, offering: OfferingKey, cluster: str = "") -> Key:
+    """Return the key of a refused offering."""
+    name = f"{offering.instance_type}#{offering.zone}#{offering.capacity_type.value}"
+    return shared_key(region, cluster, f"{OFFERING}{name}")
+
+
+def quota_key(region: str, quota: Quota) -> Key:
+    """Return the key of a quota that is reached."""
+    return account_key(region, f"{QUOTA}{quota.capacity_type.value}#{quota.family}")
+
+
+def millis(moment: datetime) -> int:
+    """Return a time in whole milliseconds since the epoch."""
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def seconds(moment: datetime) -> int:
+    """Return a time in seconds since the epoch, rounded up."""
+    return -(-millis(moment) // 1000)
+
+
+def moment(in_millis: int) -> datetime:
+    """Return the time, aware, UTC, that stands written in milliseconds."""
+    return _EPOCH + in_millis * _MILLISECOND
+
+
+def intent_row(intent: LaunchIntent) -> dict[str, Any]:
+    """Return an intent as a plain map."""
+    return {
+        "cluster": intent.cluster,
+        "plan_id": intent.plan_id,
+        "group": intent.group,
+        "attempt": intent.attempt,
+        "provisioner": intent.provisioner,
+        "count": intent.count,
+        "body_key": intent.body_key,
+        "body_hash": intent.body_hash,
+        "reserved": dict(intent.reserved.items),
+        "reserved_price_micros_per_hour": intent.reserved_price_micros_per_hour,
+        "state": intent.state.value,
+        "not_before": _millis_or_none(intent.not_before),
+        "asked_at": _millis_or_none(intent.asked_at),
+        "created_at": millis(intent.created_at),
+    }
+
+
+def intent_of(row: Mapping[str, Any]) -> LaunchIntent:
+    """Return the intent that `intent_row` wrote."""
+    return LaunchIntent(
+        cluster=row["cluster"],
+        plan_id=row["plan_id"],
+        group=row["group"],
+        attempt=row["attempt"],
+        provisioner=row["provisioner"],
+        count=row["count"],
+        body_key=row["body_key"],
+        body_hash=row["body_hash"],
+        reserved=Resources.from_mapping(row["reserved"]),
+        reserved_price_micros_per_hour=row.get("reserved_price_micros_per_hour", 0),
+        state=IntentState(row["state"]),
+        not_before=_moment_or_none(row["not_before"]),
+        asked_at=_moment_or_none(row.get("asked_at")),
+        created_at=moment(row["created_at"]),
+    )
+
+
+def offering_row(offering: OfferingKey) -> dict[str, Any]:
+    """Return an offering as a plain map."""
+    return {
+        "instance_type": offering.instance_type,
+        "zone": offering.zone,
+        "capacity_type": offering.capacity_type.value,
+    }
+
+
+def offering_of(row: Mapping[str, Any]) -> OfferingKey:
+    """Return the offering that `offering_row` wrote."""
+    return OfferingKey(
+        instance_type=row["instance_type"],
+        zone=row["zone"],
+        capacity_type=CapacityType(row["capacity_type"]),
+    )
+
+
+def slot_row(slot: Slot) -> dict[str, Any]:
+    """Return a slot as a plain map."""
+    return {
+        "cluster": slot.cluster,
+        "plan_id": slot.plan_id,
+        "group": slot.group,
+        "number": slot.number,
+        "provisioner": slot.provisioner,
+        "instance_id": slot.instance_id,
+        "offering": offering_row(slot.offering),
+        "price_micros_per_hour": slot.price_micros_per_hour,
+        "capacity": dict(slot.capacity.items),
+        "allocatable": dict(slot.allocatable.items),
+        "daemon_requests": dict(slot.daemon_requests.items),
+        "labels": dict(slot.labels),
+        "node_name": slot.node_name,
+        "pods": [[one.namespace, one.name, one.uid] for one in slot.pods],
+        "bound": slot.bound,
+        "opened": slot.opened,
+        "replaces": slot.replaces,
+        "launched_at": millis(slot.launched_at),
+    }
+
+
+def slot_of(row: Mapping[str, Any]) -> Slot:
+    """Return the slot that `slot_row` wrote."""
+    return Slot(
+        cluster=row["cluster"],
+        plan_id=row["plan_id"],
+        group=row["group"],
+        number=row["number"],
+        provisioner=row["provisioner"],
+        instance_id=row["instance_id"],
+        offering=offering_of(row["offering"]),
+        price_micros_per_hour=row["price_micros_per_hour"],
+        capacity=Resources.from_mapping(row["capacity"]),
+        allocatable=Resources.from_mapping(row["allocatable"]),
+        daemon_requests=Resources.from_mapping(row["daemon_requests"]),
+        labels=row["labels"],
+        node_name=row["node_name"],
+        pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in row["pods"]),
+        bound=row["bound"],
+        opened=row.get("opened", False),
+        replaces=row.get("replaces", ""),
+        launched_at=moment(row["launched_at"]),
+        version=row.get("version", 0),
+    )
+
+
+def trial_key(cluster: str, plan_id: str) -> Key:
+    """Return the key of what a plan was to be good for."""
+    return cluster_key(cluster, f"{TRIAL}{plan_id}")
+
+
+def trial_row(trial: Trial) -> dict[str, Any]:
+    """Return a trial as a plain map; of very many subjects some are left out."""
+    return {
+        "plan_id": trial.plan_id,
+        "launched_at": millis(trial.launched_at),
+        "subjects": "".join(sorted(trial.subjects)[:MOST_DIGESTS]),
+        "provisioners": ",".join(sorted(trial.provisioners)),
+    }
+
+
+def trial_of(row: Mapping[str, Any]) -> Trial:
+    """Return the trial that `trial_row` wrote."""
+    return Trial(
+        plan_id=row["plan_id"],
+        launched_at=moment(row["launched_at"]),
+        subjects=digests_of(row["subjects"]),
+        # Older rows do not say.
+        provisioners=frozenset(name for name in row.get("provisioners", "").split(",") if name),
+    )
+
+
+def digests_of(text: str) -> frozenset[str]:
+    """Return the digests that stand one after the other."""
+    return frozenset(text[start : start + DIGEST] for start in range(0, len(text), DIGEST))
+
+
+def _millis_or_none(at: datetime | None) -> int | None:
+    return None if at is None else millis(at)
+
+
+def _moment_or_none(in_millis: int | None) -> datetime | None:
+    return None if in_millis is None else moment(in_millis)

@@ -1,0 +1,267 @@
+"""Ceilings on nodes and dollars an hour: counted as limits, so that they are never overshot.
+
+The decision knows limits of resources only. So under a ceiling each machine has two more of
+them, one node and its price, and what stands, is on its way or is reserved has used them up.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.brakes import Ceiling
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.ec2.launches import LaunchOption, PlannedNode
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.volumes import is_attachable
+from shared.model.resources import PRICE, Resources, format_amount
+from shared.model.snapshot import ClusterSnapshot
+
+NODES: Final = "nodes"
+_DOLLAR: Final = 1_000_000
+_OURS: Final = frozenset({NODES, PRICE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverCeiling:
+    """A planned node that no ceiling has room for, and which ceiling that is."""
+
+    node: PlannedNode
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CeilingUse:
+    """How much of a ceiling is in use.
+
+    Attributes:
+        percent: Rounded down; more than 100 after a ceiling was lowered.
+        text: For people, in dollars or nodes.
+    """
+
+    percent: int
+    text: str
+
+
+def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSnapshot:
+    """Return the snapshot with all ceilings as limits; unchanged when there are none.
+
+    A type counts at the dearest price any Provisioner under a ceiling may buy it at.
+    """
+    if not of_cluster and not any(one.ceiling for one in snapshot.provisioners):
+        return snapshot
+    types = {one.name: one for one in snapshot.instance_types}
+    used = _used(snapshot, types)
+    room = _room(of_cluster, Resources.total(used.values()))
+    slot_of = {slot.instance_id: slot for slot in snapshot.slots}
+    return dataclasses.replace(
+        snapshot,
+        instance_types=tuple(
+            dataclasses.replace(one, capacity=one.capacity + _amounts(1, _dearest(one)))
+            for one in snapshot.instance_types
+        ),
+        nodes=tuple(
+            _counted(node, types) if node.instance_id not in slot_of else node
+            for node in snapshot.nodes
+        ),
+        slots=tuple(
+            dataclasses.replace(
+                slot, capacity=slot.capacity + _amounts(1, slot.price_micros_per_hour)
+            )
+            for slot in snapshot.slots
+        ),
+        intents=tuple(
+            dataclasses.replace(
+                one,
+                reserved=one.reserved + _amounts(one.count, one.reserved_price_micros_per_hour),
+            )
+            for one in snapshot.intents
+        ),
+        provisioners=tuple(
+            dataclasses.replace(
+                one,
+                limits=_limits(one.limits, one.ceiling, used.get(one.name, Resources()), room),
+            )
+            for one in snapshot.provisioners
+        ),
+    )
+
+
+def ceiling_uses(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> dict[str, CeilingUse]:
+    """Return the use of the fullest ceiling over each Provisioner, by name; without any, nothing.
+
+    Args:
+        snapshot: With all nodes, slots and open launches.
+    """
+    types = {known.name: known for known in snapshot.instance_types}
+    used = _used(snapshot, types)
+    total = Resources.total(used.values())
+    found = {}
+    for owner in snapshot.provisioners:
+        own = used.get(owner.name, Resources())
+        uses = [*_uses(owner.ceiling, own, "this Provisioner")]
+        uses += _uses(of_cluster, total, "the cluster")
+        if uses:
+            found[owner.name] = max(uses, key=lambda use: (use.percent, use.text))
+    return found
+
+
+def _uses(ceiling: Ceiling, used: Resources, whose: str) -> Iterator[CeilingUse]:
+    price, most = used[PRICE], ceiling.max_price_micros_per_hour
+    if most is not None:
+        dollars, of_dollars = (f"${amount / _DOLLAR:.2f}" for amount in (price, most))
+        text = f"nodes of {whose} cost {dollars} per hour, at most {of_dollars} are allowed"
+        yield CeilingUse(percent=_percent(price, most), text=text)
+    if ceiling.max_nodes is not None:
+        text = f"{whose} has {used[NODES]} nodes, at most {ceiling.max_nodes} are allowed"
+        yield CeilingUse(percent=_percent(used[NODES], ceiling.max_nodes), text=text)
+
+
+def _percent(used: int, most: int) -> int:
+    """Return how much is in use, rounded down; all of it where nothing may be."""
+    return 100 * used // most if most else 100
+
+
+def affordable(
+    snapshot: ClusterSnapshot, nodes: Sequence[PlannedNode], of_cluster: Ceiling
+) -> tuple[tuple[PlannedNode, ...], tuple[OverCeiling, ...]]:
+    """Return the nodes that fit under all ceilings, in their order, and those that do not.
+
+    The look before the launch, independent of the decision: every option counts at its own
+    price, and Provisioners that together come to more than the cluster's ceiling are held.
+
+    Args:
+        snapshot: As it was gathered, without ceilings as limits.
+    """
+    types = {one.name: one for one in snapshot.instance_types}
+    used = _used(snapshot, types)
+    room = {
+        one.name: _room(one.ceiling, used.get(one.name, Resources()))
+        for one in snapshot.provisioners
+    }
+    left = _room(of_cluster, Resources.total(used.values()))
+    kept: list[PlannedNode] = []
+    over: list[OverCeiling] = []
+    for node in nodes:
+        wanted = _amounts(1, node.dearest_micros_per_hour)
+        of_owner = room.get(node.provisioner, {})
+        short = _first_short(wanted, of_owner)
+        if short:
+            over.append(OverCeiling(node=node, reason=f"{node.provisioner}: {short}"))
+        elif short := _first_short(wanted, left):
+            over.append(OverCeiling(node=node, reason=f"the whole cluster: {short}"))
+        else:
+            kept.append(node)
+            for rest in (of_owner, left):
+                rest.update({name: rest[name] - wanted[name] for name in rest})
+    return tuple(kept), tuple(over)
+
+
+def as_machines(nodes: Iterable[PlannedNode]) -> tuple[PlannedNode, ...]:
+    """Return the nodes with what their kubelets will show.
+
+    Nodes, dollars and attachments of volumes are counted by the planner alone: no Node.status has
+    them, so a launch must not expect them there.
+    """
+    return tuple(
+        dataclasses.replace(
+            node,
+            options=tuple(_as_machine(one) for one in node.options),
+            fallback=tuple(_as_machine(one) for one in node.fallback),
+        )
+        for node in nodes
+    )
+
+
+def _as_machine(option: LaunchOption) -> LaunchOption:
+    capacity, allocatable = _of_machine(option.capacity), _of_machine(option.allocatable)
+    if (capacity, allocatable) == (option.capacity, option.allocatable):
+        return option
+    return dataclasses.replace(option, capacity=capacity, allocatable=allocatable)
+
+
+def _of_machine(amounts: Resources) -> Resources:
+    """Return the resources that a kubelet shows, without those only the planner counts."""
+    return Resources(
+        tuple((k, v) for k, v in amounts.items if k not in _OURS and not is_attachable(k))
+    )
+
+
+def _amounts(count: int, price: int) -> Resources:
+    return Resources.from_mapping({NODES: count, PRICE: price})
+
+
+def _used(snapshot: ClusterSnapshot, types: Mapping[str, InstanceType]) -> dict[str, Resources]:
+    """Return nodes and price of each provisioner: standing, in flight and reserved."""
+    slot_of = {slot.instance_id: slot for slot in snapshot.slots}
+    found: list[tuple[str, Resources]] = [
+        (slot.provisioner, _amounts(1, slot.price_micros_per_hour)) for slot in snapshot.slots
+    ]
+    found += [
+        (node.provisioner, _amounts(1, _price_of(node, types)))
+        for node in snapshot.nodes
+        if node.provisioner and node.instance_id not in slot_of
+    ]
+    found += [
+        (one.provisioner, _amounts(one.count, one.reserved_price_micros_per_hour))
+        for one in snapshot.intents
+    ]
+    used: dict[str, Resources] = {}
+    for name, amounts in found:
+        used[name] = used.get(name, Resources()) + amounts
+    return used
+
+
+def _counted(node: Node, types: Mapping[str, InstanceType]) -> Node:
+    """Return a node of a provisioner with one node and its price among its capacity."""
+    if not node.provisioner:
+        return node
+    of_type = types.get(node.labels.get(keys.INSTANCE_TYPE, ""))
+    capacity = node.capacity or (of_type.capacity if of_type is not None else Resources())
+    return dataclasses.replace(node, capacity=capacity + _amounts(1, _price_of(node, types)))
+
+
+def _price_of(node: Node, types: Mapping[str, InstanceType]) -> int:
+    """Return what a node costs: at its own offering, else at the dearest of its type."""
+    of_type = types.get(node.labels.get(keys.INSTANCE_TYPE, ""))
+    if of_type is None:
+        return 0
+    place = (node.labels.get(keys.ZONE), node.labels.get(keys.CAPACITY_TYPE))
+    for one in of_type.offerings:
+        if (one.zone, one.capacity_type.value) == place:
+            return one.price_micros_per_hour
+    return _dearest(of_type)
+
+
+def _dearest(instance_type: InstanceType) -> int:
+    return max((one.price_micros_per_hour for one in instance_type.offerings), default=0)
+
+
+def _room(ceiling: Ceiling, used: Resources) -> dict[str, int]:
+    """Return what a ceiling leaves; without one of that kind the name is absent."""
+    most = {NODES: ceiling.max_nodes, PRICE: ceiling.max_price_micros_per_hour}
+    return {name: amount - used[name] for name, amount in most.items() if amount is not None}
+
+
+def _limits(
+    limits: Resources | None, ceiling: Ceiling, used: Resources, of_cluster: Mapping[str, int]
+) -> Resources | None:
+    """Return limits with the ceilings among them, as totals of what may stand."""
+    room = _room(ceiling, used)
+    for name, left in of_cluster.items():
+        room[name] = min(left, room.get(name, left))
+    if not room:
+        return limits
+    # Zeros stay: a name that is absent would mean no ceiling.
+    items = dict(limits.items if limits is not None else ())
+    items |= {name: max(used[name] + left, 0) for name, left in room.items()}
+    return Resources(tuple(sorted(items.items())))
+
+
+def _first_short(wanted: Resources, room: Mapping[str, int]) -> str:
+    for name in sorted(room):
+        if wanted[name] > room[name]:
+            left, needed = (format_amount(name, n) for n in (max(room[name], 0), wanted[name]))
+            return f"{left} {name} left under the ceiling, {needed} needed"
+    return ""

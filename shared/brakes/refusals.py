@@ -1,0 +1,204 @@
+"""What EC2 refuses to the Provisioners of a cluster, kept in memos under the cluster's lease."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.decisions.record import to_plain
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.launches import FleetError
+from shared.model.ec2.refusals import KEPT, Refusals
+from shared.model.memo import Memo
+from shared.model.provisioner import Provisioner
+from shared.ports import ClusterPorts, Site
+
+_PREFIX: Final = "refused"
+_OF_PROVISIONER: Final = f"{_PREFIX}#"
+_SUBNETS: Final = f"{_PREFIX}-subnets"
+# Addresses come back when pods end; DescribeSubnets is asked anew each minute.
+_SUBNET_SPAN: Final = timedelta(minutes=3)
+_LENGTH: Final = 16
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRefusals:
+    """What EC2 refused to one cluster, as it was read at once.
+
+    Attributes:
+        subnets: Left out now.
+        records: By name of the Provisioner.
+    """
+
+    subnets: frozenset[str] = frozenset()
+    records: Mapping[str, Refusals] = dataclasses.field(default_factory=dict, hash=False)
+
+    def of(self, ports: ClusterPorts, provisioner: Provisioner, site: Site) -> Refusals:
+        """Return what is known of a Provisioner as it is now."""
+        known = self.records.get(provisioner.name)
+        if known is None:
+            return Refusals(provisioner=provisioner.name)
+        return known.as_of(shape_of(ports, provisioner), site_print(site))
+
+    def standing(self, ports: ClusterPorts, provisioner: Provisioner) -> str:
+        """Return why EC2 refused a Provisioner as it is now; empty when it did not."""
+        known = self.records.get(provisioner.name)
+        if known is None or known.shape != shape_of(ports, provisioner):
+            return ""
+        return known.reason()
+
+    def usable(self, site: Site) -> Site:
+        """Return the site without the subnets that are left out."""
+        if not self.subnets:
+            return site
+        kept = tuple(one for one in site.subnets if one.subnet_id not in self.subnets)
+        return dataclasses.replace(site, subnets=kept)
+
+
+class RefusalBook:
+    """Reads and writes what EC2 refuses, for one cluster."""
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+
+    def read(self) -> KnownRefusals:
+        """Return everything that is known now."""
+        now = self._ports.clock.now()
+        memos = self._ports.ledger.memos(self._ports.cluster.name, _PREFIX)
+        records = [_record(one) for one in memos if one.name.startswith(_OF_PROVISIONER)]
+        subnets = next((one.value for one in memos if one.name == _SUBNETS), {})
+        return KnownRefusals(
+            subnets=frozenset(
+                one for one, until in subnets.items() if now < datetime.fromisoformat(until)
+            ),
+            records={one.provisioner: one for one in records},
+        )
+
+    def subnets_out(self, subnets: Iterable[str]) -> None:
+        """Leave subnets out for some minutes."""
+        ports, now = self._ports, self._ports.clock.now()
+        memo = ports.ledger.memo(ports.cluster.name, _SUBNETS)
+        kept = {
+            one: until for one, until in memo.value.items() if now < datetime.fromisoformat(until)
+        }
+        kept |= dict.fromkeys(subnets, (now + _SUBNET_SPAN).isoformat())
+        ports.ledger.put_memo(
+            ports.cluster.name, Memo(name=_SUBNETS, value=kept), now + _SUBNET_SPAN
+        )
+
+    def leave_out(
+        self,
+        provisioner: Provisioner,
+        site: Site,
+        offerings: Iterable[OfferingKey],
+        span: timedelta,
+    ) -> None:
+        """Do not ask for offerings again for one Provisioner for so long, while it is as it is."""
+        until = self._ports.clock.now() + span
+        self._put(self._known(provisioner, site).with_options(offerings, until))
+
+    def refused(
+        self,
+        provisioner: Provisioner,
+        site: Site,
+        error: FleetError,
+        offerings: frozenset[OfferingKey],
+        *,
+        worked: bool = False,
+    ) -> Refusals:
+        """Write down that a launch was refused as a whole; return what is known then.
+
+        Args:
+            worked: Whether there are nodes that EC2 launched for the Provisioner as it is.
+        """
+        known, now = self._known(provisioner, site), self._ports.clock.now()
+        record = known.after_refusal(error, offerings, now, worked=worked)
+        self._put(record)
+        return record
+
+    def succeeded(self, provisioner: Provisioner, site: Site, *, started: bool = False) -> bool:
+        """Write down that EC2 gave a machine; return whether that ended a refusal.
+
+        Args:
+            started: Whether the machine is known to run.
+        """
+        known = self._known(provisioner, site)
+        after = known.after_success(self._ports.clock.now(), started=started)
+        if after != known:
+            self._put(after)
+        return known.error is not None and after.error is None
+
+    def _known(self, provisioner: Provisioner, site: Site) -> Refusals:
+        name = f"{_OF_PROVISIONER}{provisioner.name}"
+        memo = self._ports.ledger.memo(self._ports.cluster.name, name)
+        known = _record(memo) if memo.version else Refusals(provisioner=provisioner.name)
+        return known.as_of(shape_of(self._ports, provisioner), site_print(site))
+
+    def _put(self, record: Refusals) -> None:
+        memo = Memo(name=f"{_OF_PROVISIONER}{record.provisioner}", value=_plain(record))
+        self._ports.ledger.put_memo(self._ports.cluster.name, memo, self._ports.clock.now() + KEPT)
+
+
+def shape_of(ports: ClusterPorts, provisioner: Provisioner) -> str:
+    """Return a fingerprint of a Provisioner and of what the attachment adds to its launches."""
+    own = dataclasses.replace(provisioner, resource_version="", generation=0, warnings=())
+    return _print([to_plain(own), ports.instance_profile])
+
+
+def site_print(site: Site) -> str:
+    """Return a fingerprint of subnets and security groups; free addresses are left out."""
+    return _print([sorted(one.subnet_id for one in site.subnets), list(site.security_groups)])
+
+
+def _print(plain: object) -> str:
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]
+
+
+def _plain(record: Refusals) -> dict[str, Any]:
+    error = record.error
+    return {
+        "shape": record.shape,
+        "site": record.site,
+        "code": error.code if error is not None else "",
+        "message": error.message if error is not None else "",
+        "since": record.since.isoformat() if record.since is not None else "",
+        "strikes": record.strikes,
+        "stopped": record.stopped,
+        "until": record.until.isoformat() if record.until is not None else "",
+        "suspects": [_name(one) for one in sorted(record.suspects)],
+        "options": {_name(one): record.options[one].isoformat() for one in sorted(record.options)},
+    }
+
+
+def _record(memo: Memo) -> Refusals:
+    value = memo.value
+    error = FleetError(code=value["code"], message=value["message"]) if value["code"] else None
+    return Refusals(
+        provisioner=memo.name.removeprefix(_OF_PROVISIONER),
+        shape=value["shape"],
+        site=value["site"],
+        error=error,
+        since=datetime.fromisoformat(value["since"]) if value.get("since") else None,
+        strikes=value["strikes"],
+        stopped=value["stopped"],
+        until=datetime.fromisoformat(value["until"]) if value["until"] else None,
+        suspects=frozenset(_offering(one) for one in value["suspects"]),
+        options={
+            _offering(one): datetime.fromisoformat(until) for one, until in value["options"].items()
+        },
+    )
+
+
+def _name(offering: OfferingKey) -> str:
+    return f"{offering.instance_type}/{offering.zone}/{offering.capacity_type.value}"
+
+
+def _offering(name: str) -> OfferingKey:
+    instance_type, zone, capacity_type = name.split("/")
+    return OfferingKey(
+        instance_type=instance_type, zone=zone, capacity_type=CapacityType(capacity_type)
+    )

@@ -1,0 +1,226 @@
+"""Pods for which machines are bought again and again, and never become usable.
+
+An agent that taints every node, an image that never joins, a kubelet that rejects the pod: each
+ends with the same pods pending again and another machine. Two of them in an hour are enough.
+Only evidence counts, for a workload may well shrink and grow three times an hour.
+
+Whom machines are launched for is the controller that replaces a pod. Nothing replaces a bare pod or
+a pod of a Job: the next one has another uid. Such pods count together if they are of one namespace
+and may use the same nodes, whatever amounts they request, and in greater number for the namespace
+as a whole. A namespace may run thousands of them, and of as many machines some fail by chance: what
+failed counts no more once pods like these run on a node that was launched within the hour.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import Trial
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Owner, Pod, Scheduling
+from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
+from shared.model.kubernetes.volumes import is_attachable
+from shared.model.snapshot import ClusterSnapshot
+from shared.ports import Ledger
+from shared.scheduling.compatibility import node_terms
+
+SPAN: Final = timedelta(hours=1)
+MOST_TRIALS: Final = 2
+# For the pods of a namespace that nothing replaces, all together.
+_MOST_OF_NAMESPACE: Final = 10
+_DIGEST: Final = 12
+# Their pods end by themselves, so a new pod of theirs is no sign of trouble.
+_ENDING: Final = frozenset({"Job"})
+
+
+def digest(*parts: str) -> str:
+    """Return a short name for texts, of 48 bits."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST]
+
+
+def subjects_of(pod: Pod) -> dict[str, int]:
+    """Return for whom machines for a pod are launched, and how many of them may be of no use.
+
+    The keys are short digests; the values count plans of one hour.
+    """
+    controller = _controller_of(pod)
+    if controller is not None:
+        return {digest(controller.uid): MOST_TRIALS}
+    return {
+        digest("alike", pod.namespace, *_asked(pod.scheduling)): MOST_TRIALS,
+        digest("namespace", pod.namespace): _MOST_OF_NAMESPACE,
+    }
+
+
+def _controller_of(pod: Pod) -> Owner | None:
+    """Return who replaces a pod, None for a bare pod and a pod of a Job."""
+    return None if pod.owner is None or pod.owner.kind in _ENDING else pod.owner
+
+
+def _asked(scheduling: Scheduling) -> list[str]:
+    """Return which nodes a pod may use: labels, tolerations, names of resources, each sorted.
+
+    Volumes are left out: their places are known while a plan is made and not afterwards.
+    """
+    terms = [" ".join(wanted.describe() for wanted in term) for term in node_terms(scheduling)]
+    tolerations = [
+        f"{borne.key} {borne.operator} {borne.value} {borne.effect}"
+        for borne in scheduling.tolerations
+    ]
+    resources = [name for name in scheduling.requests if not is_attachable(name)]
+    return [*sorted(terms), "", *sorted(tolerations), "", *sorted(resources)]
+
+
+def note_failure(
+    ledger: Ledger, cluster: str, trial: Trial, known: Sequence[Trial]
+) -> tuple[Trial, ...]:
+    """Write down that what a plan bought is of no use to some; return all that is known then."""
+    others = tuple(one for one in known if one.plan_id != trial.plan_id)
+    before = [one for one in known if one.plan_id == trial.plan_id]
+    subjects = trial.subjects.union(*(one.subjects for one in before))
+    provisioners = trial.provisioners.union(*(known.provisioners for known in before))
+    whole = Trial(
+        plan_id=trial.plan_id,
+        launched_at=trial.launched_at,
+        subjects=subjects,
+        provisioners=provisioners,
+    )
+    if whole.subjects and whole not in before:
+        ledger.note_trial(cluster, whole)
+    return (*others, whole)
+
+
+def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
+    """Return for how many it was not known yet that what this plan bought is of no use to them."""
+    before = (one.subjects for one in known if one.plan_id == trial.plan_id)
+    return len(trial.subjects.difference(*before))
+
+
+def forgive(
+    ledger: Ledger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
+) -> tuple[Trial, ...]:
+    """Take back what failed for those that have nodes of use; return all that is known then."""
+    left = []
+    for trial in known:
+        kept = dataclasses.replace(trial, subjects=trial.subjects - useful)
+        if kept != trial:
+            ledger.note_trial(cluster, kept)
+        left.append(kept)
+    return tuple(left)
+
+
+def served(snapshot: ClusterSnapshot) -> frozenset[str]:
+    """Return of the pods that nothing replaces those that run on nodes of the last hour."""
+    young = {node.name for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)}
+    return frozenset(
+        subject
+        for pod in snapshot.bound
+        if pod.node_name in young and pod.phase == "Running" and not pod.is_terminating
+        if _controller_of(pod) is None
+        for subject in subjects_of(pod)
+    )
+
+
+def unusable(
+    snapshot: ClusterSnapshot, pods_on: Callable[[str], Sequence[Pod]]
+) -> tuple[Trial, ...]:
+    """Return the plans whose nodes stand empty and are of no use to pods that wait.
+
+    A node is of no use to pods that do not tolerate what somebody has tainted it with, nor to
+    those a pod of which its kubelet has rejected.
+
+    Args:
+        pods_on: Returns the pods of a node, those that have ended, too.
+    """
+    waiting = [pod for pod in snapshot.pending if pod.is_provisionable]
+    of_waiting = _all_of(waiting)
+    known = {one.name: (*one.taints, *one.startup_taints) for one in snapshot.provisioners}
+    occupied = {
+        pod.node_name
+        for pod in snapshot.bound
+        if pod.counts_for_emptiness and not pod.is_terminating
+    }
+    found = []
+    for node in snapshot.nodes if waiting else ():
+        if node.name in occupied or not _is_young_and_ready(node, snapshot.taken_at):
+            continue
+        strange = _strange(node, known.get(node.provisioner, ()))
+        subjects = _all_of(
+            pod
+            for pod in waiting
+            if first_untolerated(strange, pod.scheduling.tolerations) is not None
+        )
+        rejected = _all_of(pod for pod in pods_on(node.name) if pod.phase == "Failed")
+        subjects |= rejected & of_waiting
+        if subjects:
+            born = node.created_at or snapshot.taken_at
+            found.append(
+                Trial(
+                    plan_id=plan_of(node),
+                    launched_at=born,
+                    subjects=frozenset(subjects),
+                    provisioners=frozenset({node.provisioner}),
+                )
+            )
+    return tuple(found)
+
+
+def runaways(pending: Iterable[Pod], trials: Sequence[Trial]) -> dict[str, datetime]:
+    """Return the waiting pods no machine is bought for, by uid, and until when."""
+    failed: dict[str, list[datetime]] = {}
+    for one in trials:
+        for subject in one.subjects:
+            failed.setdefault(subject, []).append(one.launched_at)
+    found: dict[str, datetime] = {}
+    for pod in pending if failed else ():
+        for subject, most in subjects_of(pod).items() if pod.is_provisionable else ():
+            times = sorted(failed.get(subject, ()))
+            if len(times) >= most:
+                until = times[-most] + SPAN
+                found[pod.uid] = max(until, found.get(pod.uid, until))
+    return found
+
+
+def provisioners_of(pod: Pod, trials: Iterable[Trial]) -> frozenset[str]:
+    """Return the Provisioners whose machines were of no use to a pod."""
+    subjects = subjects_of(pod).keys()
+    return frozenset(
+        name for trial in trials if subjects & trial.subjects for name in trial.provisioners
+    )
+
+
+def workload_of(pod: Pod) -> str:
+    """Return the controller that replaces a pod, or the pod, for people."""
+    if pod.owner is None:
+        return f"pod {pod.key}"
+    return f"{pod.owner.kind} {pod.namespace}/{pod.owner.name}"
+
+
+def plan_of(node: Node) -> str:
+    """Return the plan a node of ours was bought by, its own name when it does not say."""
+    return node.annotations.get(keys.SLOT, "").partition("/")[0] or node.name
+
+
+def _all_of(pods: Iterable[Pod]) -> set[str]:
+    return {subject for pod in pods for subject in subjects_of(pod)}
+
+
+def _is_young_and_ready(node: Node, now: datetime) -> bool:
+    stays = node.is_ours and node.deletion_at is None and not node.unschedulable
+    young = node.created_at is not None and now - node.created_at < SPAN
+    return stays and young and node.is_open
+
+
+def _strange(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:
+    """Return taints that neither we nor Kubernetes put on a node that starts."""
+    ours = {(one.key, one.effect) for one in own}
+    return tuple(
+        one
+        for one in node.taints
+        if one.key not in keys.EPHEMERAL_TAINTS
+        and (one.key, one.effect) not in ours
+        and one.effect != Effect.PREFER_NO_SCHEDULE
+    )

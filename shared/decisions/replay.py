@@ -1,0 +1,137 @@
+"""Deciding a recorded decision again."""
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from shared.decisions.record import to_plain
+from shared.model.ec2.launches import PlannedNode
+from shared.model.encodable import REMEDY, unencodable
+from shared.model.errors import InvalidManifestError
+from shared.model.plan import Plan
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+from shared.planning.restoring import RestoreError, restore
+
+# A snapshot of 100,000 pods is about 150 MiB of text.
+MAX_BYTES: Final = 256 * 2**20
+MOST_VALUES: Final = 20_000_000  # one takes some 60 bytes; 100,000 pods have half as many
+_PIECE: Final = 2**20
+_GZIP: Final = b"\x1f\x8b"
+_OPENING: Final = b"{"
+_REMEDY: Final = "must be a decision that Dovetail recorded (plan --save, or decisions/ in S3)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A recorded decision.
+
+    Attributes:
+        canonical_plan: The plan's bytes as recorded.
+    """
+
+    plan_id: str
+    snapshot: ClusterSnapshot
+    settings: PackingSettings
+    plan: Plan
+    canonical_plan: bytes
+
+    def again(self, settings: PackingSettings | None = None) -> Plan:
+        """Decide again, with its own settings or others."""
+        return decide(self.snapshot, self.settings if settings is None else settings)
+
+    def is_identical(self, plan: Plan) -> bool:
+        """Return whether a plan is the recorded one, byte for byte."""
+        return _canonical(to_plain(plan)) == self.canonical_plan
+
+
+def load_decision(content: bytes) -> Decision:
+    """Return the decision a document holds, compressed or not.
+
+    Raises:
+        InvalidManifestError: If it is none.
+    """
+    document = _document(content)
+    plan = document.get("plan")
+    try:
+        decision = Decision(
+            plan_id=restore(str, document.get("plan_id", "")),
+            snapshot=_part(ClusterSnapshot, document, "snapshot"),
+            settings=_part(PackingSettings, document, "settings", {}),
+            plan=_part(Plan, document, "plan"),
+            canonical_plan=_canonical(plan),
+        )
+        _refuse_without_options(decision.snapshot.launching, "snapshot", "launching")
+        _refuse_without_options(decision.plan.nodes, "plan", "nodes")
+    except RestoreError as error:
+        path = ".".join(error.path) or "plan_id"
+        remedy = f"{error.problem}; {_REMEDY}"
+        raise InvalidManifestError(field=path, value=None, remedy=remedy) from error
+    return decision
+
+
+def _refuse_without_options(nodes: Sequence[PlannedNode], *path: str) -> None:
+    for number, node in enumerate(nodes):
+        if not node.options:
+            problem = "must have an offering that it can be launched as"
+            raise RestoreError(problem, (*path, str(number), "options"))
+
+
+def _part(kind: type[Any], document: dict[str, Any], name: str, default: object = None) -> Any:
+    try:
+        return restore(kind, document.get(name, default))
+    except RestoreError as error:
+        raise error.inside(name) from error
+
+
+def _document(content: bytes) -> dict[str, Any]:
+    if content.startswith(_GZIP):
+        content = _decompressed(content)
+    elif len(content) > MAX_BYTES:
+        raise _unreadable(f"is larger than {MAX_BYTES >> 20} MiB")
+    if sum(map(content.count, (b"[", b"{", b","))) > MOST_VALUES:
+        raise _unreadable(f"holds more than {MOST_VALUES} values")
+    try:
+        text = content.decode()
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(_REMEDY) from error
+    half = unencodable(text, document)
+    if half is not None:
+        raise InvalidManifestError(field=half[0], value=half[1], remedy=REMEDY)
+    if not isinstance(document, dict) or document.get("version") != 1:
+        raise InvalidManifestError(field="version", value=None, remedy=f"must be 1; {_REMEDY}")
+    return document
+
+
+def _decompressed(content: bytes) -> bytes:
+    """Return the text, read piece by piece: what is no text of ours is not read to its end."""
+    reader = zlib.decompressobj(wbits=31)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while not reader.eof:
+            piece = reader.decompress(content, _PIECE)
+            content = reader.unconsumed_tail
+            size += len(piece)
+            pieces.append(piece)
+            if not (piece or content or reader.eof):
+                raise _unreadable("is cut short")
+            if size > MAX_BYTES:
+                raise _unreadable(f"is larger than {MAX_BYTES >> 20} MiB")
+            if not pieces[0].startswith(_OPENING):
+                raise _unreadable(_REMEDY)
+    except zlib.error as error:
+        raise _unreadable(_REMEDY) from error
+    return b"".join(pieces)
+
+
+def _unreadable(remedy: str) -> InvalidManifestError:
+    return InvalidManifestError(field="document", value=None, remedy=remedy)
+
+
+def _canonical(plain: Any) -> bytes:
+    return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,56 @@
+"""Pods that must leave their node: capacity is planned before they are evicted."""
+
+import dataclasses
+from collections.abc import Container
+from typing import Final
+
+from shared.disruption.simulation import as_pending
+from shared.model import labels as keys
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.snapshot import ClusterSnapshot
+
+# Reasons of AWS, as they stand on a node that is drained for them.
+INTERRUPTIONS: Final = frozenset({"spot-interruption", "state-change", "scheduled-change"})
+
+
+def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot in which pods that must leave their node wait for capacity.
+
+    These are all pods of machines that AWS takes, and the pods of other nodes that are being
+    deleted whose owner already has a pod that waits: under a PodDisruptionBudget a drain evicts a
+    few pods at a time, and without those that follow each round would buy a small machine. A
+    drain from which no pod was evicted yet buys nothing, because its budget may never allow one.
+
+    Only pods that a controller makes anew count; one that is leaving already has its successor.
+    """
+    deleted = {one.name: one for one in snapshot.nodes if one.is_ours and one.deletion_at}
+    waiting = {one.owner.uid for one in snapshot.pending if one.owner and one.is_provisionable}
+    moving = tuple(
+        pod
+        for pod in snapshot.bound
+        if pod.node_name in deleted
+        and pod.counts_for_emptiness
+        and not pod.is_terminating
+        and pod.owner is not None
+        and (_is_taken(deleted[pod.node_name]) or _follows(pod, waiting))
+    )
+    if not moving:
+        return snapshot
+    uids = {one.uid for one in moving}
+    pending = sorted((*snapshot.pending, *map(as_pending, moving)), key=lambda one: one.key)
+    return dataclasses.replace(
+        snapshot,
+        pending=tuple(pending),
+        bound=tuple(one for one in snapshot.bound if one.uid not in uids),
+    )
+
+
+def _is_taken(node: Node) -> bool:
+    return node.annotations.get(keys.REMOVAL_REASON) in INTERRUPTIONS
+
+
+def _follows(pod: Pod, waiting: Container[str]) -> bool:
+    """Return whether a pod of the same owner waits, and this one may be evicted after it."""
+    held = pod.annotations.get(keys.DO_NOT_EVICT) == "true"
+    return not held and pod.owner is not None and pod.owner.uid in waiting

@@ -1,0 +1,272 @@
+"""What a look over all nodes chooses to change: one change at a time, most pressing first."""
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from shared.disruption.candidates import Candidate, find_candidates
+from shared.disruption.consolidation import Method, consolidate
+from shared.disruption.drift import drift_of
+from shared.disruption.expiration import expires_in
+from shared.disruption.settings import DisruptionSettings
+from shared.disruption.simulation import by_price, simulate
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import OfferingKey
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.plan import Plan
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+
+
+class Cause(StrEnum):
+    """Why nodes are changed by choice: the word stands in the removal reason."""
+
+    REBALANCE = "rebalance"  # EC2 expects to interrupt it
+    EXPIRATION = "expiration"
+    DRIFT = "drift"
+    CONSOLIDATION = "consolidation"
+
+
+# In this order one node at a time is replaced; consolidation comes last, when nothing else is due.
+_ONE_BY_ONE: Final = (Cause.REBALANCE, Cause.EXPIRATION, Cause.DRIFT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How far changes have come that were begun before.
+
+    Attributes:
+        running: Uids of nodes that are being replaced.
+        rested: Uids of nodes whose change ended within the window, well or not.
+    """
+
+    running: frozenset[str] = frozenset()
+    rested: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Nodes to give up, and what must stand before they go.
+
+    Attributes:
+        remove: Names, sorted.
+        plan: New nodes to launch first, and rooms on others.
+        why: For people.
+    """
+
+    cause: Cause
+    method: Method
+    remove: tuple[str, ...]
+    plan: Plan
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a look at the cluster found.
+
+    Attributes:
+        change: What to do, None when nothing is to be done now.
+        reason: Why nothing is done, for people; empty otherwise.
+        held: Why nodes that are due were passed over, by name.
+    """
+
+    change: Change | None = None
+    reason: str = ""
+    held: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """What machines boot from.
+
+    Attributes:
+        of_instance: AMI by instance id.
+        current: AMIs that new machines of a Provisioner boot from, by its name.
+    """
+
+    of_instance: Mapping[str, str] = field(default_factory=dict, hash=False)
+    current: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """All that a look sees.
+
+    Attributes:
+        images: For drift.
+        passed_over: Spot pools that consolidation does not count on: EC2 was offered them lately
+            and took dearer ones.
+    """
+
+    snapshot: ClusterSnapshot
+    budgets: tuple[PodDisruptionBudget, ...]
+    settings: DisruptionSettings
+    packing: PackingSettings
+    pace: Pace = Pace()
+    images: Images = Images()
+    passed_over: frozenset[OfferingKey] = frozenset()
+
+
+def look(
+    scene: Scene, *, consolidating: bool = True, go_on: Callable[[], bool] = lambda: True
+) -> Look:
+    """Return what to change now, if anything.
+
+    While nodes of an earlier change still take pods, nothing new is begun: both would count on
+    the same room. The same scene always gives the same answer.
+
+    Args:
+        consolidating: False when consolidation found nothing in the very same scene before.
+        go_on: Asked before each simulation whether there may be another.
+    """
+    nodes, pace = scene.snapshot.nodes, scene.pace
+    going = {one.uid for one in nodes if one.deletion_at is not None}
+    if any(one.uid in pace.running and one.uid not in going for one in nodes):
+        return Look(reason="a change is under way")
+    held: dict[str, str] = {}
+    for cause in _ONE_BY_ONE:
+        change, refused = _one_by_one(as_simulated(scene, cause), cause, go_on)
+        held.update(refused)
+        if change is not None:
+            return Look(change=change, held=held)
+    if not consolidating:
+        return Look(reason="nothing has changed", held=held)
+    scene = as_simulated(scene, Cause.CONSOLIDATION)
+    ours = {one.uid for one in nodes if one.is_ours}
+    used = len((going & ours) | pace.rested | pace.running)
+    outlook = consolidate(
+        scene.snapshot,
+        scene.budgets,
+        scene.settings,
+        scene.packing,
+        most_nodes=scene.settings.most_nodes(len(ours)) - used,
+        resting=pace.running | pace.rested,
+        go_on=go_on,
+    )
+    best = outlook.best
+    if best is None:
+        return Look(reason=outlook.reason, held=held)
+    change = Change(
+        cause=Cause.CONSOLIDATION,
+        method=best.method,
+        remove=best.remove,
+        plan=best.plan,
+        why=f"saves ${best.saving_micros_per_hour / 1_000_000:.4f}/h",
+    )
+    return Look(change=change, held=held)
+
+
+def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot in which nodes bought to replace others take nobody else's pods."""
+    return dataclasses.replace(
+        snapshot,
+        nodes=tuple(
+            dataclasses.replace(node, unschedulable=True)
+            if keys.REPLACES in node.annotations
+            else node
+            for node in snapshot.nodes
+        ),
+    )
+
+
+def as_simulated(scene: Scene, cause: Cause) -> Scene:
+    """Return the scene as changes of a cause are simulated in it.
+
+    Nodes that were bought to replace others are closed. Consolidation, which is about money,
+    does not count on pools that EC2 passes over; whatever must go takes what there is.
+    """
+    seen, packing = closed(scene.snapshot), scene.packing
+    if cause == Cause.CONSOLIDATION:
+        packing = by_price(packing)
+        seen = dataclasses.replace(seen, unavailable=seen.unavailable | scene.passed_over)
+    return dataclasses.replace(scene, snapshot=seen, packing=packing)
+
+
+def _due(scene: Scene, cause: Cause) -> dict[str, tuple[datetime, str]]:
+    """Return nodes a cause wants replaced: since when, and why, for people."""
+    snapshot = scene.snapshot
+    owners = {one.name: one for one in snapshot.provisioners}
+    now, images = snapshot.taken_at, scene.images
+    found: dict[str, tuple[datetime, str]] = {}
+    for node in snapshot.nodes:
+        owner = owners.get(node.provisioner)
+        if not node.is_ours or owner is None or node.deletion_at is not None:
+            continue
+        born = node.created_at or now
+        if cause == Cause.REBALANCE:
+            if keys.REBALANCE_RECOMMENDED in node.annotations:
+                found[node.name] = (born, "EC2 recommends to leave it")
+        elif cause == Cause.EXPIRATION:
+            left = expires_in(node, owner.ttl_until_expired, now)
+            if left is not None and left <= timedelta(0):
+                found[node.name] = (now + left, "it is older than ttlSecondsUntilExpired")
+        elif scene.settings.drift:
+            image = images.of_instance.get(node.instance_id, "")
+            text = drift_of(node, owner, image, images.current.get(owner.name, ()))
+            if text:
+                found[node.name] = (born, text)
+    return found
+
+
+def _one_by_one(
+    scene: Scene, cause: Cause, go_on: Callable[[], bool]
+) -> tuple[Change | None, dict[str, str]]:
+    """Choose among the nodes a cause wants: all empty ones, else the one due longest.
+
+    One whose pods would find no place is passed over for the next.
+    """
+    due = _due(scene, cause)
+    if not due:
+        return None, {}
+    snapshot, settings = scene.snapshot, scene.settings
+    found, refused = find_candidates(
+        snapshot,
+        scene.budgets,
+        settings,
+        snapshot.taken_at,
+        among=[one.name for one in snapshot.provisioners],
+        resting=scene.pace.running | scene.pace.rested,
+    )
+    held = {name: text for name, text in refused.items() if name in due}
+    ready = [one for one in found if one.node.name in due]
+    empty = sorted(one.node.name for one in ready if one.is_empty)
+    if empty:
+        why = due[empty[0]][1]
+        change = Change(cause=cause, method=Method.EMPTY, remove=tuple(empty), plan=Plan(), why=why)
+        return change, held
+    if _still_draining(snapshot, cause) >= settings.at_a_time:
+        held.update((one.node.name, "another node is drained first") for one in ready)
+        return None, held
+    ready.sort(key=lambda one: (due[one.node.name][0], one.node.name))
+    for candidate in ready[: settings.max_simulations]:
+        if not go_on():
+            break
+        replaced = _replaced(scene, cause, candidate, due[candidate.node.name][1])
+        if replaced is not None:
+            return replaced, held
+        held[candidate.node.name] = "its pods would find no place that they may take"
+    return None, held
+
+
+def _still_draining(snapshot: ClusterSnapshot, cause: Cause) -> int:
+    return sum(
+        1
+        for node in snapshot.nodes
+        if node.deletion_at is not None and node.annotations.get(keys.REMOVAL_REASON) == cause
+    )
+
+
+def _replaced(scene: Scene, cause: Cause, candidate: Candidate, why: str) -> Change | None:
+    name = candidate.node.name
+    plan = simulate(scene.snapshot, [name], scene.packing)
+    if plan is None:
+        return None
+    most = candidate.price_micros_per_hour + scene.settings.rebalance_micros_per_hour
+    if cause == Cause.REBALANCE and plan.cost_micros_per_hour > most:
+        return None
+    method = Method.REPLACE if plan.nodes else Method.DELETE
+    return Change(cause=cause, method=method, remove=(name,), plan=plan, why=why)

@@ -1,0 +1,312 @@
+"""Doctor: compares ledger, machines and nodes, and writes a lost ledger anew from the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.brakes.hold import RIVAL, held_back, rivals_of
+from shared.brakes.refusals import RefusalBook
+from shared.doctor.findings import DOLLARS, Finding, deploy_command
+from shared.doctor.late_nodes import held_workloads, late_nodes
+from shared.doctor.ledger_rebuilding import write_anew
+from shared.launching.archive import body_of
+from shared.model import labels as keys
+from shared.model.ec2.launches import Instance, Slot
+from shared.model.errors import ConflictError, PermanentError
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
+from shared.ports import ClusterPorts
+
+# The forwarder speaks every five minutes; three misses are no accident.
+_SILENT: Final = timedelta(minutes=15)
+# A launch is finished in seconds; sweep has looked at it several times by then.
+_STUCK: Final = timedelta(minutes=5)
+# EC2 lists a machine seconds after it was launched; until then nothing says that it is not there.
+_ORPHAN: Final = timedelta(seconds=90)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _World:
+    """Ledger, machines and nodes of one cluster at one time.
+
+    Attributes:
+        instances: Those with our tags.
+        besides: Those without, that slots or Nodes of ours name and that run.
+    """
+
+    now: datetime
+    slots: tuple[Slot, ...]
+    nodes: tuple[Node, ...]
+    instances: tuple[Instance, ...]
+    besides: tuple[Instance, ...]
+
+    @property
+    def alive(self) -> dict[str, Instance]:
+        """Machines that run or are about to, by id."""
+        return {one.instance_id: one for one in self.instances if one.is_alive}
+
+    @property
+    def dead_slots(self) -> tuple[Slot, ...]:
+        """Slots whose machine does not run, tagged or not, and is no new one."""
+        running = self.alive.keys() | {one.instance_id for one in self.besides}
+        return tuple(
+            slot
+            for slot in self.slots
+            if slot.instance_id not in running and self.is_old(slot.launched_at)
+        )
+
+    def is_old(self, since: datetime | None) -> bool:
+        """Return whether EC2 would list a machine that was launched then."""
+        return since is None or self.now - since > _ORPHAN
+
+
+class Doctoring:
+    """Looks over one cluster."""
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._name = ports.cluster.name
+
+    def look(self) -> tuple[Finding, ...]:
+        """Return what is not as it should be, sorted; nothing is changed.
+
+        Raises:
+            RetryableError: If the cluster or AWS cannot be read now.
+        """
+        world = self._read()
+        found = [
+            *self._brakes(),
+            *self._ceiling(),
+            *self._forwarder(world.now),
+            *self._unknown_machines(world),
+            *self._orphans(world),
+            *self._dead_slots(world),
+            *self._lost_nodes(world),
+            *self._undeletable(world),
+            *self._untagged(world),
+            *self._launches(world.now),
+            *self._waiting(world),
+        ]
+        return tuple(sorted(found))
+
+    def repair(self, holder: str) -> tuple[Finding, ...]:
+        """Set right what can be, under the cluster's lease; return what that was, sorted.
+
+        Raises:
+            ConflictError: If somebody plans for the cluster at this moment.
+        """
+        ledger, clock = self._ports.ledger, self._ports.clock
+        lease = ledger.acquire(self._name, holder, clock.now())
+        if lease is None:
+            raise ConflictError(f"cluster {self._name}: somebody plans now; run it again")
+        repaired = [one for one in self.look() if one.repairable]
+        world = self._read()
+        write_anew(self._ports, lease, tuple(world.alive.values()), world.nodes, world.slots)
+        for slot in world.dead_slots:
+            ledger.drop_slot(slot, lease)
+            ledger.drop_instance(slot.instance_id)
+        ledger.release(lease)
+        if repaired:
+            # Whoever is woken plans with what is written now, and goes on with open launches.
+            self._ports.outbox.wake(self._name, timedelta(0))
+        return tuple(repaired)
+
+    def _read(self) -> _World:
+        ports = self._ports
+        slots, nodes = ports.ledger.slots(self._name), ports.cluster.nodes()
+        instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: self._name})
+        named = {slot.instance_id for slot in slots}
+        named |= {node.instance_id for node in nodes if node.is_ours and node.instance_id}
+        missing = sorted(named - {one.instance_id for one in instances if one.is_alive})
+        # Asked by id once more: lists lag behind, and tags can be taken off.
+        shown = ports.cloud.instances(missing) if missing else ()
+        return _World(
+            now=ports.clock.now(),
+            slots=slots,
+            nodes=nodes,
+            instances=instances,
+            besides=tuple(one for one in shown if one.is_alive),
+        )
+
+    # --- what may be wrong
+
+    def _brakes(self) -> list[Finding]:
+        rivals = rivals_of(self._ports)
+        why = held_back(self._ports, rivals)
+        if not why:
+            return []
+        who = ", ".join(f"{one.kind.value} by lease {one.where}" for one in rivals)
+        return [
+            Finding(
+                kind="brake",
+                subject=self._name,
+                text=f"held back: {why}" + (f" ({who})" if who else ""),
+                command=""
+                if why == RIVAL
+                else f"aws ssm get-parameter --name /dovetail/clusters/{self._name}/brakes",
+            )
+        ]
+
+    def _ceiling(self) -> list[Finding]:
+        """Return that nothing bounds what the cluster's nodes may cost together."""
+        if self._ports.brakes.ceiling.max_price_micros_per_hour is not None:
+            return []
+        return [
+            Finding(
+                kind="no-ceiling",
+                subject=self._name,
+                text="has no ceiling of dollars per hour: only the limits of Provisioners bound "
+                "what its nodes cost",
+                command=deploy_command(self._name, DOLLARS),
+                advice=True,
+            )
+        ]
+
+    def _forwarder(self, now: datetime) -> list[Finding]:
+        last = self._ports.ledger.heartbeat(self._name)
+        if last is not None and now - last < _SILENT:
+            return []
+        since = "never spoke" if last is None else f"is silent since {last:%Y-%m-%d %H:%M} UTC"
+        return [
+            Finding(
+                kind="silent-forwarder",
+                subject=self._name,
+                text=f"the forwarder {since}: new pods are seen by the minute's sweep only",
+                command="kubectl -n dovetail rollout restart deployment/dovetail-forwarder",
+            )
+        ]
+
+    def _unknown_machines(self, world: _World) -> list[Finding]:
+        return [
+            Finding(
+                kind="machine-not-in-ledger",
+                subject=one,
+                text="has our tags, and the ledger does not know it",
+                repairable=True,
+            )
+            for one in world.alive
+            if self._ports.ledger.cluster_of(one) != self._name
+        ]
+
+    def _orphans(self, world: _World) -> list[Finding]:
+        known = {node.instance_id for node in world.nodes}
+        known |= {slot.instance_id for slot in world.slots}
+        return [
+            Finding(
+                kind="machine-without-node",
+                subject=one.instance_id,
+                text=f"{one.offering.instance_type} has neither a Node nor a slot; sweep ends it",
+                command=f"aws ec2 terminate-instances --instance-ids {one.instance_id}",
+            )
+            for one in world.alive.values()
+            if one.instance_id not in known
+            and one.launched_at is not None
+            and world.now - one.launched_at > _ORPHAN
+        ]
+
+    def _dead_slots(self, world: _World) -> list[Finding]:
+        return [
+            Finding(
+                kind="slot-without-machine",
+                subject=slot.name,
+                text=f"is paired with {slot.instance_id}, which does not run",
+                repairable=True,
+            )
+            for slot in world.dead_slots
+        ]
+
+    def _lost_nodes(self, world: _World) -> list[Finding]:
+        running = world.alive.keys() | {one.instance_id for one in world.besides}
+        return [
+            Finding(
+                kind="node-without-machine",
+                subject=node.name,
+                text=f"has our finalizer, and {node.instance_id or 'its machine'} does not run",
+                command=f"kubectl delete node {node.name}",
+            )
+            for node in world.nodes
+            if node.is_ours
+            and node.deletion_at is None
+            and node.instance_id not in running
+            and world.is_old(node.created_at)
+        ]
+
+    def _undeletable(self, world: _World) -> list[Finding]:
+        """Return Nodes with pods whose deletion the API server refuses for good."""
+        return [
+            Finding(
+                kind="deletion-refused",
+                subject=node.name,
+                text="the API server refuses to delete its pods: "
+                + node.annotations[keys.DELETION_REFUSED],
+                command="kubectl get validatingwebhookconfigurations,validatingadmissionpolicies",
+            )
+            for node in world.nodes
+            if keys.DELETION_REFUSED in node.annotations
+        ]
+
+    def _untagged(self, world: _World) -> list[Finding]:
+        """Return machines of our Nodes and slots that run, and that our tags do not lead to."""
+        return [
+            Finding(
+                kind="machine-without-tags",
+                subject=one.instance_id,
+                text=f"runs for a Node or slot of ours, and its tag {keys.TAG_CLUSTER} is "
+                f"{one.tags.get(keys.TAG_CLUSTER, '')!r}: it is not counted, and never ended",
+                command=f"aws ec2 create-tags --resources {one.instance_id} --tags "
+                f"Key={keys.TAG_CLUSTER},Value={self._name} "
+                f"Key=kubernetes.io/cluster/{self._name},Value=owned",
+            )
+            for one in world.besides
+            if world.is_old(one.launched_at)
+        ]
+
+    def _waiting(self, world: _World) -> list[Finding]:
+        """Return nodes that start for too long, and what nothing is launched for."""
+        cluster = self._ports.cluster
+        pending = cluster.pending_pods()
+        provisioners, _ = cluster.provisioners()
+        running = world.alive.keys() | {machine.instance_id for machine in world.besides}
+        late = late_nodes(
+            [node for node in world.nodes if node.instance_id in running],
+            world.slots,
+            {owner.name: owner for owner in provisioners},
+            {pod.uid: pod for pod in pending},
+            cluster.daemonsets(),
+            world.now,
+        )
+        trials = self._ports.ledger.trials(self._name, world.now)
+        held = held_workloads(pending, trials, self._name)
+        return [*late, *held, *self._refused(provisioners)]
+
+    def _refused(self, provisioners: Sequence[Provisioner]) -> list[Finding]:
+        """Return Provisioners that EC2 refuses to launch for as they are."""
+        refusals = RefusalBook(self._ports).read()
+        return [
+            Finding(
+                kind="provisioner-refused",
+                subject=owner.name,
+                text=refusal,
+                command=f"kubectl describe provisioner {owner.name}",
+            )
+            for owner in provisioners
+            if (refusal := refusals.standing(self._ports, owner))
+        ]
+
+    def _launches(self, now: datetime) -> list[Finding]:
+        found = []
+        for one in self._ports.ledger.open_intents(self._name):
+            if now - one.created_at < _STUCK:
+                continue
+            text = f"is open since {one.created_at:%Y-%m-%d %H:%M} UTC"
+            try:
+                body_of(self._ports.decisions, one)
+            except PermanentError as error:
+                text += f"; it will be given up: {error}"
+            name = f"{one.plan_id}/{one.group}"
+            found.append(
+                Finding(kind="unfinished-launch", subject=name, text=text, repairable=True)
+            )
+        return found

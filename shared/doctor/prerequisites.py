@@ -1,0 +1,281 @@
+"""What must be so before a first machine can be bought and can join; each finding has a command."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from shared.doctor.findings import DOLLARS, Finding, deploy_command
+from shared.doctor.launch_rights import node_role_findings, unusable
+from shared.model.errors import AutoscalerError, CertificateError
+from shared.ports import Rival, RivalKind
+from shared.ports.account import AccessEntry, Account, Attachment, Surroundings, VcpuQuota
+
+# Access entries are read in these modes only.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/grant-k8s-access.html (2026-08).
+_WITH_ENTRIES: Final = frozenset({"API", "API_AND_CONFIG_MAP"})
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
+# and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-prerequisites.html (2026-08).
+_LINKED_ROLES: Final = {
+    "AWSServiceRoleForEC2Fleet": "ec2fleet.amazonaws.com",
+    "AWSServiceRoleForEC2Spot": "spot.amazonaws.com",
+}
+# As large as the largest machine that is bought by default (max_node_vcpus).
+_FREE_VCPUS: Final = 64
+_ASKED_VCPUS: Final = 256
+# A node with the VPC network plugin takes an address for itself and one for each pod.
+_FREE_ADDRESSES: Final = 32
+# Ten functions, some of which serve several events at once. New accounts start with a limit of 10.
+# Source: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html (2026-11).
+# What the functions reserve together, and the 100 that Lambda leaves to others.
+# Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html (2026-11).
+LEAST_CONCURRENCY: Final = 476
+_ASKED_CONCURRENCY: Final = 1000
+_SCALED: Final = {
+    RivalKind.CLUSTER_AUTOSCALER: "kubectl -n kube-system scale deployment cluster-autoscaler",
+    RivalKind.KARPENTER: "kubectl -n karpenter scale deployment karpenter",
+}
+# Questions to the cluster itself, and the right that each needs there.
+_INSIDE: Final = {
+    "autoscalers": "list leases -A",
+    "launch-rights": "list provisioners",
+    "node-role": "get serviceaccounts -n kube-system",
+}
+_ROLE_ENDS: Final = ("-inside", "-launch", "-terminate")
+NODES_KIND: Final = "EC2_LINUX"
+
+
+class Prerequisites:
+    """Looks at one cluster's surroundings."""
+
+    def __init__(
+        self, cluster: str, account: Account, surroundings: Callable[[], Surroundings]
+    ) -> None:
+        """Prepare.
+
+        Args:
+            surroundings: Connects to the cluster when it is asked for the first time.
+        """
+        self._cluster = cluster
+        self._account = account
+        self._surroundings = functools.cache(surroundings)
+
+    def look(self) -> tuple[Finding, ...]:
+        """Return what is not as it must be, sorted; nothing is changed.
+
+        A question that cannot be answered, for want of a right or a way, is a finding, too.
+        """
+        questions = (
+            ("authentication-mode", self._authentication_mode),
+            ("access-entries", self._entries),
+            ("service-linked-roles", self._linked_roles),
+            ("quotas", self._quotas),
+            ("concurrency", self._concurrency),
+            ("subnets", self._subnets),
+            ("launch-rights", self._launch_rights),
+            ("node-role", self._node_role),
+            ("autoscalers", self._autoscalers),
+        )
+        found: list[Finding] = []
+        for name, question in questions:
+            try:
+                found.extend(question())
+            except AutoscalerError as error:
+                found.append(_unanswered(name, error, self._cluster))
+        return tuple(sorted(set(found)))
+
+    def _authentication_mode(self) -> Iterator[Finding]:
+        mode = self._account.authentication_mode()
+        if mode not in _WITH_ENTRIES:
+            yield Finding(
+                kind="authentication-mode",
+                subject=self._cluster,
+                text=f"is {mode}: access entries are not read, so no function is let in",
+                command=f"aws eks update-cluster-config --name {self._cluster} "
+                "--access-config authenticationMode=API_AND_CONFIG_MAP",
+            )
+
+    def _entries(self) -> Iterator[Finding]:
+        attachment = self._account.attachment()
+        entries = {one.principal: one for one in self._account.access_entries()}
+        if attachment is None:
+            yield Finding(
+                kind="not-attached",
+                subject=self._cluster,
+                text="no stack attaches it yet",
+                command=deploy_command(self._cluster, DOLLARS),
+            )
+            yield from self._left_over(entries.values())
+            return
+        for principal, kind, groups in _wanted(attachment):
+            entry = entries.get(principal)
+            if entry is None:
+                yield self._missing(principal, kind, groups)
+            elif entry.kind != kind or not set(groups) <= set(entry.groups):
+                yield self._different(entry, kind, groups)
+
+    def _left_over(self, entries: Iterable[AccessEntry]) -> Iterator[Finding]:
+        """Find entries of roles that the stack will make: EKS knows a role by its id."""
+        for entry in sorted(entries):
+            name = entry.principal.rsplit("/", 1)[-1]
+            if name.startswith("DovetailNode-") or (
+                name.startswith("Dovetail-") and name.endswith(_ROLE_ENDS)
+            ):
+                yield Finding(
+                    kind="access-entry-left",
+                    subject=name,
+                    text="has an entry, and no stack made it: the deployment ends with "
+                    "'already in use', and one of a role that was deleted lets nobody in",
+                    command=self._entry("delete", entry.principal),
+                )
+
+    def _missing(self, principal: str, kind: str, groups: tuple[str, ...]) -> Finding:
+        given = f"--type {kind}" if kind == NODES_KIND else f"--kubernetes-groups {groups[0]}"
+        return Finding(
+            kind="access-entry",
+            subject=principal.rsplit("/", 1)[-1],
+            text="has no access entry: the cluster does not let it in",
+            command=f"{self._entry('create', principal)} {given}",
+        )
+
+    def _different(self, entry: AccessEntry, kind: str, groups: tuple[str, ...]) -> Finding:
+        command = (
+            f"{self._entry('delete', entry.principal)} && "
+            f"{self._missing(entry.principal, kind, groups).command}"
+            if entry.kind != kind
+            else f"{self._entry('update', entry.principal)} --kubernetes-groups "
+            f"{' '.join(sorted({*entry.groups, *groups}))}"
+        )
+        wanted = kind if entry.kind != kind else f"group {groups[0]}"
+        return Finding(
+            kind="access-entry",
+            subject=entry.principal.rsplit("/", 1)[-1],
+            text=f"has an entry of type {entry.kind} with groups "
+            f"{', '.join(entry.groups) or 'none'}: {wanted} is needed",
+            command=command,
+        )
+
+    def _entry(self, verb: str, principal: str) -> str:
+        return (
+            f"aws eks {verb}-access-entry --cluster-name {self._cluster} "
+            f"--principal-arn {principal}"
+        )
+
+    def _linked_roles(self) -> Iterator[Finding]:
+        for name, service in _LINKED_ROLES.items():
+            if not self._account.has_role(name):
+                yield Finding(
+                    kind="service-linked-role",
+                    subject=name,
+                    text="is missing, and no role of ours may make it: EC2 refuses to launch",
+                    command=f"aws iam create-service-linked-role --aws-service-name {service}",
+                )
+
+    def _quotas(self) -> Iterator[Finding]:
+        for one in self._account.vcpu_quotas():
+            if one.limit - one.used < _FREE_VCPUS:
+                yield Finding(
+                    kind="quota",
+                    subject=f"{one.name} vCPUs",
+                    text=f"{one.used} of {one.limit} are in use: "
+                    f"less than {_FREE_VCPUS} are left, one large machine",
+                    command=_raised(one),
+                )
+
+    def _concurrency(self) -> Iterator[Finding]:
+        quota = self._account.concurrency_quota()
+        if quota < LEAST_CONCURRENCY:
+            yield Finding(
+                kind="quota",
+                subject="Lambda concurrency",
+                text=f"{quota} functions may run at once in this Region: fewer than "
+                f"{LEAST_CONCURRENCY}, the deployment fails unless it is made with "
+                "-c concurrency=shared, and then events wait while others run",
+                command="aws service-quotas request-service-quota-increase --service-code lambda "
+                f"--quota-code L-B99A9384 --desired-value {_ASKED_CONCURRENCY}",
+            )
+
+    def _subnets(self) -> Iterator[Finding]:
+        subnets = self._account.cluster_subnets()
+        if not subnets:
+            yield Finding(
+                kind="subnets",
+                subject=self._cluster,
+                text=f"no subnet has the tag kubernetes.io/cluster/{self._cluster}, "
+                "by which Provisioners find theirs unless they say otherwise",
+                command="aws ec2 create-tags --resources <subnet-id> "
+                f"--tags Key=kubernetes.io/cluster/{self._cluster},Value=shared",
+            )
+        for one in subnets:
+            if one.free_addresses < _FREE_ADDRESSES:
+                yield Finding(
+                    kind="subnet-addresses",
+                    subject=one.subnet_id,
+                    text=f"has {one.free_addresses} free addresses in {one.zone}: "
+                    f"a full node needs about {_FREE_ADDRESSES}",
+                    command="aws ec2 associate-vpc-cidr-block --vpc-id <vpc-id> "
+                    "--cidr-block 100.64.0.0/16",
+                )
+
+    def _launch_rights(self) -> Iterator[Finding]:
+        provisioners = self._surroundings().provisioners()
+        attachment = self._account.attachment()
+        yield from unusable(self._cluster, provisioners, self._account, attachment)
+
+    def _node_role(self) -> Iterator[Finding]:
+        attachment = self._account.attachment()
+        if attachment is not None:
+            annotated = self._surroundings().annotated_role
+            yield from node_role_findings(self._cluster, attachment, self._account, annotated)
+
+    def _autoscalers(self) -> Iterator[Finding]:
+        for one in self._surroundings().running():
+            yield Finding(
+                kind="second-autoscaler",
+                subject=one.kind.value,
+                text=f"runs (lease {one.where}{_held_by(one)}): two autoscalers undo each other",
+                command=f"{_SCALED[one.kind]} --replicas 0",
+            )
+
+
+def _wanted(attachment: Attachment) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Return principal, type and groups of the entries that must stand."""
+    return (
+        (attachment.launch_role, "STANDARD", ("dovetail:launch",)),
+        (attachment.terminate_role, "STANDARD", ("dovetail:terminate",)),
+        (attachment.node_role, NODES_KIND, ()),
+        *(
+            [(attachment.inside_role, "STANDARD", ("dovetail:inside",))]
+            * bool(attachment.inside_role)
+        ),
+    )
+
+
+def _raised(quota: VcpuQuota) -> str:
+    wanted = max(_ASKED_VCPUS, 2 * quota.limit)
+    return (
+        "aws service-quotas request-service-quota-increase --service-code ec2 "
+        f"--quota-code {quota.code} --desired-value {wanted}"
+    )
+
+
+def _held_by(rival: Rival) -> str:
+    return f" held by {rival.holder}" if rival.holder else ""
+
+
+def _unanswered(name: str, error: AutoscalerError, cluster: str) -> Finding:
+    if isinstance(error, CertificateError):
+        return Finding(
+            kind="certificate",
+            subject=cluster,
+            text=" ".join(str(error).split()),
+            command=f"aws eks describe-cluster --name {cluster} "
+            "--query cluster.certificateAuthority.data --output text | base64 -d | "
+            "openssl x509 -noout -text",
+        )
+    command = "aws sts get-caller-identity"
+    if name in _INSIDE:
+        asked = _INSIDE[name]
+        command = f"aws eks update-kubeconfig --name {cluster} && kubectl auth can-i {asked}"
+    return Finding(
+        kind="not-checked", subject=name, text=" ".join(str(error).split()), command=command
+    )

@@ -1,0 +1,340 @@
+"""Why a pod waits or a node is as it is: read from cluster, ledger and recorded decisions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.brakes.hold import hold_of, rivals_of
+from shared.brakes.runaway import MOST_TRIALS, runaways
+from shared.decisions.replay import load_decision
+from shared.disruption.emptiness import empty_since
+from shared.events.node_events import CONSOLE, cause_of, counted, described, machine_of
+from shared.model import labels as keys
+from shared.model.ec2.launches import PodRef, Slot, slot_of
+from shared.model.errors import NotFoundError, PermanentError
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.node_lifecycle.node_waits import (
+    JOIN,
+    device_plugin_trouble,
+    missing_devices,
+    waiting_for,
+)
+from shared.planning.decide import decide
+from shared.planning.explanation import explanation
+from shared.ports import ClusterPorts, PastEvent
+from shared.snapshot.gather import gather
+
+_MOST_EVENTS: Final = 20
+_MINUTE: Final = timedelta(minutes=1)
+_HOUR: Final = timedelta(hours=1)
+_LOOK: Final = "look for 'Unable to register node' in its kubelet's log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is known about one pod or node, as lines for people.
+
+    Attributes:
+        subject: As in `pod/default/web-0`.
+        state: What it is now, one line.
+        happened: What Dovetail did and decided.
+        waits_for: What it waits for; empty when it waits for nothing.
+        helps: What to look at or to run.
+        events: Its Events in the cluster, oldest first.
+    """
+
+    subject: str = ""
+    state: str = ""
+    happened: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    helps: tuple[str, ...] = ()
+    events: tuple[PastEvent, ...] = ()
+
+
+class Why:
+    """Answers for one cluster; changes nothing."""
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._name = ports.cluster.name
+
+    def pod(self, namespace: str, name: str) -> Answer:
+        """Return why a pod is where it is, or what it waits for.
+
+        Raises:
+            NotFoundError: If there is no such pod.
+            RetryableError: If the cluster or AWS cannot be read now.
+        """
+        pod = self._ports.cluster.pod(namespace, name)
+        if pod is None:
+            raise NotFoundError(
+                f"pod/{namespace}/{name}: no such pod in cluster {self._name}; "
+                f"kubectl -n {namespace} get pods lists those there are"
+            )
+        answer = self._of_pod(pod)
+        return replace(
+            answer,
+            subject=f"pod/{pod.key}",
+            events=self._ports.cluster.events("Pod", namespace, name)[-_MOST_EVENTS:],
+        )
+
+    def node(self, name: str) -> Answer:
+        """Return why a node is there, what it waits for, and why it goes.
+
+        Raises:
+            NotFoundError: If there is no such Node, and no Event about one.
+            RetryableError: If the cluster or AWS cannot be read now.
+        """
+        cluster = self._ports.cluster
+        events = cluster.events("Node", "", name)[-_MOST_EVENTS:]
+        node = cluster.node(name)
+        if node is not None:
+            answer = self._of_node(node)
+        elif events:
+            answer = Answer(state="the Node is deleted; its Events say why")
+        else:
+            raise NotFoundError(
+                f"node/{name}: no such Node in cluster {self._name}; "
+                "kubectl get nodes lists those there are"
+            )
+        return replace(answer, subject=f"node/{name}", events=events)
+
+    # --- a pod
+
+    def _of_pod(self, pod: Pod) -> Answer:
+        slots = self._ports.ledger.slots(self._name)
+        if pod.node_name:
+            return self._bound(pod, slots)
+        if not pod.is_provisionable:
+            return Answer(state=_not_provisionable(pod))
+        state = f"is pending{_for(self._now - pod.created_at) if pod.created_at else ''}"
+        held = self._held(pod)
+        if held is not None:
+            return replace(held, state=state)
+        ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+        slot = next((slot for slot in slots if ref in slot.pods), None)
+        return replace(
+            self._unplanned(pod) if slot is None else self._promised(pod, slot), state=state
+        )
+
+    def _bound(self, pod: Pod, slots: Sequence[Slot]) -> Answer:
+        node = self._ports.cluster.node(pod.node_name)
+        state = f"is {pod.phase} on node {pod.node_name}"
+        if node is None:
+            return Answer(state=state, waits_for=("its deletion: the Node does not exist",))
+        slot = slot_of(slots, node.instance_id)
+        on_node = self._start(node, slot) if node.is_ours and not node.has_joined else Answer()
+        return replace(on_node, state=state, happened=self._decided(pod, node))
+
+    def _held(self, pod: Pod) -> Answer | None:
+        """Return what holds a pod back on purpose, None for nothing."""
+        hold = hold_of(self._ports, rivals_of(self._ports))
+        if hold is not None:
+            release = f"aws ssm get-parameter --name /dovetail/clusters/{self._name}/brakes"
+            return Answer(waits_for=(hold.text,), helps=(release,))
+        until = runaways((pod,), self._ports.ledger.trials(self._name, self._now))
+        if pod.uid not in until:
+            return None
+        text = (
+            f"{until[pod.uid]:%H:%M} UTC: nodes of {MOST_TRIALS} launches of the last hour never "
+            "joined or never became usable for it, and none is launched before"
+        )
+        helps = (
+            f"the EC2 console of such an instance: {_LOOK}; {CONSOLE} <instance-id>",
+            "a taint that nothing removes, or pods that the kubelet refused: kubectl describe node",
+            "pods of a new ReplicaSet are tried at once: kubectl rollout restart",
+        )
+        return Answer(waits_for=(text,), helps=helps)
+
+    def _promised(self, pod: Pod, slot: Slot) -> Answer:
+        """Return what a pod's nominated node waits for."""
+        node = self._ports.cluster.node(slot.node_name) if slot.node_name else None
+        age = _ago(self._now - slot.launched_at)
+        launched = f"it is nominated to instance {machine_of(slot)}, launched{age}"
+        happened = (launched, *self._explained(pod, slot.plan_id, slot.launched_at))
+        if node is None:
+            waits = ("its Node to be made: EC2 does not show the instance's name yet",)
+            return Answer(happened=happened, waits_for=waits)
+        start = self._start(node, slot)
+        return replace(start, happened=(f"it is nominated to node {node.name}", *happened))
+
+    def _unplanned(self, pod: Pod) -> Answer:
+        """Return what would be decided for a pod that nothing is planned for."""
+        gathered = gather(self._ports, "why")
+        plan = decide(gathered.snapshot)
+        lines = explanation(gathered.snapshot, plan, pod)
+        ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+        refused = next((one for one in plan.unschedulable if one.pod == ref), None)
+        if refused is not None and refused.later:
+            waits = ("a later plan: planning for it exceeds the work that one plan may do",)
+            helps = ("use fewer affinity terms, preferences and rules between pods",)
+            return Answer(happened=lines, waits_for=waits, helps=helps)
+        if refused is not None:
+            waits = ("a change: it fits no node that could be launched",)
+            helps = ("change the pod or a Provisioner as the reasons say",)
+            return Answer(happened=lines, waits_for=waits, helps=helps)
+        if pod.uid in gathered.snapshot.promised:
+            waits = ("an unfinished launch that it is part of",)
+        else:
+            waits = ("the next plan, which is made within a minute",)
+        helps = (f"dovetail doctor --cluster {self._name}",)
+        return Answer(happened=lines, waits_for=waits, helps=helps)
+
+    def _decided(self, pod: Pod, node: Node) -> tuple[str, ...]:
+        plan_id = _plan_of(node)
+        found = self._explained(pod, plan_id, node.created_at) if plan_id else ()
+        return found or ("it was bound by kube-scheduler, or no decision about it is kept",)
+
+    def _explained(self, pod: Pod, plan_id: str, at: datetime | None) -> tuple[str, ...]:
+        """Return why a recorded decision gave a pod its node; empty when that is not recorded."""
+        when = at or self._now
+        for day in (when, when - timedelta(days=1)):
+            key = f"decisions/{self._name}/{day:%Y-%m-%d}/{plan_id}.json.gz"
+            try:
+                decision = load_decision(self._ports.decisions.get(key))
+            except PermanentError:
+                continue
+            decided = next((one for one in decision.snapshot.pending if one.uid == pod.uid), None)
+            if decided is None:
+                return ()
+            return (f"decision {key}:", *explanation(decision.snapshot, decision.plan, decided))
+        return ()
+
+    # --- a node
+
+    def _of_node(self, node: Node) -> Answer:
+        if not node.is_ours:
+            text = "was not launched by Dovetail, which counts its room and leaves it alone"
+            return Answer(state=text)
+        slot = slot_of(self._ports.ledger.slots(self._name), node.instance_id)
+        age = _ago(self._now - node.created_at) if node.created_at else ""
+        by = f" by plan {_plan_of(node)}" if _plan_of(node) else ""
+        launched = f"{described(node)} was launched{age}{by} for Provisioner {node.provisioner}"
+        if node.deletion_at is not None:
+            answer = self._going(node)
+        elif node.has_joined and node.ready is not True:
+            help_ = f"kubectl describe node {node.name}"
+            waits = ("its kubelet to be Ready again",)
+            answer = Answer(state="is NotReady", waits_for=waits, helps=(help_,))
+        elif not node.has_joined:
+            answer = replace(self._start(node, slot), state="starts")
+        else:
+            answer = self._running(node)
+        return replace(answer, happened=(launched, *answer.happened))
+
+    def _start(self, node: Node, slot: Slot | None) -> Answer:
+        """Return what a node that starts waits for, and where to look."""
+        cluster = self._ports.cluster
+        promised = [
+            pod
+            for ref in (slot.pods if slot is not None else ())
+            if (pod := cluster.pod(ref.namespace, ref.name)) is not None and pod.uid == ref.uid
+        ]
+        missing = waiting_for(node, self._owner(node), promised)
+        happened = (f"{counted(len(promised), 'pod')} nominated to it",) if promised else ()
+        if not missing:
+            waits = ("the bind function, which is woken within a minute",)
+            return Answer(happened=happened, waits_for=waits)
+        if missing == JOIN:
+            helps: tuple[str, ...] = (f"{_LOOK}: {CONSOLE} {node.instance_id}",)
+        else:
+            resources = sorted({name for pod in promised for name in missing_devices(node, pod)})
+            daemonsets = cluster.daemonsets() if resources else ()
+            troubles = [device_plugin_trouble(node, name, daemonsets) for name in resources]
+            helps = (*filter(None, troubles), f"kubectl describe node {node.name}")
+        return Answer(happened=happened, waits_for=(missing,), helps=helps)
+
+    def _going(self, node: Node) -> Answer:
+        """Return what the termination of a node waits for."""
+        blocked = node.annotations.get(keys.DRAIN_BLOCKED)
+        deadline = node.annotations.get(keys.DRAIN_DEADLINE)
+        pods = [one for one in self._ports.cluster.pods_on(node.name) if one.counts_for_emptiness]
+        waits = [f"its drain, which is held {blocked}"] if blocked else []
+        if pods and not blocked:
+            waits.append(f"{counted(len(pods), 'pod')} to leave")
+        if not pods:
+            waits.append(f"instance {node.instance_id} to be terminated")
+        helps = ["kubectl get poddisruptionbudgets --all-namespaces"] if blocked else []
+        if deadline:
+            waits.append(f"at the latest {deadline}: then pods are deleted")
+        return Answer(
+            state=f"is cordoned, drained and terminated: {cause_of(node)}",
+            waits_for=tuple(waits),
+            helps=tuple(helps),
+        )
+
+    def _running(self, node: Node) -> Answer:
+        """Return what holds or threatens a node that takes pods."""
+        pods = [one for one in self._ports.cluster.pods_on(node.name) if one.counts_for_emptiness]
+        notes = self._prospects(node, self._owner(node))
+        state = f"takes pods, and has {counted(len(pods), 'pod')}"
+        if node.unschedulable:
+            state = f"is cordoned, and has {counted(len(pods), 'pod')}"
+        return Answer(state=state, happened=tuple(notes))
+
+    def _prospects(self, node: Node, owner: Provisioner | None) -> Iterable[str]:
+        """Yield what will happen to a node, or what keeps it from happening."""
+        written: Mapping[str, str] = node.annotations
+        since, ttl = empty_since(node), owner.ttl_after_empty if owner is not None else None
+        if since is not None:
+            end = (
+                f", and is removed at {since + ttl:%H:%M:%S} UTC unless a pod comes" if ttl else ""
+            )
+            yield f"is empty since {since:%H:%M:%S} UTC{end}"
+        if keys.DISRUPTION_BLOCKED in written:
+            yield f"is kept, though it should go: {written[keys.DISRUPTION_BLOCKED]}"
+        if keys.REPLACES in written:
+            yield f"replaces {written[keys.REPLACES]}, and is kept until those are gone"
+        if keys.REBALANCE_RECOMMENDED in written:
+            yield f"EC2 expects to interrupt it, since {written[keys.REBALANCE_RECOMMENDED]}"
+        if owner is None:
+            yield f"its Provisioner {node.provisioner} is gone: nothing removes it by choice"
+        elif owner.ttl_until_expired is not None and node.created_at is not None:
+            yield f"expires at {node.created_at + owner.ttl_until_expired:%Y-%m-%d %H:%M} UTC"
+
+    def _owner(self, node: Node) -> Provisioner | None:
+        provisioners, _ = self._ports.cluster.provisioners()
+        return next((one for one in provisioners if one.name == node.provisioner), None)
+
+    @property
+    def _now(self) -> datetime:
+        return self._ports.clock.now()
+
+
+def _plan_of(node: Node) -> str:
+    return node.annotations.get(keys.SLOT, "").partition("/")[0]
+
+
+def _not_provisionable(pod: Pod) -> str:
+    """Return why Dovetail launches no node for a pod without one."""
+    if pod.is_terminal:
+        return f"has ended: {pod.phase}"
+    if pod.is_terminating:
+        return "is being deleted"
+    if pod.gated:
+        return "has scheduling gates: kube-scheduler does not look at it until they are removed"
+    if pod.nominated_node:
+        return f"kube-scheduler makes room for it on node {pod.nominated_node} by preemption"
+    if pod.is_daemon or pod.is_static:
+        return "belongs to a DaemonSet or a node: no node is launched for it"
+    return "kube-scheduler has not called it Unschedulable: no node is launched for it yet"
+
+
+def _for(span: timedelta) -> str:
+    return f" for {_span(span)}"
+
+
+def _ago(span: timedelta) -> str:
+    return f" {_span(span)} ago"
+
+
+def _span(span: timedelta) -> str:
+    if span < _MINUTE:
+        return f"{int(span.total_seconds())} s"
+    if span < _HOUR:
+        return f"{span // _MINUTE} min"
+    return f"{span // _HOUR} h {span % _HOUR // _MINUTE} min"

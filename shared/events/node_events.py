@@ -1,0 +1,269 @@
+"""Events about each step of a node's life, on the Node, and about groups of nodes.
+
+A step happens once, so its Event is written by whatever takes the step, without a note in the
+ledger; a step that is repeated after a crash raises the Event's count. Texts carry no times: the
+Event has one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import PodRef, Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.ports import Happening, Severity
+
+_MICROS: Final = 1_000_000
+# How many nodes an Event about a group names, and how many pods are told of their node at once:
+# each Event is a call to the API server.
+MOST_NAMED: Final = 3
+MOST_PODS: Final = 25
+CONSOLE: Final = "aws ec2 get-console-output --latest --output text --instance-id"
+
+
+def event_on(
+    subject: Node | Pod | PodRef | Provisioner,
+    reason: str,
+    text: str,
+    *,
+    severity: Severity = Severity.WARNING,
+) -> Happening:
+    """Return an Event about a Node, a Pod or a Provisioner."""
+    return Happening(
+        kind="Pod" if isinstance(subject, PodRef) else type(subject).__name__,
+        namespace=subject.namespace if isinstance(subject, Pod | PodRef) else "",
+        name=subject.name,
+        uid=subject.uid,
+        severity=severity,
+        reason=reason,
+        message=text,
+    )
+
+
+# --- one node
+
+
+def launched(slot: Slot, node: Node) -> Happening:
+    """Return the Event that a node's instance was launched and its Node made."""
+    return _step(node, "Launched", f"launched {machine_of(slot)}; waits for its kubelet to join")
+
+
+def registered(node: Node) -> Happening:
+    """Return the Event that a node's kubelet has joined and is Ready."""
+    return _step(node, "Registered", f"the kubelet of {node.instance_id} joined and is Ready")
+
+
+def waits(node: Node, waiting_for: str) -> Happening:
+    """Return the Event that a node whose kubelet is Ready is not initialized yet.
+
+    Args:
+        waiting_for: What it waits for, as in "startup taint X to go".
+    """
+    return _step(node, "NotInitialized", f"is Ready and not initialized: waits for {waiting_for}")
+
+
+def overdue(node: Node, waiting_for: str, patience: timedelta) -> Happening:
+    """Return the Event that a node has waited for too long, and takes no further pods for that."""
+    minutes = round(patience.total_seconds() / 60)
+    text = (
+        f"is Ready for more than {minutes} min and still waits for {waiting_for}; until it is "
+        "initialized no further pods are nominated to it"
+    )
+    return event_on(node, "NotInitialized", text)
+
+
+def initialized(node: Node) -> Happening:
+    """Return the Event that a node takes pods from now on."""
+    return _step(node, "Initialized", "is initialized and takes pods")
+
+
+def empty(node: Node, ttl: timedelta) -> Happening:
+    """Return the Event that the last pod has left a node.
+
+    Args:
+        ttl: How long it stays empty before it is removed.
+    """
+    seconds = round(ttl.total_seconds())
+    text = f"has no pods but those of DaemonSets; is removed {seconds} s later unless a pod comes"
+    return _step(node, "Empty", text)
+
+
+def cordoned(node: Node) -> Happening:
+    """Return the Event that a node was cordoned to be drained."""
+    return _step(node, "Cordoned", f"cordoned, will be drained and terminated: {cause_of(node)}")
+
+
+def drained(node: Node) -> Happening:
+    """Return the Event that nothing is left to evict from a node."""
+    return _step(node, "Drained", f"no pod is left to evict; {node.instance_id} is terminated next")
+
+
+def terminated(node: Node) -> Happening:
+    """Return the Event that a node's instance has ended and the Node is deleted."""
+    return _step(node, "Terminated", f"terminated {described(node)}: {cause_of(node)}")
+
+
+def cause_of(node: Node) -> str:
+    """Return why a node goes, for people: the reason written on it, else that it was deleted."""
+    return node.annotations.get(keys.REMOVAL_REASON) or "the Node was deleted"
+
+
+def machine_of(slot: Slot) -> str:
+    """Return id, type, zone, capacity type and price of a launched instance, for people."""
+    offering = slot.offering
+    return _machine(
+        slot.instance_id,
+        offering.instance_type,
+        offering.capacity_type.value,
+        offering.zone,
+        slot.price_micros_per_hour,
+    )
+
+
+def described(node: Node) -> str:
+    """Return id, type, zone, capacity type and price of a node's instance, for people."""
+    found = node.labels.get
+    return _machine(
+        node.instance_id,
+        found(keys.INSTANCE_TYPE, ""),
+        found(keys.CAPACITY_TYPE, ""),
+        found(keys.ZONE, ""),
+        price_of(node),
+    )
+
+
+def price_of(node: Node) -> int:
+    """Return what a node's instance costs, in micro-dollars per hour; 0 when that is unknown."""
+    written = node.annotations.get(keys.PRICE, "")
+    return int(written) if written.isdecimal() else 0
+
+
+# --- groups of nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What an Event about a group says of one instance.
+
+    Attributes:
+        name: Of its Node.
+        cause: Why it goes; empty for a launch.
+    """
+
+    name: str
+    provisioner: str
+    instance_type: str
+    capacity_type: str
+    price_micros_per_hour: int
+    cause: str = ""
+
+
+def launched_group(
+    made: Sequence[tuple[Slot, Node]], provisioners: Mapping[str, Provisioner]
+) -> list[Happening]:
+    """Return the Events about nodes that were made together.
+
+    That is one on each Node, one on each Provisioner for all its nodes, and one on each of the
+    first pods that are nominated to them.
+    """
+    told = [launched(slot, node) for slot, node in made]
+    for name, group in _by_provisioner(map(_launched_machine, made)).items():
+        pods = sum(len(slot.pods) for slot, _ in made if slot.provisioner == name)
+        text = (
+            f"launched {counted(len(group), 'node')} for {counted(pods, 'pod')}: {_summary(group)}"
+        )
+        owner = provisioners.get(name, Provisioner(name=name))
+        told.append(event_on(owner, "Launched", text, severity=Severity.NORMAL))
+    nominations = [(ref, slot, node) for slot, node in made for ref in slot.pods]
+    return told + [nominated(ref, slot, node) for ref, slot, node in nominations[:MOST_PODS]]
+
+
+def terminated_group(
+    machines: Iterable[Machine], provisioners: Mapping[str, Provisioner]
+) -> list[Happening]:
+    """Return the Event on each Provisioner about its nodes that EC2 was asked to terminate."""
+    told = []
+    for name, group in _by_provisioner(machines).items():
+        why = ", ".join(sorted({machine.cause for machine in group if machine.cause}))
+        text = f"terminated {counted(len(group), 'node')} ({why}): {_summary(group)}"
+        owner = provisioners.get(name, Provisioner(name=name))
+        told.append(event_on(owner, "Terminated", text, severity=Severity.NORMAL))
+    return told
+
+
+def nominated(ref: PodRef, slot: Slot, node: Node | None) -> Happening:
+    """Return the Event on a pod about the node it is planned onto, and what that node waits for.
+
+    Args:
+        node: Of the slot, None while it is not made.
+    """
+    kind = slot.offering.instance_type
+    if node is None:
+        text = f"nominated instance {slot.instance_id} ({kind}), whose Node is not made yet"
+    elif node.ready is not True:
+        text = f"nominated node {node.name} ({kind}), which waits for its kubelet to join"
+    else:
+        text = f"nominated node {node.name} ({kind}), which is Ready and not yet initialized"
+    return event_on(ref, "Nominated", text, severity=Severity.NORMAL)
+
+
+def first_names(names: Iterable[str]) -> str:
+    """Return the first names and how many more there are.
+
+    Example:
+        >>> first_names(["a", "b"]), first_names("abcde")
+        ('a, b', 'a, b, c and 2 more')
+    """
+    listed = list(names)
+    more = len(listed) - MOST_NAMED
+    return ", ".join(listed[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, as in "1 pod" and "2 pods"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _step(node: Node, reason: str, text: str) -> Happening:
+    return event_on(node, reason, text, severity=Severity.NORMAL)
+
+
+def _machine(
+    instance_id: str, instance_type: str, capacity_type: str, zone: str, micros_per_hour: int
+) -> str:
+    said = [instance_type, capacity_type, zone]
+    if micros_per_hour:
+        said.append(f"${micros_per_hour / _MICROS:.4f}/h")
+    known = ", ".join(text for text in said if text)
+    return f"{instance_id or 'an unknown instance'}" + (f" ({known})" if known else "")
+
+
+def _launched_machine(made: tuple[Slot, Node]) -> Machine:
+    slot, node = made
+    return Machine(
+        name=node.name,
+        provisioner=slot.provisioner,
+        instance_type=slot.offering.instance_type,
+        capacity_type=slot.offering.capacity_type.value,
+        price_micros_per_hour=slot.price_micros_per_hour,
+    )
+
+
+def _by_provisioner(machines: Iterable[Machine]) -> dict[str, list[Machine]]:
+    found: dict[str, list[Machine]] = {}
+    for machine in sorted(machines, key=lambda one: (one.provisioner, one.name)):
+        found.setdefault(machine.provisioner, []).append(machine)
+    return found
+
+
+def _summary(group: Sequence[Machine]) -> str:
+    """Return types, price and names of a group, as in "2 × m5.large spot, $0.0770/h; a, b"."""
+    kinds = Counter(f"{machine.instance_type} {machine.capacity_type}" for machine in group)
+    types = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
+    price = sum(machine.price_micros_per_hour for machine in group) / _MICROS
+    return f"{types}, ${price:.4f}/h; {first_names(machine.name for machine in group)}"

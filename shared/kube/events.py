@@ -1,0 +1,143 @@
+"""Kubernetes Events about objects, counted instead of repeated.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ (2026-08).
+"""
+
+import dataclasses
+import hashlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
+from shared.kube.lists import list_all
+from shared.kube.payloads import NAMESPACES_PATH
+from shared.manifests.fields import Raw, mapping, text
+from shared.model.errors import AutoscalerError
+from shared.ports import Happening, PastEvent
+
+_COMPONENT: Final = "dovetail"
+_PARALLEL: Final = 8
+_MESSAGE_LENGTH: Final = 1024
+_API_VERSIONS: Final = {"Provisioner": "karpenter.sh/v1alpha5"}
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Happenings:
+    """Writes Events; the name is a hash of what it says, so that a repeat raises the count."""
+
+    def __init__(self, api: KubeApi, now: Callable[[], datetime]) -> None:
+        self._api = api
+        self._now = now
+
+    def write(self, happenings: Sequence[Happening]) -> None:
+        """Write all, several at a time; failures are logged, never raised."""
+        counts: dict[Happening, int] = {}
+        for one in happenings:
+            counts[one] = counts.get(one, 0) + 1
+        if len(counts) <= 1:
+            for one, count in counts.items():
+                self._write(one, count)
+            return
+        with ThreadPoolExecutor(min(_PARALLEL, len(counts))) as pool:
+            list(pool.map(self._write, counts, counts.values()))
+
+    def _write(self, one: Happening, count: int) -> None:
+        try:
+            self._create_or_count(one, count)
+        except AutoscalerError as error:
+            _LOG.warning("event %s about %s %s: %s", one.reason, one.kind, one.name, error)
+
+    def _create_or_count(self, one: Happening, count: int) -> None:
+        at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        event = _event(one, count, at)
+        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        path = path_to(NAMESPACES_PATH, namespace, "events")
+        made = self._api.send("POST", path, body=event)
+        if made.status != 409:
+            raise_unless_ok(made, f"event {name}")
+            return
+        known = self._api.get(path_to(path, name))
+        changed = {
+            "metadata": {"resourceVersion": known["metadata"]["resourceVersion"]},
+            "count": int(known.get("count") or 1) + count,
+            "lastTimestamp": at,
+        }
+        counted = self._api.send(
+            "PATCH", path_to(path, name), body=changed, content_type=MERGE_PATCH
+        )
+        raise_unless_ok(counted, f"event {name}")
+
+
+def events_about(api: KubeApi, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
+    """Return the Events about an object, oldest first; those that do not say when come first."""
+    fields = f"involvedObject.kind={kind},involvedObject.name={name}"
+    path = path_to(NAMESPACES_PATH, namespace or "default", "events")
+    found = list_all(api, path, _past_event, (("fieldSelector", fields),))
+    return tuple(sorted(found, key=_by_time))
+
+
+def _past_event(raw: Raw) -> PastEvent:
+    series, metadata = mapping(raw.get("series")), mapping(raw.get("metadata"))
+    # Source: of events.k8s.io/v1 have eventTime and series, older writers the other two,
+    # https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ (2026-08).
+    times = (
+        series.get("lastObservedTime"),
+        raw.get("lastTimestamp"),
+        raw.get("eventTime"),
+        metadata.get("creationTimestamp"),
+    )
+    count = series.get("count") or raw.get("count")
+    return PastEvent(
+        at=next((found for one in times if (found := _time(one)) is not None), None),
+        source=text(raw.get("reportingComponent"))
+        or text(mapping(raw.get("source")).get("component")),
+        reason=text(raw.get("reason")),
+        message=text(raw.get("message")),
+        count=count if isinstance(count, int) else 1,
+    )
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text(value)).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def _by_time(event: PastEvent) -> tuple[datetime, PastEvent]:
+    at = event.at or datetime.min.replace(tzinfo=UTC)
+    return at, dataclasses.replace(event, at=at)
+
+
+def _event(one: Happening, count: int, at: str) -> dict[str, Any]:
+    parts = (one.kind, one.namespace, one.name, one.uid, one.severity, one.reason, one.message)
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    about: Mapping[str, str] = {
+        "apiVersion": _API_VERSIONS.get(one.kind, "v1"),
+        "kind": one.kind,
+        "namespace": one.namespace,
+        "name": one.name,
+        "uid": one.uid,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            # Events about cluster-wide objects live in `default`.
+            "namespace": one.namespace or "default",
+            "name": f"{one.name[:200].rstrip('.-')}.{digest}",
+        },
+        "involvedObject": {key: value for key, value in about.items() if value},
+        "type": one.severity.value,
+        "reason": one.reason,
+        "message": one.message[:_MESSAGE_LENGTH],
+        "source": {"component": _COMPONENT},
+        "reportingComponent": _COMPONENT,
+        "reportingInstance": _COMPONENT,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": count,
+    }

@@ -1,0 +1,119 @@
+"""Lists, page by page, each page turned into values before the next is fetched."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from shared.kube.api import TOO_LARGE, ExpiredError, KubeApi, Query, raise_unless_ok
+from shared.model.errors import UnavailableError
+from shared.ports.cluster import EachPage, nothing
+
+T = TypeVar("T")
+
+PAGE_SIZE: Final = 250
+# How many objects a page may have however small they are, and how large it may become: a page is
+# held in memory as text and as objects at the same time.
+MOST_PAGE_SIZE: Final = 1000
+PAGE_BYTES: Final = 4 * 2**20
+# What a list may have in all: no cluster has more, but a server may find no end.
+MOST_PAGES: Final = 2000
+MOST_LIST_BYTES: Final = 2 * 2**30
+# A page that is larger than an answer may be is asked for again with an eighth of its objects.
+_SMALLER: Final = 8
+_ATTEMPTS: Final = 3
+
+
+class Pages:
+    """The pages of one list.
+
+    The size of each page follows from the bytes of those before: objects of a few hundred
+    kilobytes come a few at a time, small ones in fewer requests. A page that is too large to be
+    read is asked for again with fewer objects.
+
+    Attributes:
+        version: The list's resourceVersion, known after the first page.
+    """
+
+    def __init__(
+        self,
+        api: KubeApi,
+        path: str,
+        query: Query = (),
+        size: int = PAGE_SIZE,
+        most: int = MOST_PAGE_SIZE,
+    ) -> None:
+        """Prepare a list.
+
+        Args:
+            size: How many objects the first page may have.
+            most: How many objects a later page may have.
+        """
+        self._api = api
+        self._path = path
+        self._query = tuple(query)
+        self._size = size
+        self._most = most
+        self.version = ""
+
+    def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield the items of each page.
+
+        Raises:
+            ExpiredError: If the list took so long that its continue token is no longer served.
+            UnavailableError: If the list has too many pages or bytes, or an object is too large.
+        """
+        token, count, size_bytes = "", 0, 0
+        for _ in range(MOST_PAGES):
+            query = [*self._query, ("limit", str(self._size))]
+            if token:
+                query.append(("continue", token))
+            reply = self._api.send("GET", self._path, query=query)
+            if reply.status == TOO_LARGE and self._size > 1:
+                self._size = max(self._size // _SMALLER, 1)
+                self._most = self._size
+                continue
+            raise_unless_ok(reply, f"GET {self._path}")
+            metadata = reply.body.get("metadata") or {}
+            self.version = str(metadata.get("resourceVersion", ""))
+            items = reply.body.get("items") or ()
+            yield [item for item in items if isinstance(item, Mapping)]
+            token = metadata.get("continue") or ""
+            if not token:
+                return
+            count, size_bytes = count + len(items), size_bytes + reply.size_bytes
+            if size_bytes > MOST_LIST_BYTES:
+                raise UnavailableError(f"{self._path}: more than {MOST_LIST_BYTES} bytes")
+            if count:
+                fitting = PAGE_BYTES * count // max(size_bytes, 1)
+                self._size = max(min(fitting, self._most), 1)
+        raise UnavailableError(f"{self._path}: more than {MOST_PAGES} pages")
+
+
+def list_all(
+    api: KubeApi,
+    path: str,
+    project: Callable[[Mapping[str, Any]], T],
+    query: Query = (),
+    each_page: EachPage = nothing,
+) -> list[T]:
+    """Return the projection of every item, in the server's order.
+
+    A list whose continue token expires under way is begun again.
+
+    Args:
+        each_page: Called after each page; what it raises ends the list.
+
+    Raises:
+        UnavailableError: If that happens three times; timers of every release repeat that one.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        found: list[T] = []
+        try:
+            for page in Pages(api, path, query):
+                found.extend(project(one) for one in page)
+                each_page()
+        except ExpiredError as error:
+            if attempt == _ATTEMPTS:
+                raise UnavailableError(f"{path}: the list takes too long: {error}") from error
+            continue
+        break
+    return found

@@ -1,0 +1,81 @@
+"""Documents that calls send, and what single answers mean."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shared.kube.api import Reply, path_to
+from shared.manifests.custom_resources.provisioners import API_VERSION, KIND
+from shared.manifests.fields import mapping, text
+from shared.manifests.nodes import encode_taint
+from shared.model.provisioner import Provisioner
+from shared.ports import NodeManifest
+
+NAMESPACES_PATH: Final = "/api/v1/namespaces"
+
+
+def pod_path(namespace: str, name: str) -> str:
+    """Return the path of a pod."""
+    return path_to(NAMESPACES_PATH, namespace, "pods", name)
+
+
+def claim_path(namespace: str, *name: str) -> str:
+    """Return the path of a claim, or of all claims of a namespace."""
+    return path_to(NAMESPACES_PATH, namespace, "persistentvolumeclaims", *name)
+
+
+def delete_options(conditions: Mapping[str, str]) -> dict[str, Any]:
+    """Return options that delete only what still has this uid (and resourceVersion)."""
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": dict(conditions)}
+
+
+def is_refusal(reply: Reply) -> bool:
+    """Return whether an eviction was refused by a budget, and not by the server's own load limit.
+
+    A 500 is what several budgets over one pod give: only their owner can resolve it.
+    """
+    if reply.status == 429:
+        return "DisruptionBudget" in reply.causes or reply.delay is None
+    return reply.status == 500
+
+
+def attachment(raw: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return name, node and PersistentVolume of a VolumeAttachment; no volume if it is inline."""
+    spec = mapping(raw.get("spec"))
+    name = text(mapping(raw.get("metadata")).get("name"))
+    volume = text(mapping(spec.get("source")).get("persistentVolumeName"))
+    return name, text(spec.get("nodeName")), volume
+
+
+def owner_reference(owner: Provisioner) -> dict[str, str]:
+    """Return what makes a Provisioner the owner of a Node.
+
+    It does not block the owner's deletion: that would need a right on the owner's finalizers.
+    """
+    return {"apiVersion": API_VERSION, "kind": KIND, "name": owner.name, "uid": owner.uid}
+
+
+def raw_node(manifest: NodeManifest) -> dict[str, Any]:
+    """Return the Node document.
+
+    The API server keeps the status of a Node that is created; it is left out when it is empty.
+    """
+    metadata: dict[str, Any] = {
+        "name": manifest.name,
+        "labels": dict(manifest.labels),
+        "annotations": dict(manifest.annotations),
+        "finalizers": list(manifest.finalizers),
+    }
+    if manifest.owner is not None:
+        metadata["ownerReferences"] = [owner_reference(manifest.owner)]
+    amounts = {"capacity": manifest.capacity, "allocatable": manifest.allocatable}
+    status = {name: found.to_quantities() for name, found in amounts.items() if found}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": metadata,
+        "spec": {
+            "providerID": manifest.provider_id,
+            "taints": [encode_taint(one) for one in manifest.taints],
+        },
+        **({"status": status} if status else {}),
+    }

@@ -1,0 +1,220 @@
+"""A new image goes to one node first; the others get the last that worked.
+
+What is known of a Provisioner's images stands in a memo: for each kind of image the id that last
+registered a node (good), the one being tried and since when (trial), and ids of which a machine
+did not register, with the time (bad). It is written before a machine is launched with a new
+image, and again by whoever sees a node initialized or given up. A trial that nobody hears of is
+over after a while and begun again, so a crash anywhere costs minutes and no judgement.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from shared.events.node_events import event_on
+from shared.events.recorder import Announcer
+from shared.model import labels as keys
+from shared.model.kubernetes.nodes import Node
+from shared.model.memo import Memo
+from shared.node_templates.images import ImageTable
+from shared.ports import ClusterPorts
+
+IMAGES: Final = "images#"
+# Longer than a machine may take to register, its launch included.
+_TRIAL: Final = timedelta(minutes=10)
+# After so long an image that did not register is tried once more: what was missing may be there.
+_FORGIVEN: Final = timedelta(hours=6)
+_KEEP: Final = timedelta(days=400)
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of one kind of image of one Provisioner.
+
+    Attributes:
+        good: The id that last registered a node, empty when none is known.
+        trial: The id that is being tried on one node, empty when none is.
+        bad: The id of which a machine did not register last, empty when there is none.
+    """
+
+    good: str = ""
+    trial: str = ""
+    trial_at: datetime = _LONG_AGO
+    bad: str = ""
+    bad_at: datetime = _LONG_AGO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which images the nodes of one plan get.
+
+    Attributes:
+        safe: Image kind to id, for all nodes but one.
+        tried: Likewise for that one; the same when nothing is to be tried.
+    """
+
+    safe: Mapping[str, str]
+    tried: Mapping[str, str]
+
+
+def choose(newest: Mapping[str, str], known: Mapping[str, Known], now: datetime) -> Choice:
+    """Return which image of each kind is launched.
+
+    The first image of a kind is good as it is: there is nothing to go back to.
+
+    Args:
+        newest: Image kind to the newest id.
+        known: By image kind.
+    """
+    safe, tried = {}, {}
+    for kind, image in newest.items():
+        one = known.get(kind, Known())
+        refused = one.bad == image and now - one.bad_at < _FORGIVEN
+        under_way = one.trial == image and now - one.trial_at < _TRIAL
+        safe[kind] = one.good or image
+        tried[kind] = safe[kind] if refused or under_way else image
+    return Choice(safe=safe, tried=tried)
+
+
+class ImageRollout:
+    """Keeps the memo of each Provisioner's images in one cluster."""
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+
+    def choose(self, provisioner: str, images: ImageTable) -> tuple[ImageTable, ImageTable]:
+        """Return the images for all nodes of a plan but one, and those for that one.
+
+        Both are the same when there is nothing new to try.
+        """
+        now = self._ports.clock.now()
+        known = _known(self._memo(provisioner))
+        choice = choose(images.ids, known, now)
+        return images.with_ids(choice.safe), images.with_ids(choice.tried)
+
+    def begin(self, provisioner: str, images: ImageTable, instance_types: Iterable[str]) -> bool:
+        """Write down, before it is launched, that one node gets these images.
+
+        Args:
+            instance_types: What the node may become.
+
+        Returns:
+            False when somebody else wrote meanwhile: the node gets the safe images.
+        """
+        memo, now = self._memo(provisioner), self._ports.clock.now()
+        known = _known(memo)
+        for kind in sorted({images.kinds.get(one, "") for one in instance_types} & {*images.ids}):
+            before = known.get(kind, Known())
+            if before.good and before.good != images.ids[kind]:
+                known[kind] = replace(before, trial=images.ids[kind], trial_at=now)
+        return self._write(memo, known)
+
+    def note_first(self, provisioner: str, images: ImageTable) -> None:
+        """Write down images of kinds of which none was known: they are what is gone back to."""
+        memo = self._memo(provisioner)
+        known = _known(memo)
+        new = {kind: Known(good=one) for kind, one in images.ids.items() if kind not in known}
+        if new:
+            # Whoever was faster wrote as much.
+            self._write(memo, known | new)
+
+    def registered(self, node: Node) -> None:
+        """Write down that a node of ours has been initialized: its image works."""
+        memo = self._memo(node.provisioner)
+        image = node.annotations.get(keys.IMAGE_ID, "")
+        known = _known(memo)
+        works = {
+            kind: Known(good=image)
+            for kind, one in known.items()
+            if image and image in (one.trial, one.bad)
+        }
+        if works:
+            self._write(memo, known | works)
+
+    def failed(self, node: Node) -> bool:
+        """Write down that a machine did not register: if its image was on trial, that is over.
+
+        Returns:
+            Whether it was on trial, and nobody had written that down before.
+        """
+        memo, now = self._memo(node.provisioner), self._ports.clock.now()
+        image = node.annotations.get(keys.IMAGE_ID, "")
+        known = _known(memo)
+        stopped = {
+            kind: replace(one, trial="", bad=image, bad_at=now)
+            for kind, one in known.items()
+            if image and one.trial == image
+        }
+        if not stopped or not self._write(memo, known | stopped):
+            return False
+        good = ", ".join(sorted({one.good for one in stopped.values()}))
+        text = (
+            f"image {image} was tried on {node.instance_id}, which did not register: nodes get "
+            f"{good} as before; the new one is tried again in {_FORGIVEN // timedelta(hours=1)} h"
+        )
+        owners, _ = self._ports.cluster.provisioners()
+        Announcer(self._ports).tell(
+            event_on(one, "ImageNotRegistering", text)
+            for one in owners
+            if one.name == node.provisioner
+        )
+        return True
+
+    def vanished(self, provisioner: str, used: Collection[str]) -> None:
+        """Write down that EC2 does not know an image of these any more.
+
+        One on trial is refused like one that did not register. The one that was gone back to is
+        forgotten: there is nothing else that is known to work, so the newest takes its place.
+        """
+        memo, now = self._memo(provisioner), self._ports.clock.now()
+        known = {
+            kind: replace(one, trial="", bad=one.trial, bad_at=now) if one.trial in used else one
+            for kind, one in _known(memo).items()
+            if one.good not in used
+        }
+        self._write(memo, known)
+
+    def current(self, provisioner: str, images: ImageTable) -> frozenset[str]:
+        """Return the ids with which a node counts as being of the present.
+
+        A node with the image that is gone back to has not drifted while the newest is not proven.
+        """
+        safe, tried = self.choose(provisioner, images)
+        return frozenset((*safe.ids.values(), *tried.ids.values()))
+
+    def _memo(self, provisioner: str) -> Memo:
+        return self._ports.ledger.memo(self._ports.cluster.name, f"{IMAGES}{provisioner}")
+
+    def _write(self, memo: Memo, known: Mapping[str, Known]) -> bool:
+        value = {kind: _out(one) for kind, one in sorted(known.items())}
+        if value == memo.value:
+            return True
+        until = self._ports.clock.now() + _KEEP
+        changed = replace(memo, value=value)
+        return self._ports.ledger.change_memo(self._ports.cluster.name, changed, until)
+
+
+def _known(memo: Memo) -> dict[str, Known]:
+    return {
+        kind: Known(
+            good=row["good"],
+            trial=row["trial"],
+            trial_at=datetime.fromisoformat(row["trial_at"]),
+            bad=row["bad"],
+            bad_at=datetime.fromisoformat(row["bad_at"]),
+        )
+        for kind, row in memo.value.items()
+    }
+
+
+def _out(one: Known) -> dict[str, Any]:
+    return {
+        "good": one.good,
+        "trial": one.trial,
+        "trial_at": one.trial_at.isoformat(timespec="seconds"),
+        "bad": one.bad,
+        "bad_at": one.bad_at.isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,249 @@
+"""How a launch is asked for: launch templates and the CreateFleet request.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html (2026-08).
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from shared.ami_families import Joining, family_of
+from shared.catalog.fitting import with_pod_limit
+from shared.launching.subnet_addresses import AddressBook
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType, InstanceType
+from shared.model.ec2.launches import PlannedNode
+from shared.model.errors import PermanentError
+from shared.model.provisioner import (
+    UNBOUND,
+    BlockDevice,
+    KubeletConfiguration,
+    MetadataBound,
+    Provisioner,
+)
+from shared.node_templates.images import ImageTable, kubelet_taints
+from shared.ports import ClusterEndpoint, Site
+from shared.snapshot.launch_body import LaunchAttempt, LaunchBody
+
+_NAME_LENGTH: Final = 20
+_CLUSTER_LENGTH: Final = 128 - len("Dovetail--") - _NAME_LENGTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchGround:
+    """What bodies are made from, the same for all groups of a provisioner.
+
+    Attributes:
+        images: What each instance type boots.
+        profile: Instance profile to use when the provisioner names none.
+        metadata: What the cluster's attachment allows of the metadata service.
+        instance_types: The catalogue, by name.
+        addresses: What launches in flight will take of the subnets.
+    """
+
+    cluster: str
+    provisioner: Provisioner
+    endpoint: ClusterEndpoint
+    site: Site
+    images: ImageTable
+    profile: str
+    metadata: MetadataBound = UNBOUND
+    instance_types: Mapping[str, InstanceType] = field(default_factory=dict, hash=False)
+    addresses: AddressBook = field(default_factory=AddressBook, hash=False, compare=False)
+
+
+def launch_groups(nodes: Sequence[PlannedNode]) -> tuple[tuple[PlannedNode, ...], ...]:
+    """Return the nodes in groups that one CreateFleet call can launch.
+
+    The same provisioner, labels, options and fallback: order of first node.
+    """
+    found: dict[object, list[PlannedNode]] = {}
+    for node in nodes:
+        identity = (
+            node.provisioner,
+            tuple(sorted(node.labels.items())),
+            node.options,
+            node.fallback,
+        )
+        found.setdefault(identity, []).append(node)
+    return tuple(tuple(group) for group in found.values())
+
+
+def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
+    """Return the exact requests of an attempt.
+
+    A launch template the user names is taken as it is, in its latest version; else one is made
+    for each image and pod limit.
+
+    Raises:
+        PermanentError: If no option can be asked for: no subnet in its zone, or no image.
+    """
+    first = attempt.options[0].offering
+    templates: dict[str, dict[str, Any]] = {}
+    template_of: dict[tuple[str, KubeletConfiguration], str] = {}
+    overrides: dict[str, list[dict[str, Any]]] = {}
+    own_template = ground.provisioner.template.launch_template
+    subnets = ground.addresses.roomiest(ground.site.subnets)
+    for option in attempt.options:
+        subnet = subnets.get(option.offering.zone)
+        image = "" if own_template else ground.images.of(option.offering.instance_type)
+        if subnet is None or image is None:
+            continue
+        kind = image, _kubelet(ground, option.offering.instance_type)
+        if not own_template and kind not in template_of:
+            data = _template_data(ground, *kind, attempt.labels, first.capacity_type)
+            template_of[kind] = _template_name(ground.cluster, data)
+            templates[template_of[kind]] = data
+        name = own_template or template_of[kind]
+        overrides.setdefault(name, []).append(
+            {"InstanceType": option.offering.instance_type, "SubnetId": subnet}
+        )
+    if not overrides:
+        raise PermanentError(
+            f"provisioner {ground.provisioner.name}: no subnet and image for "
+            f"{first.instance_type} in {first.zone}"
+        )
+    tags = launch_tags(ground.provisioner, attempt)
+    request = _request(overrides, first.capacity_type, len(attempt.slots), tags)
+    if ground.provisioner.template.context:
+        request["Context"] = ground.provisioner.template.context
+    identity = f"{attempt.cluster}/{attempt.plan_id}/{attempt.group}/{attempt.number}"
+    request["ClientToken"] = hashlib.sha256(identity.encode()).hexdigest()
+    return LaunchBody(attempt=attempt, templates=templates, request=request)
+
+
+def launch_tags(provisioner: Provisioner, attempt: LaunchAttempt) -> dict[str, str]:
+    """Return the tags of everything a launch makes; ours win over the user's."""
+    return {
+        "Name": f"{keys.PROVISIONER_NAME}/{provisioner.name}",
+        **provisioner.template.tags,
+        keys.PROVISIONER_NAME: provisioner.name,
+        f"kubernetes.io/cluster/{attempt.cluster}": "owned",
+        keys.TAG_CLUSTER: attempt.cluster,
+        keys.TAG_PLAN: attempt.plan_id,
+        keys.TAG_GROUP: str(attempt.group),
+        keys.TAG_ATTEMPT: str(attempt.number),
+    }
+
+
+def _request(
+    overrides: Mapping[str, list[dict[str, Any]]],
+    capacity_type: CapacityType,
+    count: int,
+    tags: Mapping[str, str],
+) -> dict[str, Any]:
+    listed = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+    request: dict[str, Any] = {
+        "Type": "instant",
+        "LaunchTemplateConfigs": [
+            {
+                "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "$Latest"},
+                "Overrides": chosen,
+            }
+            for name, chosen in sorted(overrides.items())
+        ],
+        "TargetCapacitySpecification": {
+            "TotalTargetCapacity": count,
+            "DefaultTargetCapacityType": capacity_type.value,
+        },
+        "TagSpecifications": [
+            {"ResourceType": kind, "Tags": listed} for kind in ("instance", "volume", "fleet")
+        ],
+    }
+    if capacity_type == CapacityType.SPOT:
+        request["SpotOptions"] = {"AllocationStrategy": "price-capacity-optimized"}
+    else:
+        request["OnDemandOptions"] = {"AllocationStrategy": "lowest-price"}
+    return request
+
+
+def _kubelet(ground: LaunchGround, instance_type: str) -> KubeletConfiguration:
+    kubelet = ground.provisioner.kubelet
+    known = ground.instance_types.get(instance_type)
+    return kubelet if known is None else with_pod_limit(kubelet, known)
+
+
+def _template_data(
+    ground: LaunchGround,
+    image: str,
+    kubelet: KubeletConfiguration,
+    labels: Mapping[str, str],
+    capacity_type: CapacityType,
+) -> dict[str, Any]:
+    template = ground.provisioner.template
+    options = ground.metadata.applied(template.metadata_options)
+    family = family_of(template.ami_family)
+    text = family.user_data(
+        Joining(
+            cluster=ground.endpoint.name,
+            endpoint=ground.endpoint.endpoint,
+            certificate_authority=ground.endpoint.certificate_authority,
+            service_cidr=ground.endpoint.service_cidr,
+            labels={**labels, keys.CAPACITY_TYPE: capacity_type.value},
+            taints=kubelet_taints(ground.provisioner),
+            kubelet=kubelet,
+        ),
+        template.user_data,
+    )
+    tags = {
+        keys.TAG_CLUSTER: ground.cluster,
+        f"kubernetes.io/cluster/{ground.cluster}": "owned",
+        keys.PROVISIONER_NAME: ground.provisioner.name,
+    }
+    data: dict[str, Any] = {
+        "ImageId": image,
+        "UserData": base64.b64encode(text.encode()).decode(),
+        "SecurityGroupIds": list(ground.site.security_groups),
+        "IamInstanceProfile": {"Name": template.instance_profile or ground.profile},
+        "MetadataOptions": {
+            "HttpEndpoint": options.http_endpoint,
+            "HttpProtocolIpv6": options.http_protocol_ipv6,
+            "HttpPutResponseHopLimit": options.http_put_response_hop_limit,
+            "HttpTokens": options.http_tokens,
+        },
+        "TagSpecifications": [
+            {
+                "ResourceType": "network-interface",
+                "Tags": [{"Key": k, "Value": v} for k, v in sorted(tags.items())],
+            }
+        ],
+    }
+    disks = _disks(template.block_devices or family.disks)
+    if disks:
+        data["BlockDeviceMappings"] = disks
+    if template.detailed_monitoring:
+        data["Monitoring"] = {"Enabled": True}
+    return data
+
+
+def _disks(wanted: Sequence[BlockDevice]) -> list[dict[str, Any]]:
+    disks = []
+    for one in wanted:
+        volume: dict[str, Any] = {
+            "VolumeSize": one.volume_size_gib,
+            "VolumeType": one.volume_type,
+            "Encrypted": one.encrypted,
+            "DeleteOnTermination": one.delete_on_termination,
+        }
+        optional = {
+            "Iops": one.iops,
+            "Throughput": one.throughput,
+            "KmsKeyId": one.kms_key_id,
+            "SnapshotId": one.snapshot_id,
+        }
+        volume.update({key: value for key, value in optional.items() if value})
+        disks.append({"DeviceName": one.device_name, "Ebs": volume})
+    return disks
+
+
+def _template_name(cluster: str, data: Mapping[str, Any]) -> str:
+    """Return the name of a launch template, at most 128 characters: EKS allows 100 of a cluster.
+
+    What it is made for has the cluster's tags, so that the digest tells shortened names apart.
+    """
+    text = json.dumps(data, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_NAME_LENGTH]
+    return f"Dovetail-{cluster[:_CLUSTER_LENGTH]}-{digest}"

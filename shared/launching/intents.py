@@ -1,0 +1,93 @@
+"""The book of open intents: when each may go on, what is held back, what is over."""
+
+import dataclasses
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from shared.launching.lease import HeldLease
+from shared.model.ec2.launches import IntentState, LaunchIntent
+from shared.model.policy import LaunchPolicy
+from shared.model.resources import Resources
+from shared.ports import ClusterPorts
+
+
+class LaunchOutcome(StrEnum):
+    """How a launch ended for now."""
+
+    DONE = "done"  # every slot has its instance
+    SHORT = "short"  # EC2 has no more: plan again without the refused offerings
+    LATER = "later"  # throttled or unknown: the intent waits, a message wakes it
+
+
+class IntentBook:
+    """Changes open intents under the lease of one cluster.
+
+    Attributes:
+        throttled: How often EC2 asked to slow down, or no request token was left.
+    """
+
+    def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
+        """Prepare to change intents while the lease is held."""
+        self._ports = ports
+        self._lease = lease
+        self._policy = policy
+        self.throttled = 0
+        self._due: datetime | None = None
+
+    @property
+    def due(self) -> datetime | None:
+        """When the first of the postponed launches may go on, None when there is none."""
+        return self._due
+
+    def earliest(self, intent: LaunchIntent) -> datetime | None:
+        """Return when an intent may be taken up: after its time, and when EC2 shows all of it."""
+        shown = None if intent.asked_at is None else intent.asked_at + self._policy.consistency
+        times = [one for one in (intent.not_before, shown) if one is not None]
+        return max(times) if times else None
+
+    def unsettled_until(self, intent: LaunchIntent) -> datetime | None:
+        """Return until when an earlier invocation that was about to ask EC2 may still do so.
+
+        No lease stops a call of one that is frozen and wakes late; only the end of its time does.
+        """
+        if intent.asked_at is None:
+            return None
+        until = intent.asked_at + self._policy.invocation + self._policy.consistency
+        return until if self._ports.clock.now() < until else None
+
+    def about_to_ask(self, intent: LaunchIntent) -> LaunchIntent:
+        """Write down that EC2 is asked now: whoever comes next waits until it shows the outcome."""
+        asked = dataclasses.replace(intent, asked_at=self._ports.clock.now(), not_before=None)
+        self._ports.ledger.change_intent(self._lease.renew(), asked)
+        return asked
+
+    def hold(self, intent: LaunchIntent, until: datetime) -> LaunchOutcome:
+        """Leave the intent as it is until nobody can ask for it behind our back any more."""
+        held = dataclasses.replace(intent, asked_at=None, not_before=until)
+        self._ports.ledger.change_intent(self._lease.renew(), held)
+        return self.wait_until(until)
+
+    def postpone(self, intent: LaunchIntent, wait: timedelta) -> LaunchOutcome:
+        """Give the intent a time, for a message to wake it: a throttle is no failure."""
+        self.throttled += 1
+        not_before = self._ports.clock.now() + wait
+        later = dataclasses.replace(intent, not_before=not_before)
+        self._ports.ledger.change_intent(self._lease.renew(), later)
+        return self.wait_until(not_before)
+
+    def wait_until(self, moment: datetime) -> LaunchOutcome:
+        """Remember that a launch waits until then."""
+        self._due = moment if self._due is None else min(self._due, moment)
+        return LaunchOutcome.LATER
+
+    def finish(self, intent: LaunchIntent, outcome: LaunchOutcome) -> LaunchOutcome:
+        """End an intent: what it reserved is free again; return the outcome given."""
+        done = dataclasses.replace(
+            intent,
+            state=IntentState.DONE,
+            reserved=Resources(),
+            reserved_price_micros_per_hour=0,
+            not_before=None,
+        )
+        self._ports.ledger.change_intent(self._lease.renew(), done)
+        return outcome

@@ -1,0 +1,43 @@
+"""The lease while we hold it: renewed before each call that changes the world."""
+
+from datetime import timedelta
+
+from shared.model.ec2.launches import Lease
+from shared.ports import Clock, Ledger
+
+
+class HeldLease:
+    """A lease that is pushed on before each mutating call, so that no call outlives it."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, lease: Lease) -> None:
+        """Hold a lease that was just acquired."""
+        self._ledger = ledger
+        self._clock = clock
+        self._lease = lease
+        self._span = lease.expires_at - clock.now()
+
+    @property
+    def value(self) -> Lease:
+        """The lease as last written."""
+        return self._lease
+
+    def renew(self) -> Lease:
+        """Push the expiry and return the lease.
+
+        Raises:
+            ConflictError: If somebody else holds it now: stop, they go on where we were.
+        """
+        self._lease = self._ledger.renew(self._lease, self._clock.now())
+        return self._lease
+
+    def keep(self) -> Lease:
+        """Push the expiry if less than half of the lease is left, and return the lease.
+
+        For calls to the cluster and writes to the ledger, of which one invocation makes hundreds:
+        the half that is left is longer than any of them may take.
+
+        Raises:
+            ConflictError: If somebody else holds it now: stop, they go on where we were.
+        """
+        left: timedelta = self._lease.expires_at - self._clock.now()
+        return self.renew() if 2 * left < self._span else self._lease

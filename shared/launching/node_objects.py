@@ -1,0 +1,340 @@
+"""Making Node objects for launched machines, and binding what may be bound at once."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from shared.disruption.drift import shape_hash
+from shared.events.node_events import event_on, launched_group
+from shared.events.recorder import Announcer
+from shared.launching.lease import HeldLease
+from shared.launching.verdicts import Death
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.ec2.launches import Instance, PodRef, Slot
+from shared.model.errors import (
+    CertificateError,
+    ConflictError,
+    NotFoundError,
+    PermanentError,
+    UnauthorizedError,
+)
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import first_untolerated
+from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.model.provisioner import Provisioner
+from shared.model.resources import PLAIN
+from shared.node_templates.images import node_taints
+from shared.ports import ClusterPorts, NodeChange, NodeManifest
+from shared.scheduling.binding import binds_early
+from shared.timers.timers import start_expiration, start_registration
+
+# So many Nodes are made before somebody else's turn may come: that takes about a second.
+_PART: Final = 10
+
+
+class NodeMaker:
+    """Turns filled slots into Node objects with their first pods.
+
+    Attributes:
+        deaths: Machines that ended before they were nodes, as far as seen.
+        started: Provisioners for whose machines Nodes were made.
+    """
+
+    def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
+        """Prepare for one cluster while its lease is held."""
+        self._ports = ports
+        self._lease = lease
+        self._policy = policy
+        self.deaths: list[Death] = []
+        self.started: set[str] = set()
+
+    def make(
+        self,
+        slots: Sequence[Slot],
+        provisioners: Mapping[str, Provisioner],
+        instance_types: Mapping[str, InstanceType],
+        pending: Mapping[str, Pod],
+        *,
+        goes_on: Callable[[], bool],
+    ) -> int:
+        """Make the Node of every slot that has none, as far as EC2 shows its machine running.
+
+        Not earlier: the cloud controller deletes a Node whose machine EC2 does not show, which
+        may happen in the first seconds after a launch.
+
+        Some at a time: of each part first all Nodes, then all bindings, then the timers, as pods
+        wait for the first two. Last the name in the slot, which says that all of it is done.
+
+        Args:
+            pending: Unbound pods by uid.
+            goes_on: Returns whether to make another part now; the rest is left to the next call.
+
+        Returns:
+            How many slots ask for another look soon: their machine does not run yet, or it died
+            and their pods are free to be planned again.
+        """
+        without = [slot for slot in slots if not slot.node_name]
+        shown = {
+            one.instance_id: one
+            for one in self._ports.cloud.instances([slot.instance_id for slot in without])
+        }
+        # What is not shown yet must not hold back what is.
+        without.sort(key=lambda slot: slot.instance_id not in shown)
+        look_again = 0
+        done: list[tuple[Slot, Node]] = []
+        try:
+            for start in range(0, len(without), _PART):
+                if start and not goes_on():
+                    break
+                part = without[start : start + _PART]
+                look_again += self._make(part, shown, provisioners, instance_types, pending, done)
+        finally:
+            if done:
+                Announcer(self._ports).say(*launched_group(done, provisioners))
+        return look_again
+
+    def _make(
+        self,
+        slots: Sequence[Slot],
+        shown: Mapping[str, Instance],
+        provisioners: Mapping[str, Provisioner],
+        instance_types: Mapping[str, InstanceType],
+        pending: Mapping[str, Pod],
+        done: list[tuple[Slot, Node]],
+    ) -> int:
+        now = self._ports.clock.now()
+        look_again = 0
+        made: list[tuple[Slot, Node]] = []
+        for slot in slots:
+            instance = shown.get(slot.instance_id)
+            given_up = now - slot.launched_at > self._policy.registration
+            if (instance is None and given_up) or (instance is not None and not instance.is_alive):
+                self.deaths.append(Death(slot=slot, instance=instance))
+                self._ports.ledger.drop_slot(slot, self._lease.keep())
+                if instance is not None and instance.is_ending:
+                    self._ports.ledger.drop_instance(slot.instance_id)
+                look_again += 1
+            elif instance is None or not (instance.is_running and instance.private_dns_name):
+                look_again += 1
+            else:
+                node = self._make_node(
+                    slot, instance, provisioners.get(slot.provisioner), instance_types
+                )
+                if node is None:
+                    look_again += 1
+                else:
+                    made.append((slot, node))
+        self.started |= {slot.provisioner for slot, _ in made}
+        left = self._bind_early(made, pending)
+        for slot, node in made:
+            self._lease.keep()
+            self._start_timers(node, provisioners.get(slot.provisioner))
+        self._write_down(made, left)
+        done += made
+        self._wake_bind([node for _, node in made])
+        return look_again
+
+    def _make_node(
+        self,
+        slot: Slot,
+        instance: Instance,
+        owner: Provisioner | None,
+        instance_types: Mapping[str, InstanceType],
+    ) -> Node | None:
+        """Make the Node of one machine; None when another look is needed, or it is refused."""
+        manifest = node_manifest(slot, instance, owner, instance_types)
+        self._lease.keep()
+        try:
+            node = self._ports.cluster.create_node(manifest)
+        except (UnauthorizedError, CertificateError):
+            raise
+        except PermanentError as error:
+            self._refused(slot, owner, error)
+            return None
+        if node.deletion_at is not None:
+            self._leave(slot, node)
+            return None
+        if node.provider_id and node.instance_id != slot.instance_id:
+            self._collides(slot, owner, node)
+            return None
+        try:
+            return self._repair(node, manifest, owner)
+        except (ConflictError, NotFoundError):
+            # Its kubelet is writing, too, or somebody took it away: it is made anew.
+            return None
+
+    def _refused(self, slot: Slot, owner: Provisioner | None, error: PermanentError) -> None:
+        """Free the pods of a machine whose Node the API server refuses; sweep terminates it."""
+        self._ports.ledger.drop_slot(slot, self._lease.keep())
+        text = f"the Node of {slot.instance_id} is refused, it is terminated: {error}"
+        named = owner or Provisioner(name=slot.provisioner)
+        Announcer(self._ports).tell([event_on(named, "NodeRefused", text)])
+
+    def _collides(self, slot: Slot, owner: Provisioner | None, node: Node) -> None:
+        """Leave the Node of another instance alone that has the name of a new one.
+
+        One of ours goes when its instance has ended, whose address came back. For any other, and
+        for one that stays, the new instance is given up: two networks have the same addresses.
+        """
+        waited = self._ports.clock.now() - slot.launched_at
+        if not node.is_ours or waited > self._policy.registration:
+            text = f"node {node.name} is of another instance, {node.provider_id}"
+            self._refused(slot, owner, PermanentError(text))
+
+    def _leave(self, slot: Slot, node: Node) -> None:
+        """Leave a Node that is being deleted alone; nobody is bound to what may never run them.
+
+        The drain of one of ours ends the machine, too, so that its pods are free to be planned
+        again. Another takes no finalizer any more: once it is gone it is made anew.
+        """
+        if node.is_ours and node.instance_id == slot.instance_id:
+            self._ports.ledger.drop_slot(slot, self._lease.keep())
+
+    def _start_timers(self, node: Node, owner: Provisioner | None) -> None:
+        now = self._ports.clock.now()
+        start_registration(self._ports, node, self._policy.registration, now)
+        if owner is not None and owner.ttl_until_expired is not None:
+            start_expiration(self._ports, node, owner.ttl_until_expired, now)
+
+    def _repair(self, node: Node, manifest: NodeManifest, owner: Provisioner | None) -> Node:
+        """Give a Node that a kubelet made first what it lacks.
+
+        Taints that go while a node starts are left out, but for our own: the kubelet came with
+        them, and whoever takes them away may have done so.
+        """
+        missing = {k: v for k, v in manifest.labels.items() if node.labels.get(k) != v}
+        finalizers = tuple(sorted({*node.finalizers, *manifest.finalizers}))
+        if node.is_ours and not missing and node.provider_id:
+            return node
+        lasting = owner.taints if owner is not None else ()
+        ours = tuple(one for one in manifest.taints if one.key == keys.NOT_READY_TAINT)
+        change = NodeChange(
+            set_labels=missing,
+            set_annotations=dict(manifest.annotations),
+            add_taints=() if node.is_ours or node.is_open else (*lasting, *ours),
+            finalizers=finalizers,
+            provider_id=None if node.provider_id else manifest.provider_id,
+            owner=None if owner is None or owner.uid in node.owners else owner,
+        )
+        return self._ports.cluster.change_node(node, change)
+
+    def _bind_early(
+        self, made: Sequence[tuple[Slot, Node]], pending: Mapping[str, Pod]
+    ) -> Mapping[str, Sequence[PodRef]]:
+        """Bind the pods for which that is safe; return who is still waiting, by slot name.
+
+        The pods of a Node that is Ready are left to bind: it may have read the Node before a
+        startup taint was removed, and open it for kube-scheduler without them at any moment.
+        """
+        bindings: list[tuple[Pod, str]] = []
+        left: dict[str, list[PodRef]] = {slot.name: [] for slot, _ in made}
+        for slot, node in made:
+            early = self._policy.binding == BindingPolicy.EARLY
+            early = early and node.ready is not True and not slot.opened
+            for ref in slot.pods:
+                pod = pending.get(ref.uid)
+                if pod is None:
+                    continue
+                if early and _may_bind(pod, node):
+                    bindings.append((pod, node.name))
+                else:
+                    left[slot.name].append(ref)
+        # Whoever is not bound by this is gone or was placed by somebody else.
+        self._lease.keep()
+        self._ports.cluster.bind_all(bindings)
+        return left
+
+    def _write_down(
+        self, made: Sequence[tuple[Slot, Node]], left: Mapping[str, Sequence[PodRef]]
+    ) -> None:
+        for slot, node in made:
+            waiting = tuple(left[slot.name])
+            self._lease.keep()
+            # One that bind has completed meanwhile stays gone.
+            self._ports.ledger.change_slot(
+                dataclasses.replace(slot, node_name=node.name, pods=waiting, bound=not waiting)
+            )
+
+    def _wake_bind(self, nodes: Sequence[Node]) -> None:
+        """Wake bind for nodes whose kubelet was faster than we: it says nothing new by itself."""
+        ready = [one.name for one in nodes if one.ready is True and not one.is_initialized]
+        if ready:
+            self._ports.outbox.invoke_bind(self._ports.cluster.name, ready)
+
+
+def _may_bind(pod: Pod, node: Node) -> bool:
+    """Return whether a pod may be bound before the node is ready: safe, and no startup taint.
+
+    On bare metal none may: the pods would be deleted as not ready before the kubelet joins.
+    """
+    if node.is_bare_metal or binds_early(pod):
+        return False
+    tolerations = pod.scheduling.tolerations
+    return (
+        first_untolerated(
+            (one for one in node.taints if one.key not in keys.EPHEMERAL_TAINTS), tolerations
+        )
+        is None
+    )
+
+
+def node_manifest(
+    slot: Slot,
+    instance: Instance,
+    owner: Provisioner | None,
+    instance_types: Mapping[str, InstanceType],
+) -> NodeManifest:
+    """Return the Node object of a launched machine.
+
+    It has the planned amounts of what every node has. The kubelet admits pods against the Node
+    that it reads, also before its own first status: without them it would refuse all of them.
+    Devices are left to their plugins.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/lifecycle/predicate.go
+    and https://github.com/kubernetes/kubernetes/pull/142234 (2026-11-22).
+    """
+    instance_type = instance_types.get(slot.offering.instance_type)
+    of_type = dict(instance_type.labels) if instance_type is not None else {}
+    return NodeManifest(
+        name=instance.private_dns_name,
+        labels={
+            **of_type,
+            **slot.labels,
+            keys.REGION: region_of(slot.offering.zone),
+            keys.HOSTNAME: instance.private_dns_name,
+        },
+        annotations=_annotations(slot, instance, owner),
+        taints=node_taints(owner if owner is not None else Provisioner(name=slot.provisioner)),
+        finalizers=(keys.TERMINATION_FINALIZER,),
+        provider_id=instance.provider_id,
+        owner=owner,
+        capacity=slot.capacity.only(PLAIN),
+        allocatable=slot.allocatable.only(PLAIN),
+    )
+
+
+def _annotations(slot: Slot, instance: Instance, owner: Provisioner | None) -> dict[str, str]:
+    ours = {
+        keys.SLOT: slot.name,
+        keys.IMAGE_ID: instance.image_id,
+        keys.PRICE: str(slot.price_micros_per_hour or ""),
+        keys.REPLACES: slot.replaces,
+    }
+    written = {key: text for key, text in ours.items() if text}
+    if owner is None:
+        return written
+    return {**owner.annotations, **written, keys.PROVISIONER_HASH: shape_hash(owner)}
+
+
+def region_of(zone: str) -> str:
+    """Return the Region of a zone, local zones included.
+
+    Example:
+        >>> region_of("us-east-1a"), region_of("us-west-2-lax-1a")
+        ('us-east-1', 'us-west-2')
+    """
+    found = re.match(r"[a-z]+(?:-[a-z]+)+-\d+", zone)
+    return found.group() if found else zone

@@ -1,0 +1,119 @@
+"""Pairing the slots of a launch with the instances that fill them, each once."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from shared.launching.lease import HeldLease
+from shared.model import labels as keys
+from shared.model.ec2.launches import FleetInstance, LaunchOption, Slot
+from shared.ports import ClusterPorts
+from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
+
+
+class Pairing:
+    """Writes down which instance became which planned node, under the lease."""
+
+    def __init__(self, ports: ClusterPorts, lease: HeldLease) -> None:
+        """Prepare for one cluster while its lease is held."""
+        self._ports = ports
+        self._lease = lease
+
+    def adopt(self, attempt: LaunchAttempt) -> tuple[PromisedSlot, ...]:
+        """Pair what EC2 shows of this group with its slots; return the slots still empty."""
+        filled = {
+            slot.number
+            for slot in self._ports.ledger.slots(attempt.cluster)
+            if (slot.plan_id, slot.group) == (attempt.plan_id, attempt.group)
+        }
+        empty = tuple(slot for slot in attempt.slots if slot.number not in filled)
+        return self.pair(attempt, empty, self.unpaired(attempt))
+
+    def unpaired(self, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
+        """Return what EC2 shows of this group that no slot has, whichever attempt launched it."""
+        paired = {slot.instance_id for slot in self._ports.ledger.slots(attempt.cluster)}
+        tagged = self._ports.cloud.tagged_instances(
+            {
+                keys.TAG_CLUSTER: attempt.cluster,
+                keys.TAG_PLAN: attempt.plan_id,
+                keys.TAG_GROUP: str(attempt.group),
+            }
+        )
+        return tuple(
+            FleetInstance(instance_id=one.instance_id, offering=one.offering)
+            for one in tagged
+            if one.is_alive and one.instance_id not in paired
+        )
+
+    def pair(
+        self,
+        attempt: LaunchAttempt,
+        empty: Sequence[PromisedSlot],
+        instances: Sequence[FleetInstance],
+        *,
+        launched_now: bool = False,
+    ) -> tuple[PromisedSlot, ...]:
+        """Give each empty slot an instance, as far as there are any; return those left empty.
+
+        Args:
+            launched_now: Whether nobody but us can have heard of these instances. Any other may
+                have had a slot that is gone, for its node is complete: that one is not to be
+                given to another instance first.
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
+        options = {one.offering: one for one in (*attempt.options, *attempt.later)}
+        waiting, free = list(empty), list(instances)
+        if not launched_now:
+            ledger = self._ports.ledger
+            kept_by = {one.instance_id: ledger.slot_of(one.instance_id) for one in instances}
+            names = frozenset(kept_by.values())
+            waiting = [one for one in waiting if _name_of(attempt, one) not in names]
+            free = [one for one in instances if kept_by[one.instance_id] is None]
+        for instance in sorted(free, key=lambda one: one.instance_id):
+            if not waiting:
+                break
+            option = options.get(instance.offering)
+            if option is None:
+                continue
+            slot = _slot(attempt, waiting[0], instance, option, self._ports.clock.now())
+            if self._ports.ledger.fill_slot(self._lease.keep(), slot):
+                waiting.pop(0)
+            else:
+                # It is paired. With a slot of ours that is gone its node is complete already,
+                # and nobody told the intent: that one is not to be filled again.
+                kept = self._ports.ledger.slot_of(instance.instance_id)
+                waiting = [one for one in waiting if _name_of(attempt, one) != kept]
+        return tuple(waiting)
+
+
+def _slot(
+    attempt: LaunchAttempt,
+    promised: PromisedSlot,
+    instance: FleetInstance,
+    option: LaunchOption,
+    now: datetime,
+) -> Slot:
+    offering = instance.offering
+    place = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
+    return Slot(
+        cluster=attempt.cluster,
+        plan_id=attempt.plan_id,
+        group=attempt.group,
+        number=promised.number,
+        provisioner=attempt.provisioner,
+        instance_id=instance.instance_id,
+        offering=offering,
+        price_micros_per_hour=option.price_micros_per_hour,
+        capacity=option.capacity,
+        allocatable=option.allocatable,
+        daemon_requests=promised.daemon_requests,
+        labels={**attempt.labels, **place, keys.INSTANCE_TYPE: offering.instance_type},
+        pods=promised.pods,
+        replaces=attempt.replaces,
+        launched_at=now,
+    )
+
+
+def _name_of(attempt: LaunchAttempt, promised: PromisedSlot) -> str:
+    return f"{attempt.plan_id}/{attempt.group}/{promised.number}"

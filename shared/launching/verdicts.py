@@ -1,0 +1,182 @@
+"""What follows from EC2's refusals: told to people, and not asked for again at once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from shared.brakes.refusals import RefusalBook
+from shared.disruption.drift import shape_hash
+from shared.events.node_events import MOST_PODS, event_on
+from shared.events.recorder import REFUSED_BY_EC2, Announcer, refused_by_ec2
+from shared.launching.insufficient_capacity import Verdict
+from shared.launching.offering_facts import Fact, note
+from shared.model import labels as keys
+from shared.model.ec2.fleet_errors import ErrorKind, described, is_known, kind_of_ending
+from shared.model.ec2.launches import FleetError, Instance, Slot
+from shared.model.ec2.refusals import STEPS, UNSUPPORTED, Refusals
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
+from shared.ports import ClusterPorts, Happening, Site
+from shared.snapshot.gather import Gathered
+
+_DIED: Final = "DiedPending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A machine that ended before it was a node.
+
+    Attributes:
+        instance: As EC2 shows it; None when EC2 never showed it.
+    """
+
+    slot: Slot
+    instance: Instance | None
+
+
+class LaunchVerdicts:
+    """Acts on what EC2 said to the launches of one cluster.
+
+    Attributes:
+        told: One line for each refusal, for the log.
+        unknown: Refusals with a code that the table of codes does not name.
+        subnets: Written down as refused.
+        wait: Until the first refused Provisioner is asked again; None when none was refused.
+    """
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        """Prepare for one invocation."""
+        self._ports = ports
+        self._announcer = Announcer(ports)
+        self._book = RefusalBook(ports)
+        self.told: tuple[str, ...] = ()
+        self.unknown = 0
+        self.subnets: frozenset[str] = frozenset()
+        self.wait: timedelta | None = None
+
+    def of_subnets(self, subnets: frozenset[str]) -> None:
+        """Leave subnets out that EC2 refused, for all Provisioners of the cluster that use them."""
+        fresh = subnets - self.subnets
+        if fresh:
+            self.subnets |= fresh
+            self._book.subnets_out(sorted(fresh))
+
+    def of_launches(
+        self,
+        verdicts: Mapping[str, Verdict],
+        owners: Mapping[str, tuple[Provisioner, Site]],
+        gathered: Gathered,
+    ) -> None:
+        """Act on the verdicts of some launches.
+
+        Args:
+            owners: Provisioners and their sites by name, for all that launches were made for.
+            gathered: What was known before them.
+        """
+        for name, verdict in sorted(verdicts.items()):
+            owner, site = owners[name]
+            known = name in gathered.refusals.records
+            if verdict.bought and known and self._book.succeeded(owner, site):
+                self._announcer.active(owner)
+            if verdict.unsupported:
+                self._book.leave_out(owner, site, verdict.unsupported, UNSUPPORTED)
+            if verdict.whole is not None and not verdict.bought:
+                record = self._book.refused(
+                    owner,
+                    site,
+                    verdict.whole,
+                    frozenset(verdict.options),
+                    worked=_has_nodes(owner, gathered.snapshot.nodes),
+                )
+                self._refused(owner, record)
+            elif verdict.options:
+                self._book.leave_out(owner, site, verdict.options, STEPS[-1])
+            self._tell(owner, verdict.errors)
+
+    def of_deaths(
+        self, deaths: Sequence[Death], owners: Mapping[str, tuple[Provisioner, Site]]
+    ) -> None:
+        """Act on machines that ended while pending.
+
+        A client error means that the request was wrong: its Provisioner is refused. Want of
+        capacity is EC2's own and shared. Whatever else it was stays with this cluster.
+        """
+        refused: dict[str, tuple[FleetError, list[Slot]]] = {}
+        for death in deaths:
+            slot, instance = death.slot, death.instance
+            reason = instance.state_reason if instance is not None else ""
+            kind = kind_of_ending(reason)
+            if kind == ErrorKind.REFUSAL and instance is not None and slot.provisioner in owners:
+                error = FleetError(code=reason, message=instance.state_message)
+                refused.setdefault(slot.provisioner, (error, []))[1].append(slot)
+                continue
+            plain = slot.provisioner in owners and owners[slot.provisioner][0].template.is_plain
+            short = kind == ErrorKind.SHORTAGE and plain
+            fact = Fact.NO_CAPACITY if short else Fact.DIED_PENDING
+            note(self._ports, fact, [slot.offering])
+        for name, (error, slots) in sorted(refused.items()):
+            owner, site = owners[name]
+            options = frozenset(one.offering for one in slots)
+            self._refused(owner, self._book.refused(owner, site, error, options))
+            self._tell(owner, [error])
+        self._announcer.tell(_died(deaths, owners))
+
+    def of_start(self, owner: Provisioner, site: Site) -> None:
+        """Act on a machine that runs, where others died before."""
+        if self._book.succeeded(owner, site, started=True):
+            self._announcer.active(owner)
+
+    def _refused(self, owner: Provisioner, record: Refusals) -> None:
+        """Say in the condition that EC2 is not asked, and when it is asked again."""
+        if record.error is None or record.until is None:
+            return
+        self._announcer.active(owner, refused_by_ec2(record.reason()))
+        wait = record.until - self._ports.clock.now()
+        self.wait = wait if self.wait is None else min(self.wait, wait)
+
+    def _tell(self, owner: Provisioner, errors: Iterable[FleetError]) -> None:
+        told = tuple(described(one) for one in errors)
+        self._announcer.tell(event_on(owner, REFUSED_BY_EC2, text) for text in told)
+        self.told += tuple(f"{owner.name}: {text}" for text in told)
+        self.unknown += sum(not is_known(one.code) for one in errors)
+
+
+def _has_nodes(owner: Provisioner, nodes: Iterable[Node]) -> bool:
+    """Return whether there are nodes that were launched for a Provisioner as it is now."""
+    shape = shape_hash(owner)
+    return any(
+        node.labels.get(keys.PROVISIONER_NAME) == owner.name
+        and node.annotations.get(keys.PROVISIONER_HASH) == shape
+        for node in nodes
+    )
+
+
+def _died(
+    deaths: Sequence[Death], owners: Mapping[str, tuple[Provisioner, Site]]
+) -> list[Happening]:
+    """Return Events about machines that EC2 showed to have died: to Provisioners and pods."""
+    events = []
+    for death in deaths:
+        slot, instance = death.slot, death.instance
+        if instance is None:
+            continue
+        offering = slot.offering
+        reason = FleetError(code=instance.state_reason, message=instance.state_message)
+        why = (
+            described(reason)
+            if kind_of_ending(reason.code) == ErrorKind.REFUSAL
+            else _plain(reason)
+        )
+        text = (
+            f"{slot.instance_id} ({offering.instance_type}, {offering.zone}, "
+            f"{offering.capacity_type.value}) ended before it joined: {why}"
+        )
+        if slot.provisioner in owners:
+            events.append(event_on(owners[slot.provisioner][0], _DIED, text))
+        events += [event_on(ref, "FailedProvisioning", text) for ref in slot.pods]
+    return events[:MOST_PODS]
+
+
+def _plain(reason: FleetError) -> str:
+    return reason.message or reason.code or "EC2 gives no reason"

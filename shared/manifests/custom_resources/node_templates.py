@@ -1,0 +1,75 @@
+"""AWSNodeTemplates: what a Provisioner's `providerRef` names, read with the code of `provider`.
+
+Source: https://karpenter.sh/v0.31/concepts/node-templates/ (2023-09).
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from shared.manifests.custom_resources.aws_provider import (
+    TEMPLATE_FIELDS,
+    read_provider,
+    read_template,
+)
+from shared.manifests.fields import Raw, mapping, text
+from shared.manifests.problems import FieldProblem, Section
+from shared.model.provisioner import NodeTemplate
+
+API_VERSION: Final = "karpenter.k8s.aws/v1alpha1"
+KIND: Final = "AWSNodeTemplate"
+NO_TEMPLATES: Final[Mapping[str, Raw]] = {}
+_DOCUMENT_FIELDS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
+_DOCUMENT_HINTS: Final = {key: f"move it under spec: spec.{key}" for key in TEMPLATE_FIELDS}
+
+
+def by_name(raws: Iterable[Raw]) -> dict[str, Raw]:
+    """Return AWSNodeTemplates by their names."""
+    return {text(mapping(one.get("metadata")).get("name")): one for one in raws}
+
+
+def asks_for_templates(provisioners: Iterable[Raw]) -> bool:
+    """Return whether any of these Provisioners names an AWSNodeTemplate."""
+    return any(mapping(one.get("spec")).get("providerRef") is not None for one in provisioners)
+
+
+def read_how_machines_are_made(spec: Section, templates: Mapping[str, Raw]) -> NodeTemplate:
+    """Return what `provider` or `providerRef` of a Provisioner's spec says.
+
+    Args:
+        templates: The AWSNodeTemplates there are, by name; problems of one are noted as problems
+            of the Provisioner that names it.
+    """
+    reference = spec.section("providerRef")
+    if not spec.has("providerRef"):
+        return read_provider(spec)
+    if spec.has("provider"):
+        spec.refuse("provider", "remove it or providerRef: one of them says how machines are made")
+    if reference is None:
+        return NodeTemplate()
+    reference.refuse_unknown(("apiVersion", "kind", "name"))
+    reference.text("apiVersion", choices=(API_VERSION,))
+    reference.text("kind", choices=(KIND,))
+    name = reference.text("name")
+    if name not in templates:
+        reference.refuse("name", f"there is no {KIND} of that name; make it, or name another")
+        return NodeTemplate()
+    return read_node_template(templates[name], spec.problems)
+
+
+def template_at_fault(provisioner: Raw, problems: Iterable[FieldProblem]) -> str:
+    """Return the AWSNodeTemplate a Provisioner names, empty when no problem stands in it."""
+    name = text(mapping(mapping(provisioner.get("spec")).get("providerRef")).get("name"))
+    return name if any(one.field.startswith(f"{KIND} {name}.") for one in problems) else ""
+
+
+def read_node_template(raw: Raw, problems: list[FieldProblem]) -> NodeTemplate:
+    """Return what an AWSNodeTemplate says; what is wrong is noted."""
+    name = text(mapping(raw.get("metadata")).get("name"))
+    document = Section(raw, f"{KIND} {name}", problems)
+    document.refuse_unknown(_DOCUMENT_FIELDS, _DOCUMENT_HINTS)
+    document.text("apiVersion", choices=(API_VERSION,))
+    document.text("kind", choices=(KIND,))
+    spec = document.section("spec") or Section({}, document.at("spec"), problems)
+    spec.refuse_unknown(TEMPLATE_FIELDS)
+    return dataclasses.replace(read_template(spec), name=name)

@@ -1,0 +1,266 @@
+"""What volumes ask of nodes.
+
+A volume that exists stands in one zone, and a storage class may make volumes in some zones only;
+a pod with a claim on either can only run there. A node can attach so many volumes of a driver,
+and no more. kube-scheduler reads the same fields; who binds or makes volumes stays with it.
+
+Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity,
+https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode,
+https://kubernetes.io/docs/concepts/storage/storage-limits/ (2026-11).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.volumes import EBS_DRIVER, Claim, StorageClass, Volume, inline_volume
+from shared.model.requirements import Requirement, Requirements
+
+Terms = tuple[Requirements, ...]
+
+# Each claim multiplies the alternatives of those before it.
+_MAX_TERMS: Final = 256
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class _Problem(Exception):  # noqa: N818 -- never leaves this module
+    """Why no node can be right for a claim now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """A claim of a pod, and what attaches its volume.
+
+    Attributes:
+        claim: Namespace and name of the claim.
+        driver: Of the volume it has or will get; empty for one that is not attached.
+        volume: Name of the volume, empty while there is none.
+        many_nodes: Whether pods on several nodes may use it at once.
+        one_pod: Whether only a single pod may use it.
+    """
+
+    claim: str
+    driver: str
+    volume: str
+    many_nodes: bool = False
+    one_pod: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What all volumes of one pod ask.
+
+    Attributes:
+        terms: What a node must satisfy, OR-ed; empty for any node.
+        problems: Why no node can be right now, for people.
+        unknown: Names of claims that nobody described: they are taken to fit anywhere.
+    """
+
+    terms: Terms = ()
+    uses: tuple[Use, ...] = ()
+    problems: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+class Volumes:
+    """Looks up what claims ask of nodes.
+
+    Args:
+        claims: Those there are.
+        volumes: At least those that the claims are bound to.
+        classes: All storage classes.
+        complete: Whether what is not given does not exist. From files it is only unknown: claims
+            without volume or class then fit anywhere, and a class that binds at once is taken to
+            do so wherever a node comes up.
+    """
+
+    def __init__(
+        self,
+        claims: Iterable[Claim],
+        volumes: Iterable[Volume],
+        classes: Iterable[StorageClass],
+        *,
+        complete: bool,
+    ) -> None:
+        self._claims = {(one.namespace, one.name): one for one in claims}
+        self._volumes = {one.name: one for one in volumes}
+        self._classes = {one.name: one for one in classes}
+        self._complete = complete
+        # The newest of several defaults, as the API server chooses.
+        defaults = sorted((one for one in self._classes.values() if one.is_default), key=_by_age)
+        self._default = defaults[-1].name if defaults else ""
+
+    def drivers(self, pods: Iterable[Pod]) -> frozenset[str]:
+        """Return the drivers that attach volumes of these pods."""
+        asked = (self.asked(pod) for pod in pods if pod.scheduling.claims)
+        return frozenset({use.driver for one in asked for use in one.uses} - {""})
+
+    def asked(self, pod: Pod) -> Asked:
+        """Return what the pod's claims ask."""
+        to_be = {one.name: one for one in pod.ephemeral}
+        terms: Terms = ()
+        uses, unknown = [], []
+        problems: list[str] = []
+        for name in pod.scheduling.claims:
+            try:
+                use, found = self._use(pod, name, to_be.get(name))
+                terms = _both(terms, found)
+            except _Problem as problem:
+                problems.append(f"volume: {problem}")
+                continue
+            if use is None:
+                unknown.append(name)
+            else:
+                uses.append(use)
+        return Asked(
+            terms=terms, uses=tuple(uses), problems=tuple(problems), unknown=tuple(unknown)
+        )
+
+    def _use(self, pod: Pod, name: str, to_be: Claim | None) -> tuple[Use | None, Terms]:
+        """Return a use of a volume, None for a claim that nobody described, and its terms.
+
+        Raises:
+            _Problem: If no node can be right for it now.
+        """
+        if inline_volume(name):
+            use = Use(claim=name, driver=EBS_DRIVER, volume=inline_volume(name))
+            return use, _inline_terms(name)
+        claim = self._claim(pod, name, to_be)
+        if claim is None:
+            return None, ()
+        driver, terms = self._place(claim)
+        use = Use(
+            claim=claim.key,
+            driver=driver,
+            volume=claim.volume,
+            many_nodes=claim.many_nodes,
+            one_pod=claim.one_pod,
+        )
+        return use, terms
+
+    def _claim(self, pod: Pod, name: str, to_be: Claim | None) -> Claim | None:
+        """Return a claim of a pod, None when nobody described it.
+
+        Raises:
+            _Problem: If there is none, or it is another pod's.
+        """
+        claim = self._claims.get((pod.namespace, name))
+        if claim is None:
+            if to_be is None and self._complete:
+                raise _Problem(f"claim {pod.namespace}/{name} does not exist: create it")
+            return to_be
+        if to_be is not None and claim.owner != pod.uid and self._complete:
+            raise _Problem(f"claim {claim.key} was not made for this pod: delete or rename it")
+        return claim
+
+    def volume_of(self, namespace: str, claim: str) -> tuple[str, str]:
+        """Return driver and name of the volume a claim is bound to, both empty for none."""
+        if inline_volume(claim):
+            return EBS_DRIVER, inline_volume(claim)
+        found = self._claims.get((namespace, claim))
+        volume = self._volumes.get(found.volume) if found is not None else None
+        return (volume.driver, volume.name) if volume is not None else ("", "")
+
+    def _place(self, claim: Claim) -> tuple[str, Terms]:
+        """Return driver and terms of the volume a claim has or will get.
+
+        Raises:
+            _Problem: If it has none and will get none by a node coming up.
+        """
+        if claim.deleting:
+            raise _Problem(f"claim {claim.key} is being deleted")
+        if claim.lost:
+            raise _Problem(f"claim {claim.key} has lost its volume {claim.volume}")
+        if claim.volume:
+            volume = self._volumes.get(claim.volume)
+            if volume is not None:
+                if volume.problems:
+                    raise _Problem(f"{claim.volume}: {volume.problems[0]}")
+                return volume.driver, volume.terms
+            if self._complete:
+                raise _Problem(f"claim {claim.key} names volume {claim.volume}, which is not there")
+            return "", ()
+        return self._to_be(claim)
+
+    def _to_be(self, claim: Claim) -> tuple[str, Terms]:
+        name = self._default if claim.storage_class is None else claim.storage_class
+        found = self._classes.get(name)
+        if found is None:
+            if not self._complete:
+                return "", ()
+            if not name:
+                raise _Problem(
+                    f"claim {claim.key} has neither volume nor storage class: name a class"
+                )
+            raise _Problem(f"claim {claim.key} names storage class {name}, which does not exist")
+        if self._complete and not found.waits:
+            raise _Problem(
+                f"claim {claim.key} still waits for its volume: storage class {name} makes it "
+                "before the pod has a node (volumeBindingMode Immediate)"
+            )
+        return ("", self._free(claim, name)) if found.by_hand else (found.driver, found.terms)
+
+    def _free(self, claim: Claim, storage_class: str) -> Terms:
+        """Return where volumes made by hand stand that the claim could get."""
+        free = [
+            one
+            for _, one in sorted(self._volumes.items())
+            if one.is_free and one.storage_class == storage_class and not one.problems
+        ]
+        if not free and self._complete:
+            raise _Problem(f"claim {claim.key}: no volume of class {storage_class} is free")
+        if not all(one.terms for one in free):
+            return ()
+        return _joined(term for one in free for term in one.terms)
+
+
+def _inline_terms(claim: str) -> Terms:
+    """Return where a volume stands that is named as `aws://<zone>/<id>`; else nobody says."""
+    scheme, _, place = inline_volume(claim).partition("://")
+    zone = place.partition("/")[0] if scheme == "aws" else ""
+    return (Requirements.of((Requirement.of(keys.ZONE, zone),)),) if zone else ()
+
+
+def _both(these: Terms, those: Terms) -> Terms:
+    """Return alternatives that say what one of each says; no alternatives say nothing.
+
+    Raises:
+        _Problem: If no node can satisfy one of each, or there are too many.
+    """
+    if max(len(these), 1) * max(len(those), 1) > _MAX_TERMS:
+        raise _Problem(f"they leave more than {_MAX_TERMS} alternatives of node affinity")
+    if not these or not those:
+        return _joined(these or those)
+    merged = [one.merge(other) for one in these for other in those]
+    possible = [one for one in merged if not one.empty_keys()]
+    if not possible:
+        key = merged[0].empty_keys()[0]
+        raise _Problem(f"no node can have all of them: they differ about {key}")
+    return _joined(possible)
+
+
+def _joined(terms: Iterable[Requirements]) -> Terms:
+    """Return the alternatives, those that differ only in their zones made one."""
+    zones: dict[tuple[Requirement, ...], frozenset[str]] = {}
+    others = []
+    for term in dict.fromkeys(terms):
+        zone = term.get(keys.ZONE)
+        if zone is None or zone.complement:
+            others.append(term)
+            continue
+        rest = tuple(one for one in term if one.key != keys.ZONE)
+        zones[rest] = zones.get(rest, frozenset()) | zone.values
+    return (
+        *others,
+        *(
+            Requirements.of((*rest, Requirement.of(keys.ZONE, *sorted(values))))
+            for rest, values in zones.items()
+        ),
+    )
+
+
+def _by_age(one: StorageClass) -> tuple[datetime, str]:
+    return one.created_at or _LONG_AGO, one.name

@@ -1,0 +1,159 @@
+"""Claims, volumes, storage classes and what nodes can attach.
+
+Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity,
+https://kubernetes.io/docs/concepts/storage/storage-classes/#allowed-topologies,
+https://kubernetes.io/docs/concepts/storage/volumes/#csi-migration (2026-11).
+"""
+
+from typing import Final
+
+from shared.manifests.affinity import required_terms
+from shared.manifests.fields import (
+    Raw,
+    controller,
+    integer,
+    mapping,
+    mappings,
+    moment,
+    text,
+    text_map,
+    texts,
+)
+from shared.model import labels as keys
+from shared.model.kubernetes.volumes import (
+    EBS_DRIVER,
+    AttachLimits,
+    Attachment,
+    Claim,
+    StorageClass,
+    Volume,
+)
+from shared.model.requirements import Requirement, Requirements
+
+_DEFAULT_CLASS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+_BY_HAND: Final = "kubernetes.io/no-provisioner"
+# Drivers that took over what was once built into Kubernetes.
+_MIGRATED: Final = {"kubernetes.io/aws-ebs": EBS_DRIVER}
+_PLACE_KEYS: Final = frozenset({keys.ZONE, keys.REGION})
+# Between zones in the label of a volume that stands in several.
+_BORDER: Final = "__"
+_MANY_NODES: Final = frozenset({"ReadOnlyMany", "ReadWriteMany"})
+
+
+def decode_claim(raw: Raw) -> Claim:
+    """Return the claim."""
+    metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
+    owner = controller(metadata)
+    return Claim(
+        namespace=text(metadata.get("namespace")),
+        name=text(metadata.get("name")),
+        volume=text(spec.get("volumeName")),
+        storage_class=_class_of(metadata, spec),
+        many_nodes=not _MANY_NODES.isdisjoint(texts(spec.get("accessModes"))),
+        one_pod="ReadWriteOncePod" in texts(spec.get("accessModes")),
+        lost=mapping(raw.get("status")).get("phase") == "Lost",
+        deleting=metadata.get("deletionTimestamp") is not None,
+        owner=owner.uid if owner is not None and owner.kind == "Pod" else "",
+    )
+
+
+def claims_to_be(namespace: str, pod: str, spec: Raw) -> tuple[Claim, ...]:
+    """Return the claims that will be made for a pod's generic ephemeral volumes, sorted.
+
+    Args:
+        namespace: Of the pod.
+        pod: Its name.
+        spec: Its spec.
+    """
+    found = []
+    for one in mappings(spec.get("volumes")):
+        template = mapping(mapping(one.get("ephemeral")).get("volumeClaimTemplate"))
+        if one.get("ephemeral"):
+            own = {"namespace": namespace, "name": f"{pod}-{text(one.get('name'))}"}
+            given = mapping(template.get("metadata")).get("annotations")
+            found.append(decode_claim({**template, "metadata": {**own, "annotations": given}}))
+    return tuple(sorted(found, key=lambda one: one.name))
+
+
+def decode_volume(raw: Raw) -> Volume:
+    """Return the volume; its zone labels count like its node affinity.
+
+    Volumes of EBS made before CSI count as those of its driver, which attaches them now.
+    """
+    metadata, spec = mapping(raw.get("metadata")), mapping(raw.get("spec"))
+    problems: list[str] = []
+    required = mapping(spec.get("nodeAffinity")).get("required")
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    terms = required_terms(affinity, problems) if required else ()
+    places = Requirements.of(
+        Requirement.of(key, *value.split(_BORDER))
+        for key, value in text_map(metadata.get("labels")).items()
+        if keys.normalize(key) in _PLACE_KEYS
+    )
+    if places:
+        terms = tuple(one.merge(places) for one in terms) or (places,)
+    driver = text(mapping(spec.get("csi")).get("driver"))
+    if spec.get("awsElasticBlockStore"):
+        driver = EBS_DRIVER
+    return Volume(
+        name=text(metadata.get("name")),
+        driver=driver,
+        terms=terms,
+        storage_class=_class_of(metadata, spec) or "",
+        is_free=not spec.get("claimRef") and mapping(raw.get("status")).get("phase") != "Failed",
+        problems=tuple(problems),
+    )
+
+
+def decode_storage_class(raw: Raw) -> StorageClass:
+    """Return the storage class."""
+    metadata = mapping(raw.get("metadata"))
+    made_by = text(raw.get("provisioner"))
+    annotations = text_map(metadata.get("annotations"))
+    return StorageClass(
+        name=text(metadata.get("name")),
+        driver="" if made_by == _BY_HAND else _MIGRATED.get(made_by, made_by),
+        by_hand=made_by == _BY_HAND,
+        waits=raw.get("volumeBindingMode") == "WaitForFirstConsumer",
+        terms=tuple(
+            Requirements.of(
+                Requirement.of(text(one.get("key")), *texts(one.get("values")))
+                for one in mappings(topology.get("matchLabelExpressions"))
+            )
+            for topology in mappings(raw.get("allowedTopologies"))
+        ),
+        is_default=any(annotations.get(key) == "true" for key in _DEFAULT_CLASS),
+        created_at=moment(metadata.get("creationTimestamp")),
+    )
+
+
+def decode_attach_limits(raw: Raw) -> AttachLimits:
+    """Return what a CSINode says its node can attach."""
+    counts = {}
+    for one in mappings(mapping(raw.get("spec")).get("drivers")):
+        count = integer(mapping(one.get("allocatable")).get("count"))
+        if count is not None:
+            counts[text(one.get("name"))] = max(count, 0)
+    return AttachLimits(node=text(mapping(raw.get("metadata")).get("name")), counts=counts)
+
+
+def decode_attachment(raw: Raw) -> Attachment:
+    """Return what a VolumeAttachment attaches; the volume is empty when it is an inline one."""
+    spec = mapping(raw.get("spec"))
+    attacher = text(spec.get("attacher"))
+    return Attachment(
+        node=text(spec.get("nodeName")),
+        driver=_MIGRATED.get(attacher, attacher),
+        volume=text(mapping(spec.get("source")).get("persistentVolumeName")),
+    )
+
+
+def _class_of(metadata: Raw, spec: Raw) -> str | None:
+    """Return the class named, by the annotation of old if it is there, None when none is."""
+    old = text_map(metadata.get("annotations")).get(_OLD_CLASS)
+    name = spec.get("storageClassName") if old is None else old
+    return name if isinstance(name, str) else None

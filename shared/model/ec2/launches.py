@@ -1,0 +1,283 @@
+"""Launching: what was decided, written down and has come of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from shared.model.ec2.instance_types import OfferingKey
+from shared.model.resources import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class PodRef:
+    """Names one pod for good: a later pod of the same name has another uid."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOption:
+    """One offering a planned node may become, and what a machine of it has."""
+
+    offering: OfferingKey
+    price_micros_per_hour: int
+    capacity: Resources
+    allocatable: Resources
+
+
+def largest(options: Iterable[LaunchOption]) -> Resources:
+    """Return the most any option has of each resource."""
+    most = Resources()
+    for option in options:
+        most = most.largest(option.capacity)
+    return most
+
+
+def dearest(options: Iterable[LaunchOption]) -> int:
+    """Return the price of the dearest option, in micro-dollars per hour; there is one at least."""
+    return max(one.price_micros_per_hour for one in options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedNode:
+    """A node the packer has decided on and nobody has launched.
+
+    Attributes:
+        options: Interchangeable offerings of one capacity type, cheapest first, at most 60.
+        fallback: Offerings of the other capacity type, tried when none of `options` is to be had.
+        pods: Promised to it, sorted.
+        requests: Their sum, without daemons.
+        daemon_requests: What DaemonSet pods will take on it.
+        labels: What the provisioner gives the node, picks of custom labels included; those of
+            type, zone and capacity type follow from the option that is launched.
+    """
+
+    provisioner: str
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    options: tuple[LaunchOption, ...]
+    fallback: tuple[LaunchOption, ...] = ()
+    pods: tuple[PodRef, ...]
+    requests: Resources
+    daemon_requests: Resources = Resources()
+
+    @property
+    def price_micros_per_hour(self) -> int:
+        """Price of the cheapest option."""
+        return self.options[0].price_micros_per_hour
+
+    @property
+    def largest_capacity(self) -> Resources:
+        """The most any option has of each resource: what limits must have room for."""
+        return largest((*self.options, *self.fallback))
+
+    @property
+    def dearest_micros_per_hour(self) -> int:
+        """The most any option costs: what a ceiling must have room for."""
+        return dearest((*self.options, *self.fallback))
+
+
+class IntentState(StrEnum):
+    """How far a launch intent has come."""
+
+    OPEN = "open"  # EC2 may or may not have been asked
+    DONE = "done"  # every slot has its instance, or was given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchIntent:
+    """A launch decided and written down before EC2 is asked: one CreateFleet, many nodes.
+
+    Attributes:
+        group: Number of the launch group in its plan.
+        attempt: Grows by one when what was asked for could not all be had.
+        count: Nodes asked for in this attempt.
+        body_key: Where the exact request stands.
+        body_hash: SHA-256 of the body, hex.
+        reserved: Capacity taken from the provisioner's limits until the intent is done.
+        reserved_price_micros_per_hour: Likewise the most that all its nodes may cost.
+        not_before: Earliest time of the next call, after a throttle; None for at once.
+        asked_at: When EC2 was last asked for this attempt, None when it was not yet.
+    """
+
+    cluster: str
+    plan_id: str
+    group: int
+    attempt: int
+    provisioner: str
+    count: int
+    body_key: str
+    body_hash: str
+    reserved: Resources
+    reserved_price_micros_per_hour: int = 0
+    state: IntentState = IntentState.OPEN
+    not_before: datetime | None = None
+    asked_at: datetime | None = None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One node of a launch: pairs a planned node with the instance that became it.
+
+    Attributes:
+        number: Position in its group, from 0.
+        node_name: Name of its Node object, empty until known.
+        pods: Nominated pods: promised to it and counted as placed.
+        allocatable: Estimate for the type that was launched, before the kubelet speaks.
+        bound: Whether its nominated pods were all bound: the promise is kept.
+        opened: Whether its Node is open for kube-scheduler or about to be: only kube-scheduler
+            binds the nominated pods that are left.
+        replaces: Names of the nodes it was bought to replace, separated by commas; usually empty.
+        version: Of the row it was read from; 0 when it was not read.
+    """
+
+    cluster: str
+    plan_id: str
+    group: int
+    number: int
+    provisioner: str
+    instance_id: str
+    offering: OfferingKey
+    price_micros_per_hour: int
+    capacity: Resources
+    allocatable: Resources
+    daemon_requests: Resources = Resources()
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    node_name: str = ""
+    pods: tuple[PodRef, ...] = ()
+    bound: bool = False
+    opened: bool = False
+    replaces: str = ""
+    launched_at: datetime
+    version: int = field(default=0, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The slot's name, as it stands in tags and annotations."""
+        return f"{self.plan_id}/{self.group}/{self.number}"
+
+
+def slot_of(slots: Iterable[Slot], instance_id: str) -> Slot | None:
+    """Return the slot that was paired with an instance, or None."""
+    return next((one for one in slots if one.instance_id == instance_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """That machines a plan bought are of no use to pods they were bought for.
+
+    Attributes:
+        subjects: Short digests of those: a pod, or the controller that replaces its pods.
+        provisioners: Names of those whose machines they were, as far as that is known.
+    """
+
+    plan_id: str
+    launched_at: datetime
+    subjects: frozenset[str]
+    provisioners: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right of one invocation to plan for one cluster.
+
+    Attributes:
+        token: Fencing token, grows with each acquisition.
+        dirty: Whether somebody had asked for another plan when it was last renewed.
+    """
+
+    cluster: str
+    holder: str
+    token: int
+    expires_at: datetime
+    dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An EC2 instance of ours.
+
+    Attributes:
+        state: pending, running, shutting-down, terminated, stopping or stopped.
+        private_dns_name: The node's name, empty when not yet known.
+        state_reason: Code of why it changed its state last, such as `Client.InternalError`; empty
+            while EC2 gives none.
+        state_message: EC2's text for that.
+    """
+
+    instance_id: str
+    state: str
+    offering: OfferingKey
+    private_dns_name: str = ""
+    image_id: str = ""
+    launched_at: datetime | None = None
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    state_reason: str = ""
+    state_message: str = ""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs or is about to."""
+        return self.state in ("pending", "running")
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is terminated or will be without another call; a stopped one stays."""
+        return self.state in ("shutting-down", "terminated")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether EC2 has started it."""
+        return self.state == "running"
+
+    @property
+    def provider_id(self) -> str:
+        """The providerID of its Node."""
+        return f"aws:///{self.offering.zone}/{self.instance_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetInstance:
+    """An instance a CreateFleet call returned."""
+
+    instance_id: str
+    offering: OfferingKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetError:
+    """An error that CreateFleet returned, as an answer or inside an answer.
+
+    Attributes:
+        code: EC2's error code; `shared.model.ec2.fleet_errors` says what each code means.
+        message: EC2's text, for people; nothing is decided by it.
+        offering: What was refused; None when EC2 names no instance type: the error then applies
+            to every offering of the request that was not launched.
+        subnet_id: The subnet of the refused override, empty when EC2 names none.
+    """
+
+    code: str
+    message: str
+    offering: OfferingKey | None = None
+    subnet_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetAnswer:
+    """What CreateFleet returned: instances and errors, both possible at once.
+
+    Attributes:
+        errors: Each distinct error once, in EC2's order.
+    """
+
+    fleet_id: str
+    instances: tuple[FleetInstance, ...]
+    errors: tuple[FleetError, ...] = ()

@@ -1,0 +1,23 @@
+"""DaemonSets, as far as their pods take room on nodes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared.model.kubernetes.pods import Scheduling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonSet:
+    """One DaemonSet.
+
+    Attributes:
+        labels: Of its pods, for the rules that count them.
+        scheduling: That of its pod template, tolerations of daemons included.
+        problem: Why its controller makes no pods, empty when it does.
+    """
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    scheduling: Scheduling
+    problem: str = ""

@@ -1,0 +1,112 @@
+"""Nodes of the cluster, ours and others'."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.kubernetes.taints import Taint
+from shared.model.resources import Resources
+
+# Bare metal instances check their hardware before they boot: 5 to 15 minutes until they join.
+_BARE_METAL: Final = timedelta(minutes=20)
+
+
+class NodePhase(StrEnum):
+    """How far a node has come."""
+
+    LAUNCHED = "launched"  # the machine was asked for; its kubelet has not reported
+    REGISTERED = "registered"  # the kubelet reports its status
+    INITIALIZED = "initialized"  # Ready, taints gone, resources shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One Node object.
+
+    Attributes:
+        provider_id: `aws:///<zone>/<instance id>`, empty when unknown.
+        allocatable: As reported; as planned until the kubelet reports.
+        owners: Uids of the objects that own it: they take it along when they are deleted.
+        ready: Status of the Ready condition: True, False, or None when unknown or never set.
+        ready_changed_at: When that status last changed, None when it was never set.
+    """
+
+    name: str
+    uid: str
+    resource_version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    provider_id: str = ""
+    unschedulable: bool = False
+    capacity: Resources = Resources()
+    allocatable: Resources = Resources()
+    ready: bool | None = None
+    ready_changed_at: datetime | None = None
+    created_at: datetime | None = None
+    deletion_at: datetime | None = None
+
+    @property
+    def provisioner(self) -> str:
+        """Name of the Provisioner that made it, empty for a node that is not ours."""
+        return self.labels.get(keys.PROVISIONER_NAME, "")
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it carries our label and our finalizer: only then may it be changed."""
+        return bool(self.provisioner) and keys.TERMINATION_FINALIZER in self.finalizers
+
+    @property
+    def instance_id(self) -> str:
+        """EC2 instance id from the provider id, empty when it has none."""
+        if not self.provider_id.startswith("aws:"):
+            return ""
+        tail = self.provider_id.rsplit("/", 1)[-1]
+        return tail if tail.startswith("i-") else ""
+
+    @property
+    def has_kubelet(self) -> bool:
+        """Whether the kubelet reports a status; amounts alone may be those that were planned."""
+        return self.ready is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether kube-scheduler may use it: Ready and the not-ready taint gone."""
+        return self.ready is True and not any(t.key == keys.NOT_READY_TAINT for t in self.taints)
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether it was initialized once, though it may not be ready now."""
+        return self.labels.get(keys.INITIALIZED) == "true"
+
+    @property
+    def is_initialized(self) -> bool:
+        """Whether it is open, its startup taints were removed and its devices were shown."""
+        return self.is_open and self.has_joined
+
+    @property
+    def is_bare_metal(self) -> bool:
+        """Whether its instance has no hypervisor; the size of such types begins with `metal`."""
+        _, _, size = self.labels.get(keys.INSTANCE_TYPE, "").partition(".")
+        return size.startswith("metal")
+
+    def joins_within(self, usual: timedelta) -> timedelta:
+        """Return how long its kubelet may take to join, from what most machines may take."""
+        return max(usual, _BARE_METAL) if self.is_bare_metal else usual
+
+    def is_overdue(self, patience: timedelta, now: datetime) -> bool:
+        """Return whether it has been Ready for longer than this without being initialized."""
+        ready_for = now - (self.ready_changed_at or now)
+        return self.ready is True and not self.has_joined and ready_for > patience
+
+    @property
+    def phase(self) -> NodePhase:
+        """How far it has come."""
+        if self.is_initialized:
+            return NodePhase.INITIALIZED
+        return NodePhase.REGISTERED if self.has_kubelet else NodePhase.LAUNCHED

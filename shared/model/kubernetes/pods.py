@@ -1,0 +1,213 @@
+"""Pods, as far as placing, binding, counting and evicting them needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from shared.model.kubernetes.taints import Toleration
+from shared.model.kubernetes.volumes import Claim
+from shared.model.requirements import Requirements
+from shared.model.resources import Resources
+
+
+class SpreadPolicy(StrEnum):
+    """What happens when a topology spread cannot be kept."""
+
+    DO_NOT_SCHEDULE = "DoNotSchedule"
+    SCHEDULE_ANYWAY = "ScheduleAnyway"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSelector:
+    """Which pods a rule counts: labels equal, and requirements met; both empty selects all.
+
+    A missing selector (None where this is optional) selects nothing.
+    """
+
+    match_labels: tuple[tuple[str, str], ...] = ()
+    requirements: Requirements = Requirements()
+
+    def selects(self, pod_labels: Mapping[str, str]) -> bool:
+        """Return whether a pod with these labels is counted."""
+        return all(pod_labels.get(k) == v for k, v in self.match_labels) and (
+            self.requirements.allow_labels(pod_labels)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologySpread:
+    """Even placement over the domains of a key.
+
+    Attributes:
+        max_skew: Largest allowed difference between a domain's count and the smallest count.
+        min_domains: Domains to assume at least, or None.
+        honor_affinity: Count only nodes the pod's node affinity allows (default true).
+        honor_taints: Count only nodes whose taints the pod tolerates (default false).
+    """
+
+    key: str
+    max_skew: int
+    policy: SpreadPolicy
+    selector: LabelSelector | None
+    min_domains: int | None = None
+    honor_affinity: bool = True
+    honor_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffinityTerm:
+    """A pod (anti-)affinity term.
+
+    Attributes:
+        weight: 1-100 for a preferred term, None for a required one.
+        namespaces: Namespaces whose pods count; the pod's own already filled in when none given.
+        namespace_selector: Labels of further namespaces, or None.
+    """
+
+    key: str
+    selector: LabelSelector | None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    weight: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferredNodes:
+    """A preferred node affinity term."""
+
+    weight: int
+    requirements: Requirements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """Everything about a pod that decides where it may go; equal for identical pods.
+
+    Pods of one workload share it, so it is the key of a class of pods.
+
+    Attributes:
+        requests: Sum the scheduler uses, with one of the resource `pods`.
+        node_selector: The plain node selector.
+        required_terms: Node affinity terms, OR-ed; empty means no restriction.
+        preferred_nodes: Preferred node affinity, heaviest first.
+        volume_terms: Per volume its OR-ed alternatives for the node, the volumes AND-ed; never
+            relaxed.
+        ties: To pods that use the same volume: each alone must hold, and the first may go anywhere.
+        shared: Volumes that all pods of one node attach together: (volume, resource), beside
+            `requests`.
+        host_ports: (ip, protocol, port), sorted.
+        claims: Names of its PersistentVolumeClaims, sorted.
+        refusals: Features of the pod that cannot be honoured, each a reason for people.
+    """
+
+    requests: Resources
+    node_selector: Requirements = Requirements()
+    required_terms: tuple[Requirements, ...] = ()
+    preferred_nodes: tuple[PreferredNodes, ...] = ()
+    volume_terms: tuple[tuple[Requirements, ...], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    spreads: tuple[TopologySpread, ...] = ()
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    ties: tuple[AffinityTerm, ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
+    host_ports: tuple[tuple[str, str, int], ...] = ()
+    claims: tuple[str, ...] = ()
+    resource_claims: bool = False
+    scheduler_name: str = "default-scheduler"
+    priority: int = 0
+    refusals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The controller of an object."""
+
+    kind: str
+    name: str
+    uid: str
+    api_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod.
+
+    Attributes:
+        node_name: Where it is bound, empty when pending.
+        nominated_node: Where kube-scheduler wants to preempt for it, empty usually.
+        unschedulable: Whether kube-scheduler marked it PodScheduled=False/Unschedulable.
+        gated: Whether it has scheduling gates.
+        owner: Its controller, None for a bare pod.
+        ephemeral: Claims that will be made for its generic ephemeral volumes.
+        deleting_since: deletionTimestamp less the grace period's end: when it must be gone.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    scheduling: Scheduling
+    node_name: str = ""
+    nominated_node: str = ""
+    phase: str = "Pending"
+    unschedulable: bool = False
+    gated: bool = False
+    owner: Owner | None = None
+    created_at: datetime | None = None
+    deletion_at: datetime | None = None
+    grace_period_seconds: int | None = None
+    priority_class: str = ""
+    ready: bool = False
+    ephemeral: tuple[Claim, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, the way people name a pod."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it has ended and will never run again."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether its deletion has begun."""
+        return self.deletion_at is not None
+
+    @property
+    def is_daemon(self) -> bool:
+        """Whether a DaemonSet owns it: it goes with its node and never asks for one."""
+        return self.owner is not None and self.owner.kind == "DaemonSet"
+
+    @property
+    def is_static(self) -> bool:
+        """Whether a node owns it: a static (mirror) pod."""
+        return self.owner is not None and self.owner.kind == "Node"
+
+    @property
+    def is_provisionable(self) -> bool:
+        """Whether it is waiting for capacity that we should buy.
+
+        Pending, marked unschedulable, not gated, not preempting, not terminating, not of a
+        DaemonSet, not static.
+        """
+        return (
+            not self.node_name
+            and self.unschedulable
+            and not self.gated
+            and not self.nominated_node
+            and not self.is_terminating
+            and not self.is_terminal
+            and not self.is_daemon
+            and not self.is_static
+        )
+
+    @property
+    def counts_for_emptiness(self) -> bool:
+        """Whether its presence keeps a node from being empty."""
+        return not (self.is_daemon or self.is_static or self.is_terminal)

@@ -1,0 +1,237 @@
+"""Binding: nodes are opened for kube-scheduler once they are ready, their nominated pods bound."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shared.events.node_events import event_on, initialized, overdue, registered, waits
+from shared.events.recorder import Announcer
+from shared.launching.ami_canary import ImageRollout
+from shared.model import labels as keys
+from shared.model.ec2.launches import PodRef, Slot, slot_of
+from shared.model.errors import ConflictError, NotFoundError
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.model.resources import format_amount
+from shared.node_lifecycle.node_editor import change_node
+from shared.node_lifecycle.node_waits import (
+    StartupTaints,
+    closed_by,
+    lacks,
+    missing_for,
+    starting_taints,
+)
+from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.scheduling.binding import needs_scheduler
+from shared.snapshot.observed_allocatable import learn
+from shared.timers.timers import start_expiration
+
+_BUSY = "a quiet moment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindReport:
+    """What came of one node: why it is not ready yet, or how many pods were bound to it.
+
+    Attributes:
+        pods_refused: That the API server did not bind: somebody else did, or they are gone.
+    """
+
+    node: str
+    initialized: bool = False
+    waiting_for: str = ""
+    pods_bound: int = 0
+    pods_left_to_scheduler: int = 0
+    pods_refused: int = 0
+
+
+class Binding:
+    """Completes nodes of one cluster once their kubelet has spoken."""
+
+    def __init__(self, ports: ClusterPorts, policy: LaunchPolicy) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._policy = policy
+
+    def run(self, node_name: str) -> BindReport:
+        """Open one node and complete it, as far as it is ready; else say what it waits for.
+
+        A node is opened, so that kube-scheduler may use it, once its kubelet is Ready and the
+        cloud controller has initialized it: device plugins and agents that remove startup taints
+        are DaemonSets that do not tolerate the not-ready taint. Pods are bound before that taint
+        goes, since until then kube-scheduler cannot give their place away. Pods that need what
+        the node does not have yet stay promised to it, and kube-scheduler binds them once it has.
+        Then the node is initialized and its slot is dropped.
+        """
+        report = self._run(node_name)
+        if report is None:
+            report = self._run(node_name)
+        # Planners and kubelets write often: a later wake does the rest.
+        return report or BindReport(node=node_name, waiting_for=_BUSY)
+
+    def _run(self, node_name: str) -> BindReport | None:
+        """Return what came of it, None when the promise was made or changed meanwhile.
+
+        The slot is read before the Node: then the Node is as another bind that wrote the slot
+        read it, or newer, and whatever that one binds is bound here, too, before the Node opens.
+        """
+        slots = self._slots()
+        node = self._ports.cluster.node(node_name)
+        if node is None or not node.is_ours or node.deletion_at is not None:
+            return BindReport(node=node_name, waiting_for="no node of ours that stays")
+        slot = slot_of(slots, node.instance_id)
+        if slot is None and not node.is_initialized and slot_of(self._slots(), node.instance_id):
+            # The slot was written and the Node became ours between the two reads.
+            return None
+        if node.is_initialized:
+            if slot is not None:
+                # It could not be completed after it was labelled.
+                self._complete(node, slot)
+            return BindReport(node=node_name, initialized=True)
+        closed = closed_by(node)
+        if closed:
+            return self._waits(node, BindReport(node=node_name, waiting_for=closed))
+        promised = self._promised(slot)
+        starting = self._startup_taints(node)
+        missing = missing_for(node, starting, promised)
+        report = self._bind(node, slot, promised, starting, missing)
+        if report is None:
+            return None
+        opened = self._open(node, slot, initialized=not missing)
+        if opened is None:
+            return dataclasses.replace(report, waiting_for=_BUSY)
+        if missing:
+            return self._waits(opened, dataclasses.replace(report, waiting_for=missing))
+        self._complete(opened, slot)
+        Announcer(self._ports).say(registered(opened), initialized(opened))
+        return dataclasses.replace(report, initialized=True)
+
+    def _slots(self) -> tuple[Slot, ...]:
+        return self._ports.ledger.slots(self._ports.cluster.name)
+
+    def _open(self, node: Node, slot: Slot | None, *, initialized: bool) -> Node | None:
+        """Let kube-scheduler use the node and label how far it is.
+
+        Returns:
+            None when it is closed again or gone, or when others write to it all the time.
+        """
+        labels = {keys.REGISTERED: "true"}
+        if node.labels.get(keys.REGISTERED) != "true":
+            self._remember(node, slot)
+        if initialized:
+            labels[keys.INITIALIZED] = "true"
+        if node.is_open and all(node.labels.get(k) == v for k, v in labels.items()):
+            return node
+        change = NodeChange(remove_taint_keys=frozenset({keys.NOT_READY_TAINT}), set_labels=labels)
+
+        def unless_closed(fresh: Node) -> NodeChange:
+            closed = closed_by(fresh)
+            if closed:
+                raise ConflictError(f"node {fresh.name} waits for {closed}")
+            return change
+
+        try:
+            return change_node(self._ports, node, unless_closed)
+        except (ConflictError, NotFoundError):
+            return None
+
+    def _waits(self, node: Node, report: BindReport) -> BindReport:
+        """Return the report, and say on the Node what it waits for once its kubelet is Ready."""
+        if node.ready is True:
+            patience, missing = self._policy.initialization, report.waiting_for
+            told = [registered(node), waits(node, missing)]
+            if node.is_overdue(patience, self._ports.clock.now()):
+                told.append(overdue(node, missing, patience))
+            Announcer(self._ports).tell(told)
+        return report
+
+    def _remember(self, node: Node, slot: Slot | None) -> None:
+        """Keep what the node has shown: that its image works, and what it has less than thought."""
+        ImageRollout(self._ports).registered(node)
+        missing = learn(self._ports, node, slot) if slot is not None else {}
+        if missing:
+            named = ", ".join(
+                f"{name} {format_amount(name, amount)}" for name, amount in sorted(missing.items())
+            )
+            text = f"has less allocatable than planned: {named}; its type is planned with that now"
+            event = event_on(node, "LessThanPlanned", text)
+            Announcer(self._ports).tell([event])
+
+    def _complete(self, node: Node, slot: Slot | None) -> None:
+        """Keep the promise of the slot, and pass from registration to expiration."""
+        if slot is not None:
+            self._ports.ledger.drop_slot(slot)
+        name = self._ports.cluster.name
+        self._ports.ledger.drop_timer(name, node.uid, TimerKind.REGISTRATION)
+        self._expire(node)
+
+    def _startup_taints(self, node: Node) -> StartupTaints:
+        provisioners, _ = self._ports.cluster.provisioners()
+        owner = next((one for one in provisioners if one.name == node.provisioner), None)
+        return starting_taints(owner)
+
+    def _promised(self, slot: Slot | None) -> tuple[Pod, ...]:
+        """Return the pods promised to a slot that still wait for a node."""
+        found = []
+        for ref in slot.pods if slot is not None else ():
+            pod = self._ports.cluster.pod(ref.namespace, ref.name)
+            if pod is not None and pod.uid == ref.uid and not (pod.node_name or pod.is_terminating):
+                found.append(pod)
+        return tuple(found)
+
+    def _bind(
+        self,
+        node: Node,
+        slot: Slot | None,
+        promised: Sequence[Pod],
+        starting: StartupTaints,
+        missing: str,
+    ) -> BindReport | None:
+        """Bind what may be bound, and keep the promise to the rest while something is missing.
+
+        On an open node kube-scheduler binds: it may have given the room away since. So the slot
+        is written before pods are bound, and again with `opened` before the node is opened. Each
+        write fails if another bind wrote in between: no bind opens the node while another one
+        binds pods that it does not know of, and no bind that read the node closed binds later.
+
+        Returns:
+            None when somebody changed the promise meanwhile.
+        """
+        if slot is None:
+            return BindReport(node=node.name)
+        closed = not (node.is_open or slot.opened)
+        binds = self._policy.binding != BindingPolicy.SCHEDULER and closed
+        mine = [
+            pod
+            for pod in promised
+            if binds and not needs_scheduler(pod) and not lacks(node, pod, starting)
+        ]
+        if mine:
+            if not self._ports.ledger.change_slot(slot):
+                return None
+            slot = dataclasses.replace(slot, version=slot.version + 1)
+        bound = len(self._ports.cluster.bind_all([(pod, node.name) for pod in mine]))
+        left = tuple(
+            PodRef(namespace=one.namespace, name=one.name, uid=one.uid)
+            for one in promised
+            if one not in mine
+        )
+        # A planner that read the slot before this can promise nothing more of a closed one.
+        kept = dataclasses.replace(slot, pods=left, bound=not missing, opened=True)
+        if (not missing or kept != slot) and not self._ports.ledger.change_slot(kept):
+            return None
+        return BindReport(
+            node=node.name,
+            pods_bound=bound,
+            pods_left_to_scheduler=0 if missing else len(left),
+            pods_refused=len(mine) - bound,
+        )
+
+    def _expire(self, node: Node) -> None:
+        """Start the expiration timer of a node whose maker could not; its name is taken once."""
+        provisioners, _ = self._ports.cluster.provisioners()
+        for one in provisioners:
+            if one.name == node.provisioner and one.ttl_until_expired is not None:
+                now = self._ports.clock.now()
+                start_expiration(self._ports, node, one.ttl_until_expired, now)

@@ -1,0 +1,213 @@
+"""Interruption: AWS takes a machine; its node is drained and replaced at once."""
+
+import contextlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.events.node_events import event_on
+from shared.launching.offering_facts import Fact, note
+from shared.messages.notices import Notice, NoticeKind
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.errors import ConflictError, NotFoundError, RetryableError
+from shared.model.kubernetes.nodes import Node
+from shared.node_lifecycle.force_deletion import free_node
+from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.node_editor import change_node, read_again
+from shared.ports import ClusterPorts, NodeChange
+
+# Provision is not called again within this.
+_SETTLED: Final = timedelta(seconds=2)
+# A spot machine ends two minutes after its warning: from then pods are no longer asked, so that
+# they can still end in order.
+_ASKED_FOR: Final = timedelta(seconds=90)
+_TAKEN: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+_STOPPED: Final = frozenset({"stopping", "stopped"})
+# In these states no kubelet runs; before, it may still run pods.
+_OFF: Final = frozenset({"stopped", "terminated"})
+# How often a Node that controllers write to is read again for one notice.
+_ATTEMPTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptReport:
+    """What came of one notice about one instance.
+
+    Attributes:
+        interrupted: Whether the machine was taken: false for what Dovetail terminates itself.
+    """
+
+    instance_id: str
+    node: str
+    action: str
+    interrupted: bool = False
+
+
+class NodeIndex:
+    """Which node an instance is, for one cluster; kept while a process lives.
+
+    A burst of notices comes when a pool is taken: nodes and machines are listed once for many.
+    """
+
+    def __init__(self) -> None:
+        """Prepare; nothing is known yet."""
+        self._names: dict[str, str] = {}
+        self._offerings: dict[str, OfferingKey] = {}
+        self._looked_at: datetime | None = None
+
+    def find(self, ports: ClusterPorts, instance_id: str) -> Node | None:
+        """Return the node of an instance as it is now, None when there is none."""
+        if instance_id not in self._names:
+            listed = ports.cluster.nodes()
+            self._names = {one.instance_id: one.name for one in listed if one.instance_id}
+        name = self._names.get(instance_id)
+        node = ports.cluster.node(name) if name is not None else None
+        if node is None or node.instance_id != instance_id:
+            self._names.pop(instance_id, None)
+            return None
+        return node
+
+    def offering(self, ports: ClusterPorts, instance_id: str) -> OfferingKey | None:
+        """Return the offering of one of the cluster's machines, None when EC2 does not show it."""
+        if instance_id not in self._offerings:
+            shown = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+            self._offerings = {machine.instance_id: machine.offering for machine in shown}
+        return self._offerings.get(instance_id)
+
+    def look(self, ports: ClusterPorts) -> None:
+        """Let provision look over the nodes: by the queue, and at once when not just asked."""
+        now = ports.clock.now()
+        ports.outbox.look(ports.cluster.name)
+        if self._looked_at is None or now - self._looked_at >= _SETTLED:
+            self._looked_at = now
+            try:
+                ports.outbox.invoke_provision(ports.cluster.name, look=True)
+            except RetryableError:
+                # The queue has the same message.
+                return
+
+
+class Interrupting:
+    """Acts on notices about machines of one cluster."""
+
+    def __init__(self, ports: ClusterPorts, index: NodeIndex | None = None) -> None:
+        """Prepare for one cluster.
+
+        Args:
+            index: What this process knows of its nodes.
+        """
+        self._ports = ports
+        self._index = index or NodeIndex()
+
+    def run(self, notice: Notice, instance_id: str) -> InterruptReport:
+        """Act on a notice about one of the cluster's instances."""
+        node = self._index.find(self._ports, instance_id)
+        if node is None or not node.is_ours:
+            action = self._without_node(notice, instance_id)
+            return InterruptReport(
+                instance_id=instance_id,
+                node="",
+                action=action,
+                interrupted=action != "ignored",
+            )
+        if notice.kind == NoticeKind.REBALANCE_RECOMMENDATION:
+            action = self._recommended(node)
+            return InterruptReport(instance_id=instance_id, node=node.name, action=action)
+        if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
+            return InterruptReport(instance_id=instance_id, node=node.name, action="ignored")
+        if notice.kind == NoticeKind.SPOT_INTERRUPTION:
+            self._remember(node, Fact.INTERRUPTED)
+        going = node.deletion_at is not None
+        taken = not going or notice.kind == NoticeKind.SPOT_INTERRUPTION
+        if taken:
+            if not going:
+                self._say(node, "Interrupted", f"{notice.kind.value}: drained and replaced")
+            self._remove(node, notice.kind)
+            # Its pods get new nodes now, before they are evicted.
+            self._index.look(self._ports)
+        self._free(node, notice)
+        return InterruptReport(
+            instance_id=instance_id,
+            node=node.name,
+            action="draining" if going else "drained",
+            interrupted=taken,
+        )
+
+    def _free(self, node: Node, notice: Notice) -> None:
+        """Delete the pods of a machine that is off, before the next step of its drain does.
+
+        A notice that a machine was stopped may be late: it is believed if EC2 still says so.
+        """
+        if notice.kind != NoticeKind.STATE_CHANGE or notice.state not in _OFF:
+            return
+        if notice.state == "stopped":
+            shown = self._ports.cloud.instances([node.instance_id])
+            if not any(one.state in _OFF for one in shown):
+                return
+        try:
+            free_node(self._ports, node)
+        except (ConflictError, NotFoundError):
+            # Gone already, or others write to it all the time: the next step of the drain does it.
+            return
+
+    def _remove(self, node: Node, kind: NoticeKind) -> None:
+        """Remove a node, or let its drain know by when it must be over."""
+        deadline = None
+        if kind == NoticeKind.SPOT_INTERRUPTION:
+            deadline = self._ports.clock.now() + _ASKED_FOR
+        for _ in range(_ATTEMPTS):
+            if remove(self._ports, node, kind.value, deadline):
+                return
+            try:
+                node = read_again(self._ports, node)
+            except NotFoundError:
+                return
+        raise ConflictError(f"node {node.name} changes too fast: the notice comes again")
+
+    def _recommended(self, node: Node) -> str:
+        """Mark a node that EC2 expects to interrupt: provision replaces it first if that pays."""
+        if node.deletion_at is not None or keys.REBALANCE_RECOMMENDED in node.annotations:
+            return "recorded"
+        now = self._ports.clock.now()
+        stamp = {keys.REBALANCE_RECOMMENDED: now.isoformat(timespec="seconds")}
+        with contextlib.suppress(NotFoundError):
+            change_node(self._ports, node, NodeChange(set_annotations=stamp))
+        self._remember(node, Fact.ABOUT_TO_BE_INTERRUPTED)
+        self._say(
+            node, "RebalanceRecommended", "EC2 expects to interrupt it: replaced first if it pays"
+        )
+        self._ports.outbox.look(self._ports.cluster.name)
+        return "recorded"
+
+    def _without_node(self, notice: Notice, instance_id: str) -> str:
+        """A machine that ends before it is a node: its pods are planned again."""
+        if notice.kind not in (NoticeKind.STATE_CHANGE, NoticeKind.SPOT_INTERRUPTION):
+            return "ignored"
+        if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
+            return "ignored"
+        if notice.state == "terminated":
+            self._ports.ledger.drop_instance(instance_id)
+        if notice.state in _STOPPED:
+            # It will never join, and its disks are paid for.
+            self._ports.cloud.terminate([instance_id])
+        for slot in self._ports.ledger.slots(self._ports.cluster.name):
+            if slot.instance_id == instance_id and not slot.node_name:
+                if notice.kind == NoticeKind.SPOT_INTERRUPTION:
+                    # It still runs: nobody may buy another in its place before it ends.
+                    self._ports.cloud.terminate([instance_id])
+                    note(self._ports, Fact.INTERRUPTED, [slot.offering])
+                    self._ports.ledger.drop_slot(slot)
+                # Of one that died provision reads why, and frees its pods.
+                self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
+                return "planned again"
+        return "ignored"
+
+    def _remember(self, node: Node, fact: Fact) -> None:
+        """Leave the offering of a node's machine out, as EC2 shows it."""
+        offering = self._index.offering(self._ports, node.instance_id)
+        if offering is not None and offering.capacity_type == CapacityType.SPOT:
+            note(self._ports, fact, [offering])
+
+    def _say(self, node: Node, reason: str, text: str) -> None:
+        self._ports.cluster.happened([event_on(node, reason, text)])

@@ -1,0 +1,58 @@
+"""Changing a Node that controllers write to at the same time.
+
+The node lifecycle controller and the cloud controller write taints to a Node just when it is
+cordoned or its health changes, so a conflict is an ordinary answer and not an error.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError, NotFoundError
+from shared.model.kubernetes.nodes import Node
+from shared.ports import ClusterPorts, NodeChange
+
+_ATTEMPTS: Final = 4
+
+
+def change_node(
+    ports: ClusterPorts, node: Node, change: NodeChange | Callable[[Node], NodeChange | None]
+) -> Node:
+    """Return the Node after a change; on a conflict it is read again and changed as it is then.
+
+    Args:
+        change: What to change, or how that follows from the Node: None for nothing.
+
+    Raises:
+        ConflictError: If it was written to during each of four attempts.
+        NotFoundError: If it is gone, or another Node has its name.
+    """
+    left = _ATTEMPTS
+    while (wanted := change if isinstance(change, NodeChange) else change(node)) is not None:
+        left -= 1
+        try:
+            return ports.cluster.change_node(node, wanted)
+        except ConflictError:
+            if not left:
+                raise
+            node = read_again(ports, node)
+    return node
+
+
+def read_again(ports: ClusterPorts, node: Node) -> Node:
+    """Return the Node as it is now.
+
+    Raises:
+        NotFoundError: If it is gone, or another Node has its name.
+    """
+    fresh = ports.cluster.node(node.name)
+    if fresh is None or fresh.uid != node.uid:
+        raise NotFoundError(f"node {node.name} is gone")
+    return fresh
+
+
+def cordon_for_removal(node: Node) -> NodeChange | None:
+    """Return the change that keeps new pods and load balancers away; None when it is made."""
+    if node.unschedulable and keys.EXCLUDE_FROM_LOAD_BALANCERS in node.labels:
+        return None
+    return NodeChange(unschedulable=True, set_labels={keys.EXCLUDE_FROM_LOAD_BALANCERS: "dovetail"})

@@ -1,0 +1,97 @@
+"""What timers that ended by accident have left on nodes: taken back."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError, NotFoundError
+from shared.model.kubernetes.nodes import Node
+from shared.node_lifecycle.node_deletion import VOLUNTARY
+from shared.node_lifecycle.node_editor import change_node
+from shared.node_lifecycle.voluntary_removal import uncordon
+from shared.ports import ClusterPorts, NodeChange, TimerKind
+
+# A timer that acts is heard of more often than this.
+_SILENT: Final = timedelta(minutes=3)
+_ACTING: Final = (TimerKind.EMPTINESS, TimerKind.EXPIRATION, TimerKind.REPLACEMENT)
+
+_UNMARK: Final = NodeChange(set_annotations={keys.REPLACES: None})
+
+Heard = Mapping[tuple[str, str], datetime]
+
+
+def take_back(ports: ClusterPorts, nodes: Sequence[Node], now: datetime) -> int:
+    """Take back what nobody is about to act on any more; return on how many nodes that was.
+
+    A cordon of ours whose timer fell silent goes, and so does the mark of a node that was bought
+    to replace others when none of those is being replaced: it would never count as empty.
+    """
+    marked = [one for one in nodes if one.is_ours and one.deletion_at is None and _is_marked(one)]
+    if not marked:
+        return 0
+    heard = ports.ledger.timers(ports.cluster.name)
+    uids = {one.name: one.uid for one in nodes}
+    found = 0
+    for node in marked:
+        if _is_cordoned(node) and not _is_heard(heard, node.uid, _ACTING, now):
+            uncordon(ports, node)
+            found += 1
+        elif _is_replacement(node, now) and not _is_awaited(
+            heard, (uids.get(name, "") for name in _replaced(node)), now
+        ):
+            found += _unmark(ports, node)
+    return found
+
+
+def unmarked(ports: ClusterPorts, node: Node, now: datetime) -> Node:
+    """Return a node without its mark as a replacement, when none of those is being replaced.
+
+    A node that is reported empty is so looked at by itself; sweep looks at all of them.
+
+    Raises:
+        RetryableError: If it was written to meanwhile.
+    """
+    if not node.is_ours or node.deletion_at is not None or not _is_replacement(node, now):
+        return node
+    old = [ports.cluster.node(name) for name in _replaced(node)]
+    heard = ports.ledger.timers(ports.cluster.name)
+    if _is_awaited(heard, (one.uid for one in old if one is not None), now):
+        return node
+    return change_node(ports, node, _UNMARK)
+
+
+def _is_marked(node: Node) -> bool:
+    return keys.REPLACES in node.annotations or _is_cordoned(node)
+
+
+def _is_cordoned(node: Node) -> bool:
+    return node.unschedulable and node.annotations.get(keys.REMOVAL_REASON) in VOLUNTARY
+
+
+def _is_replacement(node: Node, now: datetime) -> bool:
+    """Return whether a node is marked, and has been there for so long that it may be in vain."""
+    old = node.created_at is not None and now - node.created_at >= _SILENT
+    return old and keys.REPLACES in node.annotations
+
+
+def _replaced(node: Node) -> Sequence[str]:
+    return node.annotations[keys.REPLACES].split(",")
+
+
+def _is_awaited(heard: Heard, old: Iterable[str], now: datetime) -> bool:
+    return any(_is_heard(heard, uid, (TimerKind.REPLACEMENT,), now) for uid in old)
+
+
+def _is_heard(heard: Heard, uid: str, kinds: Sequence[TimerKind], now: datetime) -> bool:
+    last = [heard[uid, kind] for kind in kinds if (uid, kind) in heard]
+    return bool(last) and now - max(last) < _SILENT
+
+
+def _unmark(ports: ClusterPorts, node: Node) -> int:
+    try:
+        change_node(ports, node, _UNMARK)
+    except (ConflictError, NotFoundError):
+        # Looked at again in a minute.
+        return 0
+    return 1

@@ -1,0 +1,369 @@
+"""Termination: cordon, drain, release volumes, end the machine, let the Node go."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.disruption.drain import DrainStep, drain_step, is_left_behind
+from shared.disruption.eviction_blockers import budgets_of
+from shared.events.node_events import (
+    cordoned,
+    drained,
+    event_on,
+    first_names,
+    price_of,
+    terminated,
+)
+from shared.events.recorder import Announcer
+from shared.model import labels as keys
+from shared.model.errors import (
+    CertificateError,
+    ConflictError,
+    EvictionRefusedError,
+    InvalidMessageError,
+    NotFoundError,
+    PermanentError,
+    RetryableError,
+)
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.node_lifecycle.force_deletion import (
+    LONGEST_REASON,
+    delete_orphaned_pods,
+    free_node,
+    tell_refused,
+)
+from shared.node_lifecycle.instance_terminator import Ending, Seen
+from shared.node_lifecycle.node_deletion import deadline_of, is_voluntary
+from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
+from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.timers.timers import again, done, ended, go_on_elsewhere, keep_termination, text_of
+
+# In a timer's state: how many pods held the drain back at its last step; absent for none.
+# What the machine that has ended cost, in micro-dollars per hour.
+RELEASED: Final = "released_micros_per_hour"
+BLOCKED: Final = "blocked"
+_POLL: Final = timedelta(seconds=2)
+# A refused drain is tried again after 2, 4, 8, then every 10 seconds.
+_TRIED: Final = "tried"
+_MOST_TRIED: Final = 3
+_LONGEST_POLL: Final = timedelta(seconds=10)
+# When waiting for volumes to be detached began, and for how long that is told and gone on with.
+# Source: Kubernetes itself detaches by force after 6 minutes (maxWaitForUnmountDuration of the
+# attach-detach controller),
+# https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-08).
+_VOLUMES: Final = "volumes_since"
+_VOLUMES_TOLD: Final = timedelta(seconds=30)
+_VOLUMES_WAIT: Final = timedelta(minutes=6)
+# When the pods of a machine that does not run any more were first deleted.
+_FREED: Final = "freed_since"
+# While the API server is away and a deadline has passed, its return is looked for this often.
+_UNSEEN_POLL: Final = timedelta(seconds=30)
+# In a timer's state: that nothing was left to evict, and that this was told.
+_DRAINED: Final = "drained"
+# An execution may have 25,000 events and a step makes about ten: go on in a new one before.
+_MAX_STEPS: Final = 1500
+# A step that waits longer says beforehand when it will be heard of again.
+_LONG_WAIT: Final = timedelta(seconds=4)
+# EC2 may not yet show a machine that is younger than this.
+_SHOWN_AFTER: Final = timedelta(minutes=5)
+
+
+class Terminating:
+    """Takes nodes of one cluster down, step by step; every step reads the world anew."""
+
+    def __init__(self, ports: ClusterPorts, drain_deadline: timedelta | None) -> None:
+        """Prepare for one cluster.
+
+        Args:
+            drain_deadline: After this long pods are no longer asked; None for never.
+        """
+        self._ports = ports
+        self._drain_deadline = drain_deadline
+        self._machines = Ending(ports)
+        self._announcer = Announcer(ports)
+
+    def begin(self, node_name: str) -> str:
+        """Start the termination of a node that is being deleted; return what was done.
+
+        One that runs and is heard of is left alone.
+        """
+        node = self._ports.cluster.node(node_name)
+        if node is None:
+            return "gone"
+        if not node.is_ours or node.deletion_at is None:
+            return "not ours or not being deleted"
+        running = self._ports.ledger.timers(self._ports.cluster.name)
+        started = keep_termination(self._ports, node, running, self._ports.clock.now())
+        return "timer started" if started else "timer runs"
+
+    def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the next step of a termination.
+
+        Raises:
+            InvalidMessageError: If the state lacks a field.
+            RetryableError: If the world could not be read or changed now.
+        """
+        uid = text_of(state, "uid")
+        self._note(uid, timedelta(0))
+        after = self._step({**state, "steps": int(state.get("steps", 0)) + 1}, uid)
+        wait = timedelta(seconds=after["wait_seconds"])
+        if wait > _LONG_WAIT:
+            self._note(uid, wait)
+        return after
+
+    def _note(self, uid: str, ahead: timedelta) -> None:
+        """Write down that this drain lives, or will be heard of again so much later."""
+        self._ports.ledger.note_timer(
+            self._ports.cluster.name, uid, TimerKind.TERMINATION, self._ports.clock.now() + ahead
+        )
+
+    def _step(self, state: Mapping[str, Any], uid: str) -> dict[str, Any]:
+        name = text_of(state, "node")
+        try:
+            node = self._ports.cluster.node(name) if name else None
+        except RetryableError:
+            if not self._is_past_deadline(state):
+                raise
+            # Nobody can say who is on it; its owner wanted it gone by now whoever is.
+            _, wait = self._machines.look(text_of(state, "instance_id"), end=True)
+            return again(state, max(wait, _UNSEEN_POLL))
+        if node is None or node.uid != uid:
+            return self._without_node(state)
+        if not node.is_ours:
+            return self._end(state, "not ours")
+        if node.deletion_at is None:
+            return self._end(state, "not being deleted")
+        run = state.get("run", "")
+        if node.annotations.get(keys.DRAIN_RUN, run) != run:
+            return done(state, "another execution goes on")
+        if state["steps"] >= _MAX_STEPS:
+            return self._continue(node, state)
+        try:
+            return self._with_node(node, state)
+        except (ConflictError, NotFoundError):
+            # It went away between two calls, or others write to it all the time.
+            return again(state, _POLL)
+
+    def _with_node(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        if not node.instance_id:
+            return self._let_go(node, state)
+        now = self._ports.clock.now()
+        if cordon_for_removal(node) is not None:
+            node = change_node(self._ports, node, cordon_for_removal)
+            self._announcer.say(cordoned(node))
+        pods = self._ports.cluster.pods_on(node.name)
+        deadline = self._deadline(node)
+        step = drain_step(pods, now, voluntary=is_voluntary(node), deadline=deadline)
+        attached = self._ports.cluster.volume_attachments(node.name) if step.drained else ()
+        waits = bool(attached) and self._waits_for_volumes(node, attached, state)
+        end = step.drained and not waits
+        if end and _DRAINED not in state:
+            self._announcer.say(drained(node))
+            state = {**state, _DRAINED: True}
+        seen, wait = self._machines.look(node.instance_id, end=end, node=node)
+        if _is_off(node, seen, now):
+            return self._free(node, seen, state)
+        if end:
+            clean = not attached and all(is_left_behind(pod) for pod in pods)
+            return self._end_machine(node, seen, state, wait, clean=clean)
+        if step.drained:
+            since = state.get(_VOLUMES) or now.isoformat()
+            return again({**_unblocked(state), _VOLUMES: since}, _POLL)
+        held = dict.fromkeys(step.blocked_by, "do-not-evict")
+        refused = self._ask_to_leave(step)
+        held |= refused
+        self._say_blocked(node, held, now)
+        if step.delete and not step.waiting and len(refused) == len(step.delete):
+            # The deadline is hard: pods that the API server refuses to delete end with the machine.
+            tell_refused(self._ports, node, refused)
+            seen, wait = self._machines.look(node.instance_id, end=True, node=node)
+            return self._end_machine(node, seen, state, wait, clean=False)
+        # Who left just now comes back elsewhere soon, and the budget allows the next.
+        if not held or step.waiting or len(refused) < len(step.evict):
+            return again(_unblocked(state), _POLL)
+        tried = int(state.get(_TRIED, 0))
+        wait = min(_POLL * 2**tried, _LONGEST_POLL)
+        return again({**state, BLOCKED: len(held), _TRIED: min(tried + 1, _MOST_TRIED)}, wait)
+
+    def _waits_for_volumes(
+        self, node: Node, attached: Sequence[str], state: Mapping[str, Any]
+    ) -> bool:
+        """Return whether volumes of drained pods are still to be let go of.
+
+        Only a kubelet that lives can unmount; otherwise ending the machine releases them.
+        """
+        if node.ready is not True:
+            return False
+        since = _time_of(state, _VOLUMES)
+        waited = self._ports.clock.now() - since if since is not None else timedelta(0)
+        if waited > _VOLUMES_TOLD:
+            text = f"{first_names(attached)}: still attached to a drained node"
+            self._say(node, "VolumesAttached", text)
+        return waited < _VOLUMES_WAIT
+
+    def _end_machine(
+        self,
+        node: Node,
+        seen: Seen | None,
+        state: Mapping[str, Any],
+        wait: timedelta,
+        *,
+        clean: bool,
+    ) -> dict[str, Any]:
+        """Let the Node go as soon as its machine can harm nothing any more.
+
+        Args:
+            clean: Whether the machine runs nothing but what goes with it, and no volume is
+                attached: then the Node need not stay until EC2 says `terminated`.
+        """
+        if seen is not None and seen.state and not seen.ours:
+            self._say(
+                node, "NotOurMachine", f"{node.instance_id} lacks Dovetail's tags: not terminated"
+            )
+            return self._let_go(node, state)
+        if seen is not None and seen.is_ending and clean:
+            return self._let_go(node, state)
+        return again(_unblocked(state), wait)
+
+    def _free(self, node: Node, seen: Seen | None, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Delete what is left on a Node whose machine does not run any more, then the Node.
+
+        A machine that was stopped is terminated before.
+        """
+        left = free_node(self._ports, node)
+        stopped = seen is not None and seen.state == "stopped" and seen.ours
+        if stopped:
+            self._machines.look(node.instance_id, end=True, node=node)
+        now = self._ports.clock.now()
+        waited = now - (_time_of(state, _FREED) or now)
+        if stopped or (left and waited < _VOLUMES_WAIT):
+            return again({_FREED: now.isoformat(), **_unblocked(state)}, _POLL)
+        result = self._let_go(node, state)
+        delete_orphaned_pods(self._ports, node.name)
+        return result
+
+    def _without_node(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The Node is gone: make sure that its machine is, too."""
+        instance_id = text_of(state, "instance_id")
+        if not instance_id:
+            return self._end(state, "gone")
+        seen, wait = self._machines.look(instance_id, end=True)
+        if seen is None or (seen.state and not seen.is_ending and seen.ours):
+            return again(state, wait)
+        name = text_of(state, "node")
+        if name and seen.ours and self._ports.cluster.pods_on(name):
+            if seen.state and not seen.has_ended:
+                return again(state, wait)
+            delete_orphaned_pods(self._ports, name)
+        return self._end(state, "gone" if seen.ours else "not ours")
+
+    def _let_go(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        change_node(self._ports, node, _without_finalizer)
+        self._announcer.say(terminated(node))
+        return self._end({**state, RELEASED: price_of(node)}, "terminated")
+
+    def _ask_to_leave(self, step: DrainStep) -> dict[Pod, str]:
+        """Evict, or delete past the deadline; return the pods that stay, and what holds them.
+
+        What is refused for one pod, by a budget or an admission policy, must not keep the others.
+        """
+        cluster, budgeted, refused = self._ports.cluster, [], {}
+        ways = ((step.evict, cluster.evict), (step.delete, cluster.delete_pod))
+        for pod, leave in ((pod, way) for pods, way in ways for pod in pods):
+            try:
+                leave(pod)
+            except EvictionRefusedError:
+                budgeted.append(pod)
+            except CertificateError:
+                raise
+            except PermanentError as error:
+                refused[pod] = str(error)[:LONGEST_REASON]
+        return {**self._budgets_of(budgeted), **refused}
+
+    def _budgets_of(self, refused: Sequence[Pod]) -> dict[Pod, str]:
+        """Return the budgets that hold pods back, for people."""
+        budgets = self._ports.cluster.disruption_budgets() if refused else ()
+        return {pod: budgets_of(pod, budgets) for pod in refused}
+
+    def _say_blocked(self, node: Node, held: Mapping[Pod, str], now: datetime) -> None:
+        """Write on the node what holds its drain and since when; take it back when nothing does."""
+        written = node.annotations.get(keys.DRAIN_BLOCKED)
+        if not held:
+            if written is not None:
+                change = NodeChange(set_annotations={keys.DRAIN_BLOCKED: None})
+                change_node(self._ports, node, change)
+            return
+        who = first_names(f"{pod.key} ({why})" for pod, why in held.items())
+        if written is None:
+            written = f"since {now.isoformat(timespec='seconds')} by {who}"
+            change = NodeChange(set_annotations={keys.DRAIN_BLOCKED: written})
+            change_node(self._ports, node, change)
+        self._say(node, "DrainBlocked", f"drain is held by {who}, {written.split(' by ')[0]}")
+
+    def _say(self, node: Node, reason: str, text: str) -> None:
+        self._announcer.tell([event_on(node, reason, text)])
+
+    def _is_past_deadline(self, state: Mapping[str, Any]) -> bool:
+        """Return whether the deadline that users set has passed for a drain that began then."""
+        since = _time_of(state, "since") if self._drain_deadline is not None else None
+        if since is None or self._drain_deadline is None or not state.get("instance_id"):
+            return False
+        return self._ports.clock.now() >= since + self._drain_deadline
+
+    def _deadline(self, node: Node) -> datetime | None:
+        """Return from when pods are deleted: by the user's setting or the machine's own end."""
+        ends = [deadline_of(node)]
+        if self._drain_deadline is not None and node.deletion_at is not None:
+            ends.append(node.deletion_at + self._drain_deadline)
+        return min((one for one in ends if one is not None), default=None)
+
+    def _continue(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+        instance_id, since = text_of(state, "instance_id"), text_of(state, "since")
+        if not go_on_elsewhere(self._ports, node, instance_id, since=since):
+            return again(state, _POLL)
+        return done(state, "continued in another execution")
+
+    def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
+        instance_id = state.get("instance_id")
+        instance_id = instance_id if isinstance(instance_id, str) else ""
+        if instance_id:
+            self._machines.forget(instance_id)
+        if result in ("terminated", "gone") and instance_id:
+            for slot in self._ports.ledger.slots(self._ports.cluster.name):
+                if slot.instance_id == instance_id:
+                    self._ports.ledger.drop_slot(slot)
+            self._ports.ledger.drop_instance(instance_id)
+        return ended(self._ports, state, TimerKind.TERMINATION, result)
+
+
+def _unblocked(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in state.items() if key not in (BLOCKED, _TRIED)}
+
+
+def _time_of(state: Mapping[str, Any], name: str) -> datetime | None:
+    """Return a time of the state, None when it has none.
+
+    Raises:
+        InvalidMessageError: If it is no time.
+    """
+    if name not in state:
+        return None
+    try:
+        return datetime.fromisoformat(text_of(state, name))
+    except ValueError as error:
+        raise InvalidMessageError(f"{name}: {state[name]!r}: expected a time") from error
+
+
+def _without_finalizer(node: Node) -> NodeChange | None:
+    if keys.TERMINATION_FINALIZER not in node.finalizers:
+        return None
+    left = tuple(one for one in node.finalizers if one != keys.TERMINATION_FINALIZER)
+    return NodeChange(finalizers=left)
+
+
+def _is_off(node: Node, seen: Seen | None, now: datetime) -> bool:
+    """Return whether a node's machine runs no more; one that EC2 does not show may be too young."""
+    if seen is None or seen.state:
+        return seen is not None and seen.is_off
+    return node.created_at is None or now - node.created_at >= _SHOWN_AFTER

@@ -1,0 +1,155 @@
+"""Which image each instance type boots, and with which taints a machine of ours starts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from shared.ami_families import ImageWish, family_of
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.provisioner import NodeTemplate, Provisioner
+from shared.ports import CloudProvider, MachineImage
+
+_SELECTED: Final = "selected"
+# Keeps kube-scheduler away until pods are bound.
+_NOT_READY: Final = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
+_UNINITIALIZED: Final = Taint(
+    key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageTable:
+    """The images of one Provisioner, by the kind of machine that boots them.
+
+    Attributes:
+        kinds: Instance type to image kind: the SSM parameter that names the image, or, of images
+            chosen by tags, their architecture and the labels they are for.
+        ids: Image kind to AMI id.
+    """
+
+    kinds: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ids: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def of(self, instance_type: str) -> str | None:
+        """Return the AMI id that machines of a type boot, None when there is no image for them."""
+        return self.ids.get(self.kinds.get(instance_type, ""))
+
+    def with_ids(self, changes: Mapping[str, str]) -> "ImageTable":
+        """Return the table with other images for some of its kinds."""
+        known = {kind: one for kind, one in changes.items() if kind in self.ids}
+        return ImageTable(kinds=self.kinds, ids={**self.ids, **known})
+
+
+def resolve_images(
+    cloud: CloudProvider,
+    template: NodeTemplate,
+    version: str,
+    instance_types: Sequence[InstanceType],
+) -> ImageTable:
+    """Return the newest images a Provisioner's machines boot.
+
+    A launch template of the user's own has its image in it: the table is empty.
+
+    Args:
+        version: Of the cluster, as `1.33`.
+
+    Raises:
+        PermanentError: If the family is none that there is.
+    """
+    if template.launch_template:
+        return ImageTable()
+    if template.ami_selector:
+        return selected_images(cloud.find_images(template.ami_selector), instance_types)
+    parameter = family_of(template.ami_family).parameter
+    if parameter is None:
+        return ImageTable()
+    kinds = {
+        one.name: parameter(
+            ImageWish(version=version, architecture=one.labels[keys.ARCH], capacity=one.capacity)
+        )
+        for one in instance_types
+    }
+    return ImageTable(kinds=kinds, ids=cloud.image_ids(sorted(set(kinds.values()))))
+
+
+def selected_images(
+    images: Iterable[MachineImage], instance_types: Iterable[InstanceType]
+) -> ImageTable:
+    """Return for each instance type the newest image that it can boot.
+
+    An image is for the machines of its architecture and, when it has tags that are well-known
+    labels, for those that answer them so. Of two of the same age, the greater id is taken.
+    """
+    newest: dict[str, MachineImage] = {}
+    for one in images:
+        known = newest.setdefault(_kind(one), one)
+        if _age(one) > _age(known):
+            newest[_kind(one)] = one
+    ordered = sorted(newest.values(), key=_age, reverse=True)
+    kinds = {}
+    for instance_type in instance_types:
+        fitting = next((one for one in ordered if _boots(one, instance_type)), None)
+        if fitting is not None:
+            kinds[instance_type.name] = _kind(fitting)
+    used = set(kinds.values())
+    return ImageTable(
+        kinds=kinds,
+        ids={kind: one.image_id for kind, one in sorted(newest.items()) if kind in used},
+    )
+
+
+def kubelet_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
+    """Return the taints that user data asks the kubelet to register its Node with, sorted.
+
+    The taint of an external cloud provider is left out, also where the user names it: the kubelet
+    adds it by itself, and the API server refuses a Node that carries it twice.
+
+    Source: https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/kubelet/kubelet_node_status.go
+    (initialNode) and .../pkg/apis/core/validation/validation.go (validateNodeTaints), 2026-11-22.
+    """
+    wanted = (*provisioner.taints, *provisioner.startup_taints, _NOT_READY)
+    return _unique(one for one in wanted if one.key != keys.CLOUD_UNINITIALIZED_TAINT)
+
+
+def node_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
+    """Return the taints of the Node object that is made for a machine, sorted.
+
+    Those of the kubelet, and the one that asks the cloud controller to initialize the node.
+    """
+    return _unique((*kubelet_taints(provisioner), _UNINITIALIZED))
+
+
+def _unique(taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """Return the taints, sorted; of several with the same key and effect the first."""
+    found: dict[tuple[str, Effect], Taint] = {}
+    for taint in taints:
+        found.setdefault((taint.key, taint.effect), taint)
+    return tuple(sorted(found.values()))
+
+
+def demanded_labels(image: MachineImage) -> dict[str, str]:
+    """Return the labels an image is for: its architecture, and its tags that are such labels."""
+    tagged = {
+        key: value
+        for key, value in sorted(image.tags.items())
+        if key in keys.WELL_KNOWN and key != keys.PROVISIONER_NAME
+    }
+    return {**tagged, keys.ARCH: image.architecture}
+
+
+def _kind(image: MachineImage) -> str:
+    demanded = demanded_labels(image)
+    tagged = (f"{key}={demanded[key]}" for key in sorted(demanded) if key != keys.ARCH)
+    return ",".join((f"{_SELECTED}:{image.architecture}", *tagged))
+
+
+def _boots(image: MachineImage, instance_type: InstanceType) -> bool:
+    labels = instance_type.labels
+    return all(labels.get(key) == value for key, value in demanded_labels(image).items())
+
+
+def _age(image: MachineImage) -> tuple[datetime, str]:
+    return image.created_at, image.image_id

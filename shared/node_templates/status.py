@@ -1,0 +1,117 @@
+"""What Provisioners and AWSNodeTemplates find in EC2: written into their status."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.errors import PermanentError
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import InvalidProvisioner, ProvisionerSite
+from shared.node_templates.images import ImageTable, demanded_labels, resolve_images
+from shared.planning.provisioner_checks import launch_problem
+from shared.ports import ClusterPorts, FoundImage, Site, TemplateStatus
+from shared.snapshot.gather import site_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """What the selectors and the requirements of a Provisioner find.
+
+    Attributes:
+        problems: What no machine can be made without and was not found, empty for nothing.
+        offering_problem: Why no offering can be asked for, empty when one can.
+    """
+
+    site: Site
+    images: ImageTable
+    problems: tuple[str, ...] = ()
+    offering_problem: str = ""
+
+    @property
+    def problem(self) -> str:
+        """Why no launch can be asked for, empty when one can."""
+        return "; ".join(self.problems) or self.offering_problem
+
+
+def resolve(ports: ClusterPorts, provisioners: Sequence[Provisioner]) -> dict[str, Resolved]:
+    """Return what each Provisioner finds, by its name; one that is refused a look says so."""
+    instance_types = ports.catalog.instance_types() if provisioners else ()
+    return {owner.name: _resolve(ports, owner, instance_types) for owner in provisioners}
+
+
+def write_template_statuses(
+    ports: ClusterPorts,
+    provisioners: Sequence[Provisioner],
+    invalid: Sequence[InvalidProvisioner],
+    resolved: Mapping[str, Resolved],
+) -> None:
+    """Write into the status of each AWSNodeTemplate that a Provisioner names what it finds.
+
+    Args:
+        provisioners: Those that can be used.
+        invalid: Those that cannot.
+        resolved: What each of the former finds, by name.
+    """
+    for one in invalid:
+        if one.template:
+            ports.cluster.set_template_status(one.template, TemplateStatus(problems=one.reasons))
+    of_template = {owner.template.name: owner for owner in provisioners if owner.template.name}
+    for name, owner in sorted(of_template.items()):
+        ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]))
+
+
+def _resolve(
+    ports: ClusterPorts, owner: Provisioner, instance_types: Sequence[InstanceType]
+) -> Resolved:
+    own_template = bool(owner.template.launch_template)
+    try:
+        site = site_of(ports, owner)
+        version = ports.cloud.endpoint().version
+        images = resolve_images(ports.cloud, owner.template, version, instance_types)
+    except PermanentError as error:
+        nowhere = Site(subnets=(), security_groups=())
+        return Resolved(site=nowhere, images=ImageTable(), problems=(str(error),))
+    bootable = [known for known in instance_types if own_template or images.of(known.name)]
+    zones = tuple(sorted({subnet.zone for subnet in site.subnets}))
+    return Resolved(
+        site=site,
+        images=images,
+        problems=tuple(_problems(site, images, own=own_template)),
+        offering_problem=launch_problem(
+            owner, ProvisionerSite(provisioner=owner.name, zones=zones), bootable
+        ),
+    )
+
+
+def _status(ports: ClusterPorts, resolved: Resolved) -> TemplateStatus:
+    subnets = sorted(
+        resolved.site.subnets, key=lambda subnet: (-subnet.free_addresses, subnet.subnet_id)
+    )
+    return TemplateStatus(
+        subnets=tuple(subnets),
+        security_groups=tuple(sorted(resolved.site.security_groups)),
+        images=_found(ports, resolved.images),
+        problems=resolved.problems,
+    )
+
+
+def _found(ports: ClusterPorts, table: ImageTable) -> tuple[FoundImage, ...]:
+    wanted = ",".join(sorted(set(table.ids.values())))
+    if not wanted:
+        return ()
+    return tuple(
+        FoundImage(image_id=one.image_id, name=one.name, labels=demanded_labels(one))
+        for one in ports.cloud.find_images({"aws-ids": wanted})
+    )
+
+
+def _problems(site: Site, table: ImageTable, *, own: bool) -> list[str]:
+    """Return why no machine can be made; a launch template of the user's own has the rest."""
+    missing = []
+    if not site.subnets:
+        missing.append("subnetSelector finds no subnet")
+    if not own and not site.security_groups:
+        missing.append("securityGroupSelector finds no security group")
+    if not own and not table.ids:
+        missing.append("no image is found: amiSelector finds none, or the family has none for us")
+    return missing

@@ -1,0 +1,132 @@
+"""The lower bound of a plan: the best that the bounds know, for given pods and free room."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from shared.packing.bound.free_capacity import NO_ROOM, FreeRooms, free_rooms
+from shared.packing.bound.resource_prices import ResourcePrices, find_prices, lower_bound
+from shared.packing.demand import Demand, read_demand
+from shared.packing.exact import cover_exactly, is_small
+from shared.packing.machine_kinds import Kind, find_kinds, front
+from shared.packing.priced_problem import make_ground
+from shared.packing.problem import PackingProblem, PackingSettings
+
+_LOOSE: Final = 1.008
+_VERY_FEW_PODS: Final = 60
+_MOST_WORK: Final = 4_000  # kinds by classes, that several questions are worth
+_BY_PRICE: Final = PackingSettings(
+    node_fee_micros_per_hour=0, diversification_k_on_demand=1, diversification_k_spot=1
+)
+
+
+class Question(NamedTuple):
+    """What a bound is asked for.
+
+    Attributes:
+        counts: Pods per class.
+        kinds: All that can be bought.
+        plain: Those of them that no other replaces by true price.
+        worth: Resource prices, by the `plain` ones.
+        rooms: Room that need not be bought.
+        cost: Of a plan: nothing better is looked for where the simplest bound is close.
+    """
+
+    demand: Demand
+    counts: Sequence[int]
+    kinds: Sequence[Kind]
+    plain: Sequence[Kind]
+    worth: ResourcePrices
+    rooms: FreeRooms
+    cost: int
+
+
+def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int:
+    """Return what any plan costs that places all pods of a problem, in micro-dollars per hour.
+
+    Settings and limits do not count: it is a bound for plans by any settings. Rounded down.
+
+    Args:
+        problem: Pods that some plan places, who may run where, what is there already.
+        bought: Pods per class for which that plan buys room.
+        cost: What that plan costs.
+    """
+    if not cost:
+        return 0
+    demand = read_demand(problem)
+    kinds = find_kinds(problem, demand, range(len(problem.shapes)), _BY_PRICE, whole=True)
+    plain = front(kinds, {})
+    prices = [kind.price for kind in plain]
+    counts = housed([one.count for one in problem.classes], demand, plain)
+    rooms = free_rooms(problem, demand, counts)
+    paid = [min(n, count) for n, count in zip(bought, counts, strict=True)]
+    questions = [(counts, rooms)]
+    if rooms:
+        # Of a class that is wholly on nodes that are there, leaving it out may say more; and more
+        # is known of pods that have no room than of pods that share some.
+        some = [count if n else 0 for n, count in zip(paid, counts, strict=True)]
+        beyond = rooms.too_many(counts)
+        questions += [(some, rooms)] if some != counts else []
+        questions = [one for one in questions if one[0] != beyond]
+        questions.append((beyond, NO_ROOM))
+    asked = [
+        Question(
+            demand=demand,
+            counts=some,
+            kinds=kinds,
+            plain=plain,
+            worth=find_prices(demand, some, plain, prices),
+            rooms=free,
+            cost=cost,
+        )
+        for some, free in questions
+        if any(some)
+    ]
+    # The bound that takes long is sought where the quick one says most; in all cases if it is fast.
+    ranked = sorted(((best_bound(one, 0), i) for i, one in enumerate(asked)), reverse=True)
+    best = 0
+    for number, (quick, i) in enumerate(ranked):
+        slow = number and len(plain) * len(counts) > _MOST_WORK
+        best = max(best, quick if slow else best_bound(asked[i]))
+    return min(best, cost)
+
+
+def best_bound(asked: Question, known: int | None = None) -> int:
+    """Return the best lower bound by true prices, in micro-dollars per hour.
+
+    Args:
+        asked: Pods, what can be bought, what is there.
+        known: What the tighter bound says, when that is known.
+    """
+    demand, counts, worth, rooms = asked.demand, asked.counts, asked.worth, asked.rooms
+    prices = [kind.price for kind in asked.plain]
+    if not rooms and is_small(counts):
+        ground = make_ground(demand, asked.plain, worth, prices)
+        exact = cover_exactly(ground, counts)
+        if exact is not None:
+            return ground.cost(exact)
+    bound = lower_bound(demand, counts, asked.kinds, worth, rooms=rooms)
+    worthwhile = sum(counts) > _VERY_FEW_PODS or any(
+        demand.extras[k] for k, count in enumerate(counts) if count
+    )
+    if asked.cost > bound * _LOOSE and worthwhile:
+        if known is None:
+            from shared.packing.bound.per_kind import tighter_bound  # noqa: PLC0415 -- loaded if needed
+
+            known = tighter_bound(demand, counts, asked.plain, prices, mix=worth.mix, rooms=rooms)
+        bound = max(bound, known)
+    return bound
+
+
+def housed(counts: Sequence[int], demand: Demand, kinds: Sequence[Kind]) -> list[int]:
+    """Return the counts of the classes that fit some kind, zero for the others."""
+    order = sorted(kinds, key=lambda kind: kind.room, reverse=True)
+    found = []
+    for k, count in enumerate(counts):
+        needs = demand.amounts(k) if count else []
+        fits = count and any(
+            kind.signatures >> demand.signature[k] & 1
+            and all(amount <= kind.room[place] for place, amount in needs)
+            for kind in order
+        )
+        found.append(count if fits else 0)
+    return found

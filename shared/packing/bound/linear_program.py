@@ -1,0 +1,201 @@
+"""The linear programme behind the bound: cover what groups of pods need of each resource."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from shared.packing.bound.simplex import pivot
+
+_WINDOW: Final = 48
+_TINY: Final = 1e-9
+_MOST_STEPS: Final = 40  # per row: rounding can make the method turn in circles
+
+
+class Rows(NamedTuple):
+    """Rows of the programme: (group, resource), their demand, and who may use which kind."""
+
+    group: tuple[int, ...]
+    keys: tuple[tuple[int, int], ...]
+    amounts: tuple[int, ...]
+    masks: tuple[int, ...]
+
+
+Column = tuple[int, Sequence[tuple[int, float]]]
+
+
+class Solution(NamedTuple):
+    """What is bought, for whom, and what it is worth.
+
+    Attributes:
+        duals: Per row, the worth of one unit.
+        mix: How many of each kind, fractions.
+        served: By (kind, row), the part of the row's demand that the kind serves.
+        columns: The kinds of the basis, each with (row, amount) of what it gives.
+    """
+
+    duals: list[float]
+    mix: dict[int, float]
+    served: dict[tuple[int, int], float]
+    columns: list[Column]
+
+
+def usable_rows(
+    rows: Rows, rooms: Sequence[Sequence[int]]
+) -> list[list[tuple[int, tuple[int, ...]]]]:
+    """Return per kind (amount, rows that may have it) for each resource some row wants."""
+    by_resource: dict[int, list[tuple[int, int]]] = {}
+    for i, (g, place) in enumerate(rows.keys):
+        by_resource.setdefault(place, []).append((g, i))
+    found = []
+    for number, room in enumerate(rooms):
+        ways = []
+        for place, some in by_resource.items():
+            open_rows = tuple(i for g, i in some if rows.masks[g] >> number & 1)
+            if room[place] and open_rows:
+                ways.append((room[place], open_rows))
+        found.append(ways)
+    return found
+
+
+def solve(
+    rows: Rows,
+    usable: list[list[tuple[int, tuple[int, ...]]]],
+    rooms: Sequence[Sequence[int]],
+    prices: Sequence[int],
+    known: Sequence[Column] = (),
+) -> Solution:
+    """Return the programme's solution.
+
+    By the revised simplex method; a column is a kind and, per resource, the row that gets it, and
+    columns are found as needed. Those of the solution of a similar programme, `known`, are tried
+    first: they are few, and nearly all that is needed.
+    Rows are scaled so that the largest machine has 1 of everything; the inverse of the basis is
+    kept in full, as there are few rows.
+    """
+    size = len(rows.keys)
+    if not size:
+        return Solution([], {}, {}, [])
+    largest = [max(room[place] for room in rooms) or 1 for _, place in rows.keys]
+    duals, inverse, chosen = _start(rows, usable, prices, largest)
+    columns: list[list[tuple[int, float]]] = [[(i, 1.0 / inverse[i][i])] for i in range(size)]
+    amounts = [a / top for a, top in zip(rows.amounts, largest, strict=True)]
+    levels = [inverse[i][i] * amounts[i] for i in range(size)]
+    first = [(kind, [(i, a / largest[i]) for i, a in column]) for kind, column in known]
+    start = 0
+    for _ in range(_MOST_STEPS * size):
+        found = _known_column(first, prices, duals) if first else None
+        if found is None:
+            first = []
+            found = _good_column(usable, prices, duals, largest, start)
+            if found is None:
+                break
+            start = max(found[2], 0)
+        cost, column, kind = found
+        step = [sum([row[j] * a for j, a in column]) for row in inverse]
+        leaving, least = -1, 0.0
+        for i, amount in enumerate(step):
+            if amount > _TINY and (leaving < 0 or levels[i] / amount < least):
+                leaving, least = i, levels[i] / amount
+        if leaving < 0:
+            break
+        pivot(inverse, levels, step, leaving)
+        chosen[leaving] = kind
+        columns[leaving] = column
+        gain = cost - sum([duals[j] * a for j, a in column])
+        duals = [d + gain * b for d, b in zip(duals, inverse[leaving], strict=True)]
+    worth = [max(d, 0.0) / top for d, top in zip(duals, largest, strict=True)]
+    basis = [
+        (kind, level, [(i, amount * largest[i]) for i, amount in column])
+        for kind, level, column in zip(chosen, levels, columns, strict=True)
+        if kind >= 0
+    ]
+    return _solution(rows, worth, basis)
+
+
+def _solution(
+    rows: Rows, worth: list[float], basis: Sequence[tuple[int, float, list[tuple[int, float]]]]
+) -> Solution:
+    mix: dict[int, float] = {}
+    served: dict[tuple[int, int], float] = {}
+    for kind, level, column in basis:
+        if level > _TINY:
+            mix[kind] = mix.get(kind, 0.0) + level
+            for i, amount in column:
+                part = level * amount / rows.amounts[i] if rows.amounts[i] else 0.0
+                served[kind, i] = served.get((kind, i), 0.0) + part
+    return Solution(worth, mix, served, [(kind, column) for kind, _, column in basis])
+
+
+def _known_column(
+    known: Sequence[Column], prices: Sequence[int], duals: Sequence[float]
+) -> tuple[float, list[tuple[int, float]], int] | None:
+    """Return the known column worth most per cost, if worth more than it costs."""
+    worths = [sum([duals[i] * a for i, a in column]) / prices[kind] for kind, column in known]
+    best = worths.index(max(worths))
+    if worths[best] <= 1.0 + 1e-9:
+        return None
+    kind, column = known[best]
+    return float(prices[kind]), list(column), kind
+
+
+def _start(
+    rows: Rows,
+    usable: list[list[tuple[int, tuple[int, ...]]]],
+    prices: Sequence[int],
+    largest: list[int],
+) -> tuple[list[float], list[list[float]], list[int]]:
+    """Return duals, inverse and kinds of a first basis: each row's cheapest kind.
+
+    A row nobody can serve gets a machine of its own; its classes do not fit anywhere. No other row
+    gets one: it would be cheaper than small machines that cost much for what they have.
+    """
+    size = len(rows.keys)
+    best = [(0.0, 0.0, -1)] * size
+    for number, price in enumerate(map(float, prices)):
+        for amount, some in usable[number]:
+            for i in some:
+                share = amount / largest[i]
+                if best[i][2] < 0 or price * best[i][1] < best[i][0] * share:
+                    best[i] = (price, share, number)
+    best = [one if one[2] >= 0 else (4.0 * max(prices), 1.0, -1) for one in best]
+    inverse = [[0.0] * size for _ in range(size)]
+    for i, (_, share, _) in enumerate(best):
+        inverse[i][i] = 1.0 / share
+    duals = [cost / share for cost, share, _ in best]
+    return duals, inverse, [number for _, _, number in best]
+
+
+def _good_column(
+    usable: list[list[tuple[int, tuple[int, ...]]]],
+    prices: Sequence[int],
+    duals: list[float],
+    largest: list[int],
+    start: int,
+) -> tuple[float, list[tuple[int, float]], int] | None:
+    """Return cost, entries and kind of a column that is worth more than it costs, or None.
+
+    Kinds are looked at a window at a time, from `start` on; the one worth most per cost in the
+    first window that has any is taken. The kind is -1 for surplus, which has no cost.
+    """
+    values = [d / top for d, top in zip(duals, largest, strict=True)]
+    worst = min(range(len(duals)), key=duals.__getitem__)
+    if duals[worst] < -1e-9 * max(prices):
+        return 0.0, [(worst, -1.0)], -1
+    best, chosen = 1.0 + 1e-9, -1
+    order = [*range(start, len(usable)), *range(start)]
+    for position, number in enumerate(order):
+        if chosen >= 0 and position % _WINDOW == 0:
+            break
+        total = 0.0
+        for amount, some in usable[number]:
+            total += amount * (
+                values[some[0]] if len(some) == 1 else max([values[i] for i in some])
+            )
+        if total > best * prices[number]:
+            best, chosen = total / prices[number], number
+    if chosen < 0:
+        return None
+    column = []
+    for amount, some in usable[chosen]:
+        i = max(some, key=values.__getitem__)
+        column.append((i, amount / largest[i]))
+    return float(prices[chosen]), column, chosen

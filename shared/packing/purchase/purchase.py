@@ -1,0 +1,217 @@
+"""From planned kinds to nodes with options, within the provisioners' limits."""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+from shared.model.resources import Resources
+from shared.packing.machine_kinds import Kind
+from shared.packing.priced_problem import Ground, Planned
+from shared.packing.problem import PackedNode, PackingProblem
+from shared.packing.purchase.launch_options import Offers, Ways, find_ways
+
+Limits = dict[str, Resources]
+
+
+class Purchase(NamedTuple):
+    """Nodes with options, the planned nodes that found no room under the limits, what is left."""
+
+    nodes: tuple[PackedNode, ...]
+    refused: tuple[Planned, ...]
+    limits: Limits
+
+
+def purchase(
+    ground: Ground,
+    plan: Sequence[Planned],
+    offers: Offers,
+    limits: Limits,
+    *,
+    roomy: bool = False,
+) -> Purchase:
+    """Return the nodes to buy. Each takes the largest of its options off its limits.
+
+    When the limits do not allow for every option, options larger than the cheapest one are given
+    up first, then the nodes that return least for their price.
+
+    Args:
+        ground: Classes and kinds.
+        plan: What to buy.
+        offers: All that can be bought.
+        limits: Of the provisioners.
+        roomy: Whether each option must have all the room of the kind that was planned, and not
+            only what its pods need; not for use with limits.
+    """
+    groups: dict[int, list[Planned]] = {}
+    for one in plan:
+        groups.setdefault(one.kind, []).append(one)
+    ways = {kind: _ways_of(ground, kind, groups[kind], offers, None) for kind in sorted(groups)}
+    if roomy:
+        ways = {kind: _ways_as_large(ground, kind, groups[kind], offers) for kind in sorted(groups)}
+    if not limits:
+        return Purchase(nodes=_nodes(groups, ways), refused=(), limits=limits)
+    left = _take_all(ground, groups, ways, limits)
+    if left is not None:
+        return Purchase(nodes=_nodes(groups, ways), refused=(), limits=left)
+    return _take_what_fits(ground, plan, offers, limits)
+
+
+def _ways_of(
+    ground: Ground, kind: int, planned: Sequence[Planned], offers: Offers, room: Resources | None
+) -> Ways | None:
+    most = [0] * len(ground.demand.names)
+    signatures = 0
+    for one in planned:
+        needs, some = ground.needs(one.contents)
+        most = [max(a, b) for a, b in zip(most, needs, strict=True)]
+        signatures |= some
+    return find_ways(offers, most, signatures, ground.kinds[kind].provisioner, room)
+
+
+def _ways_as_large(
+    ground: Ground, kind: int, planned: Sequence[Planned], offers: Offers
+) -> Ways | None:
+    signatures = 0
+    for one in planned:
+        signatures |= ground.needs(one.contents)[1]
+    bought = ground.kinds[kind]
+    return find_ways(offers, bought.room, signatures, bought.provisioner)
+
+
+def _nodes(
+    groups: dict[int, list[Planned]], ways: dict[int, Ways | None]
+) -> tuple[PackedNode, ...]:
+    nodes: list[PackedNode] = []
+    for kind in sorted(groups):
+        way = ways[kind]
+        assert way is not None
+        for one in groups[kind]:
+            nodes.extend([_node(one, way)] * one.copies)
+    return tuple(nodes)
+
+
+def _node(one: Planned, way: Ways) -> PackedNode:
+    return PackedNode(
+        shape=way.options[0][0],
+        contents=one.contents,
+        options=way.options,
+        fallback_options=way.fallback,
+    )
+
+
+def _take_all(
+    ground: Ground, groups: dict[int, list[Planned]], ways: dict[int, Ways | None], limits: Limits
+) -> Limits | None:
+    left = dict(limits)
+    for kind, planned in groups.items():
+        way = ways[kind]
+        provisioner = ground.kinds[kind].provisioner
+        if provisioner in left:
+            assert way is not None
+            copies = sum(one.copies for one in planned)
+            room = _taken(left[provisioner], way.largest.times(copies))
+            if room is None:
+                return None
+            left[provisioner] = room
+    return left
+
+
+def _take_what_fits(
+    ground: Ground, plan: Sequence[Planned], offers: Offers, limits: Limits
+) -> Purchase:
+    left = dict(limits)
+    nodes: list[PackedNode] = []
+    refused: list[Planned] = []
+    for one in sorted(plan, key=lambda one: (_loss(ground, one), one.kind, one.contents)):
+        provisioner = ground.kinds[one.kind].provisioner
+        way: Ways | None = None
+        for number in range(one.copies):
+            room = left.get(provisioner)
+            # What was bought for the last copy is the best still, as long as it fits.
+            taken = None if way is None or room is None else _taken(room, way.largest)
+            if way is None or (room is not None and taken is None):
+                way = _cheapest_ways(ground, one, offers, room)
+                taken = None if way is None or room is None else _taken(room, way.largest)
+            if way is None or (room is not None and taken is None):
+                alone = Planned(kind=one.kind, contents=one.contents)
+                refused.extend([alone] * (one.copies - number))
+                break
+            if taken is not None:
+                left[provisioner] = taken
+            nodes.append(_node(one, way))
+    nodes.sort(key=lambda node: (node.options, node.contents))
+    return Purchase(nodes=tuple(nodes), refused=tuple(refused), limits=left)
+
+
+def _cheapest_ways(
+    ground: Ground, one: Planned, offers: Offers, room: Resources | None
+) -> Ways | None:
+    """Return the ways within a limit of which none is larger than the cheapest one."""
+    way = _ways_of(ground, one.kind, [one], offers, room)
+    if way is None or room is None:
+        return way
+    cheapest = offers.problem.shapes[way.options[0][0]].capacity
+    cap = Resources(tuple((n, min(cheapest[n], max(a, 0))) for n, a in room.items))
+    return _ways_of(ground, one.kind, [one], offers, cap)
+
+
+def _loss(ground: Ground, one: Planned) -> float:
+    value = sum(ground.values[k] * n for k, n in one.contents)
+    return -value / ground.prices[one.kind]
+
+
+def _taken(room: Resources, amounts: Resources) -> Resources | None:
+    """Return the limits less some amounts, zeros kept, or None when they do not allow it."""
+    left = tuple((name, max(amount, 0) - amounts[name]) for name, amount in room.items)
+    return Resources(left) if all(amount >= 0 for _, amount in left) else None
+
+
+def within_limits(problem: PackingProblem, kinds: Sequence[Kind], limits: Limits) -> list[Kind]:
+    """Return the kinds with the shapes alone of which one more is within the limits."""
+    found = []
+    for kind in kinds:
+        room = limits.get(kind.provisioner)
+        shapes = kind.shapes
+        if room is not None:
+            shapes = tuple(
+                index
+                for index in shapes
+                if all(
+                    problem.shapes[index].capacity[name] <= max(amount, 0)
+                    for name, amount in room.items
+                )
+            )
+        if shapes:
+            price = min(problem.shapes[i].pools[0].price_micros_per_hour for i in shapes)
+            found.append(kind._replace(shapes=shapes, price=price))
+    return found
+
+
+def could_be_held(
+    problem: PackingProblem,
+    kinds: Sequence[Kind],
+    limits: Limits,
+    counts: Sequence[int],
+) -> list[int]:
+    """Return as many pods of each class as the limits could have room for, in equal parts.
+
+    To plan for many more than that takes long, and the nodes planned last are not bought.
+    """
+    names = {kind.provisioner for kind in kinds}
+    part = 1.0
+    if all(name in limits for name in names):
+        common = set.intersection(*[{name for name, _ in limits[one].items} for one in names])
+        for resource in sorted(common):
+            room = sum([max(limits[one][resource], 0) for one in names])
+            asked = sum([n * problem.classes[k].requests[resource] for k, n in enumerate(counts)])
+            part = min(part, room / asked) if asked else part
+    if part == 1.0:
+        return list(counts)
+    total = given = 0
+    some = []
+    for count in counts:
+        total += count
+        share = ceil(total * part) - given
+        some.append(share)
+        given += share
+    return some

@@ -1,0 +1,89 @@
+"""The coarse problem: classes that are alike but for their zone or slot, counted as one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from shared.packing.bound.resource_prices import find_prices
+from shared.packing.demand import Demand
+from shared.packing.machine_kinds import Kind, front
+from shared.packing.priced_problem import Ground, make_ground
+from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
+
+_FEWER: Final = 0.75
+
+
+class Coarse(NamedTuple):
+    """The ground of the coarse problem.
+
+    Attributes:
+        counts: Pods per coarse class.
+        members: Per coarse class, the classes it stands for.
+    """
+
+    ground: Ground
+    counts: tuple[int, ...]
+    members: tuple[tuple[int, ...], ...]
+
+
+def coarsen(ground: Ground, counts: Sequence[int], limits: Mapping[str, object]) -> Coarse | None:
+    """Return the coarse problem, or None when there are no classes to count as one."""
+    demand = ground.demand
+    present = [k for k, count in enumerate(counts) if count]
+    home = pooled_slots(demand, counts, ground.kinds)
+    signatures = sorted({demand.signature[k] for k in present})
+    alike = alike_signatures(signatures, ground.kinds, ground.prices, exactly=False)
+    kept = [place for place, where in enumerate(home) if where == place]
+    if len(kept) == len(home) and len(set(alike.values())) == len(signatures):
+        return None
+    number = {place: position for position, place in enumerate(kept)}
+    firsts = {one: position for position, one in enumerate(sorted(set(alike.values())))}
+    found: dict[tuple[int, ...], list[int]] = {}
+    for k in present:
+        amounts = [0] * len(kept)
+        for place, amount in demand.amounts(k):
+            if home[place] >= 0:
+                amounts[number[home[place]]] += amount
+        found.setdefault((firsts[alike[demand.signature[k]]], *amounts), []).append(k)
+    if len(found) > _FEWER * len(present):
+        return None
+    smaller = Demand(
+        names=tuple(demand.names[place] for place in kept),
+        cpu=tuple(key[1] for key in found),
+        memory=tuple(key[2] for key in found),
+        pods=tuple(key[3] for key in found),
+        extras=tuple(
+            tuple((place, amount) for place, amount in enumerate(key[4:]) if amount)
+            for key in found
+        ),
+        signature=tuple(key[0] for key in found),
+        masks=(0,) * len(firsts),
+        steps=(1,) * len(kept),
+    )
+    members = tuple(tuple(some) for some in found.values())
+    pooled = tuple(sum(counts[k] for k in some) for some in members)
+    kinds = front(_coarse_kinds(ground, home, kept, alike, firsts), limits)
+    prices = [kind.planning_price for kind in kinds]
+    worth = find_prices(smaller, pooled, kinds, prices)
+    return Coarse(ground=make_ground(smaller, kinds, worth, prices), counts=pooled, members=members)
+
+
+def _coarse_kinds(
+    ground: Ground,
+    home: Sequence[int],
+    kept: Sequence[int],
+    alike: Mapping[int, int],
+    firsts: Mapping[int, int],
+) -> list[Kind]:
+    """Return the kinds with pooled rooms, open to all signatures alike, at the least price."""
+    found: dict[tuple[str, int, tuple[int, ...]], Kind] = {}
+    for kind, price in zip(ground.kinds, ground.prices, strict=True):
+        mask = 0
+        for signature, first in alike.items():
+            if kind.signatures >> signature & 1:
+                mask |= 1 << firsts[first]
+        pooled = pooled_room(kind.room, home)
+        room = tuple([pooled[place] for place in kept])
+        key = (kind.provisioner, mask, room)
+        if key not in found or price < found[key].planning_price:
+            found[key] = kind._replace(signatures=mask, room=room, planning_price=price)
+    return list(found.values())

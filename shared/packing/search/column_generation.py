@@ -1,0 +1,219 @@
+"""Plans from patterns: a programme over whole loads, for pods that are coarse for their nodes.
+
+Where a node holds a few pods only, resource prices say too little: a pod that leaves a useless
+rest is dearer than its cpu and memory. Here every class has a price of its own, the dual value of
+
+    minimise  sum price(p) x(p)   subject to  sum of p's pods of class k times x(p) >= count(k)
+
+over patterns p, each a kind and a load. Patterns are found as needed: a load that is worth more
+than its kind costs enters the basis (column generation by the revised simplex method; Source:
+Gilmore and Gomory, "A linear programming approach to the cutting-stock problem", Operations
+Research 9, 1961). Loads come from a heuristic, so the programme is not a bound.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared.packing.bound.simplex import pivot
+from shared.packing.priced_problem import Contents, Ground, Planned
+from shared.packing.search.budget import Patience
+from shared.packing.search.node_load import best_load
+
+MOST_CLASSES: Final = 130
+_KINDS_PER_CLASS: Final = 4
+_MOST_PODS: Final = 20
+_LOADS_PER_CLASS: Final = 12
+_TINY: Final = 1e-9
+_GOOD: Final = 0.97
+_LARGE_PART: Final = 0.5
+_FEW_LOADS_PER_CLASS: Final = 4
+_PIVOTS_PER_CLASS: Final = 4
+_ROUNDS: Final = 6
+_REST: Final = 0.05
+
+
+@dataclass(slots=True)
+class _Basis:
+    """Patterns in use, one per class, the inverse of their matrix, and what classes are worth."""
+
+    inverse: list[list[float]]
+    levels: list[float]
+    patterns: list[tuple[int, dict[int, int]]]
+    values: list[float]
+    rows: dict[int, int] = field(default_factory=dict)
+
+    def enter(self, kind: int, taken: dict[int, int], gain: float) -> None:
+        """Bring a pattern in; `gain` is its price less its worth, below zero."""
+        if kind < 0:
+            ((k, _),) = taken.items()
+            place = self.rows[k]
+            step = [-row[place] for row in self.inverse]
+        else:
+            column = [(self.rows[k], n) for k, n in taken.items()]
+            step = [sum([row[j] * n for j, n in column]) for row in self.inverse]
+        leaving, least = -1, 0.0
+        for i, amount in enumerate(step):
+            if amount > _TINY and (leaving < 0 or self.levels[i] / amount < least):
+                leaving, least = i, self.levels[i] / amount
+        if leaving < 0:
+            return
+        pivot(self.inverse, self.levels, step, leaving)
+        self.patterns[leaving] = (kind, taken)
+        change = self.inverse[leaving]
+        for k, place in self.rows.items():
+            self.values[k] += gain * change[place]
+
+
+def plan_by_patterns(
+    ground: Ground, counts: Sequence[int], patience: Patience
+) -> tuple[list[Planned], list[int]]:
+    """Return nodes for most of the pods, and the pods per class that are left.
+
+    Several rounds: the programme is solved for what is left, and of the patterns in it are taken
+    the whole parts, then one more of each, those with the largest fractions first, while the pods
+    that are left fill it.
+    """
+    left = list(counts)
+    plan: list[Planned] = []
+    pool: dict[tuple[int, Contents], None] = {}
+    enough = _REST * ground.worth_of(counts)
+    loads = _LOADS_PER_CLASS
+    for _ in range(_ROUNDS):
+        basis = _start(ground, left)
+        _reuse(ground, left, basis, pool)
+        _improve(ground, left, basis, loads * len(basis.rows), patience)
+        taken = _take(ground, left, basis)
+        plan.extend(taken)
+        if not taken or ground.worth_of(left) <= enough:
+            break
+        for kind, load in basis.patterns:
+            if kind >= 0:
+                pool[kind, tuple(sorted(load.items()))] = None
+        loads = _FEW_LOADS_PER_CLASS
+    return plan, left
+
+
+def _take(ground: Ground, left: list[int], basis: _Basis) -> list[Planned]:
+    """Return nodes of the patterns in the basis; takes their pods off `left`."""
+    plan: list[Planned] = []
+    parts = []
+    for (kind, load), level in zip(basis.patterns, basis.levels, strict=True):
+        if kind < 0 or level <= _TINY:
+            continue
+        contents = tuple(sorted(load.items()))
+        copies = min([int(level + 1e-6), *[left[k] // n for k, n in contents]])
+        if copies > 0:
+            plan.append(Planned(kind=kind, contents=contents, copies=copies))
+            for k, n in contents:
+                left[k] -= n * copies
+        parts.append((level - copies, kind, contents))
+    for part, kind, contents in sorted(parts, reverse=True):
+        some = tuple([(k, min(n, left[k])) for k, n in contents if left[k]])
+        worth = sum([n * basis.values[k] for k, n in some])
+        if some and worth >= _GOOD * ground.prices[kind] and (part >= _LARGE_PART or not plan):
+            plan.append(Planned(kind=ground.right_size(some, kind), contents=some))
+            for k, n in some:
+                left[k] -= n
+    return plan
+
+
+def _reuse(
+    ground: Ground,
+    counts: Sequence[int],
+    basis: _Basis,
+    pool: Iterable[tuple[int, Contents]],
+) -> None:
+    """Bring known patterns in, those worth most for their price first."""
+    usable = [one for one in pool if all(n <= counts[k] for k, n in one[1])]
+    values, prices = basis.values, ground.prices
+    for _ in range(_PIVOTS_PER_CLASS * len(basis.rows) if usable else 0):
+        ratios = [sum([values[k] * n for k, n in load]) / prices[kind] for kind, load in usable]
+        best = ratios.index(max(ratios))
+        if ratios[best] <= 1 + 1e-6:
+            break
+        kind, load = usable[best]
+        basis.enter(kind, dict(load), prices[kind] * (1 - ratios[best]))
+        _drop_surplus(ground, basis)
+
+
+def _drop_surplus(ground: Ground, basis: _Basis) -> None:
+    """Let surplus in where one more pod of a class would lower the price."""
+    least = -1e-6 * min(ground.prices)
+    for _ in basis.rows:
+        worst = min(basis.rows, key=lambda k: (basis.values[k], k))
+        if basis.values[worst] >= least:
+            break
+        basis.enter(-1, {worst: 1}, basis.values[worst])
+
+
+def _start(ground: Ground, counts: Sequence[int]) -> _Basis:
+    """Return a first basis: each class alone on the kind that is cheapest for it."""
+    present = [k for k, count in enumerate(counts) if count]
+    inverse = [[0.0] * len(present) for _ in present]
+    values = [0.0] * len(counts)
+    levels, patterns = [], []
+    for row, k in enumerate(present):
+        price, kind, n = min(_alone(ground, k, counts[k]))
+        inverse[row][row] = 1.0 / n
+        values[k] = price
+        levels.append(counts[k] / n)
+        patterns.append((kind, {k: n}))
+    return _Basis(inverse, levels, patterns, values, {k: row for row, k in enumerate(present)})
+
+
+def _alone(ground: Ground, k: int, count: int) -> list[tuple[float, int, int]]:
+    needs = ground.demand.amounts(k)
+    signature = ground.demand.signature[k]
+    found = []
+    for t, kind in enumerate(ground.kinds):
+        if kind.signatures >> signature & 1:
+            n = min([count, *[kind.room[place] // amount for place, amount in needs]])
+            if n:
+                found.append((ground.prices[t] / n, t, n))
+    return found
+
+
+def _improve(
+    ground: Ground, counts: Sequence[int], basis: _Basis, budget: int, patience: Patience
+) -> None:
+    """Bring new patterns in until none is found that helps, or `budget` loads were tried."""
+    tasks = [
+        (t, first)
+        for t in _good_kinds(ground, counts)
+        for first in (-1, *(k for k in ground.members(t) if k in basis.rows))
+    ]
+    idle = at = 0
+    while idle < len(tasks) and budget > 0 and not patience.ended():
+        kind, first = tasks[at]
+        at = (at + 1) % len(tasks)
+        idle += 1
+        budget -= 1
+        load = best_load(ground, kind, counts, basis.values, first)
+        if load.worth > ground.prices[kind] * (1 + 1e-6):
+            idle = 0
+            basis.enter(kind, load.taken, ground.prices[kind] - load.worth)
+            _drop_surplus(ground, basis)
+
+
+def _good_kinds(ground: Ground, counts: Sequence[int]) -> list[int]:
+    """Return the kinds that can return most, some for each class.
+
+    Kinds that hold a great many pods are left out where a class has others: any filling of theirs
+    is good, and slow to find.
+    """
+    large = _MOST_PODS * ground.worth_of(counts) / sum(counts)
+    small = [t for t in ground.ranked if ground.ceilings[t] * ground.prices[t] <= large]
+    missing = {k: _KINDS_PER_CLASS for k, count in enumerate(counts) if count}
+    found: set[int] = set()
+    for some in (small, ground.ranked):
+        for t in some:
+            members = [k for k in ground.members(t) if k in missing]
+            if members:
+                found.add(t)
+            for k in members:
+                missing[k] -= 1
+                if not missing[k]:
+                    del missing[k]
+        missing = {k: most for k, most in missing.items() if most == _KINDS_PER_CLASS}
+    return [t for t in ground.ranked if t in found]

@@ -1,0 +1,229 @@
+"""Filling one node: deal every class its share, then top up.
+
+Dealing keeps the mix of the pods that are left about the same from node to node, so that
+cpu-heavy and memory-heavy pods run out together. The shares lean towards what a machine has more
+of, so that a node with much memory gets the memory-heavy pods and both resources are used up.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from shared.packing.priced_problem import Ground
+
+_SHRINK: Final = (1.0, 0.97, 0.9, 0.75, 0.5, 0.0)  # the last one always fits
+_LOOKED_AT: Final = 48
+_LEAST_LEAN: Final = 0.02
+_LEAST_SHARE: Final = 0.001
+
+Filling = list[tuple[int, int]]
+
+
+class Rules(NamedTuple):
+    """How nodes are filled.
+
+    Attributes:
+        share: Part of its share that each class is dealt; 0 for no dealing.
+        tilt: Exponent of a pod's worth in its share: above 0, large pods go first.
+        slant: How strongly shares may lean towards the resource a machine has more of.
+        balance: Exponent of how scarce a resource is in the weights of topping up.
+    """
+
+    share: float = 1.0
+    tilt: float = 0.25
+    slant: float = 1.5
+    balance: float = 0.0
+
+
+def fill(ground: Ground, kind: int, counts: Sequence[int], rules: Rules) -> Filling:
+    """Return what one node of a kind is filled with, classes by falling worth."""
+    room = ground.kinds[kind].room
+    cpu, memory, pods, extras = ground.cpu, ground.memory, ground.pods, ground.demand.extras
+    members = [k for k in ground.members(kind) if counts[k]]
+    if not members:
+        return []
+    many = [counts[k] for k in members]
+    wanted = (
+        sum([n * cpu[k] for n, k in zip(many, members, strict=True)]),
+        sum([n * memory[k] for n, k in zip(many, members, strict=True)]),
+        sum([n * pods[k] for n, k in zip(many, members, strict=True)]),
+    )
+    beside: dict[int, int] = {}
+    for k in ground.with_extras:
+        if counts[k]:
+            for place, amount in extras[k]:
+                beside[place] = beside.get(place, 0) + amount * counts[k]
+    tight = {p: room[p + 3] / amount for p, amount in beside.items() if amount > room[p + 3]}
+    scarce = [w / r for w, r in zip(wanted, room, strict=False)]
+    most = max(scarce)
+    if most <= 1.0 and not tight:
+        return list(zip(members, many, strict=True))
+    free = list(room)
+    taken = _deal(ground, kind, members, counts, free, rules, tight) if rules.share else {}
+    weights = [(s / most) ** rules.balance for s in scarce]
+    _top_up(ground, members, counts, free, weights, taken)
+    return [(k, taken[k]) for k in members if taken.get(k)]
+
+
+def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
+    ground: Ground,
+    kind: int,
+    members: Sequence[int],
+    counts: Sequence[int],
+    free: list[int],
+    rules: Rules,
+    tight: dict[int, float],
+) -> dict[int, int]:
+    """Return each class's share, by systematic rounding of the shares' running sum.
+
+    Takes what it gives from `free`.
+    """
+    cpu, memory, pods = ground.cpu, ground.memory, ground.pods
+    leans = _leans(ground, kind, members, counts, rules)
+    lots = [counts[k] * lean for k, lean in zip(members, leans, strict=True)]
+    most = max(
+        sum([lot * cpu[k] for lot, k in zip(lots, members, strict=True)]) / free[0],
+        sum([lot * memory[k] for lot, k in zip(lots, members, strict=True)]) / free[1],
+        sum([lot * pods[k] for lot, k in zip(lots, members, strict=True)]) / free[2],
+    )
+    scale = rules.share / (most or 1.0)
+    tries = ([lean * scale * shrink for lean in leans] for shrink in _SHRINK)
+    dealt = (_deal_parts(ground, members, counts, free, parts, tight) for parts in tries)
+    return next(one for one in dealt if one is not None)
+
+
+def _deal_parts(
+    ground: Ground,
+    members: Sequence[int],
+    counts: Sequence[int],
+    free: list[int],
+    parts: Sequence[float],
+    tight: dict[int, float],
+) -> dict[int, int] | None:
+    """Return the rounded parts of each class's pods, or None when they do not fit."""
+    cpu, memory, pods, extras = ground.cpu, ground.memory, ground.pods, ground.demand.extras
+    left_cpu, left_memory, left_pods = free[:3]
+    rest = free[3:]
+    taken: dict[int, int] = {}
+    running, given = 0.5, 0
+    for k, part in zip(members, parts, strict=True):
+        count = counts[k]
+        own = part
+        if extras[k]:
+            own = min([own, *[tight.get(place, 1.0) for place, _ in extras[k]]])
+        running += own * count if own < 1.0 else count
+        n = int(running) - given
+        if n <= 0:
+            continue
+        given += n
+        n = min(n, count)
+        for place, amount in extras[k]:
+            n = min(n, rest[place] // amount)
+            rest[place] -= n * amount
+        taken[k] = n
+        left_cpu -= n * cpu[k]
+        left_memory -= n * memory[k]
+        left_pods -= n * pods[k]
+    if left_cpu < 0 or left_memory < 0 or left_pods < 0:
+        return None
+    free[:] = [left_cpu, left_memory, left_pods, *rest]
+    return taken
+
+
+def _leans(
+    ground: Ground, kind: int, members: Sequence[int], counts: Sequence[int], rules: Rules
+) -> list[float]:
+    """Return what each class's share is multiplied by.
+
+    A class's slant s is the memory part of its worth less the cpu part. Shares are multiplied by
+    1 + theta s, with theta such that cpu and memory are used up together:
+    (Dc + theta Sc) / C = (Dm + theta Sm) / M, D being demand and S demand times slant.
+    """
+    values, slants = ground.values, ground.slants
+    leans = [max(values[k], 1.0) ** rules.tilt for k in members]
+    shares = ground.worth.shares.get(kind, ())
+    if len(shares) > 1:
+        group, signature = ground.worth.group, ground.demand.signature
+        top = max(shares) or 1.0
+        parts = [max(share / top, _LEAST_SHARE) for share in shares]
+        leans = [lean * parts[group[signature[k]]] for k, lean in zip(members, leans, strict=True)]
+    if not rules.slant:
+        return leans
+    cpu, memory = ground.cpu, ground.memory
+    cpus = [counts[k] * lean * cpu[k] for k, lean in zip(members, leans, strict=True)]
+    memories = [counts[k] * lean * memory[k] for k, lean in zip(members, leans, strict=True)]
+    some = [slants[k] for k in members]
+    room_cpu, room_memory = ground.kinds[kind].room[:2]
+    turn = (
+        sum([c * s for c, s in zip(cpus, some, strict=True)]) / room_cpu
+        - sum([m * s for m, s in zip(memories, some, strict=True)]) / room_memory
+    )
+    theta = (sum(memories) / room_memory - sum(cpus) / room_cpu) / turn if turn else 0.0
+    theta = max(-rules.slant, min(rules.slant, theta))
+    return [lean * max(1.0 + theta * s, _LEAST_LEAN) for lean, s in zip(leans, some, strict=True)]
+
+
+def _top_up(
+    ground: Ground,
+    members: Sequence[int],
+    counts: Sequence[int],
+    free: list[int],
+    weights: Sequence[float],
+    taken: dict[int, int],
+) -> None:
+    """Add pods to `taken` while any fits, those worth most per room first, half at a time."""
+    cpu, memory, pods, values = ground.cpu, ground.memory, ground.pods, ground.values
+    extras = ground.demand.extras
+    left_cpu, left_memory, left_pods = free[:3]
+    rest = free[3:]
+    seen = _looked_at(
+        [
+            k
+            for k in members
+            if cpu[k] <= left_cpu and memory[k] <= left_memory and counts[k] > taken.get(k, 0)
+        ]
+    )
+    while seen:
+        per_cpu = weights[0] / (left_cpu or 1)
+        per_memory = weights[1] / (left_memory or 1)
+        per_pod = weights[2] / (left_pods or 1)
+        seen = [
+            k
+            for k in seen
+            if cpu[k] <= left_cpu
+            and memory[k] <= left_memory
+            and pods[k] <= left_pods
+            and (not extras[k] or all(amount <= rest[place] for place, amount in extras[k]))
+        ]
+        scores = [
+            values[k] / (per_cpu * cpu[k] + per_memory * memory[k] + per_pod * pods[k])
+            for k in seen
+        ]
+        if not scores:
+            return
+        chosen = seen[scores.index(max(scores))]
+        had = taken.get(chosen, 0)
+        n = min(
+            counts[chosen] - had,
+            left_cpu // cpu[chosen],
+            left_memory // memory[chosen],
+            left_pods // pods[chosen],
+            *[rest[place] // amount for place, amount in extras[chosen]],
+        )
+        n = (n + 1) // 2
+        taken[chosen] = had + n
+        left_cpu -= n * cpu[chosen]
+        left_memory -= n * memory[chosen]
+        left_pods -= n * pods[chosen]
+        for place, amount in extras[chosen]:
+            rest[place] -= n * amount
+        if had + n == counts[chosen]:
+            seen.remove(chosen)
+
+
+def _looked_at(fitting: list[int]) -> list[int]:
+    """Return the classes worth looking at: the smallest ones and an even sample of the others."""
+    if len(fitting) <= 2 * _LOOKED_AT:
+        return fitting
+    large = fitting[:-_LOOKED_AT]
+    step = len(large) / _LOOKED_AT
+    return [large[int(i * step)] for i in range(_LOOKED_AT)] + fitting[-_LOOKED_AT:]

@@ -1,0 +1,133 @@
+"""A load: what fills one node best when every class has a price of its own.
+
+Unlike `filling`, which deals all classes their share, this looks for the one load that is worth
+most: a pod to begin with, then what is worth most for the room it takes, then exchanges of one pod
+for another that is worth more. It is how new patterns are found.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared.packing.priced_problem import Ground
+
+_PROMISING: Final = 0.88  # of the price: worse loads are not worth exchanging pods in
+_MOST_EXCHANGES: Final = 4
+_MANY_PODS: Final = 32
+
+
+@dataclass(slots=True)
+class Load:
+    """Pods by class, what they are worth, and the room they leave."""
+
+    taken: dict[int, int]
+    worth: float
+    free: list[int]
+
+
+def best_load(
+    ground: Ground, kind: int, counts: Sequence[int], values: Sequence[float], first: int = -1
+) -> Load:
+    """Return a load worth much.
+
+    Args:
+        ground: Classes and kinds.
+        kind: The node.
+        counts: Pods per class that there are.
+        values: Worth of one pod per class; classes worth nothing are left out.
+        first: A class one pod of which, it fits, is on the node in any case; -1 for none.
+    """
+    members = [k for k in ground.members(kind) if counts[k] and values[k] > 0.0]
+    load = Load({}, 0.0, list(ground.kinds[kind].room))
+    if first >= 0:
+        _put(ground, load, first, 1, values)
+    _add_densest(ground, members, counts, values, load)
+    price = ground.prices[kind]
+    if load.worth > _PROMISING * price and sum(load.taken.values()) <= _MANY_PODS:
+        for _ in range(_MOST_EXCHANGES):
+            if not _exchange(ground, members, counts, values, load):
+                break
+    return load
+
+
+def _put(ground: Ground, load: Load, k: int, n: int, values: Sequence[float]) -> None:
+    free = load.free
+    free[0] -= n * ground.cpu[k]
+    free[1] -= n * ground.memory[k]
+    free[2] -= n * ground.pods[k]
+    for place, amount in ground.demand.extras[k]:
+        free[place + 3] -= n * amount
+    load.worth += n * values[k]
+    many = load.taken.get(k, 0) + n
+    if many:
+        load.taken[k] = many
+    else:
+        del load.taken[k]
+
+
+def _add_densest(
+    ground: Ground,
+    members: Sequence[int],
+    counts: Sequence[int],
+    values: Sequence[float],
+    load: Load,
+) -> None:
+    """Add pods while any fits, those worth most for their part of the free room first."""
+    cpu, memory, pods, extras = ground.cpu, ground.memory, ground.pods, ground.demand.extras
+    taken, free = load.taken, load.free
+    seen = list(members)
+    while True:
+        left_cpu, left_memory, left_pods = free[:3]
+        seen = [
+            k
+            for k in seen
+            if cpu[k] <= left_cpu
+            and memory[k] <= left_memory
+            and pods[k] <= left_pods
+            and counts[k] > taken.get(k, 0)
+            and (not extras[k] or all(amount <= free[place + 3] for place, amount in extras[k]))
+        ]
+        if not seen:
+            return
+        per_cpu, per_memory = 1.0 / (left_cpu or 1), 1.0 / (left_memory or 1)
+        scores = [values[k] / (per_cpu * cpu[k] + per_memory * memory[k]) for k in seen]
+        k = seen[scores.index(max(scores))]
+        n = min(
+            counts[k] - taken.get(k, 0),
+            left_cpu // cpu[k],
+            left_memory // memory[k],
+            left_pods // pods[k],
+            *[free[place + 3] // amount for place, amount in extras[k]],
+        )
+        _put(ground, load, k, (n + 1) // 2, values)
+
+
+def _exchange(
+    ground: Ground,
+    members: Sequence[int],
+    counts: Sequence[int],
+    values: Sequence[float],
+    load: Load,
+) -> bool:
+    """Exchange one pod for one that is worth more, the best such pair; return whether it did."""
+    cpu, memory, extras = ground.cpu, ground.memory, ground.demand.extras
+    taken, free = load.taken, load.free
+    best, out, into = 1e-9 * load.worth, -1, -1
+    for j in taken:
+        left_cpu, left_memory, least = free[0] + cpu[j], free[1] + memory[j], best + values[j]
+        back = dict(extras[j])
+        for k in members:
+            if (
+                values[k] > least
+                and cpu[k] <= left_cpu
+                and memory[k] <= left_memory
+                and taken.get(k, 0) < counts[k]
+                and ground.pods[k] <= free[2] + ground.pods[j]
+                and all(a <= free[place + 3] + back.get(place, 0) for place, a in extras[k])
+            ):
+                least, best, out, into = values[k], values[k] - values[j], j, k
+    if out < 0:
+        return False
+    _put(ground, load, out, -1, values)
+    _put(ground, load, into, 1, values)
+    return True

@@ -1,0 +1,112 @@
+"""Several procedures for the same pods; the cheapest plan wins."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from shared.packing.priced_problem import Ground, Planned
+from shared.packing.search.budget import Patience
+from shared.packing.search.column_generation import MOST_CLASSES, plan_by_patterns
+from shared.packing.search.fewest_nodes import fewest_nodes, largest_kinds
+from shared.packing.search.fill_node import Rules
+from shared.packing.search.greedy import build
+
+_LEAST_PODS: Final = 300
+_COARSE: Final = 45  # pods per node
+_FEW_NODES: Final = 16
+_FEWEST_PODS: Final = 2_000
+# Classes times nodes that all procedures together look at, the first one's aside.
+_MUCH: Final = 600_000
+PROCEDURES: Final[tuple[tuple[str, Rules | None], ...]] = (
+    ("deal", Rules()),
+    ("patterns", None),
+    ("deal evenly", Rules(tilt=0.0, slant=3.0)),
+    ("deal less", Rules(share=0.95, tilt=0.1, slant=1.2)),
+    ("large pods first", Rules(tilt=0.4, slant=1.2)),
+    ("no dealing", Rules(share=0.0, balance=2.0)),
+)
+# Many pods on a few nodes: the first two come close to the bound for nearly nine in ten random
+# batches, all four for more than nine.
+FOR_FEW_NODES: Final[tuple[tuple[str, Rules | None], ...]] = (
+    ("deal alike", Rules(tilt=0.0)),
+    ("deal, scarce first", Rules(slant=3.0, balance=2.0)),
+    ("deal less, large and scarce first", Rules(share=0.95, tilt=0.4, balance=1.0)),
+    ("deal a little less", Rules(share=0.98, slant=1.0)),
+    *PROCEDURES,
+)
+
+
+class Effort(NamedTuple):
+    """How long to look for a cheaper plan.
+
+    Attributes:
+        target: A cost that is good enough to stop at.
+        thorough: Whether to try everything all the same.
+        patience: When to stop in any case.
+    """
+
+    target: float
+    thorough: bool
+    patience: Patience
+
+
+def best_plan(ground: Ground, counts: Sequence[int], effort: Effort) -> tuple[list[Planned], str]:
+    """Return the cheapest plan of all procedures and the name of the one that found it.
+
+    Each class counted must fit some kind. Ties go to the procedure tried first; none is tried
+    after one has reached the target, or when they have looked at many classes for many nodes,
+    unless the search is to be thorough.
+    """
+    best: list[Planned] = []
+    cost, name, spent = 0, "", 0.0
+    nodes = sum([many for _, many in ground.worth.mix])
+    few = nodes < _FEW_NODES and sum(counts) > nodes * _COARSE
+    for procedure, rules in FOR_FEW_NODES if few else PROCEDURES:
+        enough = cost <= effort.target or name == "patterns" or spent > _MUCH
+        if best and ((enough and not effort.thorough) or effort.patience.ended()):
+            break
+        spent += nodes * len(counts)
+        if rules is None:
+            plan = _from_patterns(ground, counts, best, effort.patience)
+        else:
+            plan = build(ground, counts, rules, cost)
+        if plan is not None:
+            best, cost, name = plan, ground.cost(plan), procedure
+    if sum(counts) <= _FEWEST_PODS or effort.thorough:
+        largest = largest_kinds(ground)
+        fewest = [("fewest nodes", fewest_nodes(ground, counts, largest))]
+        if len(ground.demand.masks) > 1:
+            fewest.append(("fewest nodes apart", _apart(ground, counts, largest)))
+        for procedure, plan in fewest:
+            if ground.cost(plan) < cost:
+                best, cost, name = plan, ground.cost(plan), procedure
+    return best, name
+
+
+def _from_patterns(
+    ground: Ground, counts: Sequence[int], known: Sequence[Planned], patience: Patience
+) -> list[Planned] | None:
+    """Return a plan from patterns cheaper than the one known, if there is one.
+
+    Where nodes hold many pods, resource prices say enough and patterns are many.
+    """
+    pods, classes = sum(counts), sum([1 for count in counts if count])
+    nodes = sum([one.copies for one in known])
+    if pods < _LEAST_PODS or classes > MOST_CLASSES or pods > nodes * _COARSE:
+        return None
+    limit = ground.cost(known)
+    plan, left = plan_by_patterns(ground, counts, patience)
+    spent = ground.cost(plan)
+    if spent >= limit:
+        return None
+    rest = build(ground, left, Rules(), limit - spent) if any(left) else []
+    return None if rest is None else plan + rest
+
+
+def _apart(ground: Ground, counts: Sequence[int], largest: Sequence[int]) -> list[Planned]:
+    """Return few nodes of which none holds pods of two signatures."""
+    plan: list[Planned] = []
+    signature = ground.demand.signature
+    for one in sorted({signature[k] for k, count in enumerate(counts) if count}):
+        own = [count if signature[k] == one else 0 for k, count in enumerate(counts)]
+        plan.extend(fewest_nodes(ground, own, largest))
+    return plan

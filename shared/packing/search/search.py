@@ -1,0 +1,129 @@
+"""The search for a cheap plan: portfolio, then few kinds, then improvement."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from shared.packing.bound.per_kind import tighter_bound
+from shared.packing.bound.resource_prices import find_prices
+from shared.packing.priced_problem import Found, Ground, Planned, make_ground
+from shared.packing.problem import PackingProblem
+from shared.packing.purchase.launch_groups import choose_kinds, merge_kinds
+from shared.packing.search.aggregate import Coarse, coarsen
+from shared.packing.search.budget import Patience
+from shared.packing.search.completion import build_ending
+from shared.packing.search.disaggregate import seat
+from shared.packing.search.fill_node import Rules
+from shared.packing.search.greedy import build
+from shared.packing.search.local_search import gather, improve
+from shared.packing.search.portfolio import Effort, best_plan
+
+_WORK_PER_TRY: Final = 25
+_FEW_PODS: Final = 300
+# Plans this close to the bound are not worth more search; coarse pods cannot come as close.
+_CLOSE: Final = 1.006
+_CLOSE_SMALL: Final = 1.008
+_SMALL_PODS: Final = 2_000
+_CLOSE_MANY: Final = 1.009
+_FEW_CLASSES: Final = 80
+_CLOSE_COARSE: Final = 1.012
+_DEAR: Final = 1.03  # cost of few launch groups beyond which other sizes are looked for
+
+
+def search(
+    problem: PackingProblem, ground: Ground, counts: Sequence[int], patience: Patience
+) -> Found:
+    """Return a cheap plan.
+
+    Args:
+        problem: Its settings say how many launch groups and how much improvement; its seed settles
+            what improvement tries.
+        ground: Classes, kinds and what they are worth.
+        counts: Pods per class; each class counted fits some kind.
+        patience: When to stop.
+    """
+    settings = problem.settings
+    coarse = tight = None
+    if sum(counts) > _FEW_PODS:
+        coarse = coarsen(ground, counts, problem.limits)
+        asked, some = (coarse.ground, coarse.counts) if coarse else (ground, counts)
+        mix = asked.worth.mix
+        tight = tighter_bound(asked.demand, some, asked.kinds, asked.prices, mix=mix)
+    present = sum([1 for count in counts if count])
+    close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
+    if sum(counts) <= _SMALL_PODS:
+        close = max(close, _CLOSE_SMALL)
+    target = max(ground.worth_of(counts) * close, (tight or 0) * _CLOSE_COARSE)
+    effort = Effort(target=target, thorough=settings.thorough, patience=patience)
+    if coarse is None:
+        plan, name = best_plan(ground, counts, effort)
+    else:
+        rough, name = best_plan(coarse.ground, coarse.counts, effort)
+        plan, name = _seated(ground, coarse, rough, counts), f"{name}, seated"
+    most = settings.max_launch_groups
+    if most and len({one.kind for one in plan}) > most:
+        ground, plan = _few_kinds(problem, ground, counts, plan, again=coarse is None)
+    work = settings.improve_iterations * _WORK_PER_TRY * (10 if settings.thorough else 1)
+    close_enough = ground.cost(plan) <= target
+    if work and (settings.thorough or not close_enough):
+        improved = improve(ground, plan, work, problem.seed, patience)
+        if ground.cost(improved) < ground.cost(plan):
+            plan, name = improved, f"{name}, improved"
+    return Found(ground=ground, plan=plan, name=name, tight=tight)
+
+
+def _seated(
+    ground: Ground, coarse: Coarse, rough: Sequence[Planned], counts: Sequence[int]
+) -> list[Planned]:
+    """Return a plan of the coarse problem with its pods seated."""
+    plan, left = seat(ground, coarse, rough, counts)
+    if any(left):
+        rest = build_ending(ground, left, Rules(), 0)
+        assert rest is not None
+        plan = gather([*plan, *rest])
+    return plan
+
+
+def _few_kinds(
+    problem: PackingProblem,
+    ground: Ground,
+    counts: Sequence[int],
+    plan: list[Planned],
+    *,
+    again: bool,
+) -> tuple[Ground, list[Planned]]:
+    """Return a plan of few kinds where that is possible, and a ground of these alone."""
+    most = problem.settings.max_launch_groups
+    merged = merge_kinds(ground, plan, most)
+    kept = sorted({one.kind for one in merged})
+    place = {kind: number for number, kind in enumerate(kept)}
+    smaller = _with_kinds(ground, counts, kept)
+    moved = [
+        Planned(kind=place[one.kind], contents=one.contents, copies=one.copies) for one in merged
+    ]
+    better = build(smaller, list(counts), Rules(), ground.cost(merged)) if again else None
+    found = better or moved
+    if smaller.cost(found) > ground.cost(plan) * _DEAR:
+        # Nodes filled for many sizes suit few sizes badly: sizes first, then what fills them.
+        chosen = choose_kinds(ground, counts, plan, most)
+        if chosen:
+            other = _with_kinds(ground, counts, chosen)
+            refilled = _refilled(problem, other, counts)
+            if other.cost(refilled) < smaller.cost(found):
+                return other, refilled
+    return smaller, found
+
+
+def _refilled(problem: PackingProblem, ground: Ground, counts: Sequence[int]) -> list[Planned]:
+    coarse = coarsen(ground, counts, problem.limits) if sum(counts) > _FEW_PODS else None
+    asked, some = (coarse.ground, coarse.counts) if coarse else (ground, counts)
+    plan = build(asked, some, Rules())
+    assert plan is not None
+    return _seated(ground, coarse, plan, counts) if coarse else plan
+
+
+def _with_kinds(ground: Ground, counts: Sequence[int], kept: Sequence[int]) -> Ground:
+    """Return the ground of some kinds alone, numbered anew in the order given."""
+    kinds = [ground.kinds[kind] for kind in kept]
+    prices = [ground.prices[kind] for kind in kept]
+    worth = find_prices(ground.demand, counts, kinds, prices)
+    return make_ground(ground.demand, kinds, worth, prices)

@@ -1,0 +1,94 @@
+"""Whether another Provisioner of the same weight would have launched the same pods for less.
+
+Provisioners are tried by weight and then by name, never by price, as in Karpenter. Users who give
+none of them a weight do not see what that costs, so it is told.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shared.model.plan import Plan
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+from shared.planning.explanation import dollars
+from shared.scheduling.provisioner_offerings import in_order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheaperProvisioner:
+    """A Provisioner that was not used, though it is cheaper and of the same weight.
+
+    Attributes:
+        used: Name of the Provisioner whose nodes are planned.
+        cheaper: Name of the other.
+        used_micros_per_hour: Price of the planned nodes of the first.
+        cheaper_micros_per_hour: Price of nodes of the second for the same pods.
+    """
+
+    used: str
+    cheaper: str
+    used_micros_per_hour: int
+    cheaper_micros_per_hour: int
+
+    @property
+    def text(self) -> str:
+        """What is told about it, for people."""
+        return (
+            f"its nodes cost {dollars(self.used_micros_per_hour)}/h; Provisioner {self.cheaper} of "
+            f"the same weight could take the same pods for "
+            f"{dollars(self.cheaper_micros_per_hour)}/h; equal weights go by name: if that is not "
+            f"meant, give {self.cheaper} a higher spec.weight"
+        )
+
+
+def same_weight(snapshot: ClusterSnapshot, plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return each Provisioner that nodes are planned for with each other one of its weight."""
+    used = {node.provisioner for node in plan.nodes}
+    usable = in_order(snapshot.provisioners)
+    return tuple(
+        (first.name, other.name)
+        for first in usable
+        if first.name in used
+        for other in usable
+        if other.name != first.name and other.weight == first.weight and not other.shadow
+    )
+
+
+def cheaper_provisioner(
+    snapshot: ClusterSnapshot, plan: Plan, used: str, other: str, settings: PackingSettings
+) -> CheaperProvisioner | None:
+    """Return that a Provisioner would take all pods of another one's new nodes for less.
+
+    It is decided once more, for these pods and with the other Provisioner alone. None when that
+    one has no place for one of them, or is no cheaper.
+    """
+    mine = [node for node in plan.nodes if node.provisioner == used]
+    uids = {ref.uid for node in mine for ref in node.pods}
+    alone = dataclasses.replace(
+        snapshot,
+        pending=tuple(pod for pod in snapshot.pending if pod.uid in uids),
+        provisioners=tuple(owner for owner in snapshot.provisioners if owner.name == other),
+    )
+    instead = decide(alone, settings)
+    price = sum(node.price_micros_per_hour for node in mine)
+    placed = {ref.uid for node in instead.nodes for ref in node.pods}
+    if placed != uids or instead.cost_micros_per_hour >= price:
+        return None
+    return CheaperProvisioner(
+        used=used,
+        cheaper=other,
+        used_micros_per_hour=price,
+        cheaper_micros_per_hour=instead.cost_micros_per_hour,
+    )
+
+
+def cheaper_provisioners(
+    snapshot: ClusterSnapshot, plan: Plan, settings: PackingSettings
+) -> Iterator[CheaperProvisioner]:
+    """Yield what each planned Provisioner's nodes would cost with a cheaper one of its weight."""
+    for used, other in same_weight(snapshot, plan):
+        found = cheaper_provisioner(snapshot, plan, used, other, settings)
+        if found is not None:
+            yield found

@@ -1,0 +1,255 @@
+"""The survey: what a decision starts from, made of a snapshot."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from shared.model.kubernetes.pods import Pod, Scheduling
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.offerings.offering_index import Wares
+from shared.planning.offerings.pending_group import Applicant
+from shared.planning.offerings.target_node import Spot
+from shared.planning.state import Board
+from shared.scheduling.compatibility import accepted_terms
+from shared.scheduling.daemon_overhead import daemon_keys
+from shared.scheduling.existing_nodes import Bystander, Room, bystanders, daemons_on, rooms
+from shared.scheduling.limits import remaining
+from shared.scheduling.picks import Picks
+from shared.scheduling.pod_classes import PodClass, group, selected_keys
+from shared.scheduling.provisioner_offerings import Offer, in_order, offers
+from shared.scheduling.topology.compile import Rulebook
+from shared.scheduling.topology.counts import Census, Place, Profile, add, expect
+from shared.scheduling.topology.daemonset_pods import Companions
+from shared.scheduling.topology.selector import Namespaces
+from shared.scheduling.work import Work, estimates
+
+
+class _Aside:
+    """A node that takes no more pods.
+
+    Attributes:
+        place: Where its pods stand, as far as that is known.
+        maybe: What it may turn out to be, where that is not settled.
+    """
+
+    def __init__(self, node: Bystander) -> None:
+        self.node = node
+        self.maybe = tuple(Place(node.name, had, node.taints) for had in node.possible)
+        self.place = Place(
+            node.name, node.labels, node.taints, unsettled=node.unsettled, maybe=self.maybe
+        )
+
+
+def survey(
+    snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
+) -> Board:
+    """Return the board before anything is decided: who waits, what stands, what can be bought.
+
+    Raises:
+        OverBudgetError: If that takes more steps than the decision may take.
+    """
+    existing = rooms(snapshot)
+    others = bystanders(snapshot, existing)
+    standing = _pods(existing, others)
+    rules = [pod.scheduling for pod in standing]
+    rules += [one.scheduling for one in snapshot.daemonsets]
+    classes = work.classes = group(waiting, rules)
+    work.expect(estimates(classes, len(existing)))
+    census = Census()
+    book = _rulebook(snapshot, census, classes, standing)
+    companions = Companions(snapshot.daemonsets, book)
+    found, cut, brought = _offers(snapshot, classes, work)
+    wares = Wares(found, existing)
+    taints = [one.provisioner.taints for one in found] + [room.taints for room in existing]
+    soft_taints = _soft(taints)
+    spots = [Spot(room.name, room.labels, room) for room in existing]
+    aside = [_Aside(one) for one in others]
+    _count(census, book, [*(one.scheduling for one in classes), *rules], spots, aside)
+    _expect_companions(companions, spots, aside)
+    census.mark()
+    applicants = tuple(
+        Applicant(index, one, book, wares, soft_taints=soft_taints)
+        for index, one in enumerate(classes)
+    )
+    return Board(
+        wares=wares,
+        census=census,
+        applicants=applicants,
+        spots=spots,
+        limits=remaining(snapshot),
+        settings=settings,
+        seed=snapshot.seed,
+        companions=companions,
+        topology_keys=census.keys(),
+        work=work,
+        cut=cut,
+        brought=brought,
+    )
+
+
+def _pods(existing: Iterable[Room], others: Iterable[Bystander]) -> list[Pod]:
+    found = [pod for room in existing for pod in room.pods]
+    return found + [pod for one in others for pod in one.pods]
+
+
+def _rulebook(
+    snapshot: ClusterSnapshot,
+    census: Census,
+    classes: Iterable[PodClass],
+    standing: Iterable[Pod],
+) -> Rulebook:
+    """Return the rule book, all rules of pods that wait or stand registered."""
+    listed = tuple(classes)
+    on_nodes = {
+        (pod.namespace, id(pod.scheduling)): pod for pod in standing if pod.scheduling.anti_affinity
+    }
+    seen = {one.namespace for one in listed} | {pod.namespace for pod in standing}
+    seen |= {one.namespace for one in snapshot.daemonsets}
+    book = Rulebook(census, Namespaces(snapshot.namespaces, seen))
+    registered: set[tuple[str, int]] = set()
+    for one in listed:
+        if (one.namespace, id(one.scheduling)) not in registered:
+            registered.add((one.namespace, id(one.scheduling)))
+            book.register(one.namespace, one.scheduling)
+    for pod in on_nodes.values():
+        book.owned(pod.namespace, pod.scheduling)
+    for daemon in snapshot.daemonsets:
+        book.owned(daemon.namespace, daemon.scheduling)
+    return book
+
+
+def _offers(
+    snapshot: ClusterSnapshot, classes: Sequence[PodClass], work: Work
+) -> tuple[tuple[Offer, ...], frozenset[int], dict[int, int]]:
+    """Return what could be bought, the classes without a pick, and who asked for how many first."""
+    sites = {site.provisioner: site for site in snapshot.sites}
+    order = _in_turn(classes)
+    topology: set[str] = set()
+    for scheduling in {id(one.scheduling): one.scheduling for one in classes}.values():
+        topology.update(one.key for one in scheduling.spreads)
+        topology.update(one.key for one in scheduling.affinity)
+        topology.update(one.key for one in scheduling.anti_affinity)
+        topology.update(one.key for one in scheduling.ties)
+    telling = topology | daemon_keys(snapshot.daemonsets)
+    found: list[Offer] = []
+    cut: set[int] = set()
+    brought: dict[int, int] = {}
+    for provisioner in in_order(snapshot.provisioners):
+        if provisioner.name not in sites:
+            continue
+        picks = Picks(provisioner, telling)
+        for index in order:
+            looks, size = picks.looks, len(picks)
+            if not picks.want(accepted_terms(classes[index].scheduling)):
+                cut.add(index)
+            brought[index] = brought.get(index, 0) + len(picks) - size
+            work.spend(picks.looks - looks, index)
+        for index in order:
+            looks, size = picks.looks, len(picks)
+            for one in classes[index].scheduling.preferred_nodes:
+                picks.prefer(one.requirements)
+            brought[index] = brought.get(index, 0) + len(picks) - size
+            work.spend(picks.looks - looks, index)
+        found += offers(
+            provisioner,
+            sites[provisioner.name],
+            snapshot.instance_types,
+            snapshot.daemonsets,
+            unavailable=snapshot.unavailable,
+            picks=picks.listed(sorted(topology)),
+        )
+    return tuple(found), frozenset(cut), {index: many for index, many in brought.items() if many}
+
+
+def _in_turn(classes: Sequence[PodClass]) -> list[int]:
+    """Return the classes by priority; of equal ones each namespace's first, then its second."""
+    seen: dict[tuple[int, str], int] = {}
+    turns = []
+    for index, one in enumerate(classes):
+        priority = one.scheduling.priority
+        turn = seen.get((priority, one.namespace), 0)
+        seen[priority, one.namespace] = turn + 1
+        turns.append((-priority, turn, index))
+    return [index for _, _, index in sorted(turns)]
+
+
+def _soft(taints: Iterable[Sequence[Taint]]) -> bool:
+    return any(
+        taint.effect == Effect.PREFER_NO_SCHEDULE
+        for many in {id(one): one for one in taints}.values()
+        for taint in many
+    )
+
+
+def _count(
+    census: Census,
+    book: Rulebook,
+    rules: Iterable[Scheduling],
+    spots: Sequence[Spot],
+    others: Sequence[_Aside],
+) -> None:
+    """Count who stands where already."""
+    if not census:
+        return
+    visible = selected_keys({id(one): one for one in rules}.values())
+    profiles: dict[tuple[object, ...], Profile] = {}
+
+    def profile(pod: Pod) -> Profile:
+        shown = tuple([pod.labels.get(key) for key in visible])
+        owner = id(pod.scheduling) if pod.scheduling.anti_affinity else 0
+        identity = (pod.namespace, shown, owner, pod.is_terminating)
+        if identity not in profiles:
+            profiles[identity] = book.profile(
+                pod.namespace, pod.labels, pod.scheduling, terminating=pod.is_terminating
+            )
+        return profiles[identity]
+
+    places: list[tuple[Place, tuple[Pod, ...]]] = [
+        (spot, spot.room.pods) for spot in spots if spot.room is not None
+    ]
+    places += [(one.place, one.node.pods) for one in others]
+    for place, _ in places:
+        census.open(place)
+    for place, pods in places:
+        for pod in pods:
+            if pod.node_name or not pod.nominated_node:
+                add(profile(pod), place)
+            else:
+                expect(profile(pod), (place,))
+    for one in others:
+        _expect_pods(census, one, profile)
+
+
+def _expect_pods(census: Census, aside: _Aside, profile: Callable[[Pod], Profile]) -> None:
+    """Count the pods of a node that may be any of several: who comes must be right with each."""
+    for place in aside.maybe:
+        census.open(place)
+    for pod in aside.node.pods:
+        expect(profile(pod), aside.maybe, sure=aside.place)
+
+
+def _expect_companions(
+    companions: Companions, spots: Iterable[Spot], others: Iterable[_Aside]
+) -> None:
+    """Count the pods of DaemonSets that nodes in flight will still get."""
+    if not companions:
+        return
+    for spot in spots:
+        room = spot.room
+        if room is not None and room.starting:
+            for profile in companions.of(room.labels, room.taints, daemons_on(room.pods)):
+                add(profile, spot)
+    for one in others:
+        if one.node.starting and not one.maybe:
+            for profile in companions.of(one.node.labels, one.node.taints):
+                add(profile, one.place)
+        _expect_somewhere(companions, one.maybe)
+
+
+def _expect_somewhere(companions: Companions, maybe: Iterable[Place]) -> None:
+    places: dict[Profile, list[Place]] = {}
+    for place in maybe:
+        for profile in companions.of(place.labels, place.taints):
+            places.setdefault(profile, []).append(place)
+    for profile, there in places.items():
+        expect(profile, there)

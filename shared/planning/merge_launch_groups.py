@@ -1,0 +1,120 @@
+"""Joining: few lists of options, since each list of a plan is one CreateFleet call.
+
+The packer keeps to the number in each packing; nodes that came later, or were pinned to some zone,
+may go beyond it. Those whose pods can also run on what another node is to be bought as then take
+that node's list, the cheapest change first.
+"""
+
+import heapq
+from dataclasses import dataclass
+
+from shared.planning.offerings.target_node import Spot
+from shared.planning.state import Board
+
+
+@dataclass(slots=True, eq=False)
+class _List:
+    """Nodes with the same list of options.
+
+    Attributes:
+        allowed: Wares that all their pods accept, in the domains they count in, as a bit mask.
+        used: The most that pods take on any of them, by resource.
+    """
+
+    number: int
+    spots: list[Spot]
+    allowed: int
+    used: dict[str, int]
+
+    @property
+    def price(self) -> int:
+        return self.spots[0].ways[0].offering.price_micros_per_hour
+
+    def takes(self, other: "_List") -> bool:
+        """Return whether the nodes may have another one's list instead."""
+        offer = other.spots[0]
+        if offer.mask & ~self.allowed:
+            return False
+        least = {name: left + offer.used.get(name, 0) for name, left in offer.free.items()}
+        return all(amount <= least.get(name, 0) for name, amount in self.used.items())
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Step:
+    """What it costs more to give the nodes of one list another one."""
+
+    cost: int
+    number: int
+    target: int
+
+
+def join(board: Board) -> None:
+    """Join lists of options until there are no more than the settings want, as far as possible."""
+    most = board.settings.max_launch_groups
+    lists = _lists(board)
+    if not most or len(lists) <= most:
+        return
+    queue = [step for number in lists if (step := _best(board, lists, number)) is not None]
+    heapq.heapify(queue)
+    while queue and len(lists) > most:
+        step = heapq.heappop(queue)
+        best = _best(board, lists, step.number)
+        if best == step:
+            _adopt(board, lists.pop(step.number), lists[step.target])
+        elif best is not None:
+            # What it was to be joined with is gone, or holds more by now.
+            heapq.heappush(queue, best)
+
+
+def _lists(board: Board) -> dict[int, _List]:
+    found: dict[int, _List] = {}
+    for spot in board.spots:
+        if spot.room is None:
+            one = found.setdefault(spot.mask, _List(len(found), [], -1, {}))
+            _add(board, one, spot)
+    return {one.number: one for one in found.values()}
+
+
+def _add(board: Board, one: _List, spot: Spot) -> None:
+    wares = board.wares
+    one.spots.append(spot)
+    one.allowed &= wares.of_variant(wares.variant(spot.ways[0].offer))
+    for signature in spot.signatures:
+        one.allowed &= wares.accepting(signature)
+    for key in board.topology_keys:
+        if key in spot.labels:
+            one.allowed &= wares.labelled(key, spot.labels[key])
+    for name, amount in spot.used.items():
+        one.used[name] = max(amount, one.used.get(name, 0))
+
+
+def _best(board: Board, lists: dict[int, _List], number: int) -> _Step | None:
+    """Return the cheapest list that nodes can take instead of their own."""
+    one = lists[number]
+    board.work.spend_each(dict.fromkeys(one.spots[0].contents, len(lists)))
+    steps = [
+        _Step(max(other.price - one.price, 0) * len(one.spots), number, other.number)
+        for other in lists.values()
+        if other is not one and one.takes(other) and _affordable(board, one, other)
+    ]
+    return min(steps, default=None)
+
+
+def _affordable(board: Board, one: _List, other: _List) -> bool:
+    """Return whether limits leave room for the larger machines."""
+    offer = board.wares.offers[one.spots[0].ways[0].offer]
+    left = board.left(offer.provisioner.name)
+    if left is None:
+        return True
+    before, after = one.spots[0].reserved, other.spots[0].reserved
+    return all(
+        (after[name] - before[name]) * len(one.spots) <= max(amount, 0)
+        for name, amount in left.items
+    )
+
+
+def _adopt(board: Board, one: _List, other: _List) -> None:
+    ways, fallback = other.spots[0].ways, other.spots[0].fallback
+    for spot in one.spots:
+        board.set_ways(spot, ways, fallback)
+        _add(board, other, spot)

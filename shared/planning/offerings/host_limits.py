@@ -1,0 +1,164 @@
+"""Slots: rules over hosts turned into things the packer can count.
+
+Each rule becomes a pseudo resource `slot/<n>`: a node has a certain number of them and each pod the
+rule counts takes some. Slots only lead the packer: the judge has the last word on every pod.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.resources import Resources
+from shared.planning.offerings.pending_group import Applicant
+from shared.planning.offerings.target_node import Spot
+from shared.scheduling.topology.constraints import Spread
+from shared.scheduling.topology.counts import Counter
+
+# A pod that wants a host for itself takes all slots of its rule, a pod it avoids takes one.
+_WHOLE: Final = 1_000_000
+# Of many classes, spreads that need at most this share of the nodes that others need anyway are
+# left to the judge.
+_SLACK: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """One rule over hosts.
+
+    Attributes:
+        capacity: Slots of an empty node.
+        takes: Slots that one pod takes, by applicant.
+        spread: The rule when it is a spread, else None.
+    """
+
+    name: str
+    capacity: int
+    takes: Mapping[int, int]
+    spread: Spread | None = None
+
+    def left(self, spot: Spot) -> int:
+        """Return the slots a node has left."""
+        if self.spread is None:
+            return self.capacity
+        there = self.spread.counter.most(spot.labels.get(keys.HOSTNAME, ""))
+        return self.capacity + self.spread.floor() - there
+
+
+class Slots:
+    """The slots of the rules of some applicants."""
+
+    def __init__(self, applicants: Sequence[Applicant], *, spreads: bool = True) -> None:
+        """Args: spreads: Whether to count spreads, too, which let more pods in as nodes fill up."""
+        self._slots: list[Slot] = []
+        if spreads:
+            self._spreads(applicants)
+        self._apart(applicants)
+        self._ports(applicants)
+        self._taken: dict[int, dict[str, int]] = {}
+        self._fill()
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    def without_slack(self, applicants: Iterable[Applicant]) -> None:
+        """Leave out the spreads that far fewer nodes can keep than other rules need anyway."""
+        counts = {one.index: len(one.waiting) for one in applicants}
+        needs = [
+            sum(counts[index] * take for index, take in slot.takes.items()) / slot.capacity
+            for slot in self._slots
+        ]
+        most = max(needs, default=0)
+        self._slots = [
+            slot
+            for slot, need in zip(self._slots, needs, strict=True)
+            if slot.spread is None or need > _SLACK * most
+        ]
+        self._taken.clear()
+        self._fill()
+
+    def taken(self, one: Applicant) -> Resources:
+        """Return the slots one pod takes."""
+        return Resources.from_mapping(self._taken.get(one.index, {}))
+
+    def of_new_node(self) -> Resources:
+        """Return the slots a new node has."""
+        return Resources.from_mapping({slot.name: slot.capacity for slot in self._slots})
+
+    def left(self, spot: Spot) -> Resources:
+        """Return the slots a node has left; amounts may be negative."""
+        return Resources.from_mapping({slot.name: slot.left(spot) for slot in self._slots})
+
+    def _fill(self) -> None:
+        for slot in self._slots:
+            for index, take in slot.takes.items():
+                self._taken.setdefault(index, {})[slot.name] = take
+
+    def _add(self, capacity: int, takes: Mapping[int, int], spread: Spread | None = None) -> None:
+        name = f"slot/{len(self._slots)}"
+        self._slots.append(Slot(name=name, capacity=capacity, takes=takes, spread=spread))
+
+    def _spreads(self, applicants: Sequence[Applicant]) -> None:
+        found: dict[tuple[Counter, int], Spread] = {}
+        holders: dict[Counter, dict[int, int]] = {}
+        for one in applicants:
+            adds = one.stance.kind.profile.adds
+            for spread in one.stance.kind.spreads:
+                if spread.counter.key == keys.HOSTNAME and spread.counter in adds:
+                    found.setdefault((spread.counter, spread.max_skew), spread)
+                    holders.setdefault(spread.counter, {})[one.index] = 1
+        for (counter, max_skew), spread in found.items():
+            self._add(max_skew, holders[counter], spread)
+
+    def _apart(self, applicants: Sequence[Applicant]) -> None:
+        """Rules that keep pods from their like; between different pods the judge sees to it."""
+        found: dict[Counter, list[int]] = {}
+        counted: dict[Counter, list[int]] = {}
+        for one in applicants:
+            adds = frozenset(one.stance.kind.profile.adds)
+            for counter in adds:
+                if counter.key == keys.HOSTNAME:
+                    counted.setdefault(counter, []).append(one.index)
+            for counter in one.stance.kind.avoids:
+                if counter.key == keys.HOSTNAME and counter in adds:
+                    found.setdefault(counter, []).append(one.index)
+        for counter, holders in found.items():
+            own = frozenset(holders)
+            others = [index for index in counted[counter] if index not in own]
+            whole = _WHOLE if others else 1
+            self._add(whole, {**dict.fromkeys(others, 1), **dict.fromkeys(holders, whole)})
+
+    def _ports(self, applicants: Sequence[Applicant]) -> None:
+        """One of a port's slots for each address that is asked for; any address takes them all."""
+        wanted: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
+        for one in applicants:
+            for address, protocol, number in one.ports:
+                by_address = wanted.setdefault((protocol, number), {})
+                by_address.setdefault(_named(address), {})[one.index] = 1
+        for by_address in wanted.values():
+            everywhere = by_address.get("", {})
+            for address in sorted({"", *by_address}):
+                self._add(1, {**by_address.get(address, {}), **everywhere})
+
+
+def closed_hosts(one: Applicant) -> frozenset[str]:
+    """Return the hosts whose present pods keep the applicant away for good."""
+    kind = one.stance.kind
+    closed = {
+        host
+        for counter in (*kind.avoids, *kind.shunned)
+        if counter.key == keys.HOSTNAME
+        for host in (*counter.counts, *counter.ghosts)
+        if counter.most(host) > 0
+    }
+    for spread in kind.spreads:
+        if spread.counter.key == keys.HOSTNAME:
+            most = spread.max_skew + spread.floor() - spread.own
+            counter = spread.counter
+            hosts = (*counter.counts, *counter.ghosts)
+            closed.update(host for host in hosts if counter.most(host) > most)
+    return frozenset(closed)
+
+
+def _named(address: str) -> str:
+    return "" if address in ("", "0.0.0.0", "::") else address  # noqa: S104 - as written

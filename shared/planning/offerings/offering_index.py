@@ -1,0 +1,163 @@
+"""What can be bought, asked by what a pod demands of labels and taints."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from shared.model.ec2.instance_types import Offering
+from shared.model.resources import Resources
+from shared.planning.offerings.offering_list import Domain, Listing, Ware
+from shared.scheduling.existing_nodes import Room
+from shared.scheduling.node_constraints import Signature
+from shared.scheduling.provisioner_offerings import Offer, place_labels
+
+
+class Wares:
+    """Offers and rooms with the answers about them that were found so far.
+
+    Holds nothing but caches: the same question always has the same answer.
+    """
+
+    def __init__(self, offers: Sequence[Offer], rooms: Sequence[Room]) -> None:
+        self.offers = tuple(offers)
+        self.rooms = tuple(rooms)
+        self._amounts = [dict(one.available.items) for one in self.offers]
+        self._variants: dict[int, tuple[object, ...]] = {}
+        self._ways: dict[Signature, dict[int, tuple[Offering, ...]]] = {}
+        self._listing = Listing(self.offers)
+        self._sellers: dict[Signature, frozenset[str]] = {}
+        self._interned: dict[Signature, Signature] = {}
+        self._sizes: list[tuple[int, int]] | None = None
+        self._open: dict[Signature, int] = {}
+        self._domains: dict[tuple[Signature, tuple[str, ...], Resources], dict[Domain, int]] = {}
+
+    def variant(self, offer: int) -> tuple[object, ...]:
+        """Return what nodes of one provisioner and one pick of labels have in common."""
+        if offer not in self._variants:
+            one = self.offers[offer]
+            machine = one.instance_type.labels
+            own = sorted((k, v) for k, v in one.labels.items() if k not in machine)
+            self._variants[offer] = (one.provisioner.name, *own)
+        return self._variants[offer]
+
+    def largest_capacity(self, ways: Iterable[Ware]) -> Resources:
+        """Return the most that any way has of each resource."""
+        most = Resources()
+        for index in sorted({one.offer for one in ways}):
+            most = most.largest(self.offers[index].instance_type.capacity)
+        return most
+
+    def labels(self, ware: Ware) -> dict[str, str]:
+        """Return the labels a node bought this way has, but for its host's."""
+        return {**self.offers[ware.offer].labels, **place_labels(ware.offering)}
+
+    def label(self, ware: Ware, key: str) -> str | None:
+        """Return the value a node bought this way has of a label."""
+        return self._listing.label(ware, key)
+
+    def ways(self, signature: Signature) -> Mapping[int, tuple[Offering, ...]]:
+        """Return the offerings that a signature accepts, by offer; absent where there are none."""
+        if signature not in self._ways:
+            found: dict[int, list[Offering]] = {}
+            for ware in self._listing.of_mask(self.accepting(signature)):
+                found.setdefault(ware.offer, []).append(ware.offering)
+            self._ways[signature] = {index: tuple(found[index]) for index in sorted(found)}
+        return self._ways[signature]
+
+    @property
+    def listed(self) -> tuple[Ware, ...]:
+        """All wares, cheapest first, then by type, zone, capacity type and offer."""
+        return self._listing.listed
+
+    def accepting(self, signature: Signature) -> int:
+        """Return the wares that a signature accepts, as a bit mask over `listed`."""
+        return self._listing.accepting(signature)
+
+    def grouped(self, signatures: Sequence[Signature]) -> list[tuple[int, int, tuple[Ware, ...]]]:
+        """Return the wares of each offer by which signatures accept them: see `Listing.grouped`."""
+        return self._listing.grouped(signatures)
+
+    def mask_of(self, wares: Iterable[Ware]) -> int:
+        """Return a bit mask over `listed` of some wares."""
+        return self._listing.mask_of(wares)
+
+    def labelled(self, key: str, value: str | None) -> int:
+        """Return the wares with a value of a label (None: without it), as a bit mask."""
+        return self._listing.labelled(key).get(value, 0)
+
+    def of_variant(self, variant: tuple[object, ...]) -> int:
+        """Return the wares of a variant, as a bit mask."""
+        return self._listing.where("variant", self.variant)[variant]
+
+    def by_seller(self) -> Mapping[object, int]:
+        """Return the wares of each provisioner as a bit mask, in the order they are tried."""
+        masks = self._listing.where("seller", lambda index: self.offers[index].provisioner.name)
+        names = dict.fromkeys(one.provisioner.name for one in self.offers)
+        return {name: masks[name] for name in names}
+
+    def rooms_accepting(self, signature: Signature) -> int:
+        """Return the rooms that a signature accepts, as a bit mask."""
+        if signature not in self._open:
+            mask = 0
+            for index, room in enumerate(self.rooms):
+                if signature.accepts(room.labels, room.taints):
+                    mask |= 1 << index
+            self._open[signature] = mask
+        return self._open[signature]
+
+    def holds(self, requests: Resources, offer: int) -> bool:
+        """Return whether an empty node of an offer has room for the requests."""
+        room = self._amounts[offer]
+        for name, amount in requests.items:
+            if amount > room.get(name, 0) and amount > 0:
+                return False
+        return True
+
+    def sellers(self, signature: Signature) -> frozenset[str]:
+        """Return the provisioners with anything that a signature accepts."""
+        if signature not in self._sellers:
+            accepted = self.accepting(signature)
+            self._sellers[signature] = frozenset(
+                str(name) for name, own in self.by_seller().items() if own & accepted
+            )
+        return self._sellers[signature]
+
+    def intern(self, signature: Signature) -> Signature:
+        """Return the one object of equal signatures, so that they are quickly told apart."""
+        return self._interned.setdefault(signature, signature)
+
+    def could_hold(self, signature: Signature, requests: Resources) -> bool:
+        """Return whether some empty node that a signature accepts has room for the requests."""
+        accepted = self.accepting(signature)
+        return any(
+            some & accepted and self.holds(requests, offer) for offer, some in self._by_size()
+        )
+
+    def _by_size(self) -> list[tuple[int, int]]:
+        """Return an offer of each size and the bit mask of all wares of it, most cpu first."""
+        if self._sizes is None:
+            first: dict[Resources, int] = {}
+            for index, one in enumerate(self.offers):
+                first.setdefault(one.available, index)
+            alike = [first[one.available] for one in self.offers]
+            masks = self._listing.where("size", lambda index: alike[index])
+            order = sorted(first.values(), key=lambda one: (-self._amounts[one].get("cpu", 0), one))
+            self._sizes = [(one, masks[one]) for one in order]
+        return self._sizes
+
+    def domains(
+        self, signature: Signature, over: tuple[str, ...], requests: Resources
+    ) -> Mapping[Domain, int]:
+        """Return where new nodes for such a pod could be, each with the cheapest price there."""
+        question = (signature, over, requests)
+        if question not in self._domains:
+            accepted = self.accepting(signature)
+            known: dict[int, bool] = {}
+            found: dict[Domain, int] = {}
+            for domain, some in self._listing.by_domain(over).items():
+                for ware in self._listing.of_mask(accepted & some):
+                    if ware.offer not in known:
+                        known[ware.offer] = self.holds(requests, ware.offer)
+                    if known[ware.offer]:
+                        found[domain] = ware.offering.price_micros_per_hour
+                        break
+            self._domains[question] = found
+        return self._domains[question]

@@ -1,0 +1,194 @@
+"""All wares in one order, and which of them have something in common, as bit masks."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final, TypeVar
+
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import Offering
+from shared.model.requirements import Requirement, Requirements
+from shared.scheduling.compatibility import tolerated
+from shared.scheduling.node_constraints import UNKNOWN_HOST, Signature, ports_taken
+from shared.scheduling.provisioner_offerings import PLACE_KEYS, Offer
+
+_Value = TypeVar("_Value", bound=Hashable)
+_BITS: Final = bytes.maketrans(b"01", b"\x00\x01")
+
+
+# The values a node has of some label keys, None where it lacks the label.
+Domain = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ware:
+    """One way to buy a node: an offer, by index, at one of its offerings."""
+
+    offer: int
+    offering: Offering
+
+
+class Listing:
+    """All wares, cheapest first, then by type, zone, capacity type and offer.
+
+    Holds nothing but caches: the same question always has the same answer.
+    """
+
+    def __init__(self, offers: Sequence[Offer]) -> None:
+        """List what some offers can be bought by."""
+
+        def rank(ware: Ware) -> tuple[int, str, str, str, int]:
+            offering = ware.offering
+            name = offers[ware.offer].instance_type.name
+            kind = offering.capacity_type.value
+            return (offering.price_micros_per_hour, name, offering.zone, kind, ware.offer)
+
+        self._offers = offers
+        self.listed = tuple(
+            sorted(
+                (Ware(index, way) for index, one in enumerate(offers) for way in one.offerings),
+                key=rank,
+            )
+        )
+        self._all = (1 << len(self.listed)) - 1
+        self._numbers: dict[tuple[int, str, str], int] | None = None
+        self._found: dict[Hashable, dict[object, int]] = {}
+        self._by_domain: dict[tuple[str, ...], dict[Domain, int]] = {}
+        self._allowed: dict[Requirement, int] = {}
+        self._accepted: dict[Signature, int] = {}
+
+    def mask_of(self, wares: Iterable[Ware]) -> int:
+        """Return a bit mask of some wares."""
+        if self._numbers is None:
+            self._numbers = {_place(one): number for number, one in enumerate(self.listed)}
+        return bit_mask([self._numbers[_place(one)] for one in wares], len(self.listed))
+
+    def of_mask(self, mask: int) -> Iterable[Ware]:
+        """Return the wares of a bit mask, in order."""
+        return compress(self.listed, f"{mask:b}".encode().translate(_BITS)[::-1])
+
+    def label(self, ware: Ware, key: str) -> str | None:
+        """Return the value a node bought this way has of a label, None without it."""
+        if key == keys.ZONE:
+            return ware.offering.zone
+        if key == keys.CAPACITY_TYPE:
+            return ware.offering.capacity_type.value
+        return self._offers[ware.offer].labels.get(key)
+
+    def labelled(self, key: str) -> Mapping[object, int]:
+        """Return bit masks of the wares by the value of a label, None for those without it."""
+        if key not in PLACE_KEYS:
+            return self.where(("label", key), lambda index: self._offers[index].labels.get(key))
+        found = self._found.get(("label", key))
+        if found is None:
+            values = [self.label(ware, key) for ware in self.listed]
+            found = self._found["label", key] = _by_value(values)
+        return found
+
+    def by_domain(self, over: tuple[str, ...]) -> Mapping[Domain, int]:
+        """Return bit masks of the wares by their values of some labels, the cheapest's first."""
+        if over not in self._by_domain:
+            self._by_domain[over] = _by_value(
+                [tuple([self.label(ware, key) for key in over]) for ware in self.listed]
+            )
+        return self._by_domain[over]
+
+    def where(self, about: Hashable, value: Callable[[int], object]) -> Mapping[object, int]:
+        """Return bit masks of the wares by a value of their offers, asked by index."""
+        found = self._found.get(about)
+        if found is None:
+            values = [value(index) for index in range(len(self._offers))]
+            found = self._found[about] = _by_value([values[one.offer] for one in self.listed])
+        return found
+
+    def accepting(self, signature: Signature) -> int:
+        """Return the wares that a signature accepts, as a bit mask."""
+        if signature not in self._accepted:
+            mask = 0
+            for term in signature.terms:
+                mask |= self._allowing(term)
+            offers = self._offers
+            by_taints = self.where("taints", lambda index: offers[index].provisioner.taints)
+            for taints, some in by_taints.items():
+                assert isinstance(taints, tuple)
+                if not tolerated(taints, signature.tolerations, strict=signature.strict):
+                    mask &= ~some
+            if signature.ports:
+                for ports, some in self.where("ports", lambda index: offers[index].ports).items():
+                    assert isinstance(ports, tuple)
+                    if ports_taken(signature.ports, ports):
+                        mask &= ~some
+            self._accepted[signature] = mask
+        return self._accepted[signature]
+
+    def _allowing(self, term: Requirements) -> int:
+        mask = self._all
+        undecided = self.where("undecided", lambda index: self._offers[index].undecided)
+        for one in term:
+            mask &= self._allowed_by(one)
+            # A term about a label whose value is still open needs a pick of that value.
+            for open_keys, some in undecided.items():
+                assert isinstance(open_keys, frozenset)
+                if one.key in open_keys:
+                    mask &= ~some
+        return mask
+
+    def _allowed_by(self, one: Requirement) -> int:
+        if one not in self._allowed:
+            mask = 0
+            if one.key == keys.HOSTNAME:
+                mask = self._all if one.allows(UNKNOWN_HOST) else 0
+            else:
+                for value, some in self.labelled(one.key).items():
+                    assert value is None or isinstance(value, str)
+                    if one.allows(value):
+                        mask |= some
+            self._allowed[one] = mask
+        return self._allowed[one]
+
+    def grouped(self, signatures: Sequence[Signature]) -> list[tuple[int, int, tuple[Ware, ...]]]:
+        """Return the wares of each offer by which of some signatures accept them.
+
+        (offer, bit mask of the signatures, wares, cheapest first), by offer and mask; wares that
+        none of the signatures accepts are left out.
+        """
+        blocks = {0: self._all}
+        for number, signature in enumerate(signatures):
+            accepted = self.accepting(signature)
+            split: dict[int, int] = {}
+            for mask, some in blocks.items():
+                inside = some & accepted
+                if inside:
+                    split[mask | 1 << number] = inside
+                if inside != some:
+                    split[mask] = some ^ inside
+            blocks = split
+        groups: dict[tuple[int, int], list[Ware]] = {}
+        for mask, some in blocks.items():
+            for ware in self.of_mask(some) if mask else ():
+                groups.setdefault((ware.offer, mask), []).append(ware)
+        return [(offer, mask, tuple(groups[offer, mask])) for offer, mask in sorted(groups)]
+
+
+def _place(ware: Ware) -> tuple[int, str, str]:
+    return (ware.offer, ware.offering.zone, ware.offering.capacity_type.value)
+
+
+def _by_value(values: Sequence[_Value]) -> dict[_Value, int]:
+    numbers: dict[_Value, list[int]] = {}
+    for number, value in enumerate(values):
+        numbers.setdefault(value, []).append(number)
+    return {value: bit_mask(some, len(values)) for value, some in numbers.items()}
+
+
+def bit_mask(numbers: Iterable[int], size: int) -> int:
+    """Return a bit mask; made in one go, since every change of a long integer copies it.
+
+    Args:
+        numbers: Bits to be set.
+        size: More than the largest of them.
+    """
+    found = bytearray(size // 8 + 1)
+    for number in numbers:
+        found[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(found, "little")

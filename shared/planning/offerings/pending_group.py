@@ -1,0 +1,169 @@
+"""Applicants: classes of pods while they are being placed, with the preferences they still keep."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import PodRef
+from shared.model.requirements import Requirement, Requirements
+from shared.model.resources import Resources
+from shared.planning.offerings.offering_index import Wares
+from shared.scheduling.compatibility import Port, accepted_terms
+from shared.scheduling.node_constraints import Signature
+from shared.scheduling.pod_classes import PodClass
+from shared.scheduling.preferences import Preference, Wish, preferences, wanted_terms
+from shared.scheduling.topology.compile import Rulebook
+from shared.scheduling.topology.constraints import Kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stance:
+    """What an applicant insists on at one rung of its ladder."""
+
+    kind: Kind
+    signature: Signature
+
+
+class Applicant:
+    """Pods of one class that wait, with what they insist on now.
+
+    Attributes:
+        shared: Volumes that its pods of one node attach together, with the resource each takes.
+        waiting: Pods without a place so far, the next one last.
+        rung: Preferences dropped so far.
+        closed: Whether no new node is to be had: then only domains that have nodes count.
+        turned_away: Provisioners whose limits were in the way.
+    """
+
+    __slots__ = (
+        "_book",
+        "_now",
+        "_terms",
+        "_wares",
+        "closed",
+        "index",
+        "ladder",
+        "one",
+        "ports",
+        "priority",
+        "requests",
+        "rung",
+        "shared",
+        "turned_away",
+        "waiting",
+    )
+
+    def __init__(
+        self, index: int, one: PodClass, book: Rulebook, wares: Wares, *, soft_taints: bool
+    ) -> None:
+        self.index = index
+        self.one = one
+        self.requests: Resources = one.scheduling.requests
+        self.ports: tuple[Port, ...] = one.scheduling.host_ports
+        self.shared = one.scheduling.shared
+        self.priority = one.scheduling.priority
+        self.waiting: list[PodRef] = list(reversed(one.pods))
+        self.ladder = preferences(one.scheduling, soft_taints=soft_taints)
+        self.rung = 0
+        self.closed = False
+        self.turned_away: set[str] = set()
+        self._book = book
+        self._now: Stance | None = None
+        self._wares = wares
+        required = accepted_terms(one.scheduling)
+        self.ladder = tuple(one for one in self.ladder if self._possible(required, one))
+        # What is demanded of labels, by how many of the heaviest preferences are kept.
+        self._terms = [required]
+        for wish in reversed(self.ladder):
+            self._terms.append(self._with(self._terms[-1], wish))
+
+    def _possible(self, required: tuple[Requirements, ...], one: Preference) -> bool:
+        """Return whether any node there is or could be keeps a preference about nodes."""
+        if one.wish != Wish.NODES:
+            return True
+        return self._able(self._signature(self._with(required, one), strict=False))
+
+    def _with(self, terms: tuple[Requirements, ...], one: Preference) -> tuple[Requirements, ...]:
+        return wanted_terms(terms, self.one.scheduling, one)
+
+    def is_able(self) -> bool:
+        """Return whether labels, taints and amounts leave any node for what is insisted on now."""
+        return self._able(self.stance.signature)
+
+    def _able(self, signature: Signature) -> bool:
+        return self._wares.could_hold(signature, self.requests_with(())) or bool(
+            self._wares.rooms_accepting(signature)
+        )
+
+    @property
+    def stance(self) -> Stance:
+        """What is insisted on now."""
+        if self._now is None:
+            self._now = self._stand()
+        return self._now
+
+    def _stand(self) -> Stance:
+        kept = self.ladder[self.rung :]
+        kind = self._book.kind(
+            self.one.namespace, self.one.labels, self.one.scheduling, kept, self._reach
+        )
+        return Stance(kind, self.signature(len(kept)))
+
+    def _reach(self, key: str) -> frozenset[str] | None:
+        """Return the domains that new nodes could be in, None when each is one of its own."""
+        if self.closed:
+            return frozenset()
+        required = self.signature(0)
+        if key == keys.HOSTNAME:
+            able = self._wares.could_hold(required, self.requests_with(()))
+            return None if able else frozenset()
+        domains = self._wares.domains(required, (key,), self.requests)
+        return frozenset(value for (value,) in domains if value is not None)
+
+    def signature(self, kept: int) -> Signature:
+        """Return what is demanded of labels and taints while so many preferences are kept."""
+        # The wish to keep off soft taints is the last one dropped.
+        strict = kept > 0 and self.ladder[-1].wish == Wish.TAINTS
+        return self._signature(self._terms[kept], strict=strict)
+
+    def _signature(self, terms: tuple[Requirements, ...], *, strict: bool) -> Signature:
+        made = Signature(
+            terms=terms,
+            tolerations=self.one.scheduling.tolerations,
+            strict=strict,
+            ports=self.ports,
+        )
+        return self._wares.intern(made)
+
+    def requests_with(self, volumes: Container[str], count: int = 1) -> Resources:
+        """Return what so many of its pods take of a node that has these shared volumes."""
+        asked = self.requests if count == 1 else self.requests.times(count)
+        if not self.shared:
+            return asked
+        amounts = [
+            Resources(((resource, 1),)) for volume, resource in self.shared if volume not in volumes
+        ]
+        return Resources.total((asked, *amounts))
+
+    def relax(self) -> bool:
+        """Drop the lightest preference; return whether there was one."""
+        if self.rung >= len(self.ladder):
+            return False
+        self.rung += 1
+        self._now = None
+        return True
+
+    def close(self) -> None:
+        """Take it that no new node is to be had."""
+        self.closed = True
+        self._now = None
+
+
+def domain_requirements(domain: Mapping[str, str | None]) -> Requirements:
+    """Return the requirements of a domain: these values, and these labels absent."""
+    return Requirements.of(
+        Requirement(key=key, complement=False, absent=True)
+        if value is None
+        else Requirement.of(key, value)
+        for key, value in domain.items()
+    )

@@ -1,0 +1,290 @@
+"""Turns shares, offers and spots into a packing problem, and remembers what its indexes mean."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shared.model import labels as keys
+from shared.model.resources import CPU, Resources
+from shared.packing.problem import Bin, PackingProblem, Pool, Shape
+from shared.packing.problem import PodClass as PackedClass
+from shared.planning.offerings.domain_assignment import Share
+from shared.planning.offerings.host_limits import Slots, closed_hosts
+from shared.planning.offerings.offering_list import Ware, bit_mask
+from shared.planning.offerings.pending_group import Applicant
+from shared.planning.offerings.target_node import Spot
+from shared.planning.state import Board
+from shared.scheduling.node_constraints import Signature
+from shared.scheduling.provisioner_offerings import Offer
+
+# With more classes than this, rules over hosts that are easily kept are left to the judge.
+_MANY_CLASSES = 150
+_Identity = tuple[Resources, Signature, int, frozenset[str]]
+
+
+@dataclass(slots=True, eq=False)
+class Lot:
+    """Pods the packer cannot tell apart.
+
+    Attributes:
+        pods: By share.
+        bins: Bit mask of the spots that may take them.
+        turned_away: Provisioners whose limits are in the way.
+    """
+
+    requests: Resources
+    signature: Signature
+    bins: int
+    turned_away: frozenset[str]
+    pods: dict[Share, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Pods in all."""
+        return sum(self.pods.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembled:
+    """A packing problem and what stands behind its indexes.
+
+    Attributes:
+        ways: By shape index, then pool index.
+        provisioner_of: By lot, the provisioner it was offered; absent when none could serve it.
+    """
+
+    problem: PackingProblem
+    ways: tuple[tuple[Ware, ...], ...]
+    provisioner_of: Mapping[int, str] = field(hash=False)
+
+
+def sort_into_lots(
+    board: Board, runs: Iterable[tuple[Share, int]], applicants: Sequence[Applicant]
+) -> tuple[tuple[Lot, ...], Slots]:
+    """Return lots of pods that are the same to the packer, and the slots of rules over hosts."""
+    counts: dict[Share, int] = {}
+    for share, count in runs:
+        counts[share] = counts.get(share, 0) + count
+    slots = Slots(applicants)
+    lots = _lots(board, counts, slots)
+    if len(lots) > _MANY_CLASSES and slots:
+        slots.without_slack(applicants)
+        lots = _lots(board, counts, slots)
+    return lots, slots
+
+
+def _lots(board: Board, counts: Mapping[Share, int], slots: Slots) -> tuple[Lot, ...]:
+    bins = _Bins(board)
+    lots: dict[_Identity, Lot] = {}
+    asked: dict[int, Resources] = {}
+    pinned: dict[tuple[Signature, object], Signature] = {}
+    for share, count in counts.items():
+        one = share.applicant
+        if one.index not in asked:
+            asked[one.index] = one.requests + slots.taken(one)
+        unpinned = one.stance.signature
+        question = (unpinned, share.pin)
+        if question not in pinned:
+            pinned[question] = board.wares.intern(unpinned.pinned(share.pin))
+        signature = pinned[question]
+        mask = bins.taking(one, signature)
+        away = frozenset(one.turned_away)
+        identity = (asked[one.index], signature, mask, away)
+        if identity not in lots:
+            lots[identity] = Lot(asked[one.index], signature, mask, away)
+        lots[identity].pods[share] = count
+    return tuple(lots.values())
+
+
+class _Bins:
+    """Which spots may take whom."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._by_host = {
+            spot.labels[keys.HOSTNAME]: index
+            for index, spot in enumerate(board.spots)
+            if keys.HOSTNAME in spot.labels
+        }
+        self._static: dict[Signature, int] = {}
+
+    def taking(self, one: Applicant, signature: Signature) -> int:
+        if signature not in self._static:
+            self._board.work.spend(len(self._board.spots), one.index)
+            self._static[signature] = self._accepting(signature)
+        mask = self._static[signature]
+        if mask and one.stance.kind.by_host:
+            looks = one.stance.kind.rules * (1 + len(self._board.spots) // 4)
+            self._board.work.spend(looks, one.index)
+            for host in closed_hosts(one):
+                if host in self._by_host:
+                    mask &= ~(1 << self._by_host[host])
+        if mask and one.ports:
+            for index, spot in enumerate(self._board.spots):
+                if mask >> index & 1 and not spot.ports_free(one.ports):
+                    mask &= ~(1 << index)
+        return mask
+
+    def _accepting(self, signature: Signature) -> int:
+        mask = 0
+        by_ways: dict[int, bool] = {}
+        for index, spot in enumerate(self._board.spots):
+            if spot.room is not None:
+                good = signature.accepts(spot.labels, spot.taints)
+            else:
+                group = id(spot.ways)
+                if group not in by_ways:
+                    by_ways[group] = accepted_by_all(self._board, spot, signature)
+                good = by_ways[group]
+            if good:
+                mask |= 1 << index
+        return mask
+
+
+def accepted_by_all(board: Board, spot: Spot, signature: Signature) -> bool:
+    """Return whether a signature accepts every option of a node to be bought."""
+    return not spot.mask & ~board.wares.accepting(signature)
+
+
+def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
+    """Return the packing problem of these lots.
+
+    Each lot is offered only the first provisioner, in the order of `offers`, that could serve it
+    and has not turned it away.
+    """
+    signatures: dict[Signature, int] = {}
+    for lot in lots:
+        signatures.setdefault(lot.signature, len(signatures))
+    shelf = shelve(board, tuple(signatures), slots.of_new_node())
+    chooser = _Chooser(shelf.shapes, shelf.accepted)
+    compatible = []
+    provisioner_of = {}
+    for number, lot in enumerate(lots):
+        chosen, mask = chooser.choose(lot, signatures[lot.signature])
+        compatible.append(mask)
+        if chosen:
+            provisioner_of[number] = chosen
+    bins = board.spots if any(lot.bins for lot in lots) else []
+    problem = PackingProblem(
+        classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
+        shapes=shelf.shapes,
+        bins=tuple(
+            Bin(name=spot.name, available=Resources.from_mapping(spot.free) + slots.left(spot))
+            for spot in bins
+        ),
+        compatible=tuple(compatible),
+        compatible_bins=tuple(lot.bins for lot in lots),
+        limits=board.all_left(),
+        settings=board.settings,
+        seed=board.seed,
+        running=_running(board, sum(lot.count for lot in lots)),
+    )
+    return Assembled(problem=problem, ways=shelf.ways, provisioner_of=provisioner_of)
+
+
+def _running(board: Board, waiting: int) -> Resources:
+    """Return what the pods ask for that run where others may join them, for small batches."""
+    if waiting > board.settings.small_batch_pods or not board.settings.growth_percent:
+        return Resources()
+    return Resources.total(
+        pod.scheduling.requests for room in board.wares.rooms for pod in room.pods
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """What can be bought, to the packer.
+
+    Attributes:
+        ways: By shape index, then pool index.
+        accepted: By shape index, the signatures that accept it, as a bit mask.
+    """
+
+    shapes: tuple[Shape, ...]
+    ways: tuple[tuple[Ware, ...], ...]
+    accepted: tuple[int, ...]
+
+
+def shelve(board: Board, signatures: Sequence[Signature], slots: Resources) -> Shelf:
+    """Return the shapes that some signatures accept.
+
+    Args:
+        slots: Pseudo resources of an empty node.
+    """
+    shapes: list[Shape] = []
+    ways: list[tuple[Ware, ...]] = []
+    accepted: list[int] = []
+    pools: dict[int, Pool] = {}
+    rooms: dict[int, Resources] = {}
+    for index, mask, group in board.wares.grouped(signatures):
+        offer = board.wares.offers[index]
+        if index not in rooms:
+            rooms[index] = offer.available
+            if slots:
+                # Slots are pseudo resources that no machine has: nothing needs to be added up.
+                both = sorted((*offer.available.items, *slots.items))
+                rooms[index] = Resources(tuple(both))
+        shapes.append(_shape(offer, group, rooms[index], pools))
+        ways.append(group)
+        accepted.append(mask)
+    return Shelf(shapes=tuple(shapes), ways=tuple(ways), accepted=tuple(accepted))
+
+
+def _shape(offer: Offer, group: Sequence[Ware], room: Resources, pools: dict[int, Pool]) -> Shape:
+    """Return a shape; the provisioners' offers of one type share its offerings, and their pools."""
+    found = []
+    for ware in group:
+        one = ware.offering
+        pool = pools.get(id(one))
+        if pool is None:
+            pool = pools[id(one)] = Pool(
+                zone=one.zone,
+                capacity_type=one.capacity_type,
+                price_micros_per_hour=one.price_micros_per_hour,
+            )
+        found.append(pool)
+    return Shape(
+        provisioner=offer.provisioner.name,
+        instance_type=offer.instance_type.name,
+        allocatable=room,
+        capacity=offer.instance_type.capacity,
+        pools=tuple(found),
+        vcpus=offer.instance_type.capacity[CPU] // 1000,
+    )
+
+
+class _Chooser:
+    """Finds the first provisioner that could serve a lot, with its shapes as a bit mask."""
+
+    def __init__(self, shapes: Sequence[Shape], accepted: Sequence[int]) -> None:
+        self._amounts = [dict(one.allocatable.items) for one in shapes]
+        self._accepted = accepted
+        self._of: dict[str, list[int]] = {}
+        for index, shape in enumerate(shapes):
+            self._of.setdefault(shape.provisioner, []).append(index)
+        for indexes in self._of.values():
+            # The largest first: whether anything fits is then mostly known at once.
+            indexes.sort(key=lambda index: -shapes[index].vcpus)
+        self._masks: dict[tuple[str, int], int] = {}
+
+    def choose(self, lot: Lot, signature: int) -> tuple[str, int]:
+        bit = 1 << signature
+        for provisioner, indexes in self._of.items():
+            if provisioner in lot.turned_away:
+                continue
+            if any(self._accepted[i] & bit and self._fits(lot.requests, i) for i in indexes):
+                return provisioner, self._mask(provisioner, signature)
+        return "", 0
+
+    def _fits(self, requests: Resources, index: int) -> bool:
+        room = self._amounts[index]
+        return all(amount <= room.get(name, 0) for name, amount in requests.items)
+
+    def _mask(self, provisioner: str, signature: int) -> int:
+        question = (provisioner, signature)
+        if question not in self._masks:
+            mask = bit_mask(
+                [i for i in self._of[provisioner] if self._accepted[i] >> signature & 1],
+                len(self._accepted),
+            )
+            self._masks[question] = mask
+        return self._masks[question]

@@ -1,0 +1,135 @@
+"""Choosing what a single node to be bought may become."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from shared.model import labels as keys
+from shared.model.resources import CPU, Resources
+from shared.planning.offerings.offering_list import Ware
+from shared.planning.offerings.target_node import Spot
+from shared.planning.state import Board, within
+from shared.scheduling.node_constraints import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """Options of a node, cheapest first, and those of another capacity type.
+
+    Attributes:
+        worth: What the purchase is compared by: the least price, weighted as the settings say.
+    """
+
+    ways: tuple[Ware, ...]
+    fallback: tuple[Ware, ...]
+    worth: int
+
+    @property
+    def price(self) -> int:
+        """Price of the cheapest option, in micro-dollars per hour."""
+        return self.ways[0].offering.price_micros_per_hour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a node is bought for.
+
+    Attributes:
+        signatures: Of the pods on it.
+        requests: Of all of them, daemons left out.
+        labels: That the node must have, by topology key; None for a label it must lack.
+        variant: Of `Wares.variant`, which may not change once pods stand on it; None for any.
+    """
+
+    signatures: Sequence[Signature]
+    requests: Resources
+    labels: Mapping[str, str | None]
+    variant: tuple[object, ...] | None = None
+
+
+def buy(board: Board, wanted: Wanted, without: Spot | None = None) -> Purchase | None:
+    """Return the cheapest way to have such a node from the first provisioner that can, or None.
+
+    Args:
+        board: What is decided so far.
+        wanted: What the node is for.
+        without: A node that this one replaces: its share of the limits is free.
+    """
+    wares = board.wares
+    mask = -1 if wanted.variant is None else wares.of_variant(wanted.variant)
+    for signature in wanted.signatures:
+        mask &= wares.accepting(signature)
+    for key, value in wanted.labels.items():
+        mask &= wares.labelled(key, value)
+    for name, own in wares.by_seller().items():
+        if not mask & own:
+            continue
+        able = _Able(board, wanted.requests, board.left(str(name), without))
+        cap = board.settings.max_node_vcpus * 1000
+        # Machines above the cap on node size only when nothing else is left.
+        for most in (cap, 0) if cap else (0,):
+            found = _purchase(board, able, mask & own, most)
+            if found is not None:
+                return found
+    return None
+
+
+class _Able:
+    """The wares that hold what is wanted and that limits leave room for."""
+
+    def __init__(self, board: Board, requests: Resources, left: Resources | None) -> None:
+        self._wares = board.wares
+        self._requests = requests
+        self._left = left
+        self._known: dict[int, int] = {}
+
+    def among(self, mask: int, most_cpu: int) -> Iterator[Ware]:
+        """Yield those of a mask, cheapest first; of at most so many cpu, 0 for any."""
+        listed = self._wares.listed
+        while mask:
+            lowest = mask & -mask
+            mask ^= lowest
+            ware = listed[lowest.bit_length() - 1]
+            cpu = self._cpu(ware.offer)
+            if cpu and (not most_cpu or cpu <= most_cpu):
+                yield ware
+
+    def _cpu(self, offer: int) -> int:
+        """Return the cpu of an offer's machines, 0 when they cannot be taken."""
+        if offer not in self._known:
+            capacity = self._wares.offers[offer].instance_type.capacity
+            good = self._wares.holds(self._requests, offer) and within(capacity, self._left)
+            self._known[offer] = capacity[CPU] if good else 0
+        return self._known[offer]
+
+
+def _purchase(board: Board, able: _Able, mask: int, most_cpu: int) -> Purchase | None:
+    """Return options of one variant: those of the cheapest one's capacity type, and the others."""
+    best = next(able.among(mask, most_cpu), None)
+    if best is None:
+        return None
+    wares = board.wares
+    mask &= wares.of_variant(wares.variant(best.offer))
+    alike = wares.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
+    ways = _options(board, able.among(mask & alike, most_cpu))
+    weights = board.settings.type_weights
+    worth = min(
+        one.offering.price_micros_per_hour
+        * weights.get(wares.offers[one.offer].instance_type.name, 100)
+        // 100
+        for one in (ways if weights else ways[:1])
+    )
+    fallback = _options(board, able.among(mask & ~alike, most_cpu))
+    return Purchase(ways=ways, fallback=fallback, worth=worth)
+
+
+def _options(board: Board, able: Iterator[Ware]) -> tuple[Ware, ...]:
+    """Return options in the order of their prices, up to the ceiling and the number allowed."""
+    kept: list[Ware] = []
+    ceiling = 0
+    for one in able:
+        price = one.offering.price_micros_per_hour
+        ceiling = ceiling or price * (100 + board.settings.option_price_ceiling_percent)
+        if price * 100 > ceiling or len(kept) == board.settings.max_options:
+            break
+        kept.append(one)
+    return tuple(kept)

@@ -1,0 +1,113 @@
+"""Admission: hands the pods of the lots to the nodes that were packed, judged one by one."""
+
+from collections.abc import Iterable, Sequence
+
+from shared.packing.problem import Packing
+from shared.planning.offerings.domain_assignment import Share, accepts_domain
+from shared.planning.offerings.offering_list import Ware
+from shared.planning.offerings.pending_group import Applicant
+from shared.planning.offerings.target_node import Spot
+from shared.planning.packing_problem import Assembled, Lot
+from shared.planning.state import Board
+from shared.scheduling.topology.constraints import accepts
+
+
+class Seats:
+    """Room that was packed for one lot: spots with the number of its pods they may take."""
+
+    def __init__(self) -> None:
+        self.spots: list[Spot] = []
+        self.counts: list[int] = []
+        self._next = 0
+
+    def add(self, spot: Spot, count: int) -> None:
+        """Keep room for so many pods on a spot."""
+        self.spots.append(spot)
+        self.counts.append(count)
+
+    def find(self, one: Applicant) -> int:
+        """Return the index of a seat the judge accepts such a pod on, -1 for none."""
+        seats = len(self.spots)
+        kind = one.stance.kind
+        if not seats or not accepts_domain(kind, self.spots[0].labels):
+            return -1
+        if not kind.by_host:
+            return (
+                self._next % seats if accepts(kind, self.spots[self._next % seats].labels) else -1
+            )
+        for step in range(seats):
+            index = (self._next + step) % seats
+            if accepts(kind, self.spots[index].labels):
+                self._next = index + 1
+                return index
+        return -1
+
+    def take(self, index: int, count: int) -> None:
+        """Give away so many places of a seat."""
+        self.counts[index] -= count
+        if not self.counts[index]:
+            last_spot, last_count = self.spots.pop(), self.counts.pop()
+            if index < len(self.spots):
+                self.spots[index], self.counts[index] = last_spot, last_count
+
+
+def admit(
+    board: Board,
+    lots: Sequence[Lot],
+    assembled: Assembled,
+    packing: Packing,
+    runs: Iterable[tuple[Share, int]],
+) -> None:
+    """Place what was packed, in the order of dealing; whom the judge refuses keeps waiting."""
+    seats = [Seats() for _ in lots]
+    for index, contents in packing.placements:
+        for number, count in contents:
+            seats[number].add(board.spots[index], count)
+    _open(board, assembled, packing, seats)
+    seats_of: dict[Share, list[Seats]] = {}
+    for number, lot in enumerate(lots):
+        for share in lot.pods:
+            seats_of.setdefault(share, []).append(seats[number])
+    for share, count in runs:
+        left = count
+        for one in seats_of[share]:
+            left -= _seat(board, share.applicant, one, left)
+    loose = {spot.name: spot for one in seats for spot in one.spots if spot.room is None}
+    board.loose.extend(loose.values())
+    board.drop_empty()
+
+
+def _open(board: Board, assembled: Assembled, packing: Packing, seats: Sequence[Seats]) -> None:
+    """Open the nodes that were packed."""
+    lists: dict[tuple[tuple[int, int], ...], tuple[Ware, ...]] = {}
+
+    def wares(options: tuple[tuple[int, int], ...]) -> tuple[Ware, ...]:
+        if options not in lists:
+            lists[options] = tuple(assembled.ways[shape][pool] for shape, pool in options)
+        return lists[options]
+
+    for node in packing.nodes:
+        spot = board.open_node(wares(node.options), wares(node.fallback_options))
+        for number, count in node.contents:
+            seats[number].add(spot, count)
+
+
+def _seat(board: Board, one: Applicant, seats: Seats, count: int) -> int:
+    """Place up to so many pods; return how many."""
+    placed = 0
+    if not one.stance.kind.is_ruled:
+        while placed < count and seats.spots:
+            taken = min(count - placed, seats.counts[-1])
+            board.admit(one, seats.spots[-1], taken)
+            seats.take(len(seats.spots) - 1, taken)
+            placed += taken
+        return placed
+    while placed < count:
+        board.work.spend(1 + len(seats.spots) // 8, one.index)
+        index = seats.find(one)
+        if index < 0:
+            return placed
+        board.admit(one, seats.spots[index], 1)
+        seats.take(index, 1)
+        placed += 1
+    return placed

@@ -1,0 +1,260 @@
+"""Changing nodes by choice: decided and launched here, given up by the timer that is started."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.brakes.ceilings import affordable, as_machines, under_ceilings
+from shared.decisions.record import record
+from shared.disruption.fingerprint import fingerprint
+from shared.disruption.selection import Change, Images, Look, Pace, Scene, as_simulated, look
+from shared.disruption.settings import DisruptionSettings
+from shared.disruption.simulation import as_pending, simulate, without
+from shared.events.node_events import event_on
+from shared.events.recorder import Announcer
+from shared.launching.ami_canary import ImageRollout
+from shared.launching.shallow_spot_pools import passed_over
+from shared.model import labels as keys
+from shared.model.brakes import Ceiling
+from shared.model.errors import PermanentError
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
+from shared.node_lifecycle.replacement import REPLACED, start_replacement
+from shared.node_templates.images import resolve_images
+from shared.packing.problem import PackingSettings
+from shared.ports import ClusterPorts, Happening, Severity, TimerKind
+from shared.provisioning.evaluation_budget import Patience
+from shared.provisioning.planning_session import Turn
+from shared.snapshot.gather import Gathered
+from shared.snapshot.volumes import with_volumes
+
+# What consolidation saw when it last found nothing to do, and for how long that is not tried again.
+_FRUITLESS: Final = "fruitless-look"
+_LOOK_AGAIN: Final = timedelta(minutes=5)
+# A look that was broken off is tried again at once with half of the tries, but not with fewer.
+_FEWEST_TRIES: Final = 4
+# A change takes no more at once: its timer's state and each step stay small.
+_MOST_NODES: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disrupted:
+    """What came of a look over all nodes.
+
+    Attributes:
+        cause: Why nodes are given up, empty when none are.
+        nodes: How many.
+        launched: Whether new nodes were asked for first.
+        broken_off: Whether somebody asked for a plan meanwhile, who comes first.
+    """
+
+    cause: str = ""
+    nodes: int = 0
+    launched: bool = False
+    broken_off: bool = False
+
+
+class Disrupting:
+    """Looks over the nodes of one cluster, under its lease."""
+
+    def __init__(
+        self, ports: ClusterPorts, settings: DisruptionSettings, packing: PackingSettings
+    ) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._settings = settings
+        self._packing = packing
+        self._announcer = Announcer(ports)
+
+    def run(self, turn: Turn, gathered: Gathered, plan_id: str, until: datetime) -> Disrupted:
+        """Choose one change of nodes and begin it: timer first, then the launch.
+
+        Args:
+            gathered: With everything in it, pods waiting or not.
+            until: When choosing must end; what was found by then is done.
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
+        snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), self._ceiling)
+        if not any(one.is_ours for one in snapshot.nodes):
+            return Disrupted()
+        scene = Scene(
+            snapshot=snapshot,
+            budgets=self._ports.cluster.disruption_budgets(),
+            settings=self._settings.within_reason(len(snapshot.bound)),
+            # As the simulation decides, so that what is written down is decided again the same.
+            packing=dataclasses.replace(self._packing, growth_percent=0),
+            pace=self._pace(snapshot.taken_at),
+            images=self._images(gathered) if self._settings.drift else Images(),
+            passed_over=passed_over(self._ports, snapshot.taken_at),
+        )
+        patience = Patience(turn, self._ports.clock, until)
+        found = self._look(scene, patience)
+        if patience.broken_off:
+            tries = max(_FEWEST_TRIES, scene.settings.max_simulations // 2)
+            self._settings = dataclasses.replace(self._settings, max_simulations=tries)
+            return Disrupted(broken_off=True)
+        self._say_held(snapshot, found)
+        if found.change is None:
+            return Disrupted()
+        change = _cut(found.change)
+        nodes = {one.name: one for one in gathered.snapshot.nodes}
+        remove = [nodes[name] for name in change.remove]
+        wanted = as_machines(change.plan.nodes)
+        kept, over = affordable(gathered.snapshot, wanted, self._ceiling)
+        shadowed = {one.name for one in snapshot.provisioners if one.shadow}
+        if over or any(one.provisioner in shadowed for one in kept):
+            text = over[0].reason if over else "its replacement would be bought in shadow mode"
+            self._say(remove[0], "DisruptionBlocked", f"{change.cause.value}: {text}")
+            return Disrupted()
+        self._record(scene, change, plan_id)
+        if turn.held_back:
+            self._say(remove[0], "ShadowDisruption", f"would be given up: {_story(change)}")
+            return Disrupted(cause=change.cause.value)
+        turn.keep_lease()
+        start_replacement(self._ports, plan_id, remove, len(kept), change.cause.value)
+        for node in remove:
+            self._say(node, "Disrupted", _story(change))
+        if kept:
+            turn.launches.launch(gathered, plan_id, kept, replaces=",".join(change.remove))
+            turn.make_nodes(gathered)
+        return Disrupted(cause=change.cause.value, nodes=len(remove), launched=bool(kept))
+
+    def _look(self, scene: Scene, patience: Patience) -> Look:
+        """Look, but not for what was not found in the very same scene a few minutes ago."""
+        name, now = self._ports.cluster.name, scene.snapshot.taken_at
+        memo = self._ports.ledger.memo(name, _FRUITLESS)
+        seen = fingerprint(scene)
+        known = memo.value.get("seen") == seen and now.isoformat() < str(memo.value.get("until"))
+        found = look(scene, consolidating=not known, go_on=patience.lasts)
+        if found.change is None and not known and not patience.broken_off:
+            until = now + _LOOK_AGAIN
+            value = {"seen": seen, "until": until.isoformat()}
+            # Whoever wrote it meanwhile has seen something newer.
+            self._ports.ledger.change_memo(name, dataclasses.replace(memo, value=value), until)
+        return found
+
+    def _pace(self, now: datetime) -> Pace:
+        running, rested = set(), set()
+        for (uid, kind), last in self._ports.ledger.timers(self._ports.cluster.name).items():
+            if now - last <= self._settings.window:
+                if kind == TimerKind.REPLACEMENT:
+                    running.add(uid)
+                elif kind == REPLACED:
+                    rested.add(uid)
+        return Pace(running=frozenset(running), rested=frozenset(rested))
+
+    def _images(self, gathered: Gathered) -> Images:
+        """Return what machines boot from, and what new ones would."""
+        ports = self._ports
+        version = ports.cloud.endpoint().version
+        machines = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+        current: dict[str, frozenset[str]] = {}
+        rollout = ImageRollout(ports)
+        for one in gathered.snapshot.provisioners:
+            try:
+                found = resolve_images(
+                    ports.cloud, one.template, version, gathered.snapshot.instance_types
+                )
+            except PermanentError:
+                # Its images are not known now: no machine of it has drifted for that.
+                continue
+            current[one.name] = rollout.current(one.name, found)
+        return Images(
+            of_instance={one.instance_id: one.image_id for one in machines}, current=current
+        )
+
+    def _record(self, scene: Scene, change: Change, plan_id: str) -> None:
+        """Write down what was simulated, so that it can be decided again, and what came of it."""
+        seen = as_simulated(scene, change.cause)
+        plan = simulate(seen.snapshot, change.remove, seen.packing) or change.plan
+        why: Mapping[str, Any] = {
+            "cause": change.cause.value,
+            "method": change.method.value,
+            "remove": list(change.remove),
+            "why": change.why,
+        }
+        record(
+            self._ports.decisions,
+            plan_id,
+            without(seen.snapshot, change.remove),
+            plan,
+            seen.packing,
+            why,
+        )
+
+    def _say_held(self, snapshot: ClusterSnapshot, found: Look) -> None:
+        nodes = {one.name: one for one in snapshot.nodes}
+        self._announcer.tell(
+            _event(nodes[name], "DisruptionBlocked", f"it is due to be replaced, but {text}")
+            for name, text in sorted(found.held.items())
+        )
+
+    def _say(self, node: Node, reason: str, text: str) -> None:
+        self._announcer.tell([_event(node, reason, text)])
+
+    @property
+    def _ceiling(self) -> Ceiling:
+        return self._ports.brakes.ceiling
+
+
+def _story(change: Change) -> str:
+    new = len(change.plan.nodes)
+    first = f"{new} new node{'' if new == 1 else 's'} first" if new else "nothing new is bought"
+    return f"{change.cause.value}: {change.why}; {len(change.remove)} given up, {first}"
+
+
+def _cut(change: Change) -> Change:
+    """Return at most so many empty nodes of a change; others are few by their budgets."""
+    if change.plan.nodes or change.plan.placements:
+        return change
+    return dataclasses.replace(change, remove=change.remove[:_MOST_NODES])
+
+
+def _event(node: Node, reason: str, text: str) -> Happening:
+    return event_on(node, reason, text, severity=Severity.NORMAL)
+
+
+def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot with what volumes ask of pods on our nodes, were they to move."""
+    ours = {one.name for one in snapshot.nodes if one.is_ours}
+    moving = {
+        one.uid: one for one in snapshot.bound if one.scheduling.claims and one.node_name in ours
+    }
+    if not moving:
+        return snapshot
+    asking = dataclasses.replace(
+        snapshot,
+        pending=(*snapshot.pending, *map(as_pending, moving.values())),
+        bound=tuple(one for one in snapshot.bound if one.uid not in moving),
+    )
+    resolved = with_volumes(ports.cluster, asking)
+    found: dict[str, Pod] = {one.uid: one for one in resolved.pending}
+    # What these have attached is off their nodes already, and now they ask for it, too.
+    attached: dict[str, Resources] = {}
+    for uid, pod in moving.items():
+        more = found[uid].scheduling.requests - pod.scheduling.requests
+        attached[pod.node_name] = attached.get(pod.node_name, Resources()) + more
+    return dataclasses.replace(
+        resolved,
+        pending=tuple(one for one in resolved.pending if one.uid not in moving),
+        nodes=tuple(
+            dataclasses.replace(one, allocatable=one.allocatable + attached[one.name])
+            if one.allocatable and one.name in attached
+            else one
+            for one in resolved.nodes
+        ),
+        bound=tuple(
+            dataclasses.replace(
+                one, scheduling=found[one.uid].scheduling, labels=found[one.uid].labels
+            )
+            if one.uid in moving
+            else one
+            for one in snapshot.bound
+        ),
+    )

@@ -1,0 +1,107 @@
+"""One turn at planning for a cluster: its lease, its launches, the Nodes they become."""
+
+import dataclasses
+
+from shared.events.node_events import MOST_PODS, nominated
+from shared.events.recorder import Announcer
+from shared.launching.lease import HeldLease
+from shared.launching.node_objects import NodeMaker
+from shared.launching.plan import PlanLauncher
+from shared.model.plan import Plan
+from shared.model.policy import LaunchPolicy
+from shared.model.snapshot import ClusterSnapshot
+from shared.ports import ClusterPorts, Happening
+from shared.snapshot.gather import Gathered
+
+
+class Turn:
+    """What one invocation works with while it holds the lease.
+
+    Attributes:
+        launches: Carries plans out.
+        held_back: Why nothing may be launched on principle, empty when it may.
+    """
+
+    def __init__(
+        self, ports: ClusterPorts, held: HeldLease, policy: LaunchPolicy, held_back: str
+    ) -> None:
+        """Prepare for one invocation."""
+        self._ports = ports
+        self._held = held
+        self._policy = policy
+        self._nodes = NodeMaker(ports, held, policy)
+        self.launches = PlanLauncher(ports, held, policy)
+        self.held_back = held_back
+
+    @property
+    def failed_attempts(self) -> int:
+        """How many calls launched nothing so far."""
+        return self.launches.launcher.shortage.failed_attempts
+
+    def keep(self) -> None:
+        """Renew the lease if less than half of it is left: while much is read.
+
+        Raises:
+            ConflictError: If it was lost.
+        """
+        self._held.keep()
+
+    def keep_lease(self) -> bool:
+        """Renew the lease, before something that only its holder may begin.
+
+        Returns:
+            Whether nobody has asked for another plan since this one was begun.
+
+        Raises:
+            ConflictError: If it was lost.
+        """
+        return not self._held.renew().dirty
+
+    def make_nodes(self, gathered: Gathered) -> None:
+        """Make the Nodes of launched machines, as far as EC2 shows them.
+
+        To make a hundred takes seconds. When somebody asks for another plan meanwhile, it is made
+        first, as machines take longer to start than Nodes to be made; the rest comes after it.
+        """
+        snapshot = gathered.snapshot
+        slots = self._ports.ledger.slots(self._ports.cluster.name)
+        if not any(not slot.node_name for slot in slots):
+            return
+        types = {one.name: one for one in self._ports.catalog.instance_types()}
+        provisioners = {one.name: one for one in snapshot.provisioners}
+        pending = {pod.uid: pod for pod in snapshot.pending}
+        if self._nodes.make(slots, provisioners, types, pending, goes_on=self.keep_lease):
+            self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
+        deaths, self._nodes.deaths = self._nodes.deaths, []
+        self.launches.buried(deaths, provisioners)
+        self.launches.started(
+            self._nodes.started - {one.slot.provisioner for one in deaths}, gathered
+        )
+
+    def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:
+        """Promise in-flight nodes the pods that were placed on them.
+
+        What holds a stale holder back is the version of the slot it read: whoever took over and
+        gave that room away has written the slot. A transaction with the lease would say no more,
+        at three times the price, once for each pod that comes alone.
+
+        Returns:
+            False when one of them was changed meanwhile: plan again.
+        """
+        slots = {slot.name: slot for slot in snapshot.slots}
+        nodes = {node.name: node for node in snapshot.nodes}
+        told: list[Happening] = []
+        done = True
+        for placement in plan.placements:
+            slot = slots.get(placement.slot)
+            if slot is not None:
+                pods = tuple(sorted({*slot.pods, *placement.pods}))
+                promised = dataclasses.replace(slot, pods=pods, bound=False)
+                self._held.keep()
+                if self._ports.ledger.change_slot(promised):
+                    node = nodes.get(slot.node_name)
+                    told += [nominated(ref, slot, node) for ref in placement.pods]
+                else:
+                    done = False
+        Announcer(self._ports).say(*told[:MOST_PODS])
+        return done

@@ -1,0 +1,323 @@
+"""Provisioning: the pods that wait for capacity get it."""
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.brakes.ceilings import affordable, as_machines, ceiling_uses, under_ceilings
+from shared.brakes.hold import NO_CATALOGUE, SHADOW, held_back, hold_of, rivals_of
+from shared.brakes.runaway import (
+    forgive,
+    newly_failed,
+    note_failure,
+    runaways,
+    served,
+    unusable,
+)
+from shared.decisions.record import record
+from shared.disruption.interruption import with_interrupted
+from shared.disruption.settings import DisruptionSettings
+from shared.events.recorder import Announcer
+from shared.launching.intents import LaunchOutcome
+from shared.launching.lease import HeldLease
+from shared.model.ec2.launches import PlannedNode
+from shared.model.errors import AutoscalerError
+from shared.model.kubernetes.pods import Pod
+from shared.model.plan import Plan
+from shared.model.policy import LaunchPolicy
+from shared.model.snapshot import ClusterSnapshot
+from shared.node_templates.status import resolve, write_template_statuses
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+from shared.planning.late_nodes import without_overdue
+from shared.ports import ClusterPorts
+from shared.provisioning.disruption import Disrupting
+from shared.provisioning.planning_session import Turn
+from shared.provisioning.report import ProvisionReport
+from shared.snapshot.gather import Gathered, gather
+
+# Rounds of one invocation: each after the first because somebody woke us meanwhile or EC2 was
+# short of something. What is left after these is woken again by a message.
+_MAX_ROUNDS: Final = 10
+# When so many calls launched nothing, the pods wait until somebody asks for them again.
+_MAX_FAILED_ATTEMPTS: Final = 3
+# Once EC2 gave nothing, dear machines are better than none.
+_ANY_PRICE: Final = 10_000
+
+
+class Provisioning:
+    """Plans and launches for one cluster, one invocation at a time."""
+
+    def __init__(
+        self,
+        ports: ClusterPorts,
+        policy: LaunchPolicy,
+        settings: PackingSettings,
+        new_id: Callable[[], str],
+        disruption: DisruptionSettings | None = None,
+    ) -> None:
+        """Prepare for one cluster.
+
+        Args:
+            new_id: Gives plan ids; sortable by time is welcome.
+            disruption: How nodes are changed by choice.
+        """
+        self._ports = ports
+        self._policy = policy
+        self._settings = settings
+        self._new_id = new_id
+        self._announcer = Announcer(ports)
+        self._disrupting = Disrupting(ports, disruption or DisruptionSettings(), settings)
+
+    def run(
+        self, holder: str, deadline: datetime, *, settle: bool, look: bool = False
+    ) -> ProvisionReport:
+        """Plan until nothing is left to do, or hand over.
+
+        Args:
+            holder: Names this invocation in the lease.
+            deadline: When this invocation must be over; work that would not fit is handed over
+                by a message.
+            settle: Whether to wait for the burst to end first (the fast lane).
+            look: Whether to look over all nodes once no pod waits for us any more.
+        """
+        if settle:
+            self._settle()
+        ledger, clock, name = self._ports.ledger, self._ports.clock, self._ports.cluster.name
+        lease = ledger.acquire(name, holder, clock.now())
+        if lease is None:
+            return ProvisionReport(leading=False)
+        held = HeldLease(ledger, clock, lease)
+        try:
+            return self._rounds(held, deadline, look=look)
+        except AutoscalerError:
+            # Whoever is woken next may go on at once, without waiting for the lease to expire.
+            self._let_go(held)
+            raise
+
+    def report_provisioners(self) -> None:
+        """Write into the status of Provisioners and AWSNodeTemplates what they are good for.
+
+        Templates are left alone beside another autoscaler, which writes into their status, too.
+        """
+        rivals = rivals_of(self._ports)
+        hold = hold_of(self._ports, rivals, self._ports.catalog.problem())
+        valid, invalid = self._ports.cluster.provisioners()
+        resolved = {} if rivals else resolve(self._ports, valid)
+        self._announcer.provisioners(valid, invalid, hold, resolved)
+        if not rivals:
+            write_template_statuses(self._ports, valid, invalid, resolved)
+
+    def _rounds(self, held: HeldLease, deadline: datetime, *, look: bool) -> ProvisionReport:
+        ports, clock, name = self._ports, self._ports.clock, self._ports.cluster.name
+        rivals = rivals_of(ports)
+        problem = ports.catalog.problem()
+        self._announcer.hold(hold_of(ports, rivals, problem))
+        why = held_back(ports, rivals) or (NO_CATALOGUE if problem else "")
+        turn = Turn(ports, held, self._policy, why)
+        report = ProvisionReport(held_back=turn.held_back)
+        for _ in range(_MAX_ROUNDS):
+            if clock.now() + self._policy.lease > deadline:
+                ports.outbox.wake(name, timedelta(0))
+                break
+            until = deadline - self._policy.lease
+            report, again, look = self._round(turn, report, until, look=look)
+            if not again and ports.ledger.release(held.value):
+                turn.launches.wake_when_due()
+                return _counted(turn, report)
+        else:
+            ports.outbox.wake(name, self._policy.describe)
+        turn.launches.wake_when_due()
+        self._let_go(held)
+        return _counted(turn, report)
+
+    def _let_go(self, held: HeldLease) -> None:
+        """Release, dirty or not: a message that is sent or delivered again plans once more."""
+        while not self._ports.ledger.release(held.value):
+            continue
+
+    def _settle(self) -> None:
+        """Read the pending pods until the list is unchanged for a while: the burst is over."""
+        clock = self._ports.clock
+        started = last_change = clock.now()
+        seen: tuple[str, ...] | None = None
+        while clock.now() - started < self._policy.batch_max:
+            now_seen = tuple(p.uid for p in self._ports.cluster.pending_pods())
+            if now_seen != seen:
+                seen, last_change = now_seen, clock.now()
+            elif clock.now() - last_change >= self._policy.batch_idle:
+                return
+            clock.sleep(self._policy.poll)
+
+    def _round(
+        self, turn: Turn, report: ProvisionReport, until: datetime, *, look: bool
+    ) -> tuple[ProvisionReport, bool, bool]:
+        """Gather, decide, record, apply; return whether to do so again at once, and to look then.
+
+        Args:
+            until: When a look over all nodes must have chosen.
+        """
+        plan_id = self._new_id()
+        gathered = gather(self._ports, plan_id, whole=look, keep=turn.keep)
+        report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
+        if turn.held_back not in ("", SHADOW):
+            self._announcer.waiting(gathered.snapshot.pending)
+            turn.make_nodes(gathered)
+            return report, False, False
+        if not turn.held_back and turn.launches.resume(gathered):
+            # What was resumed is capacity now: look at the world anew.
+            turn.make_nodes(gathered)
+            return report, True, look
+        usable = without_overdue(gathered.snapshot, self._policy.initialization)
+        snapshot, report = self._restrained(with_interrupted(usable), report)
+        settings = self._settings
+        if turn.failed_attempts:
+            settings = dataclasses.replace(settings, option_price_ceiling_percent=_ANY_PRICE)
+        plan = decide(snapshot, settings)
+        again = False
+        if plan == Plan():
+            turn.make_nodes(gathered)
+            if look:
+                report = self._ceilings(gathered.snapshot, (), report)
+        else:
+            record(self._ports.decisions, plan_id, snapshot, plan, settings)
+            report, again = self._carry_out(
+                turn, gathered, plan_id, plan, report.plus(plan, plan_id)
+            )
+        if look and not again and not (plan.nodes or plan.placements):
+            disrupted = self._disrupting.run(turn, gathered, self._new_id(), until)
+            counted = report.nodes_disrupted + disrupted.nodes
+            report = dataclasses.replace(report, nodes_disrupted=counted)
+            return report, again, disrupted.broken_off
+        return report, again, look and again
+
+    def _carry_out(
+        self,
+        turn: Turn,
+        gathered: Gathered,
+        plan_id: str,
+        plan: Plan,
+        report: ProvisionReport,
+    ) -> tuple[ProvisionReport, bool]:
+        if turn.held_back:
+            self._only_tell(gathered.snapshot, plan)
+            turn.make_nodes(gathered)
+            return report, False
+        return self._apply(turn, gathered, plan_id, plan, report)
+
+    def _restrained(
+        self, snapshot: ClusterSnapshot, report: ProvisionReport
+    ) -> tuple[ClusterSnapshot, ProvisionReport]:
+        """Return the snapshot under all ceilings, pods that run away counted as placed."""
+        pending = {pod.uid: pod for pod in snapshot.pending}
+        ports, name = self._ports, snapshot.cluster
+        useful = served(snapshot)
+        trials = forgive(ports.ledger, name, useful, ports.ledger.trials(name, snapshot.taken_at))
+        rejected = report.pods_rejected
+        for found in unusable(snapshot, ports.cluster.pods_on):
+            failed = dataclasses.replace(found, subjects=found.subjects - useful)
+            rejected += newly_failed(failed, trials)
+            trials = note_failure(ports.ledger, name, failed, trials)
+        until = runaways(snapshot.pending, trials)
+        self._announcer.runaways(until, pending, trials)
+        if until:
+            snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
+        report = dataclasses.replace(report, pods_runaway=len(until), pods_rejected=rejected)
+        return under_ceilings(snapshot, self._ports.brakes.ceiling), report
+
+    def _apply(
+        self,
+        turn: Turn,
+        gathered: Gathered,
+        plan_id: str,
+        plan: Plan,
+        report: ProvisionReport,
+    ) -> tuple[ProvisionReport, bool]:
+        ports, snapshot = self._ports, gathered.snapshot
+        nominated = turn.nominate(snapshot, plan)
+        wanted = self._without_shadowed(snapshot, as_machines(plan.nodes))
+        nodes, over = affordable(snapshot, wanted, ports.brakes.ceiling)
+        calls, refused = turn.launches.launcher.calls, len(turn.launches.verdicts.told)
+        outcomes = turn.launches.launch(gathered, plan_id, nodes)
+        slots = ports.ledger.slots(ports.cluster.name) if outcomes else snapshot.slots
+        filled = [slot for slot in slots if slot.plan_id == plan_id]
+        pending = {pod.uid: pod for pod in snapshot.pending}
+        report = dataclasses.replace(
+            report,
+            launches=report.launches + len(outcomes),
+            nodes_launched=report.nodes_launched + len(filled),
+            nodes_over_ceiling=report.nodes_over_ceiling + len(over),
+        )
+        turn.make_nodes(gathered)
+        # Deferred pods are planned for at once if this plan left fewer pods pending.
+        resumed = bool(filled or plan.placements) and any(one.later for one in plan.unschedulable)
+        told = _of_waiting(plan, pending)
+        self._announcer.unschedulable(_without_later(told) if resumed else told, over, pending)
+        self._announcer.cheaper(snapshot, plan, self._settings)
+        snapshot = dataclasses.replace(snapshot, slots=slots)
+        turned_away = {over_one.node.provisioner for over_one in over}
+        turned_away.update(*(refused.limited for refused in plan.unschedulable))
+        report = self._ceilings(snapshot, turned_away, report, launched=bool(outcomes))
+        # Something new was learned, and not too often that there is nothing.
+        learned = turn.launches.launcher.calls > calls or refused < len(turn.launches.verdicts.told)
+        short = LaunchOutcome.SHORT in outcomes and learned
+        short = short and turn.failed_attempts < _MAX_FAILED_ATTEMPTS
+        return report, short or resumed or not nominated
+
+    def _ceilings(
+        self,
+        snapshot: ClusterSnapshot,
+        turned_away: Collection[str],
+        report: ProvisionReport,
+        *,
+        launched: bool = False,
+    ) -> ProvisionReport:
+        """Tell how full ceilings are; return the report with that of the fullest."""
+        uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
+        if uses and launched:
+            left_open = self._ports.ledger.open_intents(snapshot.cluster)
+            snapshot = dataclasses.replace(snapshot, intents=left_open)
+            uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
+        self._announcer.ceilings(snapshot.provisioners, uses, turned_away)
+        fullest = max((use.percent for use in uses.values()), default=None)
+        return dataclasses.replace(report, ceiling_percent=fullest)
+
+    def _without_shadowed(
+        self, snapshot: ClusterSnapshot, nodes: tuple[PlannedNode, ...]
+    ) -> tuple[PlannedNode, ...]:
+        """Leave out what Provisioners in shadow mode would buy; they are told instead."""
+        shadowed = {one.name: one for one in snapshot.provisioners if one.shadow}
+        self._announcer.shadow([one for one in nodes if one.provisioner in shadowed], shadowed)
+        return tuple(one for one in nodes if one.provisioner not in shadowed)
+
+    def _only_tell(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
+        provisioners = {one.name: one for one in snapshot.provisioners}
+        pending: Mapping[str, Pod] = {pod.uid: pod for pod in snapshot.pending}
+        self._announcer.shadow(plan.nodes, provisioners)
+        self._announcer.unschedulable(_of_waiting(plan, pending), (), pending)
+
+
+def _counted(turn: Turn, report: ProvisionReport) -> ProvisionReport:
+    """Return the report with what EC2 made difficult."""
+    launcher = turn.launches.launcher
+    return dataclasses.replace(
+        report,
+        throttled=launcher.book.throttled,
+        failed_attempts=launcher.shortage.failed_attempts + launcher.shortage.refused_attempts,
+        offerings_refused=len(launcher.shortage.refused),
+        refusals=turn.launches.verdicts.told,
+        unknown_codes=turn.launches.verdicts.unknown,
+    )
+
+
+def _without_later(plan: Plan) -> Plan:
+    """Return the plan without what it says of pods that it set aside."""
+    told = tuple(one for one in plan.unschedulable if not one.later)
+    return dataclasses.replace(plan, unschedulable=told)
+
+
+def _of_waiting(plan: Plan, pending: Mapping[str, Pod]) -> Plan:
+    """Return the plan without what it says of pods that still run, on a machine AWS takes."""
+    told = tuple(one for one in plan.unschedulable if one.pod.uid in pending)
+    return dataclasses.replace(plan, unschedulable=told)

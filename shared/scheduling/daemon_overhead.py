@@ -1,0 +1,67 @@
+"""What DaemonSet pods will take on a node."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from shared.model import labels as keys
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.taints import Taint
+from shared.model.resources import Resources
+from shared.scheduling.compatibility import Port, accepted_terms, taint_refusal
+
+
+def daemon_requests(
+    daemonsets: Sequence[DaemonSet],
+    labels: Mapping[str, str],
+    taints: Sequence[Taint],
+    *,
+    undecided: frozenset[str] = frozenset(),
+) -> Resources:
+    """Return the sum of requests of the DaemonSets that will run on such a node.
+
+    Args:
+        undecided: Label keys whose values are not settled yet: what a DaemonSet asks of them is
+            taken to hold, so that its room is kept.
+    """
+    return Resources.total(
+        one.scheduling.requests
+        for one in daemonsets
+        if _accepted(one, labels, undecided) and not taint_refusal(one.scheduling, taints)
+    )
+
+
+def daemon_ports(
+    daemonsets: Sequence[DaemonSet], labels: Mapping[str, str], taints: Sequence[Taint]
+) -> tuple[Port, ...]:
+    """Return the host ports of the DaemonSets that could run on such a node, sorted."""
+    return tuple(
+        sorted(
+            port
+            for one in daemonsets
+            if one.scheduling.host_ports
+            and _accepted(one, labels, frozenset((keys.ZONE, keys.CAPACITY_TYPE)))
+            and not taint_refusal(one.scheduling, taints)
+            for port in one.scheduling.host_ports
+        )
+    )
+
+
+def daemon_keys(daemonsets: Iterable[DaemonSet]) -> frozenset[str]:
+    """Return the node labels that decide which DaemonSets have a pod on a node."""
+    return frozenset(
+        wanted.key
+        for one in daemonsets
+        for term in accepted_terms(one.scheduling)
+        for wanted in term
+    )
+
+
+def runs_on(one: DaemonSet, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+    """Return whether a DaemonSet has a pod on such a node."""
+    return _accepted(one, labels, frozenset()) and not taint_refusal(one.scheduling, taints)
+
+
+def _accepted(one: DaemonSet, labels: Mapping[str, str], undecided: frozenset[str]) -> bool:
+    return any(
+        all(wanted.key in undecided or wanted.allows(labels.get(wanted.key)) for wanted in term)
+        for term in accepted_terms(one.scheduling)
+    )

@@ -1,0 +1,271 @@
+"""Nodes that are there or on their way, as room for pods."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import PlannedNode, Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod, Scheduling
+from shared.model.kubernetes.taints import Taint
+from shared.model.kubernetes.volumes import CLAIM_LABEL
+from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
+from shared.scheduling.compatibility import Port, labels_accepted, taint_refusal
+from shared.scheduling.daemon_overhead import daemon_ports, daemon_requests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """A node that pods may still be placed on.
+
+    Attributes:
+        name: Of the Node, or of the slot while it has no Node object.
+        slot: Name of the slot while it is in flight, else empty.
+        taints: To be tolerated; those expected to go while it starts are left out.
+        pods: Standing on it or promised to it.
+        available: Room left; amounts may be negative.
+        ports: Host ports that are taken, by DaemonSet pods still to come, too.
+        volumes: Shared volumes (as `Scheduling.shared` names them) that are attached to it.
+        starting: Whether pods of DaemonSets are still to come.
+    """
+
+    name: str
+    slot: str
+    labels: Mapping[str, str] = field(hash=False)
+    taints: tuple[Taint, ...]
+    pods: tuple[Pod, ...]
+    available: Resources
+    ports: tuple[Port, ...] = ()
+    volumes: frozenset[str] = frozenset()
+    starting: bool = False
+
+    def accepts(self, scheduling: Scheduling) -> bool:
+        """Return whether labels and taints accept such pods."""
+        return labels_accepted(scheduling, self.labels) and not taint_refusal(
+            scheduling, self.taints
+        )
+
+
+def rooms(snapshot: ClusterSnapshot) -> tuple[Room, ...]:
+    """Return the rooms of a snapshot: initialized nodes first, then in-flight ones, by name."""
+    by_node: dict[str, list[Pod]] = {}
+    for pod in sorted(snapshot.bound, key=lambda one: one.key):
+        by_node.setdefault(pod.node_name, []).append(pod)
+    pending = {pod.uid: pod for pod in snapshot.pending}
+    for pod in snapshot.pending:
+        # Somebody makes way for it there: kube-scheduler keeps the room.
+        if pod.nominated_node and not pod.is_terminating:
+            by_node.setdefault(pod.nominated_node, []).append(pod)
+    slot_of = {slot.instance_id: slot for slot in snapshot.slots}
+    provisioners = {one.name: one for one in snapshot.provisioners}
+    types = {one.name: one.labels for one in snapshot.instance_types}
+    found = []
+    for node in snapshot.nodes:
+        slot = slot_of.pop(node.instance_id, None) if node.instance_id else None
+        if node.unschedulable or node.deletion_at is not None:
+            continue
+        if slot is None and node.ready is not True:
+            # Not ours to wait for, or broken: it is no room until it is Ready.
+            continue
+        standing = by_node.get(node.name, ())
+        found.append(_room_of_node(node, slot, standing, pending, snapshot))
+    found.extend(
+        _room_of_slot(
+            slot,
+            pending,
+            provisioners.get(slot.provisioner),
+            types.get(slot.offering.instance_type, {}),
+            snapshot,
+        )
+        for slot in slot_of.values()
+    )
+    return tuple(sorted(found, key=lambda room: (bool(room.slot), room.name)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bystander:
+    """A node that takes no more pods, but whose pods rules may count.
+
+    Attributes:
+        labels: As far as they are settled; of others a value nothing else has.
+        unsettled: Keys of those others.
+        possible: Labels it may turn out to have, where they are not settled.
+        starting: Whether it is still to come, and with it the pods of DaemonSets.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(hash=False)
+    taints: tuple[Taint, ...]
+    pods: tuple[Pod, ...]
+    unsettled: frozenset[str] = frozenset()
+    possible: tuple[Mapping[str, str], ...] = field(default=(), hash=False)
+    starting: bool = False
+
+
+def bystanders(snapshot: ClusterSnapshot, found: Iterable[Room]) -> tuple[Bystander, ...]:
+    """Return the nodes that are no room, and those of launches that have no machine so far."""
+    taken = {room.name for room in found}
+    by_node: dict[str, list[Pod]] = {}
+    for pod in snapshot.bound:
+        by_node.setdefault(pod.node_name, []).append(pod)
+    listed = [
+        Bystander(
+            name=node.name,
+            labels=node.labels,
+            # A cordon counts by its taint, as to kube-scheduler, not by the field that makes it.
+            taints=node.taints,
+            pods=tuple(by_node.get(node.name, ())),
+        )
+        for node in snapshot.nodes
+        if node.name not in taken
+    ]
+    pending = {pod.uid: pod for pod in snapshot.pending}
+    types = {one.name: one.labels for one in snapshot.instance_types}
+    taints = {one.name: one.taints for one in snapshot.provisioners}
+    for number, planned in enumerate(snapshot.launching):
+        pods = tuple(pending[ref.uid] for ref in planned.pods if ref.uid in pending)
+        of_owner = taints.get(planned.provisioner, ())
+        listed.append(_launching(f"launching/{number}", planned, pods, types, of_owner))
+    return tuple(listed)
+
+
+def _launching(
+    name: str,
+    planned: PlannedNode,
+    pods: tuple[Pod, ...],
+    types: Mapping[str, Mapping[str, str]],
+    taints: tuple[Taint, ...],
+) -> Bystander:
+    """Return a node that may come up as any of its options."""
+    options = [
+        {
+            **types.get(one.offering.instance_type, {}),
+            keys.ZONE: one.offering.zone,
+            keys.CAPACITY_TYPE: one.offering.capacity_type.value,
+        }
+        for one in (*planned.options, *planned.fallback)
+    ]
+    own = {keys.HOSTNAME: name, **planned.labels}
+    sure = {k: v for k, v in options[0].items() if all(o.get(k) == v for o in options)}
+    # A domain nobody knows yet: who stands there stands somewhere, but not here.
+    unsure = {k: f"\x00{name}" for k in options[0] if k not in sure and k not in own}
+    return Bystander(
+        name=name,
+        labels={**unsure, **sure, **own},
+        taints=taints,
+        pods=pods,
+        unsettled=frozenset(unsure),
+        possible=tuple({**one, **own} for one in options if unsure),
+        starting=True,
+    )
+
+
+def _room_of_node(
+    node: Node,
+    slot: Slot | None,
+    standing: Sequence[Pod],
+    pending: Mapping[str, Pod],
+    snapshot: ClusterSnapshot,
+) -> Room:
+    in_flight = slot is not None and not node.is_initialized
+    promised = _promised(slot, pending)
+    taints = tuple(t for t in node.taints if not (in_flight and t.key in keys.EPHEMERAL_TAINTS))
+    allocatable = node.allocatable
+    expected = Resources()
+    due_ports: tuple[Port, ...] = ()
+    if in_flight and slot is not None:
+        starting = {
+            (taint.key, taint.effect)
+            for one in snapshot.provisioners
+            if one.name == slot.provisioner
+            for taint in one.startup_taints
+        }
+        taints = tuple(t for t in taints if (t.key, t.effect) not in starting)
+        # Device plugins report late: what the launch promised counts until the node is ready.
+        allocatable = slot.allocatable if not allocatable else allocatable.largest(slot.allocatable)
+        there = daemons_on(standing)
+        due = [one for one in snapshot.daemonsets if (one.namespace, one.name) not in there]
+        expected = daemon_requests(due, node.labels, taints)
+        due_ports = daemon_ports(due, node.labels, taints)
+    used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
+    volumes, attached = _volumes((*standing, *promised))
+    return Room(
+        name=node.name,
+        slot=slot.name if in_flight and slot is not None else "",
+        labels=node.labels,
+        taints=taints,
+        pods=(*standing, *promised),
+        available=allocatable - used - expected - attached,
+        ports=(*_ports((*standing, *promised)), *due_ports),
+        volumes=volumes,
+        starting=in_flight,
+    )
+
+
+def _room_of_slot(
+    slot: Slot,
+    pending: Mapping[str, Pod],
+    provisioner: Provisioner | None,
+    of_type: Mapping[str, str],
+    snapshot: ClusterSnapshot,
+) -> Room:
+    promised = _promised(slot, pending)
+    used = Resources.total(pod.scheduling.requests for pod in promised)
+    labels = {keys.HOSTNAME: slot.name, **of_type, **slot.labels}
+    taints = provisioner.taints if provisioner is not None else ()
+    volumes, attached = _volumes(promised)
+    return Room(
+        name=slot.name,
+        slot=slot.name,
+        labels=labels,
+        taints=taints,
+        pods=promised,
+        available=slot.allocatable - used - slot.daemon_requests - attached,
+        ports=(*_ports(promised), *daemon_ports(snapshot.daemonsets, labels, taints)),
+        volumes=volumes,
+        starting=True,
+    )
+
+
+def _volumes(pods: Sequence[Pod]) -> tuple[frozenset[str], Resources]:
+    """Return the shared volumes of a node, and what those take that have yet to be attached.
+
+    What pods with a node hold is not among what the node has for others any more. One that others
+    make way for may never come: its volumes take their room, and help nobody.
+    """
+    there = {
+        f"{pod.namespace}/{label.removeprefix(CLAIM_LABEL)}"
+        for pod in pods
+        if pod.node_name
+        for label in pod.labels
+        if label.startswith(CLAIM_LABEL)
+    }
+    coming = {volume: resource for pod in pods for volume, resource in pod.scheduling.shared}
+    amounts = [Resources(((coming[one], 1),)) for one in sorted(coming.keys() - there)]
+    sure = {volume for pod in pods if not pod.nominated_node for volume, _ in pod.scheduling.shared}
+    return frozenset(there | sure), Resources.total(amounts)
+
+
+def _ports(pods: Iterable[Pod]) -> Iterator[Port]:
+    return (port for pod in pods for port in pod.scheduling.host_ports)
+
+
+def _promised(slot: Slot | None, pending: Mapping[str, Pod]) -> tuple[Pod, ...]:
+    """Return the pods promised to a slot that still wait; bound ones stand on it already."""
+    if slot is None:
+        return ()
+    return tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)
+
+
+def daemons_on(pods: Iterable[Pod]) -> frozenset[tuple[str, str]]:
+    """Return namespace and name of the DaemonSets that have a pod among these."""
+    return frozenset(
+        (pod.namespace, pod.owner.name) for pod in pods if pod.owner is not None and pod.is_daemon
+    )
+
+
+def nominated(slots: Iterable[Slot]) -> frozenset[str]:
+    """Return the uids of pods that are promised to a node in flight: they count as placed."""
+    return frozenset(ref.uid for slot in slots for ref in slot.pods)

@@ -1,0 +1,94 @@
+"""Signatures: what a demand asks of a node's labels and taints, apart from resources.
+
+Demands are many, signatures few; every check of labels is made once per signature.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.kubernetes.pods import Scheduling
+from shared.model.kubernetes.taints import Taint, Toleration
+from shared.model.requirements import Requirements
+from shared.scheduling.compatibility import Port, accepted_terms, conflict, tolerated
+from shared.scheduling.provisioner_offerings import Offer, place_labels
+
+# A new node has a host name; nobody knows it yet, so no pod can have asked for it.
+UNKNOWN_HOST: Final = "\x00"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signature:
+    """The label terms, OR-ed, and the tolerations of a demand.
+
+    Attributes:
+        strict: Whether nodes with a PreferNoSchedule taint are kept away from.
+        ports: Host ports that must be free of DaemonSets.
+    """
+
+    terms: tuple[Requirements, ...]
+    tolerations: tuple[Toleration, ...]
+    strict: bool = False
+    ports: tuple[Port, ...] = ()
+    _hash: int = field(init=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        value = hash((self.terms, self.tolerations, self.strict, self.ports))
+        object.__setattr__(self, "_hash", value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Signature)
+            and self._hash == other._hash
+            and self.terms == other.terms
+            and self.tolerations == other.tolerations
+            and self.strict == other.strict
+            and self.ports == other.ports
+        )
+
+    def accepts(self, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+        """Return whether it accepts a node with these labels and taints."""
+        return tolerated(taints, self.tolerations, strict=self.strict) and any(
+            term.allow_labels(labels) for term in self.terms
+        )
+
+    def pinned(self, domain: Requirements) -> "Signature":
+        """Return the signature of pods that must also go to a domain."""
+        if not domain:
+            return self
+        terms = tuple(term.merge(domain) for term in self.terms)
+        return Signature(
+            terms=terms, tolerations=self.tolerations, strict=self.strict, ports=self.ports
+        )
+
+
+def signature_of(scheduling: Scheduling, pinned: Requirements) -> Signature:
+    """Return the signature of pods that were also pinned to a domain (empty: to none)."""
+    terms = accepted_terms(scheduling)
+    return Signature(terms=terms, tolerations=scheduling.tolerations).pinned(pinned)
+
+
+def could_buy(signature: Signature, offer: Offer) -> bool:
+    """Return whether a signature accepts any offering of an offer."""
+    return (
+        tolerated(offer.provisioner.taints, signature.tolerations, strict=signature.strict)
+        and not ports_taken(signature.ports, offer.ports)
+        and any(_could_buy(term, offer) for term in signature.terms)
+    )
+
+
+def _could_buy(term: Requirements, offer: Offer) -> bool:
+    """A term about a label whose value is still open needs a pick of that value."""
+    if any(one.key in offer.undecided for one in term):
+        return False
+    labels = {**offer.labels, keys.HOSTNAME: UNKNOWN_HOST}
+    return any(term.allow_labels({**labels, **place_labels(one)}) for one in offer.offerings)
+
+
+def ports_taken(wanted: Sequence[Port], taken: Sequence[Port]) -> bool:
+    """Return whether any of some host ports is in the way of another."""
+    return any(conflict(one, other) for one in wanted for other in taken)

@@ -1,0 +1,97 @@
+"""Classes: pods that are the same to every decision."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from shared.model.ec2.launches import PodRef
+from shared.model.kubernetes.pods import LabelSelector, Pod, Scheduling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodClass:
+    """Pods with the same scheduling demands and the same labels.
+
+    Attributes:
+        labels: Of every pod, for those selectors of others that may count it.
+        pods: Members, sorted.
+    """
+
+    namespace: str
+    scheduling: Scheduling
+    labels: Mapping[str, str] = field(hash=False)
+    pods: tuple[PodRef, ...]
+
+
+def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodClass, ...]:
+    """Return the pods in classes: highest priority first, then by their first pod's name.
+
+    Labels split classes only where some pod's rule could tell them apart, so that a label such as
+    a pod's own name does not make every pod a class of its own.
+
+    Args:
+        others: Of pods on nodes, there or to come, whose rules may count these.
+    """
+    waiting = sorted(pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
+    numbers = _numbered(waiting)
+    counted = frozenset(
+        selected_keys(
+            [
+                *{id(one.scheduling): one.scheduling for one in waiting}.values(),
+                *{id(one): one for one in others}.values(),
+            ]
+        )
+    )
+    found: dict[tuple[object, ...], list[PodRef]] = {}
+    first: dict[tuple[object, ...], Pod] = {}
+    for pod in waiting:
+        number = numbers[id(pod.scheduling)]
+        identity: tuple[object, ...] = (number,)
+        if counted:
+            visible = tuple(sorted([one for one in pod.labels.items() if one[0] in counted]))
+            identity = (number, pod.namespace, visible)
+        ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+        members = found.get(identity)
+        if members is None:
+            found[identity] = [ref]
+            first[identity] = pod
+        else:
+            members.append(ref)
+    classes = []
+    for identity, members in found.items():
+        one = first[identity]
+        classes.append(
+            PodClass(
+                namespace=one.namespace,
+                scheduling=one.scheduling,
+                labels=dict(one.labels),
+                pods=tuple(members),
+            )
+        )
+    classes.sort(key=lambda one: (-one.scheduling.priority, one.pods[0]))
+    return tuple(classes)
+
+
+def _numbered(pods: Sequence[Pod]) -> dict[int, int]:
+    """Return equal numbers for equal demands, by identity: most pods share theirs."""
+    by_value: dict[Scheduling, int] = {}
+    by_identity: dict[int, int] = {}
+    for pod in pods:
+        key = id(pod.scheduling)
+        if key not in by_identity:
+            by_identity[key] = by_value.setdefault(pod.scheduling, len(by_value))
+    return by_identity
+
+
+def selected_keys(many: Iterable[Scheduling]) -> tuple[str, ...]:
+    """Return the pod labels, sorted, that rules look at; an empty text when any rule is there."""
+    selectors: set[LabelSelector] = set()
+    for scheduling in many:
+        selectors.update(rule.selector for rule in scheduling.spreads if rule.selector)
+        for terms in (scheduling.affinity, scheduling.anti_affinity, scheduling.ties):
+            selectors.update(term.selector for term in terms if term.selector)
+    found: set[str] = set()
+    for selector in selectors:
+        found.update(key for key, _ in selector.match_labels)
+        found.update(one.key for one in selector.requirements)
+        found.add("")  # a selector of everything still separates namespaces
+    return tuple(sorted(found))

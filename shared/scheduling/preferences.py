@@ -1,0 +1,66 @@
+"""The ladder of preferences: all are kept at first and dropped one by one, lightest first.
+
+Weighted preferences go by weight, then spreads that may be broken, last the wish to keep off nodes
+with a PreferNoSchedule taint.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.model.kubernetes.pods import Scheduling, SpreadPolicy
+from shared.model.requirements import Requirements
+
+
+class Wish(StrEnum):
+    """What a preference is about."""
+
+    AFFINITY = "affinity"
+    ANTI_AFFINITY = "anti-affinity"
+    NODES = "nodes"
+    SPREAD = "spread"
+    TAINTS = "taints"
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """One preference of a pod: `index` is its place in the field of `Scheduling` it stands in."""
+
+    wish: Wish
+    index: int = 0
+
+
+def preferences(scheduling: Scheduling, *, soft_taints: bool) -> tuple[Preference, ...]:
+    """Return the preferences of a pod in the order they are dropped.
+
+    Args:
+        soft_taints: Whether any node has, or would have, a PreferNoSchedule taint.
+    """
+    weights: tuple[tuple[Wish, list[int | None]], ...] = (
+        (Wish.AFFINITY, [term.weight for term in scheduling.affinity]),
+        (Wish.ANTI_AFFINITY, [term.weight for term in scheduling.anti_affinity]),
+        (Wish.NODES, [one.weight for one in scheduling.preferred_nodes]),
+    )
+    weighted = [
+        (weight, place, -index, Preference(wish, index))
+        for place, (wish, many) in enumerate(weights)
+        for index, weight in enumerate(many)
+        if weight is not None
+    ]
+    weighted.sort(key=lambda one: one[:3])
+    spreads = [
+        Preference(Wish.SPREAD, index)
+        for index, rule in enumerate(scheduling.spreads)
+        if rule.policy == SpreadPolicy.SCHEDULE_ANYWAY
+    ]
+    taints = (Preference(Wish.TAINTS),) if soft_taints else ()
+    return (*(one[3] for one in weighted), *reversed(spreads), *taints)
+
+
+def wanted_terms(
+    terms: tuple[Requirements, ...], scheduling: Scheduling, one: Preference
+) -> tuple[Requirements, ...]:
+    """Return what a node's labels must satisfy, any one of these, while one more wish is kept."""
+    if one.wish != Wish.NODES:
+        return terms
+    wanted = scheduling.preferred_nodes[one.index].requirements
+    return tuple(term.merge(wanted) for term in terms)

@@ -1,0 +1,192 @@
+"""What each Provisioner could buy, and which demands each way of buying it satisfies."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared.ami_families import DEFAULT, FAMILIES
+from shared.catalog.fitting import apply_disks, apply_kubelet, with_pod_limit
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, OfferingKey
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.provisioner import KubeletConfiguration, Provisioner
+from shared.model.requirements import Requirement, Requirements
+from shared.model.resources import Resources
+from shared.model.snapshot import ProvisionerSite
+from shared.scheduling.compatibility import Port
+from shared.scheduling.daemon_overhead import daemon_keys, daemon_ports, daemon_requests
+
+PLACE_KEYS: Final = frozenset({keys.ZONE, keys.CAPACITY_TYPE})
+_Place = tuple[str, CapacityType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One instance type as one Provisioner would run it.
+
+    Attributes:
+        labels: Of the node to be, without zone and capacity type.
+        available: Allocatable less what DaemonSets will take.
+        ports: Host ports that DaemonSets will take.
+        undecided: Labels of the user's own that the node must have, whose values are still open.
+        offerings: Allowed and to be had, cheapest first, then zone, then capacity type.
+    """
+
+    provisioner: Provisioner
+    instance_type: InstanceType
+    labels: Mapping[str, str] = field(hash=False)
+    daemon_requests: Resources
+    available: Resources
+    ports: tuple[Port, ...] = ()
+    undecided: frozenset[str] = frozenset()
+    offerings: tuple[Offering, ...]
+
+
+def in_order(provisioners: Iterable[Provisioner]) -> tuple[Provisioner, ...]:
+    """Return usable provisioners in the order they are tried: weight descending, then name."""
+    usable = (one for one in provisioners if not one.deleting and not one.paused)
+    return tuple(sorted(usable, key=lambda one: (-one.weight, one.name)))
+
+
+def node_labels(provisioner: Provisioner) -> dict[str, str]:
+    """Return the labels every node of a provisioner gets from it.
+
+    Its own labels, its name, and each further requirement that leaves exactly one value. Well-known
+    labels are left out: the machine answers them, and the provisioner's only choose among machines.
+    """
+    labels = {
+        one.key: next(iter(one.values))
+        for one in provisioner.requirements
+        if not one.complement and len(one.values) == 1 and one.key not in keys.WELL_KNOWN
+    }
+    own = {k: v for k, v in provisioner.labels.items() if keys.normalize(k) not in keys.WELL_KNOWN}
+    return {**labels, **own, keys.PROVISIONER_NAME: provisioner.name}
+
+
+def offers(
+    provisioner: Provisioner,
+    site: ProvisionerSite,
+    instance_types: Sequence[InstanceType],
+    daemonsets: Sequence[DaemonSet],
+    *,
+    unavailable: frozenset[OfferingKey] | None = frozenset(),
+    picks: Sequence[Mapping[str, str]] = ({},),
+) -> tuple[Offer, ...]:
+    """Return what a provisioner could buy in the zones of its subnets, by pick, then type name.
+
+    Args:
+        instance_types: Sorted by name.
+        unavailable: Offerings EC2 was out of lately: left out, as are those it refuses to this
+            provisioner; None for all there are.
+        picks: Values for custom labels of which the provisioner allows several. The machines are
+            the same for all of them.
+    """
+    machines = _machines(provisioner, site, instance_types, unavailable)
+    needed = {one.key for one in free_requirements(provisioner) if not one.absent}
+    asked = daemon_keys(daemonsets)
+    with_ports = any(one.scheduling.host_ports for one in daemonsets)
+    taints = provisioner.taints
+    shared: dict[tuple[object, ...], tuple[Resources, Resources, tuple[Port, ...]]] = {}
+    found = []
+    for chosen in picks:
+        fixed = {**node_labels(provisioner), **chosen}
+        undecided = frozenset(needed - fixed.keys())
+        told = tuple((key, value) for key, value in sorted(chosen.items()) if key in asked)
+        for machine, offerings in machines:
+            labels = {**machine.labels, **fixed}
+            question = (machine.name, told)
+            if question not in shared:
+                taken = daemon_requests(daemonsets, labels, taints, undecided=PLACE_KEYS)
+                ports = daemon_ports(daemonsets, labels, taints) if with_ports else ()
+                shared[question] = (taken, machine.allocatable - taken, ports)
+            taken, available, ports = shared[question]
+            found.append(
+                Offer(
+                    provisioner=provisioner,
+                    instance_type=machine,
+                    labels=labels,
+                    daemon_requests=taken,
+                    available=available,
+                    ports=ports,
+                    undecided=undecided,
+                    offerings=offerings,
+                )
+            )
+    return tuple(found)
+
+
+def _machines(
+    provisioner: Provisioner,
+    site: ProvisionerSite,
+    instance_types: Sequence[InstanceType],
+    unavailable: frozenset[OfferingKey] | None,
+) -> list[tuple[InstanceType, tuple[Offering, ...]]]:
+    """Return the types a provisioner may buy, as it configures them, with what is to be had."""
+    fixed = node_labels(provisioner)
+    of_type, of_place = _split(provisioner.requirements)
+    places = _allowed_places(of_place, site.zones)
+    out: dict[str, set[_Place]] = {}
+    for key in () if unavailable is None else unavailable | site.refused:
+        out.setdefault(key.instance_type, set()).add((key.zone, key.capacity_type))
+    found = []
+    for instance_type in instance_types:
+        if not _template_allows(of_type, {**instance_type.labels, **fixed}):
+            continue
+        to_be_had = places.difference(out.get(instance_type.name, ()))
+        offerings = tuple(
+            one for one in instance_type.offerings if (one.zone, one.capacity_type) in to_be_had
+        )
+        if offerings:
+            found.append((as_configured(provisioner, instance_type), offerings))
+    return found
+
+
+def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> InstanceType:
+    """Return the instance type with the disk and kubelet settings the provisioner gives it."""
+    family = FAMILIES.get(provisioner.template.ami_family, FAMILIES[DEFAULT])
+    instance_type = apply_disks(instance_type, provisioner.template.block_devices, family)
+    kubelet = family.understood(with_pod_limit(provisioner.kubelet, instance_type))
+    if kubelet == KubeletConfiguration():
+        return instance_type
+    return apply_kubelet(instance_type, kubelet, reserves_for_max_pods=family.reserves_for_max_pods)
+
+
+def place_labels(offering: Offering) -> dict[str, str]:
+    """Return the labels a node gets from the offering it was bought by."""
+    return {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type.value}
+
+
+def free_requirements(provisioner: Provisioner) -> list[Requirement]:
+    """Return the requirements on labels of the user's own that leave several values."""
+    return [
+        one
+        for one in provisioner.requirements
+        if one.key not in keys.WELL_KNOWN and (one.complement or len(one.values) > 1)
+    ]
+
+
+def _template_allows(requirements: Requirements, labels: Mapping[str, str]) -> bool:
+    """A custom key with several values needs no label yet: it is picked when a pod asks."""
+    return all(
+        one.allows(labels.get(one.key))
+        or (one.key not in labels and one.key not in keys.WELL_KNOWN and one.has_value())
+        for one in requirements
+    )
+
+
+def _split(requirements: Requirements) -> tuple[Requirements, Requirements]:
+    place: list[Requirement] = []
+    other: list[Requirement] = []
+    for one in requirements:
+        (place if one.key in PLACE_KEYS else other).append(one)
+    return Requirements(tuple(other)), Requirements(tuple(place))
+
+
+def _allowed_places(requirements: Requirements, zones: Iterable[str]) -> frozenset[_Place]:
+    """Return the zones and capacity types that the requirements allow together."""
+    return frozenset(
+        (zone, how)
+        for zone in zones
+        for how in CapacityType
+        if requirements.allow_labels({keys.ZONE: zone, keys.CAPACITY_TYPE: how.value})
+    )

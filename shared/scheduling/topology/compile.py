@@ -1,0 +1,165 @@
+"""Rules of pods, compiled into what the judge looks at."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from shared.model import labels as keys
+from shared.model.kubernetes.pods import (
+    AffinityTerm,
+    LabelSelector,
+    Scheduling,
+    SpreadPolicy,
+    TopologySpread,
+)
+from shared.scheduling.compatibility import node_terms
+from shared.scheduling.preferences import Preference, Wish
+from shared.scheduling.topology.constraints import Affinity, Kind, Spread
+from shared.scheduling.topology.counts import Census, Counter, Profile, Scope
+from shared.scheduling.topology.selector import Namespaces
+
+Reach = Callable[[str], frozenset[str] | None]
+
+
+class Rulebook:
+    """Compiles rules; the same rule is always the same counter.
+
+    Register all rules before the first profile or kind is asked for.
+    """
+
+    def __init__(self, census: Census, namespaces: Namespaces) -> None:
+        self._census = census
+        self._namespaces = namespaces
+
+    def register(self, namespace: str, scheduling: Scheduling) -> None:
+        """Make the counters of all rules and preferences of a pod that waits."""
+        for rule in scheduling.spreads:
+            self._spread_counter(namespace, scheduling, rule)
+        required = tuple(one for one in scheduling.affinity if one.weight is None)
+        if required:
+            self._together(namespace, required)
+        for term in scheduling.affinity:
+            if term.weight is not None:
+                self._together(namespace, (term,))
+        for term in scheduling.ties:
+            self._together(namespace, (term,))
+        for term in scheduling.anti_affinity:
+            self._apart(namespace, term)
+        self.owned(namespace, scheduling)
+
+    def owned(self, namespace: str, scheduling: Scheduling) -> tuple[Counter, ...]:
+        """Return the counters of owners of a pod's required anti-affinity terms."""
+        return tuple(
+            self._census.owners(term.key, self._namespaces.selection(namespace, (term,)))
+            for term in scheduling.anti_affinity
+            if term.weight is None
+        )
+
+    def profile(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        scheduling: Scheduling,
+        *,
+        terminating: bool = False,
+    ) -> Profile:
+        """Return what such a pod adds to the census."""
+        owned = self.owned(namespace, scheduling) if scheduling.anti_affinity else ()
+        return self._census.profile(namespace, labels, owned, terminating=terminating)
+
+    def kind(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        scheduling: Scheduling,
+        kept: Iterable[Preference],
+        reach: Reach,
+    ) -> Kind:
+        """Return how a pod is judged while it keeps these of its preferences."""
+        wishes = set(kept)
+        spreads = tuple(
+            self._spread(namespace, labels, scheduling, rule, reach)
+            for index, rule in enumerate(scheduling.spreads)
+            if rule.policy == SpreadPolicy.DO_NOT_SCHEDULE
+            or Preference(Wish.SPREAD, index) in wishes
+        )
+        affinities = tuple(self._affinities(namespace, labels, scheduling, wishes))
+        avoids = tuple(
+            dict.fromkeys(
+                self._apart(namespace, term)
+                for index, term in enumerate(scheduling.anti_affinity)
+                if term.weight is None or Preference(Wish.ANTI_AFFINITY, index) in wishes
+            )
+        )
+        shunned = self._census.shunning(namespace, labels)
+        profile = self.profile(namespace, labels, scheduling)
+        judging = [one.counter for one in spreads]
+        judging += [counter for one in affinities for counter in one.counters]
+        judging += [*avoids, *shunned]
+        concerned = {one.key for one in (*judging, *profile.adds)}
+        return Kind(
+            profile=profile,
+            spreads=spreads,
+            affinities=affinities,
+            avoids=avoids,
+            shunned=shunned,
+            keys=tuple(sorted(concerned - {keys.HOSTNAME})),
+            by_host=any(one.key == keys.HOSTNAME for one in judging),
+        )
+
+    def _affinities(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        scheduling: Scheduling,
+        wishes: set[Preference],
+    ) -> Iterable[Affinity]:
+        groups = [tuple(one for one in scheduling.affinity if one.weight is None)]
+        groups += [
+            (term,)
+            for index, term in enumerate(scheduling.affinity)
+            if Preference(Wish.AFFINITY, index) in wishes
+        ]
+        groups += [(term,) for term in scheduling.ties]
+        for terms in groups:
+            if terms:
+                counters = self._together(namespace, terms)
+                own = counters[0].selection.counts(namespace, labels)
+                yield Affinity(counters=counters, own=own)
+
+    def _spread(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        scheduling: Scheduling,
+        rule: TopologySpread,
+        reach: Reach,
+    ) -> Spread:
+        counter = self._spread_counter(namespace, scheduling, rule)
+        return Spread(
+            counter=counter,
+            max_skew=rule.max_skew,
+            own=int(
+                rule.selector == LabelSelector() or counter.selection.counts(namespace, labels)
+            ),
+            min_domains=rule.min_domains or 0,
+            reach=reach(rule.key),
+        )
+
+    def _spread_counter(
+        self, namespace: str, scheduling: Scheduling, rule: TopologySpread
+    ) -> Counter:
+        hard = {one.key for one in scheduling.spreads if one.policy == SpreadPolicy.DO_NOT_SCHEDULE}
+        scope = Scope(
+            terms=node_terms(scheduling) if rule.honor_affinity else None,
+            tolerations=scheduling.tolerations if rule.honor_taints else None,
+            keys=frozenset(hard | {rule.key}),
+        )
+        selection = self._namespaces.own(namespace, rule.selector)
+        return self._census.counted(rule.key, selection, scope, living=True)
+
+    def _together(self, namespace: str, terms: tuple[AffinityTerm, ...]) -> tuple[Counter, ...]:
+        selection = self._namespaces.selection(namespace, terms)
+        return tuple(self._census.counted(term.key, selection) for term in terms)
+
+    def _apart(self, namespace: str, term: AffinityTerm) -> Counter:
+        selection = self._namespaces.selection(namespace, (term,))
+        return self._census.counted(term.key, selection)

@@ -1,0 +1,156 @@
+"""The judge: kube-scheduler's rules about other pods, each written once, over the census.
+
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/ and
+https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ (2026-08), and the plugins
+PodTopologySpread and InterPodAffinity of kube-scheduler 1.34.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from shared.model import labels as keys
+from shared.scheduling.topology.counts import Counter, Profile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A topology spread as one pod is judged by it.
+
+    Attributes:
+        own: 1 when the pod counts itself, else 0.
+        reach: Domains that new nodes of the pod could be in; None when a new node is always a
+            new domain.
+    """
+
+    counter: Counter
+    max_skew: int
+    own: int
+    min_domains: int
+    reach: frozenset[str] | None
+
+    def floor(self) -> int:
+        """Return the smallest count of any domain that the pod's nodes are or could be in."""
+        counter = self.counter
+        if self.reach is None or len(counter.eligible) < self.min_domains:
+            return 0
+        counts = counter.counts
+        return min(
+            (counts.get(domain, 0) for domain in counter.eligible.keys() | self.reach), default=0
+        )
+
+    def refuses(self, labels: Mapping[str, str]) -> bool:
+        """Return whether one more pod in that domain would be too many."""
+        domain = labels.get(self.counter.key)
+        if domain is None:
+            return True
+        there = self.counter.most(domain) + self.own
+        return there > self.max_skew and there - self.floor() > self.max_skew
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Affinity:
+    """Terms of pod affinity that must hold together; each counts pods that all of them count.
+
+    Attributes:
+        own: Whether the pod is one of those it asks for: then the first of them may go anywhere.
+    """
+
+    counters: tuple[Counter, ...]
+    own: bool
+
+    def refuses(self, labels: Mapping[str, str]) -> bool:
+        """Return whether a domain lacks the pods that are asked for."""
+        missing = False
+        for counter in self.counters:
+            domain = labels.get(counter.key)
+            if domain is None:
+                return True
+            missing = missing or counter.counts.get(domain, 0) <= 0
+        return missing and not (self.own and self.is_first() and self._is_expected(labels))
+
+    def _is_expected(self, labels: Mapping[str, str]) -> bool:
+        """Return whether pods that are asked for and may come would come to this domain."""
+        return all(
+            not counter.ghosts or labels[counter.key] in counter.ghosts for counter in self.counters
+        )
+
+    def is_first(self) -> bool:
+        """Return whether nobody that is asked for stands in any domain."""
+        return not any(any(counter.counts.values()) for counter in self.counters)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """A pod as the judge sees it.
+
+    Attributes:
+        avoids: Counts of pods its anti-affinity keeps away from.
+        shunned: Counts of pods whose anti-affinity keeps it away.
+        keys: Topology keys but the host's that any of its rules, or rules that count it, are over.
+        by_host: Whether any rule that may refuse it is over hosts.
+    """
+
+    profile: Profile
+    spreads: tuple[Spread, ...]
+    affinities: tuple[Affinity, ...]
+    avoids: tuple[Counter, ...]
+    shunned: tuple[Counter, ...]
+    keys: tuple[str, ...]
+    by_host: bool
+
+    @property
+    def is_ruled(self) -> bool:
+        """Whether anything about other pods may keep it away."""
+        return bool(self.spreads or self.affinities or self.avoids or self.shunned)
+
+    @property
+    def rules(self) -> int:
+        """How many rules it is judged by; a spread, which looks at all domains, counts as four."""
+        return 4 * len(self.spreads) + len(self.affinities) + len(self.avoids) + len(self.shunned)
+
+    @property
+    def counts_hosts(self) -> bool:
+        """Whether a further host, empty as yet, could make its place wrong.
+
+        Where a pod could have a new node itself, an empty host is reckoned with from the start.
+        """
+        return any(
+            one.counter.key == keys.HOSTNAME and one.reach is not None for one in self.spreads
+        )
+
+    @property
+    def with_host(self) -> bool:
+        """Whether it must share its host with others."""
+        return any(one.key == keys.HOSTNAME for rule in self.affinities for one in rule.counters)
+
+
+def accepts(kind: Kind, labels: Mapping[str, str]) -> bool:
+    """Return whether kube-scheduler would now accept such a pod on a node with these labels."""
+    for counter in kind.avoids:
+        if counter.most(labels.get(counter.key, "")) > 0:
+            return False
+    for counter in kind.shunned:
+        if counter.most(labels.get(counter.key, "")) > 0:
+            return False
+    for rule in kind.affinities:
+        if rule.refuses(labels):
+            return False
+    return all(not spread.refuses(labels) for spread in kind.spreads)
+
+
+def obstacles(kind: Kind) -> Iterator[str]:
+    """Yield what the rules of a pod that found no place are about, for people."""
+    for rule in kind.affinities:
+        counter = rule.counters[0]
+        yield f"pod affinity over {counter.key} to {counter.selection.describe()}"
+    for counter in kind.avoids:
+        yield f"pod anti-affinity over {counter.key} to {counter.selection.describe()}"
+    for spread in kind.spreads:
+        counter = spread.counter
+        yield (
+            f"topology spread over {counter.key} with maxSkew {spread.max_skew} "
+            f"of {counter.selection.describe()}"
+        )
+    for counter in kind.shunned:
+        if any(counter.counts.values()):
+            yield f"the anti-affinity over {counter.key} of other pods"

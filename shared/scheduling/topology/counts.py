@@ -1,0 +1,319 @@
+"""The census: how many pods each rule counts in each domain, kept up to date pod by pod."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from shared.model import labels as keys
+from shared.model.kubernetes.taints import Taint, Toleration, first_untolerated
+from shared.model.requirements import Requirements
+from shared.scheduling.topology.selector import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Nodes whose pods a spread counts: those with all its keys that its policies let in.
+
+    Attributes:
+        terms: OR-ed label terms of the pod, None where affinity is ignored.
+        tolerations: Of the pod, None where taints are ignored.
+        keys: Topology keys of the pod's spreads; a node needs them all.
+    """
+
+    terms: tuple[Requirements, ...] | None
+    tolerations: tuple[Toleration, ...] | None
+    keys: frozenset[str]
+
+    def allows(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the pod's own node affinity lets a node with these labels in."""
+        return self.terms is None or any(term.allow_labels(labels) for term in self.terms)
+
+    def includes(self, place: "Place") -> bool:
+        """Return whether pods on the place are counted."""
+        labels = place.labels
+        if place.partial:
+            # Only the domain is known: the rest is taken to be in favour.
+            return self.terms is None or any(
+                all(one.allows(labels[one.key]) for one in term if one.key in labels)
+                for term in self.terms
+            )
+        labels = place.full
+        if not all(key in labels for key in self.keys):
+            return False
+        if self.tolerations is not None and first_untolerated(place.taints, self.tolerations):
+            return False
+        return self.allows(labels)
+
+
+class Place:
+    """Something pods stand on, with the labels that are settled.
+
+    Attributes:
+        labels: Those that are settled.
+        full: All labels it has as things stand, settled or not.
+        partial: Whether it is only a domain: nothing but the labels of topology keys is known.
+        unsettled: Keys of labels whose values are made up: pods count, but there is no such domain.
+        maybe: What it may turn out to be: what is not true of each of them is not settled.
+    """
+
+    __slots__ = ("_scopes", "full", "labels", "maybe", "name", "partial", "taints", "unsettled")
+
+    def __init__(
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        taints: tuple[Taint, ...] = (),
+        *,
+        partial: bool = False,
+        unsettled: frozenset[str] = frozenset(),
+        maybe: Sequence["Place"] = (),
+    ) -> None:
+        self.name = name
+        self.labels = labels
+        self.full = labels
+        self.taints = taints
+        self.partial = partial
+        self.unsettled = unsettled
+        self.maybe = maybe
+        self._scopes: dict[Scope, bool] = {}
+
+    def within(self, scope: Scope) -> bool:
+        """Return whether a scope includes the place."""
+        known = self._scopes.get(scope)
+        if known is None:
+            known = scope.includes(self) and all(one.within(scope) for one in self.maybe)
+            self._scopes[scope] = known
+        return known
+
+    def settle(self, labels: Mapping[str, str]) -> None:
+        """Take further labels as settled."""
+        self.labels = {**self.labels, **labels}
+
+    def become(self, full: Mapping[str, str]) -> bool:
+        """Take all labels as they stand now; return whether that changed who counts it."""
+        self.full = full
+        before = self._scopes
+        self._scopes = {scope: scope.includes(self) for scope in before}
+        return self._scopes != before
+
+
+class Counter:
+    """Pods by domain of one key: those a selection counts, or those that own a term.
+
+    Attributes:
+        living: Whether pods that are being deleted are left out.
+        counts: By domain; domains without any may be missing.
+        ghosts: Pods that kube-scheduler keeps room for and has not bound, by domain: each rule
+            must hold with them and without.
+        eligible: Number of nodes in scope, by domain.
+    """
+
+    __slots__ = ("counts", "eligible", "ghosts", "key", "living", "scope", "selection")
+
+    def __init__(
+        self, key: str, selection: Selection, scope: Scope | None, *, living: bool
+    ) -> None:
+        self.key = key
+        self.selection = selection
+        self.scope = scope
+        self.living = living
+        self.counts: dict[str, int] = {}
+        self.ghosts: dict[str, int] = {}
+        self.eligible: dict[str, int] = {}
+
+    def most(self, domain: str) -> int:
+        """Return how many pods there may be in a domain."""
+        there = self.counts.get(domain, 0)
+        return there + self.ghosts.get(domain, 0) if self.ghosts else there
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """What a pod adds to the census wherever it stands."""
+
+    adds: tuple[Counter, ...]
+
+
+NOTHING: Final = Profile(())
+
+
+class _Index:
+    """Counters by a label that whoever they count must have, in the order they were made."""
+
+    def __init__(self) -> None:
+        self._by_label: dict[tuple[str, str] | None, list[tuple[int, Counter]]] = {}
+        self._size = 0
+
+    def add(self, counter: Counter) -> Counter:
+        labels = [pair for _, selector in counter.selection.parts for pair in selector.match_labels]
+        found = self._by_label.setdefault(labels[0] if labels else None, [])
+        found.append((self._size, counter))
+        self._size += 1
+        return counter
+
+    def counting(self, namespace: str, labels: Mapping[str, str]) -> tuple[Counter, ...]:
+        """Return the counters that count such a pod."""
+        near = list(self._by_label.get(None, ()))
+        for pair in labels.items():
+            near += self._by_label.get(pair, ())
+        near.sort(key=lambda one: one[0])
+        return tuple(one for _, one in near if one.selection.counts(namespace, labels))
+
+
+class Census:
+    """All counters, and the places they look at.
+
+    Counters are made first, then places are opened, then pods added.
+    """
+
+    def __init__(self) -> None:
+        self._counted: dict[tuple[str, Selection, Scope | None, bool], Counter] = {}
+        self._by_counted = _Index()
+        self._by_owned = _Index()
+        self._owners: dict[tuple[str, Selection], Counter] = {}
+        self._before: list[tuple[Counter, dict[str, int], dict[str, int]]] = []
+        self._counting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Counter, ...]] = {}
+        self._shunning: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Counter, ...]] = {}
+        self._profiles: dict[tuple[object, ...], Profile] = {}
+
+    def counted(
+        self, key: str, selection: Selection, scope: Scope | None = None, *, living: bool = False
+    ) -> Counter:
+        """Return the one counter of pods that a selection counts."""
+        identity = (key, selection, scope, living)
+        if identity not in self._counted:
+            made = Counter(key, selection, scope, living=living)
+            self._counted[identity] = self._by_counted.add(made)
+        return self._counted[identity]
+
+    def owners(self, key: str, selection: Selection) -> Counter:
+        """Return the one counter of pods with a required anti-affinity to these pods."""
+        identity = (key, selection)
+        if identity not in self._owners:
+            made = Counter(key, selection, None, living=False)
+            self._owners[identity] = self._by_owned.add(made)
+        return self._owners[identity]
+
+    def shunning(self, namespace: str, labels: Mapping[str, str]) -> tuple[Counter, ...]:
+        """Return the counters of owners whose anti-affinity counts such a pod."""
+        question = (namespace, frozenset(labels.items()))
+        if question not in self._shunning:
+            self._shunning[question] = self._by_owned.counting(namespace, labels)
+        return self._shunning[question]
+
+    def profile(
+        self,
+        namespace: str,
+        labels: Mapping[str, str],
+        owned: Iterable[Counter],
+        *,
+        terminating: bool = False,
+    ) -> Profile:
+        """Return what a pod adds; the same object for pods that add the same.
+
+        Args:
+            owned: Counters of owners of its own required anti-affinity terms.
+        """
+        question = (namespace, frozenset(labels.items()))
+        if question not in self._counting:
+            self._counting[question] = self._by_counted.counting(namespace, labels)
+        counting = self._counting[question]
+        if terminating:
+            counting = tuple(one for one in counting if not one.living)
+        adds = (*counting, *owned)
+        if not adds:
+            return NOTHING
+        return self._profiles.setdefault(tuple(id(one) for one in adds), Profile(adds))
+
+    def open(self, place: Place) -> None:
+        """Take note of a node: its domains count even while nobody stands there."""
+        for counter in self._counted.values():
+            self._open(counter, place)
+
+    @staticmethod
+    def _open(counter: Counter, place: Place) -> None:
+        if counter.scope is not None and place.within(counter.scope):
+            domain = place.labels.get(counter.key)
+            if domain is not None and counter.key not in place.unsettled:
+                counter.eligible[domain] = counter.eligible.get(domain, 0) + 1
+
+    def mark(self) -> None:
+        """Remember the counts as they are: who stands before anything is decided."""
+        self._before = [
+            (counter, dict(counter.counts), dict(counter.eligible))
+            for counter in (*self._counted.values(), *self._owners.values())
+        ]
+
+    def reset(self) -> None:
+        """Return to the counts that were remembered."""
+        for counter, counts, eligible in self._before:
+            counter.counts = dict(counts)
+            counter.eligible = dict(eligible)
+
+    def __bool__(self) -> bool:
+        return bool(self._counted or self._owners)
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the topology keys of all rules but the host's, sorted."""
+        counters = (*self._counted.values(), *self._owners.values())
+        return tuple(sorted({one.key for one in counters} - {keys.HOSTNAME}))
+
+    def eligible_domains(self) -> int:
+        """Return how many domains the spreads look at, hosts left out, all spreads together."""
+        return sum(
+            len(counter.eligible)
+            for counter in self._counted.values()
+            if counter.key != keys.HOSTNAME
+        )
+
+    def known_domains(self, key: str, place: Place) -> frozenset[str] | None:
+        """Return the domains that all spreads over a key that count a place know; None for none."""
+        listed = [
+            frozenset(counter.eligible)
+            for counter in self._counted.values()
+            if counter.key == key and counter.scope is not None and place.within(counter.scope)
+        ]
+        return frozenset.intersection(*listed) if listed else None
+
+    def settle(self, place: Place, labels: Mapping[str, str]) -> None:
+        """Settle further labels of an open place on which nobody counts by their keys yet."""
+        before = [
+            counter
+            for counter in self._counted.values()
+            if counter.scope is not None
+            and counter.key in place.labels
+            and place.within(counter.scope)
+        ]
+        place.settle(labels)
+        for counter in self._counted.values():
+            if counter not in before:
+                self._open(counter, place)
+
+
+def expect(profile: Profile, places: Sequence[Place], sure: Place | None = None) -> None:
+    """Count a pod that may or may not come, to one of some places.
+
+    Args:
+        sure: Where it is counted in any case: what it adds there is not expected once more.
+    """
+    for counter in profile.adds:
+        counted = None if sure is None else _domain(counter, sure)
+        domains = dict.fromkeys(_domain(counter, place) for place in places)
+        for domain in domains:
+            if domain is not None and domain != counted:
+                counter.ghosts[domain] = counter.ghosts.get(domain, 0) + 1
+
+
+def _domain(counter: Counter, place: Place) -> str | None:
+    """Return the domain in which a counter counts who stands on a place, None for none."""
+    inside = counter.scope is None or place.within(counter.scope)
+    return place.labels.get(counter.key) if inside else None
+
+
+def add(profile: Profile, place: Place, pods: int = 1) -> None:
+    """Count pods of a profile on a place; a negative number takes them away."""
+    labels = place.labels
+    for counter in profile.adds:
+        domain = labels.get(counter.key)
+        if domain is not None and (counter.scope is None or place.within(counter.scope)):
+            counter.counts[domain] = counter.counts.get(domain, 0) + pods

@@ -1,0 +1,213 @@
+"""Gathering one snapshot of a cluster for a provisioning decision."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from shared.brakes.refusals import KnownRefusals, RefusalBook
+from shared.model.ec2.instance_types import InstanceType, OfferingKey
+from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
+from shared.model.ec2.quotas import beyond
+from shared.model.errors import PermanentError
+from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot, InvalidProvisioner, ProvisionerSite
+from shared.ports import ClusterPorts, Site
+from shared.ports.cluster import EachPage, nothing
+from shared.snapshot.launch_body import LaunchBody
+from shared.snapshot.observed_allocatable import LEARNED, with_learned
+from shared.snapshot.volumes import with_volumes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """A snapshot, and what the decision does not see but the launch needs.
+
+    Attributes:
+        found_sites: By provisioner name.
+        invalid: Provisioners that cannot be used.
+        notes: What was left out of the snapshot, one line each.
+        bodies: Of the unfinished launches.
+        refusals: What EC2 refused to this cluster lately.
+    """
+
+    snapshot: ClusterSnapshot
+    found_sites: Mapping[str, Site] = field(hash=False)
+    invalid: tuple[InvalidProvisioner, ...]
+    notes: tuple[str, ...] = ()
+    bodies: tuple[LaunchBody, ...] = ()
+    refusals: KnownRefusals = field(default_factory=KnownRefusals)
+
+
+def gather(
+    ports: ClusterPorts, plan_id: str, *, whole: bool = False, keep: EachPage = nothing
+) -> Gathered:
+    """Read everything one decision needs, the cheapest things first.
+
+    Pods on nodes and DaemonSets are only read when some pod waits at all; volumes when such a pod
+    has a claim, and labels of namespaces when a rule of some pod names namespaces by them. Pods
+    on nodes are read once and whole: the same list tells what room is left and what rules count.
+
+    Args:
+        whole: Read all that, whether some pod waits or not.
+        keep: Called while reading, after each page of a long list; renews the lease.
+    """
+    cluster = ports.cluster
+    taken_at = ports.clock.now()
+    # Slots before nodes and pods: a slot dropped in between is a node that is read later.
+    slots = ports.ledger.slots(cluster.name)
+    intents = ports.ledger.open_intents(cluster.name)
+    pending = cluster.pending_pods(keep)
+    provisioners, invalid = cluster.provisioners()
+    anything = whole or any(pod.is_provisionable for pod in pending)
+    sites = {one.name: site_of(ports, one) for one in provisioners} if anything else {}
+    bound = cluster.bound_pods(keep) if anything else ()
+    daemonsets = cluster.daemonsets() if anything else ()
+    bodies = list(_bodies(ports, intents))
+    refusals = RefusalBook(ports).read()
+    types = _instance_types(ports) if anything else ()
+    unavailable = _unavailable(ports, types, taken_at) if anything else frozenset()
+    snapshot = ClusterSnapshot(
+        cluster=cluster.name,
+        taken_at=taken_at,
+        pending=pending,
+        nodes=cluster.nodes(keep) if anything else (),
+        bound=bound,
+        provisioners=provisioners,
+        sites=tuple(
+            _site(ports, one, sites[one.name], refusals, taken_at)
+            for one in provisioners
+            if one.name in sites
+        ),
+        daemonsets=tuple(one for one in daemonsets if not one.problem),
+        slots=slots,
+        intents=intents,
+        promised=frozenset(
+            ref.uid for body in bodies for slot in body.attempt.slots for ref in slot.pods
+        ),
+        launching=tuple(
+            node for body in bodies for node in _launching(body, slots, (*pending, *bound))
+        ),
+        namespaces=cluster.namespaces() if _asks_for_namespaces((*pending, *bound)) else {},
+        instance_types=types,
+        unavailable=unavailable,
+        seed=int.from_bytes(hashlib.sha256(plan_id.encode()).digest()[:4], "big"),
+    )
+    keep()
+    return Gathered(
+        snapshot=with_volumes(cluster, snapshot),
+        found_sites=sites,
+        invalid=invalid,
+        notes=tuple(
+            f"DaemonSet {one.namespace}/{one.name} is left out: {one.problem}"
+            for one in daemonsets
+            if one.problem
+        ),
+        bodies=tuple(bodies),
+        refusals=refusals,
+    )
+
+
+def _unavailable(
+    ports: ClusterPorts, types: tuple[InstanceType, ...], now: datetime
+) -> frozenset[OfferingKey]:
+    """Return the offerings that are not to be had now: out of stock, or beyond a quota."""
+    out = ports.ledger.unavailable_offerings(now, ports.cluster.name)
+    return out | beyond(ports.ledger.quotas_reached(now), types)
+
+
+def _instance_types(ports: ClusterPorts) -> tuple[InstanceType, ...]:
+    """Return what can be bought, with what nodes of this cluster have shown to lack."""
+    learned = ports.ledger.memos(ports.cluster.name, LEARNED)
+    return with_learned(ports.catalog.instance_types(), learned)
+
+
+def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
+    """Return where a provisioner's machines can stand.
+
+    A selector left empty means what carries the cluster's own tag.
+    """
+    template = provisioner.template
+    if template.subnet_selector and template.security_group_selector:
+        return ports.cloud.site(template)
+    own = {f"kubernetes.io/cluster/{ports.cluster.name}": "*"}
+    return ports.cloud.site(
+        dataclasses.replace(
+            template,
+            subnet_selector=template.subnet_selector or own,
+            security_group_selector=template.security_group_selector or own,
+        )
+    )
+
+
+def _bodies(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> Iterator[LaunchBody]:
+    """Yield what unfinished launches were decided for.
+
+    A launch whose body is lost or cannot be read promises nothing: it will be given up.
+    """
+    for intent in intents:
+        try:
+            yield LaunchBody.from_bytes(ports.decisions.get(intent.body_key))
+        except PermanentError:
+            continue
+
+
+def _launching(
+    body: LaunchBody, launched: Iterable[Slot], pods: Iterable[Pod]
+) -> Iterator[PlannedNode]:
+    """Yield the nodes of an unfinished launch that have no instance yet, as they were planned."""
+    requests = {one.uid: one.scheduling.requests for one in pods}
+    place = (body.attempt.plan_id, body.attempt.group)
+    there = {one.number for one in launched if (one.plan_id, one.group) == place}
+    for slot in body.attempt.slots:
+        if slot.number in there:
+            continue
+        yield PlannedNode(
+            provisioner=body.attempt.provisioner,
+            labels=body.attempt.labels,
+            options=body.attempt.options,
+            fallback=body.attempt.later,
+            pods=slot.pods,
+            requests=Resources.total(requests[ref.uid] for ref in slot.pods if ref.uid in requests),
+            daemon_requests=slot.daemon_requests,
+        )
+
+
+def _asks_for_namespaces(pods: Iterable[Pod]) -> bool:
+    """Return whether a rule of some pod names namespaces by their labels."""
+    distinct = {id(one.scheduling): one.scheduling for one in pods}
+    return any(
+        term.namespace_selector is not None
+        for one in distinct.values()
+        for term in (*one.affinity, *one.anti_affinity)
+    )
+
+
+def _site(
+    ports: ClusterPorts,
+    provisioner: Provisioner,
+    site: Site,
+    refusals: KnownRefusals,
+    now: datetime,
+) -> ProvisionerSite:
+    known = refusals.of(ports, provisioner, site)
+    if known.blocked(now):
+        return ProvisionerSite(provisioner=provisioner.name, zones=(), refusal=known.reason())
+    zones = tuple(sorted({subnet.zone for subnet in refusals.usable(site).subnets}))
+    if site.subnets and not zones:
+        names = ", ".join(sorted(subnet.subnet_id for subnet in site.subnets))
+        refusal = f"EC2 refuses every subnet, as full or unknown ({names}); tried again"
+        return ProvisionerSite(provisioner=provisioner.name, zones=(), refusal=refusal)
+    selector = ", ".join(
+        f"{key}={value}" for key, value in sorted(provisioner.template.subnet_selector.items())
+    )
+    reason = "" if zones else f"no subnet has the tags {selector or '(none given)'}"
+    if zones and not site.security_groups and not provisioner.template.launch_template:
+        zones, reason = (), "no security group has the tags of securityGroupSelector"
+    left_out = known.left_out(now)
+    return ProvisionerSite(
+        provisioner=provisioner.name, zones=zones, reason=reason, refused=left_out
+    )

@@ -1,0 +1,174 @@
+"""The body of a launch intent: everything a later invocation needs to finish the launch.
+
+Written once, before EC2 is asked; a replay sends these exact bytes.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.ec2.launches import LaunchOption, PodRef
+from shared.model.errors import PermanentError
+from shared.model.resources import Resources
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromisedSlot:
+    """A node of the launch: what was promised to it."""
+
+    number: int
+    pods: tuple[PodRef, ...]
+    daemon_requests: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAttempt:
+    """One try to launch the nodes of a group.
+
+    Attributes:
+        number: From 0; grows when what was asked for could not all be had.
+        labels: What the provisioner gives the nodes.
+        slots: Still without an instance.
+        options: What this attempt asks for, of one capacity type.
+        later: What is asked for when none of `options` is to be had.
+        replaces: Names of the nodes they are bought to replace, separated by commas.
+    """
+
+    cluster: str
+    plan_id: str
+    group: int
+    number: int
+    provisioner: str
+    labels: Mapping[str, str] = field(hash=False)
+    slots: tuple[PromisedSlot, ...]
+    options: tuple[LaunchOption, ...]
+    later: tuple[LaunchOption, ...] = ()
+    replaces: str = ""
+
+    @property
+    def asked(self) -> frozenset[OfferingKey]:
+        """The offerings this attempt asks for."""
+        return frozenset(one.offering for one in self.options)
+
+    @property
+    def key(self) -> str:
+        """Key of the attempt's body. It holds user data, so it expires before decisions do."""
+        return f"launches/{self.cluster}/{self.plan_id}/{self.group}-{self.number}.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchBody:
+    """An attempt and the exact requests it makes.
+
+    Attributes:
+        templates: Launch template name to its data.
+        request: The exact CreateFleet request.
+    """
+
+    attempt: LaunchAttempt
+    templates: Mapping[str, Any] = field(hash=False)
+    request: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether EC2 is asked for nothing but offerings: no template or context of the user's."""
+        return bool(self.templates) and "Context" not in self.request
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical JSON of the body."""
+        attempt = self.attempt
+        document = {
+            "version": _VERSION,
+            "cluster": attempt.cluster,
+            "plan": attempt.plan_id,
+            "group": attempt.group,
+            "attempt": attempt.number,
+            "provisioner": attempt.provisioner,
+            "labels": dict(attempt.labels),
+            "slots": [
+                {
+                    "number": slot.number,
+                    "pods": [[p.namespace, p.name, p.uid] for p in slot.pods],
+                    "daemon_requests": dict(slot.daemon_requests.items),
+                }
+                for slot in attempt.slots
+            ],
+            "options": [_option_out(one) for one in attempt.options],
+            "later": [_option_out(one) for one in attempt.later],
+            "replaces": attempt.replaces,
+            "templates": self.templates,
+            "request": self.request,
+        }
+        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> "LaunchBody":
+        """Return the body that `to_bytes` wrote.
+
+        Raises:
+            PermanentError: If it is none, or of another version.
+        """
+        try:
+            document = json.loads(text)
+            version = document["version"]
+            if version != _VERSION:
+                raise PermanentError(f"launch body of version {version}: this reads {_VERSION}")
+            return cls._from_document(document)
+        except (ValueError, LookupError, TypeError) as error:
+            raise PermanentError(f"launch body cannot be read: {error!r}") from error
+
+    @classmethod
+    def _from_document(cls, document: Mapping[str, Any]) -> "LaunchBody":
+        attempt = LaunchAttempt(
+            cluster=document["cluster"],
+            plan_id=document["plan"],
+            group=document["group"],
+            number=document["attempt"],
+            provisioner=document["provisioner"],
+            labels=document["labels"],
+            slots=tuple(
+                PromisedSlot(
+                    number=slot["number"],
+                    pods=tuple(PodRef(namespace=p[0], name=p[1], uid=p[2]) for p in slot["pods"]),
+                    daemon_requests=Resources.from_mapping(slot["daemon_requests"]),
+                )
+                for slot in document["slots"]
+            ),
+            options=tuple(_option_in(one) for one in document["options"]),
+            later=tuple(_option_in(one) for one in document["later"]),
+            replaces=document.get("replaces", ""),
+        )
+        return cls(attempt=attempt, templates=document["templates"], request=document["request"])
+
+    def sha256(self) -> str:
+        """Return the hash of the body, hex."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def _option_out(option: LaunchOption) -> dict[str, Any]:
+    return {
+        "type": option.offering.instance_type,
+        "zone": option.offering.zone,
+        "capacity_type": option.offering.capacity_type.value,
+        "price_micros_per_hour": option.price_micros_per_hour,
+        "capacity": dict(option.capacity.items),
+        "allocatable": dict(option.allocatable.items),
+    }
+
+
+def _option_in(row: Mapping[str, Any]) -> LaunchOption:
+    return LaunchOption(
+        offering=OfferingKey(
+            instance_type=row["type"],
+            zone=row["zone"],
+            capacity_type=CapacityType(row["capacity_type"]),
+        ),
+        price_micros_per_hour=row["price_micros_per_hour"],
+        capacity=Resources.from_mapping(row["capacity"]),
+        allocatable=Resources.from_mapping(row["allocatable"]),
+    )

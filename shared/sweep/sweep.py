@@ -1,0 +1,251 @@
+"""Sweep: the minute's look for whatever events missed. It finds and wakes; others act."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.brakes.hold import Hold, held_back, hold_of, rivals_of
+from shared.disruption.evaluation_due import wants_look
+from shared.events.recorder import SHOWN, shown_ceilings, shown_hold, shown_unusable
+from shared.messages.notices import NoticeKind
+from shared.model import labels as keys
+from shared.model.ec2.launches import Instance, Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.memo import Memo
+from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.replacement import REPLACED
+from shared.node_lifecycle.stale_marks import take_back
+from shared.ports import ClusterPorts
+from shared.scheduling.existing_nodes import nominated
+from shared.sweep.timer_recovery import end_orphan, start_missing_timers
+
+# The ledger keeps that a node was replaced for so long: the budget of replacements counts them.
+_REPLACED_AGE: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPolicy:
+    """How long things may lie before sweep calls them missed.
+
+    Attributes:
+        pending_grace: A pod waiting for less is being planned for.
+        orphan_grace: An instance younger than this may still get its Node.
+        registration: Patience with machines that do not join.
+        template_age: Launch templates older than this and unused are collected.
+        timer_age: Rows of timers not heard of for so long, and whose node is gone, are removed.
+        drift: Whether nodes that have drifted are replaced.
+    """
+
+    pending_grace: timedelta = timedelta(seconds=60)
+    orphan_grace: timedelta = timedelta(seconds=90)
+    registration: timedelta = timedelta(minutes=5)
+    template_age: timedelta = timedelta(hours=1)
+    timer_age: timedelta = timedelta(minutes=5)
+    drift: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepReport:
+    """Findings by kind, for logs and metrics.
+
+    Attributes:
+        held_back: 1 when a brake forbids to act on what was found.
+        pods_waiting: That nothing is planned for yet; what is seen, not a finding.
+        longest_wait_seconds: Of the oldest of them.
+    """
+
+    overdue_pods: int = 0
+    unfinished_launches: int = 0
+    orphaned_instances: int = 0
+    nodes_without_instance: int = 0
+    missing_timers: int = 0
+    unbound_nodes: int = 0
+    unused_templates: int = 0
+    stale_timers: int = 0
+    held_back: int = 0
+    pods_waiting: int = 0
+    longest_wait_seconds: int = 0
+
+    @property
+    def findings(self) -> Mapping[str, int]:
+        """What was found amiss, by kind."""
+        seen = ("pods_waiting", "longest_wait_seconds")
+        return {name: n for name, n in dataclasses.asdict(self).items() if name not in seen}
+
+
+class Sweeping:
+    """Looks over one cluster."""
+
+    def __init__(self, ports: ClusterPorts, policy: SweepPolicy) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._policy = policy
+
+    def run(self) -> SweepReport:
+        """Look over everything once and wake whoever must act.
+
+        Raises:
+            RetryableError: If the cluster or AWS cannot be read now: the next minute will.
+        """
+        ports, now = self._ports, self._ports.clock.now()
+        slots = ports.ledger.slots(ports.cluster.name)
+        nodes = ports.cluster.nodes()
+        instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
+        provisioners, _ = ports.cluster.provisioners()
+        owners = {one.name: one for one in provisioners}
+        bound = ports.cluster.bound_pods()
+        rivals = rivals_of(ports)
+        held = bool(held_back(ports, rivals))
+        waits = self._waits(slots, now)
+        overdue = sum(1 for one in waits if one > self._policy.pending_grace)
+        unfinished = self._unfinished(slots, now)
+        shown = ports.ledger.memo(self._name, SHOWN)
+        if overdue or unfinished or rivals or _is_outdated(shown, hold_of(ports, rivals), now):
+            ports.outbox.wake(ports.cluster.name, timedelta(0))
+        # A ceiling that is nearly full is looked at until it no longer is.
+        if wants_look(nodes, owners, now, drift=self._policy.drift) or shown_ceilings(shown):
+            ports.outbox.look(ports.cluster.name)
+        return SweepReport(
+            overdue_pods=overdue,
+            unfinished_launches=unfinished,
+            orphaned_instances=0 if held else self._orphans(nodes, slots, instances, now),
+            nodes_without_instance=0 if held else self._lost(nodes, instances, now),
+            missing_timers=start_missing_timers(
+                ports, nodes, slots, owners, bound, registration=self._policy.registration
+            ),
+            unbound_nodes=self._unbound(nodes, slots),
+            unused_templates=0 if held else self._templates(now),
+            stale_timers=self._stale_timers(nodes, instances, now) + take_back(ports, nodes, now),
+            held_back=int(held),
+            pods_waiting=len(waits),
+            longest_wait_seconds=int(max(waits, default=timedelta(0)).total_seconds()),
+        )
+
+    def _stale_timers(
+        self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime
+    ) -> int:
+        """Remove rows of timers whose node or machine is gone: nothing else would."""
+        known = {node.uid for node in nodes} | {one.instance_id for one in instances}
+        found = 0
+        for (uid, kind), last in sorted(self._ports.ledger.timers(self._name).items()):
+            age = _REPLACED_AGE if kind == REPLACED else self._policy.timer_age
+            if uid not in known and now - last > age:
+                found += 1
+                self._ports.ledger.drop_timer(self._name, uid, kind)
+        return found
+
+    def _waits(self, slots: tuple[Slot, ...], now: datetime) -> tuple[timedelta, ...]:
+        """Return how long each pod has waited that nothing is planned for."""
+        placed = nominated(slots)
+        return tuple(
+            now - pod.created_at
+            for pod in self._ports.cluster.pending_pods()
+            if pod.is_provisionable and pod.uid not in placed and pod.created_at is not None
+        )
+
+    def _unfinished(self, slots: tuple[Slot, ...], now: datetime) -> int:
+        name = self._ports.cluster.name
+        intents = self._ports.ledger.open_intents(name)
+        due = sum(1 for one in intents if one.not_before is None or one.not_before <= now)
+        waiting = sum(1 for slot in slots if not slot.node_name)
+        return due + waiting + (1 if self._ports.ledger.abandoned(name, now) else 0)
+
+    def _orphans(
+        self,
+        nodes: tuple[Node, ...],
+        slots: tuple[Slot, ...],
+        instances: tuple[Instance, ...],
+        now: datetime,
+    ) -> int:
+        """End instances that are tagged ours and that neither a Node nor a slot knows.
+
+        Stopped ones too: they join no more, and their disks are paid for.
+
+        A slot whose Node was made and is there no more knows nothing: whoever let the Node go
+        died before telling the ledger. The machine may have ended by then, the slot has not.
+        """
+        standing = {node.instance_id for node in nodes}
+        left = {slot.instance_id: slot for slot in slots if slot.node_name}
+        known = standing | {slot.instance_id for slot in slots if not slot.node_name}
+        launching = {one.plan_id for one in self._ports.ledger.open_intents(self._name)}
+        found = 0
+        for one in instances:
+            young = one.launched_at is None or now - one.launched_at < self._policy.orphan_grace
+            if one.instance_id in known or young or one.is_ending:
+                continue
+            if one.tags.get(keys.TAG_PLAN) in launching:
+                continue
+            found += 1
+            end_orphan(self._ports, one.instance_id)
+        kept = {one.instance_id for one in instances if not one.is_ending}
+        for instance_id, slot in left.items():
+            young = now - slot.launched_at < self._policy.orphan_grace
+            if not young and instance_id not in standing | kept:
+                found += 1
+                end_orphan(self._ports, instance_id)
+        return found
+
+    def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
+        """Remove Nodes of ours whose machine EC2 no longer has, or that does not run any more."""
+        alive = {one.instance_id for one in instances if one.is_alive}
+        missing = [
+            node
+            for node in nodes
+            if node.is_ours
+            and node.deletion_at is None
+            and node.instance_id
+            and node.instance_id not in alive
+            and node.created_at is not None
+            and now - node.created_at > self._policy.orphan_grace
+        ]
+        if not missing:
+            return 0
+        # Asked by id once more: lists lag behind.
+        shown = self._ports.cloud.instances([node.instance_id for node in missing])
+        alive = {one.instance_id for one in shown if one.is_alive}
+        found = 0
+        for node in missing:
+            if node.instance_id in alive:
+                continue
+            found += 1
+            # One that was written to since it was read is looked at again in a minute.
+            remove(self._ports, node, NoticeKind.STATE_CHANGE.value)
+        if found:
+            self._ports.outbox.look(self._name)
+        return found
+
+    def _unbound(self, nodes: tuple[Node, ...], slots: tuple[Slot, ...]) -> int:
+        """Wake bind for nodes that are Ready and not initialized, or that still have a slot."""
+        promised = {slot.instance_id for slot in slots}
+        found = [
+            node.name
+            for node in nodes
+            if node.is_ours
+            and node.deletion_at is None
+            and node.ready is True
+            and not (node.is_initialized and node.instance_id not in promised)
+        ]
+        if found:
+            self._ports.outbox.invoke_bind(self._name, found)
+        return len(found)
+
+    def _templates(self, now: datetime) -> int:
+        """Collect launch templates that are old; one still needed is simply made again."""
+        found = 0
+        for name, made in self._ports.cloud.launch_templates():
+            if now - made > self._policy.template_age:
+                found += 1
+                self._ports.cloud.delete_launch_template(name)
+        return found
+
+    @property
+    def _name(self) -> str:
+        return self._ports.cluster.name
+
+
+def _is_outdated(shown: Memo, hold: Hold | None, now: datetime) -> bool:
+    """Return whether conditions of Provisioners show what is not so any more, or not yet."""
+    over = any(end <= now for end in shown_unusable(shown).values())
+    return over or shown_hold(shown) != (hold.reason if hold is not None else "")

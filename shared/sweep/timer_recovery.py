@@ -1,0 +1,140 @@
+"""Timers that should run and do not: started again."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.disruption.emptiness import empty_since, is_empty
+from shared.model import labels as keys
+from shared.model.ec2.launches import Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.provisioner import Provisioner
+from shared.node_lifecycle.emptiness import Emptying
+from shared.ports import ClusterPorts, TimerKind
+from shared.timers.timers import (
+    LONG_SILENT,
+    keep_termination,
+    resume_termination,
+    start_expiration,
+    start_registration,
+)
+
+# A drain steps every few seconds; what was read about it may be some seconds old.
+_PATIENCE: Final = timedelta(seconds=20)
+# What an emptiness timer does may be done twice, so it is not waited for so long.
+_LATE: Final = timedelta(seconds=10)
+
+
+def start_missing_timers(
+    ports: ClusterPorts,
+    nodes: Sequence[Node],
+    slots: Sequence[Slot],
+    owners: Mapping[str, Provisioner],
+    bound: Sequence[Pod],
+    *,
+    registration: timedelta,
+) -> int:
+    """Start what is missing for the nodes of ours; return how many timers that were."""
+    running, read_at = ports.ledger.timers(ports.cluster.name), ports.clock.now()
+    empty = _empty_nodes(nodes, slots, bound)
+    missing = 0
+    for node in nodes:
+        if not node.is_ours:
+            continue
+        if node.deletion_at is not None:
+            missing += keep_termination(ports, node, running, read_at, _PATIENCE)
+        elif not (node.is_open or node.has_joined):
+            missing += _registration(ports, node, running, registration)
+        elif (owner := owners.get(node.provisioner)) is not None:
+            missing += _expiration(ports, node, running, owner)
+            if node.name in empty:
+                missing += _emptiness(ports, node, running, owner)
+            elif keys.EMPTINESS_TIMESTAMP in node.annotations:
+                # It is used again: its next emptiness has a stamp of its own.
+                Emptying(ports).begin(node.name)
+    return missing
+
+
+def _registration(
+    ports: ClusterPorts,
+    node: Node,
+    running: Mapping[tuple[str, str], datetime],
+    patience: timedelta,
+) -> int:
+    last, now = running.get((node.uid, TimerKind.REGISTRATION)), ports.clock.now()
+    if last is not None and not _overdue(last, node.created_at, node.joins_within(patience), now):
+        return 0
+    start_registration(ports, node, patience, now, anew=last is not None)
+    return 1
+
+
+def _expiration(
+    ports: ClusterPorts,
+    node: Node,
+    running: Mapping[tuple[str, str], datetime],
+    owner: Provisioner,
+) -> int:
+    last, now = running.get((node.uid, TimerKind.EXPIRATION)), ports.clock.now()
+    ttl = owner.ttl_until_expired
+    if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
+        return 0
+    if last is not None and not _overdue(last, node.created_at, ttl, now):
+        return 0
+    start_expiration(ports, node, ttl, now, anew=last is not None)
+    return 1
+
+
+def _emptiness(
+    ports: ClusterPorts,
+    node: Node,
+    running: Mapping[tuple[str, str], datetime],
+    owner: Provisioner,
+) -> int:
+    last, now = running.get((node.uid, TimerKind.EMPTINESS)), ports.clock.now()
+    ttl = owner.ttl_after_empty
+    if ttl is None or owner.paused or owner.shadow or ports.brakes.holds:
+        return 0
+    since = empty_since(node)
+    if last is not None and not _overdue(last, since, ttl, now, late=_LATE):
+        return 0
+    Emptying(ports).begin(node.name)
+    return 1
+
+
+def _overdue(
+    last: datetime,
+    since: datetime | None,
+    span: timedelta,
+    now: datetime,
+    *,
+    late: timedelta = LONG_SILENT,
+) -> bool:
+    """Return whether a timer neither acted when it was due nor was heard of since."""
+    return now - max(last, (since or last) + span) > late
+
+
+def end_orphan(ports: ClusterPorts, instance_id: str) -> None:
+    """Start the end of a machine that has no Node, unless it is on its way already."""
+    now = ports.clock.now()
+    uid, kind = instance_id, TimerKind.TERMINATION
+    last = ports.ledger.timers(ports.cluster.name).get((uid, kind))
+    if last is not None and now - last < LONG_SILENT:
+        return
+    resume_termination(ports, "", uid, uid, since=now.isoformat(), now=now)
+
+
+def _empty_nodes(
+    nodes: Sequence[Node], slots: Sequence[Slot], bound: Sequence[Pod]
+) -> frozenset[str]:
+    promised = {slot.instance_id: slot for slot in slots}
+    pods: dict[str, list[Pod]] = {}
+    for pod in bound:
+        pods.setdefault(pod.node_name, []).append(pod)
+    return frozenset(
+        node.name
+        for node in nodes
+        if node.is_ours
+        and node.is_open
+        and is_empty(node, pods.get(node.name, ()), promised.get(node.instance_id))
+    )

@@ -1,0 +1,149 @@
+import dataclasses
+from datetime import timedelta
+
+import pytest
+
+from shared.model.ec2.launches import IntentState, Lease
+from shared.model.errors import ConflictError
+from shared.model.resources import Resources
+from shared.ports import Ledger
+from tests.contract.aws.values import intent, slot
+from tests.fakes.clock import FakeClock
+
+
+@pytest.fixture
+def lease(ledger: Ledger, clock: FakeClock) -> Lease:
+    found = ledger.acquire("test", "one", clock.now())
+    assert found is not None
+    return found
+
+
+def test_an_intent_is_read_back_as_it_was_written(ledger: Ledger, lease: Lease) -> None:
+    plain = intent()
+    waiting = intent(group=1, not_before=plain.created_at + timedelta(milliseconds=1500))
+    ledger.open_intent(lease, waiting)
+    ledger.open_intent(lease, plain)
+    assert ledger.open_intents("test") == (plain, waiting)
+
+
+def test_an_intent_is_opened_once(ledger: Ledger, lease: Lease) -> None:
+    ledger.open_intent(lease, intent())
+    with pytest.raises(ConflictError):
+        ledger.open_intent(lease, intent(count=7))
+    assert ledger.open_intents("test") == (intent(),)
+
+
+def test_a_done_intent_is_not_open_and_is_not_opened_again(ledger: Ledger, lease: Lease) -> None:
+    ledger.open_intent(lease, intent())
+    done = intent(state=IntentState.DONE, reserved=Resources())
+    ledger.change_intent(lease, done)
+    ledger.change_intent(lease, done)
+    assert ledger.open_intents("test") == ()
+    with pytest.raises(ConflictError):
+        ledger.open_intent(lease, intent())
+
+
+def test_a_changed_intent_replaces_the_old_one(ledger: Ledger, lease: Lease) -> None:
+    ledger.open_intent(lease, intent(not_before=intent().created_at))
+    later = intent(attempt=1, count=1, body_key="other")
+    ledger.change_intent(lease, later)
+    assert ledger.open_intents("test") == (later,)
+    with pytest.raises(ConflictError):
+        ledger.change_intent(lease, intent())
+
+
+def test_intents_are_sorted_by_plan_and_group_as_a_number(ledger: Ledger, lease: Lease) -> None:
+    for group in (10, 2):
+        ledger.open_intent(lease, intent(group=group))
+    ledger.open_intent(lease, intent(plan_id="p0", group=11))
+    found = [(one.plan_id, one.group) for one in ledger.open_intents("test")]
+    assert found == [("p0", 11), ("p1", 2), ("p1", 10)]
+    assert ledger.open_intents("other") == ()
+
+
+def test_a_slot_is_read_back_as_it_was_written(ledger: Ledger, lease: Lease) -> None:
+    assert ledger.fill_slot(lease, slot())
+    assert ledger.slots("test") == (slot(),)
+    assert ledger.slots("other") == ()
+    assert ledger.cluster_of("i-1") == "test"
+    assert ledger.cluster_of("i-2") is None
+
+
+def test_an_instance_remembers_its_slot_when_that_is_gone(ledger: Ledger, lease: Lease) -> None:
+    assert ledger.fill_slot(lease, slot())
+    ledger.drop_slot(slot())
+    assert ledger.slot_of("i-1") == slot().name
+    ledger.drop_instance("i-1")
+    assert ledger.slot_of("i-1") is None
+
+
+def test_a_slot_and_an_instance_are_paired_once(ledger: Ledger, lease: Lease) -> None:
+    assert ledger.fill_slot(lease, slot())
+    assert not ledger.fill_slot(lease, slot(instance_id="i-2"))
+    assert not ledger.fill_slot(lease, slot(number=1))
+    assert not ledger.fill_slot(lease, slot())
+    assert ledger.slots("test") == (slot(),)
+    assert ledger.cluster_of("i-2") is None
+
+
+def test_slots_are_sorted_by_name(ledger: Ledger, lease: Lease) -> None:
+    for number in (2, 0, 1):
+        assert ledger.fill_slot(lease, slot(number=number, instance_id=f"i-{number}"))
+    assert [one.number for one in ledger.slots("test")] == [0, 1, 2]
+
+
+def test_a_slot_can_be_changed_but_not_brought_back(ledger: Ledger, lease: Lease) -> None:
+    ledger.fill_slot(lease, slot())
+    named = dataclasses.replace(slot(), node_name="node-1", pods=(), bound=True, opened=True)
+    ledger.change_slot(named)
+    assert ledger.slots("test") == (named,)
+    ledger.drop_slot(named)
+    ledger.change_slot(named)
+    assert ledger.slots("test") == ()
+
+
+def test_each_change_of_a_slot_makes_its_version_grow_by_one(ledger: Ledger, lease: Lease) -> None:
+    ledger.fill_slot(lease, slot())
+    (read,) = ledger.slots("test")
+    assert ledger.change_slot(read)
+    assert not ledger.change_slot(read)
+    assert ledger.change_slot(dataclasses.replace(read, version=read.version + 1))
+    assert [one.version for one in ledger.slots("test")] == [read.version + 2]
+
+
+def test_an_old_pair_changes_nothing_of_a_new_one(ledger: Ledger, lease: Lease) -> None:
+    old, new = slot(), slot(instance_id="i-2")
+    ledger.fill_slot(lease, old)
+    ledger.drop_slot(old)
+    assert ledger.fill_slot(lease, new)
+    ledger.change_slot(dataclasses.replace(old, node_name="node-1"))
+    ledger.drop_slot(old)
+    assert ledger.slots("test") == (new,)
+
+
+def test_the_instance_of_a_dropped_slot_stays_known(ledger: Ledger, lease: Lease) -> None:
+    ledger.fill_slot(lease, slot())
+    ledger.drop_slot(slot())
+    assert ledger.cluster_of("i-1") == "test"
+    assert not ledger.fill_slot(lease, slot(number=1))
+    ledger.drop_instance("i-1")
+    ledger.drop_instance("i-1")
+    assert ledger.cluster_of("i-1") is None
+
+
+def test_timers_remember_when_they_were_last_seen(ledger: Ledger, clock: FakeClock) -> None:
+    first, second = clock.now(), clock.now() + timedelta(minutes=1)
+    ledger.note_timer("test", "uid-1", "emptiness", second)
+    ledger.note_timer("test", "uid-1", "emptiness", first)
+    ledger.note_timer("test", "uid-1", "expiration", first)
+    ledger.note_timer("other", "uid-1", "emptiness", first)
+    assert ledger.timers("test") == {
+        ("uid-1", "emptiness"): second,
+        ("uid-1", "expiration"): first,
+    }
+    ledger.drop_timer("test", "uid-1", "emptiness")
+    ledger.drop_timer("test", "uid-1", "emptiness")
+    assert ledger.timers("test") == {("uid-1", "expiration"): first}
+    ledger.note_heartbeat("test", second)
+    ledger.note_heartbeat("test", first)
+    assert ledger.timers("test") == {("uid-1", "expiration"): first}

@@ -1,0 +1,205 @@
+"""Rows that are not of our making, of an older schema or of a newer one."""
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.aws.ledger.dynamodb_values import to_item
+from shared.aws.ledger.ledger import DynamoLedger
+from shared.aws.session import Session
+from shared.model.ec2.launches import Lease, Trial
+from shared.model.errors import PermanentError
+from shared.ports import Ledger
+from tests.contract.aws.values import intent, offering, slot
+from tests.fakes.clock import FakeClock
+
+LATER = 4_000_000_000
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def dynamo(aws: Session, table: str, clock: FakeClock, told: list[str]) -> DynamoLedger:
+    return DynamoLedger(aws, table=table, clock=clock, notice=told.append)
+
+
+def put(aws: Session, table: str, pk: str, sk: str, **fields: Any) -> None:
+    row = {"pk": pk, "sk": sk, **fields}
+    aws.client("dynamodb").put_item(TableName=table, Item=to_item(row))
+
+
+@pytest.fixture
+def lease(dynamo: DynamoLedger, clock: FakeClock) -> Lease:
+    found = dynamo.acquire("test", "one", clock.now())
+    assert found is not None
+    return found
+
+
+def test_strange_rows_are_passed_over_and_told_of(
+    aws: Session,
+    table: str,
+    dynamo: DynamoLedger,
+    lease: Lease,
+    clock: FakeClock,
+    told: list[str],
+) -> None:
+    dynamo.open_intent(lease, intent())
+    dynamo.fill_slot(lease, slot())
+    dynamo.mark_unavailable([offering()], clock.now())
+    for sk in ("slot#zzz", "intent#zzz", "timer#zzz", "plan#zzz"):
+        put(aws, table, "cluster#test", sk, expires_at=LATER, hello="world")
+    put(aws, table, "account#us-east-1", "offering#zzz", expires_at=LATER)
+    put(aws, table, "instance#i-9", "instance", expires_at=LATER)
+    put(aws, table, "cluster#test", "heartbeat", expires_at=LATER)
+    put(aws, table, "cluster#test", "told", expires_at=LATER)
+    assert dynamo.slots("test") == (slot(),)
+    assert dynamo.open_intents("test") == (intent(),)
+    assert dynamo.timers("test") == {}
+    assert dynamo.trials("test", clock.now()) == ()
+    assert dynamo.unavailable_offerings(clock.now()) == {offering()}
+    assert dynamo.cluster_of("i-9") is None
+    assert dynamo.heartbeat("test") is None
+    assert dynamo.told("test", clock.now()) == frozenset()
+    assert len(told) == 5
+    assert told[0].startswith("ledger row cluster#test / slot#zzz is not ours, passed over")
+
+
+def test_a_row_without_a_time_or_with_a_strange_type_is_told_of(
+    aws: Session, table: str, dynamo: DynamoLedger, told: list[str]
+) -> None:
+    put(aws, table, "instance#i-1", "instance", cluster="test")
+    item = {"pk": {"S": "instance#i-2"}, "sk": {"S": "instance"}, "raw": {"B": b"x"}}
+    aws.client("dynamodb").put_item(TableName=table, Item=item)
+    assert dynamo.cluster_of("i-1") is None
+    assert dynamo.cluster_of("i-2") is None
+    assert ["no expires_at" in one for one in told] == [True, False]
+
+
+def test_a_row_of_a_newer_schema_is_refused_with_what_to_do(
+    aws: Session, table: str, dynamo: DynamoLedger
+) -> None:
+    put(aws, table, "cluster#test", "slot#p#0#0", expires_at=LATER, schema=2)
+    with pytest.raises(PermanentError, match=r"schema 2, this version reads up to 1: deploy"):
+        dynamo.slots("test")
+
+
+def test_a_row_of_an_older_schema_is_read_with_what_it_lacks_filled_in(
+    aws: Session, table: str, dynamo: DynamoLedger, lease: Lease
+) -> None:
+    dynamo.open_intent(lease, intent())
+    aws.client("dynamodb").update_item(
+        TableName=table,
+        Key=to_item({"pk": "cluster#test", "sk": "intent#p1#0"}),
+        UpdateExpression="REMOVE #a, #b, #c",
+        ExpressionAttributeNames={
+            "#a": "asked_at",
+            "#b": "reserved_price_micros_per_hour",
+            "#c": "schema",
+        },
+    )
+    assert dynamo.open_intents("test") == (intent(),)
+
+
+def test_a_strange_lease_is_told_of_by_name(
+    aws: Session, table: str, dynamo: DynamoLedger, clock: FakeClock
+) -> None:
+    put(aws, table, "cluster#new", "lease", expires_at=LATER)
+    with pytest.raises(PermanentError, match="cluster#new / lease is not ours: remove it"):
+        dynamo.acquire("new", "one", clock.now())
+    assert dynamo.abandoned("new", clock.now()) is False
+
+
+def test_a_strange_bucket_counts_as_empty(
+    aws: Session, table: str, dynamo: DynamoLedger, clock: FakeClock
+) -> None:
+    put(aws, table, "account#us-east-1", "bucket#CreateFleet", expires_at=LATER, version=1)
+    assert dynamo.take_token("CreateFleet", clock.now()) is None
+
+
+def test_the_largest_slot_fits_into_a_row_and_a_larger_one_is_refused_by_name(
+    ledger: Ledger, clock: FakeClock, request: pytest.FixtureRequest
+) -> None:
+    """EKS takes 737 pods on its largest machines; names are as long as Kubernetes allows."""
+    held = ledger.acquire("test", "one", clock.now())
+    assert held is not None
+    many = tuple(
+        type(slot().pods[0])(namespace="n" * 63, name=f"{n:04}" + "p" * 249, uid=f"{n:036}")
+        for n in range(737)
+    )
+    assert ledger.fill_slot(held, slot(pods=many))
+    assert len(ledger.slots("test")[0].pods) == 737
+    if "dynamo" in request.node.name:
+        with pytest.raises(PermanentError, match=r"cluster#test / slot#p1#0#1: \d+ bytes"):
+            ledger.fill_slot(held, slot(number=1, instance_id="i-2", pods=many * 2))
+
+
+def test_a_slot_is_changed_only_as_it_was_read(ledger: Ledger, clock: FakeClock) -> None:
+    held = ledger.acquire("test", "one", clock.now())
+    assert held is not None
+    ledger.fill_slot(held, slot())
+    (first,) = ledger.slots("test")
+    assert ledger.change_slot(first) is True
+    assert ledger.change_slot(first) is False
+    (fresh,) = ledger.slots("test")
+    assert ledger.change_slot(fresh) is True
+
+
+def test_trials_are_kept_for_an_hour(ledger: Ledger, clock: FakeClock) -> None:
+    first = Trial(plan_id="p1", launched_at=clock.now(), subjects=frozenset({"a" * 12, "b" * 12}))
+    ledger.note_trial("test", first)
+    rest = Trial(plan_id="p1", launched_at=clock.now(), subjects=frozenset({"b" * 12}))
+    ledger.note_trial("test", rest)
+    assert ledger.trials("test", clock.now()) == (rest,)
+    assert ledger.trials("other", clock.now()) == ()
+    clock.advance(timedelta(hours=1))
+    assert ledger.trials("test", clock.now()) == ()
+
+
+def test_what_was_told_is_remembered_for_ten_minutes_from_the_first(
+    ledger: Ledger, clock: FakeClock
+) -> None:
+    assert ledger.told("test", clock.now()) == frozenset()
+    ledger.note_told("test", frozenset({"a" * 12}), clock.now())
+    clock.advance(timedelta(minutes=9))
+    ledger.note_told("test", frozenset({"b" * 12}), clock.now())
+    assert ledger.told("test", clock.now()) == {"a" * 12, "b" * 12}
+    clock.advance(timedelta(minutes=1))
+    assert ledger.told("test", clock.now()) == frozenset()
+    ledger.note_told("test", frozenset({"b" * 12}), clock.now())
+    ledger.forget_told("test")
+    assert ledger.told("test", clock.now()) == frozenset()
+
+
+def test_a_heartbeat_is_read_back(ledger: Ledger, clock: FakeClock) -> None:
+    assert ledger.heartbeat("test") is None
+    ledger.note_heartbeat("test", clock.now())
+    assert ledger.heartbeat("test") == clock.now()
+
+
+def test_a_stale_holder_neither_changes_nor_drops_a_slot(ledger: Ledger, clock: FakeClock) -> None:
+    held = ledger.acquire("test", "one", clock.now())
+    assert held is not None
+    ledger.fill_slot(held, slot())
+    (seen,) = ledger.slots("test")
+    clock.advance(timedelta(minutes=2))
+    assert ledger.acquire("test", "two", clock.now()) is not None
+    assert ledger.change_slot(dataclasses.replace(seen, pods=()))
+    (kept,) = ledger.slots("test")
+    assert ledger.change_slot(seen) is False
+    with pytest.raises(Exception, match="was lost"):
+        ledger.drop_slot(seen, held)
+    assert ledger.slots("test") == (kept,)
+    assert kept.pods == ()
+
+
+def test_what_is_only_suspected_is_out_for_half_as_long(ledger: Ledger, clock: FakeClock) -> None:
+    ledger.mark_unavailable([offering()], clock.now(), certain=False)
+    clock.advance(timedelta(seconds=89))
+    assert ledger.unavailable_offerings(clock.now()) == {offering()}
+    clock.advance(timedelta(seconds=1))
+    assert ledger.unavailable_offerings(clock.now()) == frozenset()

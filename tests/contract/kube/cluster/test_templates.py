@@ -1,0 +1,107 @@
+"""The Cluster port: AWSNodeTemplates, read with the Provisioners that name them, and told."""
+
+from typing import Any
+
+import pytest
+
+from infra.local.kube.server import EmbeddedKube
+from shared.kube.api import KubeApi
+from shared.kube.cluster import KubeCluster
+from shared.kube.connection import connect_endpoint
+from shared.model import labels as keys
+from shared.ports import FoundImage, Subnet, TemplateStatus
+from tests.contract.kube.worlds import NOW, World, provisioner
+
+STATUS = TemplateStatus(
+    subnets=(Subnet(subnet_id="subnet-1", zone="us-east-1a", free_addresses=0),),
+    security_groups=("sg-1",),
+    images=(FoundImage(image_id="ami-1", name="one", labels={keys.ARCH: "amd64"}),),
+)
+
+
+def template(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1alpha1",
+        "kind": "AWSNodeTemplate",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def test_a_provisioner_is_read_with_the_template_it_names(world: World) -> None:
+    world.apply(template("rocket", amiFamily="Bottlerocket", userData="[settings.motd]\nx = 1\n"))
+    world.apply(template("other", tags={"team": "red"}))
+    world.apply(provisioner("a", providerRef={"name": "rocket"}))
+    world.apply(provisioner("b"))
+    (a, b), unusable = world.cluster.provisioners()
+    assert unusable == ()
+    assert (a.template.name, a.template.ami_family) == ("rocket", "Bottlerocket")
+    assert a.template.user_data.startswith("[settings.motd]")
+    assert (b.template.name, b.template.ami_family) == ("", "AL2023")
+
+
+def test_a_provisioner_whose_template_is_missing_or_wrong_stops_no_other(world: World) -> None:
+    world.apply(provisioner("good"))
+    world.apply(provisioner("lost", providerRef={"name": "none"}))
+    world.apply(provisioner("bad", providerRef={"name": "wrong"}))
+    world.apply(template("wrong", userData="echo"))
+    (good,), unusable = world.cluster.provisioners()
+    assert good.name == "good"
+    assert {one.name: one.reasons[0].partition(": ")[0] for one in unusable} == {
+        "bad": "AWSNodeTemplate wrong.spec.userData, line 1",
+        "lost": "spec.providerRef.name",
+    }
+    world.apply(template("none"))
+    usable, _ = world.cluster.provisioners()
+    assert [one.name for one in usable] == ["good", "lost"]
+
+
+def test_the_status_of_a_template_is_written_and_replaced(world: World) -> None:
+    world.apply(template("a"))
+    world.cluster.set_template_status("a", STATUS)
+    world.cluster.set_template_status("a", STATUS)
+    assert world.template_status("a") == STATUS
+    lost = TemplateStatus(problems=("no subnet", "no group"))
+    world.cluster.set_template_status("a", lost)
+    assert world.template_status("a") == lost
+    world.cluster.set_template_status("gone", STATUS)
+
+
+@pytest.fixture
+def bare() -> Any:
+    """An API server that knows Provisioners, of a release that had no templates."""
+    with EmbeddedKube() as kube:
+        yield connect_endpoint(kube.url, "", lambda: "token")
+
+
+def test_where_the_kind_is_not_installed_there_are_no_templates(bare: KubeApi) -> None:
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "provisioners.karpenter.sh"},
+        "spec": {
+            "group": "karpenter.sh",
+            "scope": "Cluster",
+            "names": {"kind": "Provisioner", "plural": "provisioners"},
+            "versions": [
+                {
+                    "name": "v1alpha5",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": True,
+                        }
+                    },
+                }
+            ],
+        },
+    }
+    place = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert bare.send("POST", place, body=crd).ok
+    made = provisioner("a", providerRef={"name": "x"})
+    assert bare.send("POST", "/apis/karpenter.sh/v1alpha5/provisioners", body=made).ok
+    usable, unusable = KubeCluster("c1", bare, now=lambda: NOW).provisioners()
+    assert usable == ()
+    assert "there is no AWSNodeTemplate" in unusable[0].reasons[0]

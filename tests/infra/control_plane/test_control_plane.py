@@ -1,0 +1,285 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from aws_cdk import App, Duration, Stack, assertions
+
+from infra.aws.components.alarms import Alarms
+from infra.aws.components.archive import Archive
+from infra.aws.components.ledger import Ledger
+from infra.aws.components.queues import Queues
+from infra.aws.functions import FUNCTIONS
+from shared.doctor.prerequisites import LEAST_CONCURRENCY
+from shared.settings import PREFIX
+from tests.infra.templates import Resource, Template
+
+ROOT = Path(__file__).resolve().parents[2]
+PLANS = {plan.name: plan for plan in FUNCTIONS}
+
+
+def _functions(template: Template) -> dict[str, Resource]:
+    """Return the functions by the name of their package."""
+    return {
+        one.properties["Handler"].split(".")[1]: one for one in template.of("AWS::Lambda::Function")
+    }
+
+
+def _queue(template: Template, part: str) -> Resource:
+    return next(one for one in template.of("AWS::SQS::Queue") if one.logical_id.startswith(part))
+
+
+def test_functions_that_wake_themselves_are_exempt_from_loop_detection_and_no_others(
+    control_plane: Template,
+) -> None:
+    found = {
+        name: one.properties["RecursiveLoop"] for name, one in _functions(control_plane).items()
+    }
+
+    assert {name for name, value in found.items() if value == "Allow"} == {"provision", "bind"}
+    assert set(found.values()) == {"Allow", "Terminate"}
+
+
+def test_every_queue_has_a_dead_letter_queue_or_is_one(control_plane: Template) -> None:
+    queues = {one.logical_id: one for one in control_plane.of("AWS::SQS::Queue")}
+    wake = _queue(control_plane, "QueuesWakeFE")
+    redrive = wake.raw["Properties"]["RedrivePolicy"]
+
+    assert len(queues) == 3
+    assert redrive["maxReceiveCount"] == 5
+    assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][0].startswith("QueuesWakeFailures")
+    without = {name for name, one in queues.items() if "RedrivePolicy" not in one.properties}
+    assert {name[:17] for name in without} == {"QueuesWakeFailure", "QueuesDeadLetters"}
+
+
+def test_queues_are_encrypted_and_refuse_plain_http(control_plane: Template) -> None:
+    queues = control_plane.of("AWS::SQS::Queue")
+    refusing = set()
+    for policy in control_plane.of("AWS::SQS::QueuePolicy"):
+        for statement in policy.properties["PolicyDocument"]["Statement"]:
+            if statement["Effect"] == "Deny":
+                assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+                assert statement["Action"] == "sqs:*"
+                refusing.add(statement["Resource"])
+
+    assert all(one.properties["SqsManagedSseEnabled"] is True for one in queues)
+    assert len(refusing) == len(queues)
+
+
+def test_visibility_outlasts_six_attempts_of_provision(control_plane: Template) -> None:
+    provision = _functions(control_plane)["provision"]
+    visibility = _queue(control_plane, "QueuesWakeFE").properties["VisibilityTimeout"]
+
+    assert visibility >= 6 * provision.properties["Timeout"]
+
+
+def test_provision_is_fed_in_large_batches_with_partial_failures(control_plane: Template) -> None:
+    (mapping,) = control_plane.of("AWS::Lambda::EventSourceMapping")
+
+    assert mapping.properties["BatchSize"] == 10_000
+    assert mapping.properties["MaximumBatchingWindowInSeconds"] == 1
+    assert mapping.properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping.properties["FunctionName"] == "dovetail-provision"
+    # Fewer than may run at once: a full queue leaves some to the fast lane.
+    concurrent = mapping.properties["ScalingConfig"]["MaximumConcurrency"]
+    assert 2 <= concurrent < PLANS["provision"].concurrency
+
+
+def test_each_function_has_concurrency_that_no_other_takes(control_plane: Template) -> None:
+    reserved = {
+        name: function.properties["ReservedConcurrentExecutions"]
+        for name, function in _functions(control_plane).items()
+    }
+    assert reserved == {name: plan.concurrency for name, plan in PLANS.items()}
+    assert min(reserved.values()) > 0
+    # What `doctor --prerequisites` asks for; Lambda wants 100 left.
+    assert sum(reserved.values()) + 100 == LEAST_CONCURRENCY
+
+
+@pytest.mark.parametrize("name", sorted(PLANS))
+def test_the_environment_of_a_function_satisfies_its_settings(
+    control_plane: Template, name: str
+) -> None:
+    variables = _functions(control_plane)[name].properties["Environment"]["Variables"]
+    model = PLANS[name].settings
+    settings = model.from_environment(variables)
+
+    given = {key for key in variables if key.startswith(PREFIX)}
+    assert given == {f"{PREFIX}{field.upper()}" for field in model.model_fields}
+    assert settings.bucket.startswith("ArchiveBucket")
+    assert variables["POWERTOOLS_SERVICE_NAME"] == name
+    assert variables["POWERTOOLS_METRICS_NAMESPACE"] == "Dovetail"
+    assert variables["POWERTOOLS_TRACE_DISABLED"] == "true"
+
+
+def test_timers_named_in_the_environment_are_the_machines_of_the_template(
+    control_plane: Template,
+) -> None:
+    names = {
+        one.properties["StateMachineName"]
+        for one in control_plane.of("AWS::StepFunctions::StateMachine")
+    }
+    variables = _functions(control_plane)["sweep"].properties["Environment"]["Variables"]
+    named = {
+        variables[f"DOVETAIL_{kind}_MACHINE"].rsplit(":", 1)[1]
+        for kind in ("EMPTINESS", "EXPIRATION", "REGISTRATION", "REPLACEMENT", "TERMINATION")
+    }
+
+    assert named == names
+    functions = {
+        one.properties["FunctionName"] for one in control_plane.of("AWS::Lambda::Function")
+    }
+    assert variables["DOVETAIL_BIND_FUNCTION"] in functions
+    assert variables["DOVETAIL_PROVISION_FUNCTION"] in functions
+
+
+@pytest.mark.parametrize("name", sorted(PLANS))
+def test_a_function_runs_on_arm_with_its_own_role_and_kept_logs(
+    control_plane: Template, name: str
+) -> None:
+    functions = _functions(control_plane)
+    function = functions[name]
+    roles = [one.raw["Properties"]["Role"]["Fn::GetAtt"][0] for one in functions.values()]
+    (log,) = [
+        one
+        for one in control_plane.of("AWS::Logs::LogGroup")
+        if one.properties["LogGroupName"].removeprefix("/aws/lambda/")
+        == function.properties["FunctionName"]
+    ]
+
+    assert function.properties["Runtime"] == "python3.13"
+    assert function.properties["Architectures"] == ["arm64"]
+    assert function.properties["MemorySize"] == (
+        1024 if name in {"provision", "replacement"} else 512
+    )
+    assert function.properties["Timeout"] == (120 if name == "provision" else 60)
+    assert roles.count(function.raw["Properties"]["Role"]["Fn::GetAtt"][0]) == 1
+    assert log.properties["RetentionInDays"] == 30
+
+
+@pytest.mark.parametrize("name", sorted(PLANS))
+def test_a_handler_named_in_the_template_exists(name: str) -> None:
+    source = ROOT / "functions" / name / "handler.py"
+
+    assert source.is_file()
+    assert "def handler(" in source.read_text()
+
+
+def test_asynchronous_calls_end_in_the_dead_letters(control_plane: Template) -> None:
+    found = {
+        one.properties["FunctionName"]: one
+        for one in control_plane.of("AWS::Lambda::EventInvokeConfig")
+    }
+    fast_lane = found["dovetail-provision"].properties
+
+    assert set(found) == {
+        f"dovetail-{plan.name.replace('_', '-')}" for plan in FUNCTIONS if plan.asynchronous
+    }
+    for name, one in found.items():
+        if name == "dovetail-provision":
+            continue
+        target = one.raw["Properties"]["DestinationConfig"]["OnFailure"]["Destination"]
+        assert target["Fn::GetAtt"][0].startswith("QueuesDeadLetters")
+    # What fails there comes by the queue or is found by sweep: no alarm may ring for it.
+    assert "DestinationConfig" not in fast_lane
+    assert fast_lane["MaximumRetryAttempts"] == 2
+    assert fast_lane["MaximumEventAgeInSeconds"] == 600
+
+
+def test_the_ledger_is_one_recoverable_table_that_outlives_the_stack(
+    control_plane: Template,
+) -> None:
+    (table,) = control_plane.of("AWS::DynamoDB::Table")
+
+    assert table.properties["KeySchema"] == [
+        {"AttributeName": "pk", "KeyType": "HASH"},
+        {"AttributeName": "sk", "KeyType": "RANGE"},
+    ]
+    assert {one["AttributeType"] for one in table.properties["AttributeDefinitions"]} == {"S"}
+    assert table.properties["BillingMode"] == "PAY_PER_REQUEST"
+    assert table.properties["TimeToLiveSpecification"] == {
+        "AttributeName": "expires_at",
+        "Enabled": True,
+    }
+    recovery = table.properties["PointInTimeRecoverySpecification"]
+    assert recovery["PointInTimeRecoveryEnabled"] is True
+    assert table.properties["DeletionProtectionEnabled"] is True
+    assert table.raw["DeletionPolicy"] == "Retain"
+    assert "GlobalSecondaryIndexes" not in table.properties
+
+
+def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: Template) -> None:
+    (bucket,) = control_plane.of("AWS::S3::Bucket")
+    (policy,) = control_plane.of("AWS::S3::BucketPolicy")
+    rules = bucket.properties["LifecycleConfiguration"]["Rules"]
+
+    # Launches hold user data, in which people keep secrets.
+    assert {(one["Prefix"], one["ExpirationInDays"]) for one in rules} == {
+        ("decisions/", 30),
+        ("launches/", 1),
+    }
+    assert {one["Status"] for one in rules} == {"Enabled"}
+    assert "VersioningConfiguration" not in bucket.properties
+    assert all(bucket.properties["PublicAccessBlockConfiguration"].values())
+    assert "BucketEncryption" in bucket.properties
+    assert bucket.raw["DeletionPolicy"] == "Retain"
+    (statement,) = policy.properties["PolicyDocument"]["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_a_stack_for_trying_out_leaves_nothing_behind() -> None:
+    app = App()
+    stack = Stack(app, "S")
+    Ledger(stack, "Ledger", keep=False)
+    Archive(stack, "Archive", keep=False)
+    template = assertions.Template.from_stack(stack)
+
+    template.has_resource("AWS::DynamoDB::Table", {"DeletionPolicy": "Delete"})
+    template.has_resource("AWS::S3::Bucket", {"DeletionPolicy": "Delete"})
+    template.has_resource_properties("AWS::DynamoDB::Table", {"DeletionProtectionEnabled": False})
+
+
+def test_alarms_are_sent_to_the_topic_that_is_given() -> None:
+    topic = "arn:aws:sns:eu-west-1:123456789012:ring"
+    stack = Stack(App(), "S")
+    queues = Queues(
+        stack, "Queues", consumer_timeout=Duration.seconds(120), window=Duration.seconds(1)
+    )
+    Alarms(stack, "Alarms", topic_arn=topic).watch_queues(queues)
+
+    template = assertions.Template.from_stack(stack)
+    template.resource_count_is("AWS::CloudWatch::Alarm", 3)
+    template.all_resources_properties("AWS::CloudWatch::Alarm", {"AlarmActions": [topic]})
+
+
+def _alarms(template: Template) -> Mapping[str, Resource]:
+    return {one.logical_id[6:-8]: one for one in template.of("AWS::CloudWatch::Alarm")}
+
+
+def test_there_is_an_alarm_for_each_way_to_fail(control_plane: Template) -> None:
+    names = set(_alarms(control_plane))
+
+    assert {"WakeFailuresNotEmpty", "DeadLettersNotEmpty", "WakeQueueOld", "HeartbeatMissing"} < (
+        names
+    )
+    assert {one for one in names if one.endswith("Errors")} == {
+        f"{''.join(word.capitalize() for word in name.split('_'))}Errors" for name in PLANS
+    }
+    assert {one for one in names if one.endswith("TimerFailed")} == {
+        "EmptinessTimerFailed",
+        "ExpirationTimerFailed",
+        "RegistrationTimerFailed",
+        "ReplacementTimerFailed",
+        "TerminationTimerFailed",
+    }
+
+
+def test_silence_of_the_forwarder_rings(control_plane: Template) -> None:
+    alarm = _alarms(control_plane)["HeartbeatMissing"].properties
+    dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+
+    assert alarm["TreatMissingData"] == "breaching"
+    assert alarm["ComparisonOperator"] == "LessThanThreshold"
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Events", "MatchedEvents")
+    assert dimensions["EventBusName"] == "dovetail"
+    assert dimensions["RuleName"].startswith("DeliveryHeartbeat")

@@ -1,0 +1,117 @@
+import json
+import re
+from typing import Any
+
+import pytest
+
+from infra.aws.components.timer_machine import DEFINITION
+from shared.kube.api import ExpiredError
+from shared.model import errors
+from tests.infra.templates import Template, walk
+
+# States.HeartbeatTimeout and the like cannot happen here: no heartbeat is asked for.
+SERVICE_ERRORS = {
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.TooManyRequestsException",
+    "Lambda.ClientExecutionTimeoutException",
+    # A function in subnets that rested for weeks, or whose interfaces are being made.
+    "Lambda.EC2ThrottledException",
+    "Lambda.EC2UnexpectedException",
+    "Lambda.ENILimitReachedException",
+    "Lambda.ResourceConflictException",
+    "Lambda.ResourceNotReadyException",
+    "Lambda.SubnetIPAddressLimitReachedException",
+    "Lambda.Unknown",
+    "Sandbox.Timedout",
+    "Runtime.ExitError",
+    "States.Timeout",
+}
+TIMERS = ("Emptiness", "Expiration", "Registration", "Replacement", "Termination")
+
+
+@pytest.fixture(scope="module")
+def definition() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(DEFINITION.read_text())
+    return read
+
+
+def test_no_state_leads_nowhere_and_each_is_reached(definition: dict[str, Any]) -> None:
+    states = definition["States"]
+    named = {definition["StartAt"]} | {
+        one[key]
+        for one in walk(states)
+        if isinstance(one, dict)
+        for key in ("Next", "Default")
+        if key in one
+    }
+
+    assert named == set(states)
+    for state in states.values():
+        assert state["Type"] in {"Choice", "Succeed"} or "Next" in state
+
+
+def test_only_jsonpath_is_used(definition: dict[str, Any]) -> None:
+    assert definition["QueryLanguage"] == "JSONPath"
+    assert not re.search(r"\{%|Assign|Arguments", json.dumps(definition))
+
+
+def test_lengths_of_waits_are_in_the_state(definition: dict[str, Any]) -> None:
+    waits = [one for one in definition["States"].values() if one["Type"] == "Wait"]
+
+    assert [one["SecondsPath"] for one in waits] == ["$.wait_seconds"]
+    assert not any("Seconds" in one or "Timestamp" in one for one in waits)
+
+
+def test_every_retryable_error_is_repeated_and_no_other_of_ours(
+    definition: dict[str, Any],
+) -> None:
+    (retry,) = definition["States"]["Step"]["Retry"]
+    # The adapter to Kubernetes has one of its own, which a long list may end with.
+    assert issubclass(ExpiredError, errors.RetryableError)
+    ours = {one.__name__ for one in errors.RetryableError.__subclasses__()}
+
+    assert set(retry["ErrorEquals"]) == ours | SERVICE_ERRORS
+    assert "Catch" not in json.dumps(definition)
+
+
+def test_repeating_never_fills_the_history_of_an_execution(definition: dict[str, Any]) -> None:
+    (retry,) = definition["States"]["Step"]["Retry"]
+    events_of_an_attempt = 3
+
+    assert retry["MaxAttempts"] * events_of_an_attempt < 25_000
+    assert retry["MaxAttempts"] * retry["MaxDelaySeconds"] > 4 * 24 * 3600
+    assert retry["JitterStrategy"] == "FULL"
+
+
+def test_a_step_may_take_as_long_as_its_function(
+    control_plane: Template, definition: dict[str, Any]
+) -> None:
+    longest = max(
+        one.properties["Timeout"]
+        for one in control_plane.of("AWS::Lambda::Function")
+        if one.properties["Handler"].split(".")[1].capitalize() in TIMERS
+    )
+
+    assert definition["States"]["Step"]["TimeoutSeconds"] > longest
+
+
+@pytest.mark.parametrize("timer", TIMERS)
+def test_each_timer_takes_its_steps_in_its_own_function(
+    control_plane: Template, timer: str
+) -> None:
+    (machine,) = [
+        one
+        for one in control_plane.of("AWS::StepFunctions::StateMachine")
+        if one.logical_id.startswith(f"{timer}Machine")
+    ]
+    function = machine.raw["Properties"]["DefinitionSubstitutions"]["FunctionArn"]
+    role = machine.raw["Properties"]["RoleArn"]["Fn::GetAtt"][0]
+
+    assert function["Fn::GetAtt"][0].startswith(f"{timer}Function")
+    assert machine.properties["DefinitionString"] == DEFINITION.read_text()
+    assert machine.properties["StateMachineType"] == "STANDARD"
+    (statement,) = control_plane.statements(role)
+    assert statement["Action"] == "lambda:InvokeFunction"
+    assert statement["Resource"].endswith(f":dovetail-{timer.lower()}")

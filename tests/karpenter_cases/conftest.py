@@ -1,0 +1,82 @@
+"""Counts which cases of each checklist were kept by a test that passed in this very run.
+
+Reports of all workers arrive here, so the count is right with any number of them. A run of a
+whole checklist folder fails when a mapped test did not run or did not pass.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.karpenter_cases.checklists import Case, Checklist, checklists
+
+_SHOWN: Final = 20
+
+
+class Count:
+    """What became of each test of this run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._lists = checklists()
+        self._passed: dict[str, set[str]] = {}
+        self._not_passed: dict[str, set[str]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self._note(self._passed, report.nodeid)
+        elif not report.passed:
+            self._note(self._not_passed, report.nodeid)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if session.exitstatus == pytest.ExitCode.OK and any(
+            self._lost(one) for one in self._lists if self._is_whole(one)
+        ):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for one in self._lists:
+            kept = [case for case in one.tested if self._is_kept(case)]
+            if not kept and not self._is_whole(one):
+                continue
+            line = f"{one.name} cases: {len(kept)} of {len(one.cases)}"
+            if one.differing:
+                line += f", {len(one.differing)} differ for a written reason"
+            terminalreporter.write_line(line)
+            if self._is_whole(one):
+                for line in self._lost(one)[:_SHOWN]:
+                    terminalreporter.write_line(f"  not kept: {line}", red=True)
+
+    def _lost(self, checklist: Checklist) -> list[str]:
+        return [
+            f"{case.group}: {case.name}: {case.node_id} did not run and pass"
+            for case in checklist.tested
+            if not self._is_kept(case)
+        ]
+
+    def _is_kept(self, case: Case) -> bool:
+        return case.node_id in self._passed and case.node_id not in self._not_passed
+
+    def _is_whole(self, checklist: Checklist) -> bool:
+        """Whether this run was asked for all tests of the folder, and did not leave them out."""
+        options = self._config.option
+        if options.keyword or getattr(options, "lf", False) or options.deselect:
+            return False
+        prefix = checklist.folder.relative_to(self._config.rootpath).as_posix()
+        ran = any(one.startswith(prefix) for one in (*self._passed, *self._not_passed))
+        given = [
+            Path(self._config.invocation_params.dir, one).resolve() for one in self._config.args
+        ]
+        return ran and any(checklist.folder.is_relative_to(one) for one in given)
+
+    @staticmethod
+    def _note(found: dict[str, set[str]], node_id: str) -> None:
+        """Note a test under its own name and, one of a family, under the family's too."""
+        for one in {node_id, node_id.partition("[")[0]}:
+            found.setdefault(one, set()).add(node_id)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Count(config), "cases-count")

@@ -1,0 +1,135 @@
+"""Machines bought for pods by Provisioners as people write them, and what EC2 was asked for."""
+
+import base64
+import json
+import shlex
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from email import message_from_string
+from typing import Any
+
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.kubernetes.pods import Pod
+from shared.ports import MachineImage
+from tests.builders import CATALOG, GIB, NOW, instance_type, pod
+from tests.unit.worlds import World
+
+ACCELERATED = (
+    instance_type("g4dn.xlarge", cpu=4000, price=526_000, extra={"nvidia.com/gpu": 1}),
+    instance_type("inf1.xlarge", cpu=4000, price=228_000, extra={"aws.amazon.com/neuron": 1}),
+)
+ANY_TYPE = {"key": keys.INSTANCE_TYPE, "operator": "Exists"}
+AMD = {"key": keys.ARCH, "operator": "In", "values": ["amd64"]}
+
+
+def provisioner(name: str = "default", **spec: Any) -> dict[str, Any]:
+    """Return a Provisioner that names the AWSNodeTemplate `nodes` unless it says otherwise."""
+    made = {"requirements": [ANY_TYPE, AMD], "providerRef": {"name": "nodes"}, **spec}
+    if "provider" in spec:
+        del made["providerRef"]
+    return {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": name, "uid": f"uid-{name}"},
+        "spec": made,
+    }
+
+
+def template(name: str = "nodes", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1alpha1",
+        "kind": "AWSNodeTemplate",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def image(name: str, architecture: str = "amd64", *, days: int = 0, **tags: str) -> MachineImage:
+    return MachineImage(
+        image_id=name,
+        name=name,
+        architecture=architecture,
+        created_at=NOW + timedelta(days=days),
+        tags=tags,
+    )
+
+
+def tagged(one: MachineImage, **labels: str) -> MachineImage:
+    return replace(one, tags={**one.tags, **labels})
+
+
+def world(*raws: Mapping[str, Any], types: Iterable[InstanceType] = CATALOG) -> World:
+    """Return a world with these manifests; a template `nodes` is there unless one is given."""
+    made = World(types=types)
+    if not any(one["kind"] == "AWSNodeTemplate" for one in raws):
+        made.cluster.apply(template())
+    made.cluster.apply(*sorted(raws, key=lambda one: str(one["kind"])))
+    return made
+
+
+def bought(there: World, *pods: Pod) -> World:
+    """Let these pods wait (one plain pod if none is given), and buy what they need."""
+    there.cluster.add(*(pods or (pod("a"),)))
+    there.provision()
+    return there
+
+
+def launched(spec: Mapping[str, Any] | None = None, **of_template: Any) -> World:
+    """Buy for one pod with a Provisioner and an AWSNodeTemplate of these fields."""
+    return bought(world(provisioner(**(spec or {})), template(**of_template)))
+
+
+def data_of(there: World) -> list[Mapping[str, Any]]:
+    """Return the data of the launch templates that were made, by name."""
+    return [there.cloud.templates[name][0] for name in sorted(there.cloud.templates)]
+
+
+def only_data(there: World) -> Mapping[str, Any]:
+    (one,) = data_of(there)
+    return one
+
+
+def request(there: World) -> Mapping[str, Any]:
+    """Return the one fleet that was asked for."""
+    (one,) = there.cloud.fleets
+    return one
+
+
+def text_of(there: World) -> str:
+    """Return the user data of the one launch template."""
+    return base64.b64decode(only_data(there)["UserData"]).decode()
+
+
+def parts(text: str) -> list[str]:
+    message = message_from_string(text)
+    return [str(one.get_payload()) for one in message.get_payload() if not isinstance(one, str)]
+
+
+def arguments(text: str) -> list[str]:
+    """Return what the script of an older image is started with."""
+    line = next(x for x in parts(text)[-1].splitlines() if x.startswith("/etc/eks/bootstrap.sh"))
+    return shlex.split(line)
+
+
+def settings(text: str) -> dict[str, Any]:
+    """Return the settings under `kubernetes` that Bottlerocket is told."""
+    found: dict[str, Any] = tomllib.loads(text)["settings"]["kubernetes"]
+    return found
+
+
+def node_config(text: str) -> dict[str, Any]:
+    """Return the NodeConfig that nodeadm is told last."""
+    found: dict[str, Any] = json.loads(parts(text)[-1])
+    return found
+
+
+def storing(name: str, gib: int) -> Pod:
+    """Return a pod that writes so many GiB."""
+    return pod(name, extra={"ephemeral-storage": gib * GIB})
+
+
+def is_bound(there: World, name: str) -> bool:
+    return name in there.bound

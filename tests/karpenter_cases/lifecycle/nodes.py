@@ -1,0 +1,91 @@
+"""What the cases about nodes share: a world with one node, and its timers."""
+
+from dataclasses import replace
+from typing import Any
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import Instance
+from shared.model.kubernetes.nodes import Node
+from shared.model.resources import Resources
+from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.expiration import Expiring
+from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.registration import Registering
+from shared.node_lifecycle.termination import Terminating
+from shared.ports import TimerKind
+from tests.builders import NOT_READY, NOW, node, offering, pod, provisioner
+from tests.unit.worlds import NAME, World
+
+STARTING: dict[str, Any] = {"ready": None, "allocatable": Resources(), "taints": (NOT_READY,)}
+TAGS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
+
+
+def machine(instance_id: str = "i-n1", **changes: Any) -> Instance:
+    fields = {"state": "running", "offering": offering(), "launched_at": NOW, "tags": TAGS}
+    return Instance(instance_id=instance_id, **{**fields, **changes})
+
+
+def standing(*more: Any, owner: Any = None, **changes: Any) -> World:
+    """One node of ours that is initialized, its machine running."""
+    labels = {**node().labels, keys.INITIALIZED: "true", **changes.pop("labels", {})}
+    world = World(owner or provisioner(), node(labels=labels, **changes), *more)
+    world.cloud.add(machine())
+    return world
+
+
+def going(*more: Any, reason: str = "", **changes: Any) -> World:
+    """The same, being deleted and drained."""
+    world = standing(*more, **changes)
+    if reason:
+        remove(world.ports, world.cluster.node_values["n1"], reason)
+    else:
+        world.cluster.delete_node(world.cluster.node_values["n1"])
+        Terminating(world.ports, None).begin("n1")
+    return world
+
+
+def drain(world: World, state: Any = None) -> dict[str, Any]:
+    """Take a step of the first drain."""
+    payload = state or world.outbox.timers_of(TimerKind.TERMINATION)[0].payload
+    return Terminating(world.ports, None).step(payload)
+
+
+def empty_step(world: World) -> dict[str, Any]:
+    return Emptying(world.ports).step(world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload)
+
+
+def age_step(world: World) -> dict[str, Any]:
+    return Expiring(world.ports).step(state_of(world))
+
+
+def register_step(world: World) -> dict[str, Any]:
+    return Registering(world.ports).step(state_of(world))
+
+
+def state_of(world: World) -> dict[str, Any]:
+    return {"cluster": NAME, "node": world.node.name, "uid": world.node.uid, "since": ""}
+
+
+def launched(*, owner: Any = None, **changes: Any) -> World:
+    """A node that was launched for one pod which is bound when it is ready."""
+    world = World(owner or provisioner(), pod(tolerations=(), **changes))
+    world.provision()
+    return world
+
+
+def says_first(world: World, **changes: Any) -> Node:
+    """Let the kubelet of the launched machine make its Node before we do."""
+    (one,) = world.alive
+    fields: dict[str, Any] = {"uid": "own", "resource_version": "7", **changes}
+    world.cluster.add(Node(name=one.private_dns_name, **fields))
+    return world.cluster.node_values[one.private_dns_name]
+
+
+def changed(world: World, **changes: Any) -> Node:
+    """Change the only node as somebody else would."""
+    world.cluster.add(replace(world.node, resource_version="", **changes))
+    return world.node
+
+
+def reasons(world: World) -> set[str]:
+    return {one.reason for one in world.cluster.happenings}

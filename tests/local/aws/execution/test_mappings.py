@@ -1,0 +1,132 @@
+import json
+import time
+from typing import Any
+
+from tests.local.aws.lab import Lab
+
+
+def connect(lab: Lab, queue_arn: str, name: str, **settings: Any) -> str:
+    given = {"EventSourceArn": queue_arn, "FunctionName": name} | settings
+    return str(lab.aws.client("lambda").create_event_source_mapping(**given)["UUID"])
+
+
+def batches(lab: Lab, name: str) -> list[list[str]]:
+    """The batches a function printed, oldest first."""
+    logs = lab.aws.client("logs")
+    group = f"/aws/lambda/{name}"
+    lab.wait(lambda: logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"])
+    events = logs.filter_log_events(logGroupName=group)["events"]
+    lines = [event["message"] for event in events if event["message"].startswith('{"batch"')]
+    return [json.loads(line)["batch"] for line in lines]
+
+
+def left_in(lab: Lab, url: str) -> int:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    answer = lab.aws.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)
+    return sum(int(answer["Attributes"][name]) for name in names)
+
+
+def test_a_window_makes_one_batch_of_a_burst(lab: Lab) -> None:
+    name = lab.function()
+    url, arn = lab.queue()
+    bus = lab.bus({"Arn": arn})
+    connect(lab, arn, name, BatchSize=500, MaximumBatchingWindowInSeconds=6)
+    lab.invoke(name, {})
+    for number in range(0, 120, 10):
+        lab.put(bus, *({"number": number + more} for more in range(10)))
+    lab.wait(lambda: left_in(lab, url) == 0)
+    assert len(lab.invocations(name)) == 2
+    sizes = lab.wait(lambda: [len(batch) for batch in batches(lab, name)])
+    assert sizes == [120]
+
+
+def test_a_small_batch_size_is_kept(lab: Lab) -> None:
+    name = lab.function()
+    url, arn = lab.queue()
+    for number in range(7):
+        lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody=str(number))
+    connect(lab, arn, name, BatchSize=3)
+    lab.wait(lambda: left_in(lab, url) == 0)
+    lab.wait(lambda: sum(map(len, batches(lab, name))) == 7)
+    assert max(map(len, batches(lab, name))) == 3
+
+
+def test_only_the_failed_items_of_a_batch_come_again(lab: Lab) -> None:
+    name = lab.function(Environment={"Variables": {"BAD": "bad"}})
+    lab.invoke(name, {})
+    url, arn = lab.queue(VisibilityTimeout="4")
+    for body in ("good", "bad", "fine"):
+        lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody=body)
+    settings = {"FunctionResponseTypes": ["ReportBatchItemFailures"]}
+    connect(lab, arn, name, BatchSize=10, **settings)
+    lab.wait(lambda: left_in(lab, url) == 0)
+    lab.wait(lambda: len(batches(lab, name)) == 2)
+    assert [sorted(batch) for batch in batches(lab, name)] == [["bad", "fine", "good"], ["bad"]]
+
+
+def test_a_message_that_always_fails_goes_to_the_dead_letters(lab: Lab) -> None:
+    source = "def handler(event, context):\n    raise ValueError('always')\n"
+    name = lab.function(source=source)
+    dead_url, dead_arn = lab.queue()
+    policy = json.dumps({"deadLetterTargetArn": dead_arn, "maxReceiveCount": 1})
+    url, arn = lab.queue(VisibilityTimeout="1", RedrivePolicy=policy)
+    lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody="poison")
+    connect(lab, arn, name, BatchSize=1)
+    assert [row["Body"] for row in lab.receive(dead_url)] == ["poison"]
+    assert len(lab.wait(lambda: lab.invocations(name))) == 1
+
+
+def test_filtered_messages_never_reach_the_function(lab: Lab) -> None:
+    name = lab.function()
+    url, arn = lab.queue()
+    for kind in ("keep", "drop", "keep"):
+        body = json.dumps({"kind": kind})
+        lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody=body)
+    pattern = json.dumps({"body": {"kind": ["keep"]}})
+    connect(lab, arn, name, FilterCriteria={"Filters": [{"Pattern": pattern}]})
+    lab.wait(lambda: left_in(lab, url) == 0)
+    lab.wait(lambda: sum(map(len, batches(lab, name))) == 2)
+
+
+def test_a_disabled_mapping_takes_nothing(lab: Lab) -> None:
+    name = lab.function()
+    url, arn = lab.queue()
+    uuid = connect(lab, arn, name, Enabled=False)
+    lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody="early")
+    time.sleep(0.6)
+    assert lab.invocations(name) == []
+    lab.aws.client("lambda").update_event_source_mapping(UUID=uuid, Enabled=True)
+    lab.wait(lambda: lab.invocations(name))
+
+
+def test_several_pollers_split_a_burst(lab: Lab) -> None:
+    lab.aws.control("functions/pollers", {"count": 4})
+    try:
+        name = lab.function()
+        url, arn = lab.queue()
+        connect(lab, arn, name, BatchSize=100, MaximumBatchingWindowInSeconds=1)
+        time.sleep(0.4)
+        for start in range(0, 60, 10):
+            entries = [{"Id": str(row), "MessageBody": str(start + row)} for row in range(10)]
+            lab.aws.client("sqs").send_message_batch(QueueUrl=url, Entries=entries)
+        lab.wait(lambda: left_in(lab, url) == 0)
+        lab.wait(lambda: sum(map(len, batches(lab, name))) == 60)
+        bodies = sorted(int(body) for batch in batches(lab, name) for body in batch)
+        assert bodies == list(range(60))
+    finally:
+        lab.aws.control("functions/pollers", {"count": 1})
+
+
+def test_a_quiet_queue_can_be_served_late(lab: Lab) -> None:
+    lab.aws.control("functions/quiet-queue", {"seconds": 1.5})
+    try:
+        name = lab.function()
+        url, arn = lab.queue()
+        connect(lab, arn, name, BatchSize=100, MaximumBatchingWindowInSeconds=1)
+        time.sleep(0.4)
+        begun = time.monotonic()
+        lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody="first")
+        lab.wait(lambda: lab.invocations(name))
+        assert time.monotonic() - begun > 1.4
+    finally:
+        lab.aws.control("functions/quiet-queue", {"seconds": 0})

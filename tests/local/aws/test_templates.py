@@ -1,0 +1,196 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.local.aws.templates.assembly import AssemblyError, read_assembly, synth
+from infra.local.aws.templates.deploy import DeployError, deploy
+from infra.local.aws.templates.resource_check import missing_resources, not_emulated
+from tests.local.aws.lab import Lab
+from tests.local.aws.stacks import (
+    PARAMETERS,
+    arn_of,
+    control_plane,
+    ref,
+    resource,
+    write_assembly,
+)
+
+
+@pytest.fixture(scope="module")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    outputs = {
+        "QueueUrl": {"Value": ref("Queue")},
+        "FunctionArn": {"Value": arn_of("Function"), "Export": {"Name": "FunctionArn"}},
+        "MachineArn": {"Value": ref("Machine")},
+    }
+    main = {"Parameters": PARAMETERS, "Resources": control_plane(), "Outputs": outputs}
+    attached = {
+        "Resources": {"Queue": resource("SQS::Queue")},
+        "Outputs": {"Function": {"Value": {"Fn::ImportValue": "FunctionArn"}}},
+        "DependsOnStacks": ["Main"],
+    }
+    folder = tmp_path_factory.mktemp("assembly")
+    return write_assembly(folder, {"Attached": attached, "Main": main})
+
+
+@pytest.fixture
+def deployed(lab: Lab, assembly: Path) -> dict[str, dict[str, str]]:
+    cluster = {"name": "blue", "endpoint": "https://127.0.0.1:1", "ca_data": "QQ=="}
+    lab.aws.control("seed", {"clusters": [cluster]})
+    return deploy(assembly, lab.aws.access)
+
+
+def test_everything_the_templates_declare_exists(
+    lab: Lab, assembly: Path, deployed: dict[str, dict[str, str]]
+) -> None:
+    assert missing_resources(assembly, lab.aws.access) == ()
+    assert deployed["Attached"]["Function"] == deployed["Main"]["FunctionArn"]
+
+
+def test_a_missing_resource_is_found(
+    lab: Lab, assembly: Path, deployed: dict[str, dict[str, str]], tmp_path: Path
+) -> None:
+    template = json.loads((assembly / "Main.template.json").read_text())
+    template["Resources"] |= {
+        "Later": resource("SQS::Queue"),
+        "Unknown": resource("Bedrock::Agent"),
+    }
+    other = write_assembly(tmp_path, {"Main": template})
+    missing = missing_resources(other, lab.aws.access)
+    assert [row.logical_id for row in missing] == ["Later", "Unknown"]
+    lab.aws.client("ssm").delete_parameter(Name="/dovetail/pause")
+    found = missing_resources(assembly, lab.aws.access)
+    assert [(row.logical_id, row.reason) for row in found] == [
+        ("Pause", "the API of its service does not know /dovetail/pause")
+    ]
+
+
+def test_a_deployed_function_has_its_properties(
+    lab: Lab, deployed: dict[str, dict[str, str]]
+) -> None:
+    arn = deployed["Main"]["FunctionArn"]
+    configuration = lab.aws.client("lambda").get_function_configuration(FunctionName=arn)
+    assert configuration["Architectures"] == ["arm64"]
+    assert configuration["LoggingConfig"]["LogGroup"] == "/dovetail/functions"
+    answer, error = lab.invoke(arn, {"names": ["TABLE"]})
+    assert error is None
+    table = lab.aws.client("dynamodb").describe_time_to_live(TableName=answer["env"]["TABLE"])
+    assert table["TimeToLiveDescription"]["TimeToLiveStatus"] == "ENABLED"
+    event_config = lab.aws.client("lambda").get_function_event_invoke_config(FunctionName=arn)
+    assert event_config["MaximumRetryAttempts"] == 0
+
+
+def test_an_event_goes_all_the_way_through_a_deployed_stack(
+    lab: Lab, deployed: dict[str, dict[str, str]]
+) -> None:
+    lab.put("dovetail", {"pods": 1})
+    arn = deployed["Main"]["FunctionArn"]
+    name = arn.rsplit(":", 1)[-1]
+    client = lab.aws.client("stepfunctions")
+    machine = deployed["Main"]["MachineArn"]
+
+    def succeeded() -> Any:
+        answer = client.list_executions(stateMachineArn=machine, statusFilter="SUCCEEDED")
+        return answer["executions"]
+
+    lab.wait(succeeded)
+    lab.wait(lambda: len(lab.invocations(name)) >= 2)
+
+
+def test_a_policy_with_a_condition_does_not_lock_the_bucket(
+    lab: Lab, deployed: dict[str, dict[str, str]]
+) -> None:
+    del deployed
+    s3 = lab.aws.client("s3")
+    bucket = next(
+        row["Name"] for row in s3.list_buckets()["Buckets"] if row["Name"].startswith("main-bucket")
+    )
+    s3.put_object(Bucket=bucket, Key="k", Body=b"v")
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"v"
+
+
+def test_a_resource_that_cannot_be_made_fails_the_stack(lab: Lab, tmp_path: Path) -> None:
+    broken = resource(
+        "StepFunctions::StateMachine",
+        DefinitionString='{"StartAt": "A"}',
+        RoleArn="arn:aws:iam::123456789012:role/r",
+    )
+    folder = write_assembly(tmp_path, {"Broken": {"Resources": {"Machine": broken}}})
+    with pytest.raises(DeployError, match="stack Broken: InvalidDefinition"):
+        deploy(folder, lab.aws.access)
+
+
+def test_a_change_set_keeps_outputs_and_names_the_right_stack(lab: Lab) -> None:
+    client = lab.aws.client("cloudformation")
+    for name in ("one", "two"):
+        template = {
+            "Resources": {"Queue": resource("SQS::Queue", QueueName=f"change-{name}")},
+            "Outputs": {"Name": {"Value": {"Fn::GetAtt": ["Queue", "QueueName"]}}},
+        }
+        client.create_change_set(
+            StackName=name,
+            ChangeSetName="same-name",
+            ChangeSetType="CREATE",
+            TemplateBody=json.dumps(template),
+        )
+    for name in ("one", "two"):
+        client.execute_change_set(StackName=name, ChangeSetName="same-name")
+        stack = client.describe_stacks(StackName=name)["Stacks"][0]
+        assert [row["OutputValue"] for row in stack["Outputs"]] == [f"change-{name}"]
+
+
+def test_a_template_may_be_read_by_an_address_with_numbers(lab: Lab) -> None:
+    bucket = lab.name("templates")
+    lab.aws.client("s3").create_bucket(Bucket=bucket)
+    body = json.dumps({"Resources": {"Queue": resource("SQS::Queue")}})
+    lab.aws.client("s3").put_object(Bucket=bucket, Key="t.json", Body=body)
+    lab.aws.client("cloudformation").create_stack(
+        StackName=bucket, TemplateURL=f"{lab.aws.url}/{bucket}/t.json"
+    )
+    stack = lab.aws.client("cloudformation").describe_stacks(StackName=bucket)["Stacks"][0]
+    assert stack["StackStatus"] == "CREATE_COMPLETE"
+
+
+def test_unknown_stacks_are_named(lab: Lab, assembly: Path) -> None:
+    with pytest.raises(DeployError, match=r"\['Nope'\] are not in .*'Main'"):
+        deploy(assembly, lab.aws.access, ["Nope"])
+
+
+def test_stacks_come_after_what_they_depend_on(assembly: Path) -> None:
+    assert [stack.name for stack in read_assembly(assembly)] == ["Main", "Attached"]
+
+
+def test_each_left_out_type_has_a_reason() -> None:
+    assert all(len(reason) > 10 for reason in not_emulated().values())
+
+
+def test_synth_runs_the_app_once_for_the_same_inputs(tmp_path: Path) -> None:
+    app, out = tmp_path / "app", tmp_path / "out"
+    app.mkdir()
+    (app / "cdk.json").write_text('{"app": "python app.py", "context": {"a": 1}}')
+    (app / "app.py").write_text(
+        "import os, pathlib\n"
+        "out = pathlib.Path(os.environ['CDK_OUTDIR'])\n"
+        "out.mkdir(exist_ok=True)\n"
+        "(out / 'manifest.json').write_text(os.environ['CDK_CONTEXT_JSON'])\n"
+        "with open('runs', 'a', encoding='utf-8') as file: file.write('x')\n"
+    )
+    (app / "runs").write_text("")
+    synth(app, {"bundle": "code"}, out)
+    assert json.loads((out / "manifest.json").read_text()) == {"a": 1, "bundle": "code"}
+    (app / "runs").write_text("")
+    synth(app, {"bundle": "code"}, out)
+    assert (app / "runs").read_text() == ""
+    synth(app, {"bundle": "full"}, out)
+    assert (app / "runs").read_text() == "x"
+
+
+def test_synth_says_why_an_app_failed(tmp_path: Path) -> None:
+    with pytest.raises(AssemblyError, match=r"cdk\.json does not exist"):
+        synth(tmp_path, {}, tmp_path / "out")
+    (tmp_path / "cdk.json").write_text('{"app": "python app.py"}')
+    (tmp_path / "app.py").write_text("raise SystemExit('no Region is set')")
+    with pytest.raises(AssemblyError, match="no Region is set"):
+        synth(tmp_path, {}, tmp_path / "out")

@@ -1,0 +1,63 @@
+"""Discovery, OpenAPI, health."""
+
+from tests.local.kube.client import Api
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+GROUPS = {
+    "apps",
+    "batch",
+    "policy",
+    "storage.k8s.io",
+    "node.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "events.k8s.io",
+    "rbac.authorization.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+}
+
+
+def test_every_group_is_listed_with_its_preferred_version(api: Api) -> None:
+    groups = api.get("/apis").body["groups"]
+    assert {one["name"] for one in groups} == GROUPS
+    assert {one["preferredVersion"]["version"] for one in groups} == {"v1"}
+    assert api.get("/api").body["versions"] == ["v1"]
+    assert api.get("/apis/apps").body["kind"] == "APIGroup"
+    assert api.get("/apis/absent").status == 404
+    assert api.get("/apis/apps/v9").status == 404
+
+
+def test_subresources_name_the_kind_they_take(api: Api) -> None:
+    core = {one["name"]: one["kind"] for one in api.get("/api/v1").body["resources"]}
+    assert core["pods/eviction"] == "Eviction"
+    assert core["pods/binding"] == "Binding"
+    assert core["nodes/status"] == "Node"
+    apps = {one["name"]: one for one in api.get("/apis/apps/v1").body["resources"]}
+    assert apps["deployments/scale"]["group"] == "autoscaling"
+
+
+def test_aggregated_discovery_tells_everything_at_once(api: Api) -> None:
+    for path, expected in (("/api", {""}), ("/apis", GROUPS)):
+        body = api.get(path, accept=AGGREGATED).body
+        assert body["kind"] == "APIGroupDiscoveryList"
+        assert {one["metadata"]["name"] for one in body["items"]} == expected
+
+
+def test_openapi_names_patch_operations_and_merge_keys(api: Api) -> None:
+    paths = api.get("/openapi/v3").body["paths"]
+    assert {"api/v1", "apis/apps/v1"} <= paths.keys()
+    address = paths["api/v1"]["serverRelativeURL"].partition("?")[0]
+    document = api.get(address).body
+    patch = document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"]["kind"] == "Pod"
+    assert "fieldValidation" in [one["name"] for one in patch["parameters"]]
+    containers = document["components"]["schemas"]["core.PodSpec"]["properties"]["containers"]
+    assert containers["x-kubernetes-patch-merge-key"] == "name"
+    assert api.get("/openapi/v3/apis/absent/v1").status == 404
+
+
+def test_health_and_version_are_told(api: Api) -> None:
+    for path in ("/healthz", "/livez", "/readyz"):
+        assert api.get(path).status == 200
+    assert api.get("/version").body["major"] == "1"

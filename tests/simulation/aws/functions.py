@@ -1,0 +1,206 @@
+"""The functions: their real handlers, with the ports of the model where adapters would be.
+
+Powertools' decorators are taken off (they write logs and metrics); everything below them is what
+runs in Lambda: handler, runtime, service.
+"""
+
+import contextlib
+import functools
+import importlib
+import inspect
+import itertools
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from shared.ami_families import al2023
+from shared.decisions import record as recording
+from shared.model.errors import AutoscalerError
+from shared.runtime import bootstrap, observability
+from shared.settings import (
+    FunctionSettings,
+    ProvisionSettings,
+    SweepSettings,
+    TerminationSettings,
+    TimerSettings,
+)
+from tests.simulation.aws.delivery import LIMITS, Event
+from tests.simulation.campaigns.swapping import swapped
+from tests.simulation.schedule.kernel import Kernel, Killed, Process
+from tests.simulation.schedule.recorder import Recorder
+from tests.simulation.schedule.seeded_random import between, whole
+
+_RUNTIMES: Final[Mapping[str, tuple[type[Any], type[FunctionSettings]]]] = {
+    "provision": (bootstrap.ProvisionRuntime, ProvisionSettings),
+    "bind": (bootstrap.BindRuntime, ProvisionSettings),
+    "emptiness": (bootstrap.EmptinessRuntime, TimerSettings),
+    "expiration": (bootstrap.ExpirationRuntime, TimerSettings),
+    "registration": (bootstrap.RegistrationRuntime, TimerSettings),
+    "replacement": (bootstrap.ReplacementRuntime, TimerSettings),
+    "termination": (bootstrap.TerminationRuntime, TerminationSettings),
+    "interrupt": (bootstrap.InterruptRuntime, TimerSettings),
+    "sweep": (bootstrap.SweepRuntime, SweepSettings),
+}
+MODULES: Final = {name: importlib.import_module(f"functions.{name}.handler") for name in _RUNTIMES}
+HANDLERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    name: inspect.unwrap(module.handler) for name, module in MODULES.items()
+}
+_DECIDING: Final = importlib.import_module("shared.planning.decide")
+_ENVIRONMENT: Final = {
+    "table": "table",
+    "bucket": "bucket",
+    "queue_url": "https://queue",
+    "dead_letter_url": "https://dead-letters",
+    "bind_function": "bind",
+    "provision_function": "provision",
+    "sweep_function": "sweep",
+    **{
+        f"{one}_machine": f"arn:aws:states:us-east-1:1:stateMachine:{one}"
+        for one in ("emptiness", "expiration", "registration", "replacement", "termination")
+    },
+}
+
+
+class _Compact:
+    """Stands for json where what is written is only read by machines."""
+
+    @staticmethod
+    def dumps(document: object, **_: object) -> str:
+        return json.dumps(document, sort_keys=True)
+
+
+class UnexpectedError(AssertionError):
+    """A function ended by an error that is none of ours: a defect."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Lambda passes beside the event."""
+
+    kernel: Kernel
+    process: Process
+    aws_request_id: str
+
+    def get_remaining_time_in_millis(self) -> int:
+        return (self.process.deadline - self.kernel.time) // 1000
+
+
+class Functions:
+    """The Lambda service of one schedule.
+
+    Args:
+        wiring: Stands where shared.runtime.wiring.Wiring would.
+        skew: Most seconds a function's clock is ahead or behind.
+    """
+
+    def __init__(
+        self, kernel: Kernel, recorder: Recorder, wiring: object, *, skew: float, **settings: Any
+    ) -> None:
+        self._kernel = kernel
+        self._recorder = recorder
+        self._skew = skew
+        self._numbers = itertools.count(1)
+        self.plan_ids = itertools.count(1)
+        self._of_kind: dict[str, int] = {}
+        self.invocations = 0
+        self.errors: dict[str, int] = {}
+        # Errors of no tree that a test makes a cluster raise.
+        self.expected: tuple[type[Exception], ...] = ()
+        self.runtimes = {name: _runtime(name, wiring, settings) for name in _RUNTIMES}
+
+    def __call__(self, function: str, event: Event, over: Callable[[Any], None]) -> None:
+        """Run a function as a process of its own."""
+        number = next(self._numbers)
+        kind = self._of_kind[function] = self._of_kind.get(function, 0) + 1
+        seed = self._recorder.faults.seed
+        process = Process(
+            function,
+            number,
+            whole(0, 10**6, seed, "salt", function, kind),
+            self._kernel.time + LIMITS[function].timeout_seconds * 1_000_000,
+            timedelta(seconds=between(-self._skew, self._skew, seed, "skew", function, kind)),
+        )
+        context = Context(self._kernel, process, f"request-{number}")
+        self.invocations += 1
+
+        def done(outcome: Any) -> None:
+            if isinstance(outcome, BaseException):
+                name = type(outcome).__name__
+                self.errors[name] = self.errors.get(name, 0) + 1
+                if self._recorder.log is not None:
+                    self._recorder.log.append(
+                        f"{self._kernel.time / 1e6:9.3f} {function}#{number} ended: {outcome!r}"
+                    )
+                if isinstance(outcome, AssertionError):
+                    raise outcome
+                if not isinstance(outcome, (AutoscalerError, Killed, *self.expected)):
+                    raise UnexpectedError(f"{function}: {outcome!r}") from outcome
+            self._recorder.witness.ended(process, outcome)
+            over(outcome)
+
+        self._kernel.start(process, lambda: HANDLERS[function](event, context), done)
+
+
+def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
+    kind, _ = _RUNTIMES[name]
+    with swapped(bootstrap, Wiring=lambda *_, **__: wiring):
+        runtime = kind(_settings(name, tuple(sorted(settings.items()))))
+    if name == "provision":
+        # Tries to make a good plan better cost most of the time and none of the correctness.
+        runtime._packing = replace(runtime._packing, improve_iterations=1)
+    return runtime
+
+
+@functools.cache
+def _settings(name: str, own: tuple[tuple[str, Any], ...]) -> FunctionSettings:
+    """Return the settings of a function; to read them takes longer than most invocations."""
+    _, model = _RUNTIMES[name]
+    known = {k: v for k, v in {**_ENVIRONMENT, **dict(own)}.items() if k in model.model_fields}
+    return model.model_validate(known)
+
+
+@contextlib.contextmanager
+def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterator[None]:
+    """Let the handlers find these runtimes, and nothing of them reach the outside."""
+
+    def set_aside(records: Sequence[tuple[str, str]], **_: object) -> tuple[int, ...]:
+        for text, reason in records:
+            dead_letter(text, reason)
+        return ()
+
+    level = logging.getLogger(observability.logger.name).level
+    with contextlib.ExitStack() as stack:
+        for name, runtime in functions.runtimes.items():
+            getter = {f"{name}_runtime": lambda runtime=runtime: runtime}
+            stack.enter_context(swapped(MODULES[name], **getter))
+        stack.enter_context(
+            swapped(
+                bootstrap,
+                new_plan_id=lambda: f"plan-{next(functions.plan_ids):05}",
+                dead_letters=set_aside,
+            )
+        )
+        # To write every snapshot out would take half of all time; that it is written is a call.
+        stack.enter_context(
+            swapped(recording, decision_document=lambda plan_id, *_: plan_id.encode())
+        )
+        # Indented, user data takes the slow way through the encoder.
+        stack.enter_context(swapped(al2023, json=_Compact))
+        # What the plan might cost at least is only told.
+        stack.enter_context(swapped(_DECIDING, bound=lambda *_: 0))
+        for name in ("provision", "sweep"):
+            report = {f"report_{name}": lambda *_, **__: None}
+            stack.enter_context(swapped(MODULES[name], **report))
+        stack.enter_context(swapped(observability, print_metrics=lambda *_: None))
+        stack.enter_context(swapped(observability.metrics, add_metric=lambda **_: None))
+        # Each change of a level empties the caches of all loggers.
+        if level != logging.CRITICAL:
+            observability.logger.setLevel("CRITICAL")
+        try:
+            yield
+        finally:
+            if level != logging.CRITICAL:
+                observability.logger.setLevel(level or "INFO")

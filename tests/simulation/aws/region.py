@@ -1,0 +1,265 @@
+"""EC2 of one Region as it can be: late to show, short of capacity, throttled, forgetful."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from infra.local.ec2.account import Launch, Ordered, Place
+from infra.local.ec2.machines import SPOT_REASON, USER_REASON, Step
+from infra.local.ec2.machines import Machine as Model
+from infra.local.ec2.model import Ec2, Replay
+from infra.local.ec2.refusals import Reason, failed_launch, refusal
+from infra.local.ec2.throttling import Throttles
+from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
+from shared.model.ec2.launches import FleetAnswer
+from shared.model.errors import ThrottledError
+from shared.ports import Subnet
+from tests.fakes.cloud import FakeCloud, pool_of, seen
+from tests.simulation.aws.machines import Machine, Surroundings
+from tests.simulation.schedule.faults import Action, CallFaults, Site
+from tests.simulation.schedule.kernel import START, Kernel, micros
+from tests.simulation.schedule.seeded_random import between, chosen, draw
+
+_API: Final = "CreateFleet"
+_NO_CAPACITY: Final = "InsufficientInstanceCapacity"
+_KEY: Final = "the key of its disks may not be used"
+_FULL: Final = "a subnet is full"
+_REASONS: Final = (
+    "InvalidGroup.NotFound",
+    "InvalidParameterValue",
+    "UnauthorizedOperation",
+    _FULL,
+    _KEY,
+)
+_BURST: Final = 8
+_PER_SECOND: Final = 3.0
+_TOKEN_LIFE: Final = timedelta(seconds=150)
+_NOTHING: Final = timedelta(0)
+
+
+@dataclass
+class Region:
+    """What all clusters of the account share.
+
+    Attributes:
+        machines: By instance id, all there ever were.
+        lacking: Offerings that EC2 itself gave reason to think it is short of: it said so, gave
+            fewer than asked for without a reason, or ended a machine.
+        failed: CreateFleet calls that launched nothing.
+        calls: CreateFleet calls that reached EC2.
+        first_success: Number of the first call that launched anything.
+    """
+
+    seed: int
+    kernel: Kernel
+    faults: CallFaults
+    surroundings: Surroundings
+    types: Mapping[str, InstanceType]
+    replay: Replay
+    slow: bool = False
+    machines: dict[str, Machine] = field(default_factory=dict)
+    lacking: set[OfferingKey] = field(default_factory=set)
+    calls: int = 0
+    throttled: int = 0
+    failed: int = 0
+    first_success: int = 0
+
+    def __post_init__(self) -> None:
+        self.ec2 = Ec2(self.kernel.now, changed=self._changed)
+        self.ec2.replay = self.replay
+        self.ec2.token_life = _TOKEN_LIFE if self.replay is Replay.FORGOTTEN else None
+        self.throttles = Throttles(lambda: self.kernel.time / 1_000_000)
+        self.throttles.set_bucket((_API,), burst=_BURST, per_second=_PER_SECOND)
+
+    def run_out(self, offering: OfferingKey, until: int, left: int) -> None:
+        """Leave so many machines of an offering until a microsecond."""
+        self.ec2.pools.set(pool_of(offering), left, START + timedelta(microseconds=until))
+
+    def spend(self) -> None:
+        """Take one of the account's CreateFleet tokens.
+
+        Raises:
+            ThrottledError: If there is none.
+        """
+        allowed = self.throttles.allow(_API)
+        others = self.faults.event(
+            Site("ec2", _API, "tokens"), self.kernel.time, (Action.THROTTLED_BY_OTHERS, 0.05)
+        )
+        if not allowed or others is not None:
+            self.throttled += 1
+            raise ThrottledError("CreateFleet: RequestLimitExceeded")
+
+    def end(self, machine: Machine) -> None:
+        """End a machine; again is fine."""
+        if machine.taken:
+            self.lacking.add(machine.instance.offering)
+        span = between(2, 25, self.seed, "ending", machine.instance.instance_id)
+        self.ec2.settings.terminated = timedelta(seconds=span)
+        spot = machine.taken and machine.instance.offering.capacity_type is CapacityType.SPOT
+        self.ec2.terminate(machine.model, SPOT_REASON if spot else USER_REASON)
+
+    def stop(self, machine: Machine) -> None:
+        """Let somebody stop a machine; a spot machine of an instant fleet cannot be stopped.
+
+        Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html (2026-11).
+        """
+        if machine.instance.offering.capacity_type is CapacityType.ON_DEMAND:
+            span = between(2, 25, self.seed, "stopping", machine.instance.instance_id)
+            self.ec2.settings.stopped = timedelta(seconds=span)
+            self.ec2.stop(machine.model)
+
+    def kept(self, cluster: str) -> list[Machine]:
+        """Return the machines that nobody has begun to terminate; stopped ones are among them."""
+        return [m for m in self.machines.values() if m.cluster == cluster and m.ended is None]
+
+    def alive(self, cluster: str) -> list[Machine]:
+        """Return the machines that nobody has begun to stop or to terminate."""
+        return [one for one in self.kept(cluster) if not one.leaves]
+
+    def launched(self, machine: Machine) -> None:
+        """Let a machine exist; one that cannot start ends by itself."""
+        self.machines[machine.instance.instance_id] = machine
+        self.surroundings.launched(machine)
+        end = machine.model.entered("shutting-down")
+        if end is not None:
+            self.kernel.at(micros(end - START), lambda: self._ended(machine))
+
+    def _changed(self, model: Model, steps: list[Step]) -> None:
+        machine = self.machines.get(model.instance_id)
+        if machine is not None and steps[0].state == "stopping":
+            machine.stopped = micros(steps[0].at - START)
+            self.surroundings.stopping(machine)
+        elif machine is not None:
+            self._ended(machine)
+
+    def _ended(self, machine: Machine) -> None:
+        if machine.ended is None:
+            ended, gone = machine.model.steps[-2:]
+            machine.ended, machine.gone = micros(ended.at - START), micros(gone.at - START)
+            self.surroundings.ending(machine)
+
+
+@dataclass
+class RegionCloud(FakeCloud):
+    """Implements shared.ports.CloudProvider for one cluster of the Region.
+
+    Attributes:
+        locked_until: Microsecond until which EBS may not use the key of the cluster's disks.
+        full_until: Subnet id to the microsecond until which it has no free address.
+    """
+
+    region: Region = field(kw_only=True)
+    locked_until: int = 0
+    full_until: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.ec2 = self.region.ec2
+        self.subnets = tuple(
+            Subnet(subnet_id=f"subnet-{self.cluster}-{zone}", zone=zone, free_addresses=4000)
+            for zone in self.zones
+        )
+
+    def refuse(self, number: int, until: int) -> None:
+        """Let launches of this cluster be refused until a microsecond, for a reason of its own."""
+        what = chosen(_REASONS, self.region.seed, "refused", self.cluster, number)
+        if what == _KEY:
+            self.locked_until = until
+        elif what == _FULL:
+            zone = chosen(self.zones, self.region.seed, "full", self.cluster, number)
+            self.full_until[f"subnet-{self.cluster}-{zone}"] = until
+        else:
+            end = START + timedelta(microseconds=until)
+            self.ordered = [Ordered(refusal=refusal(what), until=end)]
+
+    def place(self, subnet_id: str) -> Place | None:
+        found = super().place(subnet_id)
+        full = found and self.full_until.get(subnet_id, 0) > self.region.kernel.time
+        return replace(found, free_addresses=0) if found and full else found
+
+    def fate(self, launch: Mapping[str, Any]) -> Reason | None:
+        locked = self.region.kernel.time < self.locked_until
+        return failed_launch("Client.InternalError") if locked else super().fate(launch)
+
+    def create_fleet(self, request: Mapping[str, Any]) -> FleetAnswer:
+        self.region.calls += 1
+        self.region.spend()
+        return super().create_fleet(request)
+
+    def launch(self, launch: Launch) -> Iterator[str]:
+        for instance_id in super().launch(launch):
+            model = self.ec2.machines[instance_id]
+            machine = Machine(
+                cluster=self.cluster,
+                model=model,
+                instance=seen(self.ec2, model),
+                user_data=launch.option.template.launch["UserData"],
+            )
+            self.region.launched(machine)
+            yield instance_id
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        for instance_id in instance_ids:
+            machine = self.region.machines.get(instance_id)
+            if machine is not None:
+                self.region.end(machine)
+
+    def made(self, launch: Launch) -> Model:
+        model, seed = super().made(launch), self.region.seed
+        longest = 16.0 if self.region.slow else 8.0
+        late = timedelta(seconds=longest * draw(seed, "shown", model.instance_id) ** 2)
+        self.ec2.settings.running = late + timedelta(seconds=2)
+        model.hidden = ((_NOTHING, late),)
+        if draw(seed, "flicker", model.instance_id) < 0.5:
+            again = late + timedelta(seconds=between(0.1, 3, seed, "unknown", model.instance_id))
+            length = between(0.1, 3, seed, "unknown for", model.instance_id)
+            model.hidden += ((again, again + timedelta(seconds=length)),)
+        return model
+
+    def _bought(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        region, wanted = self.region, dict(request["TargetCapacitySpecification"])
+        site, total = Site("ec2", _API, "answer"), int(wanted["TotalTargetCapacity"])
+        if region.faults.event(site, region.kernel.time, (Action.PARTIAL, 0.04)) and total > 1:
+            wanted["TotalTargetCapacity"] = total - 1
+            region.lacking |= self._asked(request)
+        answer = self.ec2.create_fleet(self, {**request, "TargetCapacitySpecification": wanted})
+        if not answer["Instances"]:
+            region.failed += 1
+        elif not region.first_success:
+            region.first_success = region.calls
+        if any(one["ErrorCode"] == _NO_CAPACITY for one in answer["Errors"]):
+            region.lacking |= self._asked(request)
+        return {**answer, "Errors": self._named(answer["Errors"])}
+
+    def _asked(self, request: Mapping[str, Any]) -> set[OfferingKey]:
+        """Return what a request asks for: EC2 names only a part of what it is short of."""
+        zones = {one.subnet_id: one.zone for one in self.all_subnets()}
+        bought_as = CapacityType(
+            request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]
+        )
+        return {
+            OfferingKey(
+                instance_type=one["InstanceType"],
+                zone=zones[one["SubnetId"]],
+                capacity_type=bought_as,
+            )
+            for config in request["LaunchTemplateConfigs"]
+            for one in config["Overrides"]
+        }
+
+    def _named(self, errors: list[Any]) -> list[Any]:
+        """Return those of the errors that EC2 names: of a shortage mostly one.
+
+        Source: https://github.com/kubernetes-sigs/karpenter/issues/3198 (2026-08): 88 % of
+        failures name a single offering.
+        """
+        whole = draw(self.region.seed, "named", self.region.calls)
+        short = [one for one in errors if one["ErrorCode"] == _NO_CAPACITY]
+        if whole < 0.12 or not short:
+            return errors
+        kept = short[: 1 if whole < 0.95 else 0]
+        return [one for one in errors if one not in short or one in kept]
+
+    def _call(self, method: str, subject: object = None) -> None:
+        """Remember nothing: schedules are many."""

@@ -1,0 +1,147 @@
+"""How soon an empty node is gone, and what a drain that cannot go on comes to."""
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
+
+from shared.model import labels as keys
+from tests.builders import provisioner
+from tests.simulation.aws.machines import Machine
+from tests.simulation.campaigns.hard_days import run
+from tests.simulation.cluster.workloads import FLOATING, Workload
+from tests.simulation.schedule.faults import CallFaults
+from tests.simulation.schedule.scenario import ClusterScene, Scaling, Scene, draw_scene
+from tests.simulation.schedule.world import World
+
+_SECOND: Final = 1_000_000
+_REASON: Final = "emptiness"
+# What may go wrong while a node's last seconds are measured: machines, kubelets and EC2, but no
+# function, message or timer.
+_ELSEWHERE: Final = frozenset({"machine", "kubelet", "ec2"})
+_MESSAGES: Final = frozenset({"bus", "queue", "timer", "forwarder"})
+
+
+@dataclass
+class _Ends:
+    """Watches one cluster of a world: since when nodes are empty, and when they are gone."""
+
+    world: World
+    cluster: str
+    since: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, float] = field(default_factory=dict)
+    gone: dict[str, float] = field(default_factory=dict)
+
+    def look(self) -> None:
+        api, ledger, time = self.world.apis[self.cluster], self.world.ledger, self.world.kernel.time
+        promised = {one.instance_id for one in ledger.slots(self.cluster)}
+        ttl_of = {one.name: one.ttl_after_empty for one in api.provisioner_values.values()}
+        used = {one.node_name for one in api.pods.values() if one.counts_for_emptiness}
+        for name, node in api.node_values.items():
+            ttl = ttl_of.get(node.provisioner)
+            if node.deletion_at is not None:
+                if node.annotations.get(keys.REMOVAL_REASON) != _REASON:
+                    self.since.pop(name, None)
+                continue
+            if ttl is None:
+                continue
+            if not node.is_initialized or name in used or node.instance_id in promised:
+                self.since.pop(name, None)
+            else:
+                self.since.setdefault(name, time + int(ttl.total_seconds() * _SECOND))
+        for name in [one for one in self.since if one not in api.node_values]:
+            self.gone[name] = (time - self.since.pop(name)) / _SECOND
+
+    def ending(self, machine: Machine) -> None:
+        due = self.since.get(machine.instance.private_dns_name)
+        if machine.cluster == self.cluster and due is not None and not machine.taken:
+            self.ended[machine.instance.private_dns_name] = (self.world.kernel.time - due) / _SECOND
+
+
+@dataclass(frozen=True)
+class Emptied:
+    """How long after its ttl an empty node's machine was asked to end, and its Node was gone.
+
+    Attributes:
+        ended_seconds: One for each machine, sorted.
+        gone_seconds: One for each Node, sorted.
+    """
+
+    schedules: int
+    ended_seconds: tuple[float, ...]
+    gone_seconds: tuple[float, ...]
+
+    def within(self, seconds: float) -> float:
+        """Return the part of the Nodes that were gone so soon."""
+        return sum(one <= seconds for one in self.gone_seconds) / max(len(self.gone_seconds), 1)
+
+
+def emptied(schedules: int, first: int = 0, *, share: float = 0) -> Emptied:
+    """Run schedules and measure empty nodes; sweep is on, and the cluster answers.
+
+    Args:
+        share: Part of the calls' sites that fail; above 0 messages and timers get lost, too.
+    """
+    ended: list[float] = []
+    gone: list[float] = []
+    for seed in range(first, first + schedules):
+        scene = replace(draw_scene(seed), sweeps=True)
+        quiet = tuple(replace(one, holds=()) for one in scene.clusters)
+        elsewhere = _ELSEWHERE | _MESSAGES if share else _ELSEWHERE
+        faults = CallFaults(seed, share=share, elsewhere=elsewhere)
+        faults.until = int(scene.busy_seconds * _SECOND)
+        world = World(replace(scene, clusters=quiet), faults)
+        watchers = [_Ends(world, one.name) for one in quiet]
+        for one in watchers:
+            world.apis[one.cluster].watched.append(one.look)
+            world.endings.append(one.ending)
+        run(world, scene.busy_seconds, until_quiet=600)
+        for one in watchers:
+            ended.extend(one.ended.values())
+            gone.extend(one.gone.values())
+    return Emptied(schedules, tuple(sorted(ended)), tuple(sorted(gone)))
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """An hour in which a budget lets no pod of expired nodes go.
+
+    Attributes:
+        first: Machines that stood before any was old.
+        machines: Machines launched in all.
+        moved: Pods that did not stay where they were.
+    """
+
+    minutes: int
+    first: int
+    machines: int
+    moved: int
+
+    @property
+    def is_breeding(self) -> bool:
+        """Whether nodes were bought again and again, or pods moved against their budget."""
+        return self.machines > 2 * self.first or self.moved > 0
+
+
+def blocked(minutes: int = 60) -> Blocked:
+    """Let nodes grow old whose pods nobody may evict."""
+    pods = Workload(name="web", kind=FLOATING, cpu=3500, unavailable=0)
+    owner = provisioner(
+        ttl_after_empty=timedelta(seconds=30), ttl_until_expired=timedelta(seconds=240)
+    )
+    cluster = ClusterScene(
+        name="cluster-a",
+        provisioners=(owner,),
+        workloads=(pods,),
+        scalings=(Scaling(1, "web", 4),),
+    )
+    world = World(Scene(seed=4, clusters=(cluster,)), CallFaults.only((), 0))
+    run(world, 200, end=False)
+    first, api = len(world.region.machines), world.apis["cluster-a"]
+    before = {one.uid for one in api.pods.values()}
+    run(world, 60 * minutes)
+    return Blocked(
+        minutes=minutes,
+        first=first,
+        machines=len(world.region.machines),
+        moved=len(before - {one.uid for one in api.pods.values()}),
+    )

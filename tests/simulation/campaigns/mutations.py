@@ -1,0 +1,310 @@
+"""Takes one safeguard away at a time: the invariants must notice each."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.launching import fleet_request as launch_request
+from shared.launching import insufficient_capacity as shortage
+from shared.launching import launcher as launching
+from shared.launching import node_objects as node_making
+from shared.launching import slots as pairing
+from shared.model import labels as keys
+from shared.model.ec2.fleet_errors import ErrorKind
+from shared.model.ec2.launches import FleetInstance, Instance, IntentState, Lease, Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.resources import Resources
+from shared.node_lifecycle import binding, force_deletion
+from shared.node_lifecycle import instance_terminator as ending
+from shared.node_lifecycle import interruption as interrupting
+from shared.node_lifecycle import termination as terminating
+from shared.node_templates import images as machine_image
+from shared.ports import NodeManifest
+from shared.provisioning import provision as provisioning
+from shared.runtime import bootstrap
+from shared.snapshot.launch_body import LaunchAttempt
+from tests.fakes.ledger import FakeLedger
+from tests.simulation.campaigns.swapping import swapped
+from tests.simulation.schedule import recorder, running
+from tests.simulation.schedule.faults import Site
+from tests.simulation.schedule.kernel import Process
+
+Patch = Callable[[], contextlib.AbstractContextManager[object, bool | None]]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One safeguard, and how it is taken away."""
+
+    name: str
+    patch: Patch
+
+
+@dataclass(frozen=True)
+class Catch:
+    """Which invariant noticed a mutation, and after how many schedules."""
+
+    mutation: str
+    schedules: int
+    invariant: str = ""
+    seed: int = -1
+    text: str = ""
+
+
+def _intent_after_call() -> contextlib.AbstractContextManager[object, bool | None]:
+    """EC2 is asked first; what says so is written down when it has answered."""
+    original = recorder.Recorder.call
+    kept: dict[int, list[Callable[[], Any]]] = {}
+
+    def call(
+        self: Any,
+        process: Process,
+        site: Site,
+        cluster: str,
+        found: Callable[..., Any],
+        args: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> Any:
+        def go_on() -> Any:
+            return original(self, process, site, cluster, found, args, more)
+
+        method = site.method
+        if method in ("open_intent", "change_intent") and args[1].state is IntentState.OPEN:
+            kept.setdefault(id(process), []).append(go_on)
+            return None
+        if method == "create_fleet":
+            answer = go_on()
+            for write in kept.pop(id(process), ()):
+                write()
+            return answer
+        return go_on()
+
+    return swapped(recorder.Recorder, call=call)
+
+
+def _no_token_no_adoption() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Each call has a token of its own, and nothing is looked for by tag."""
+    calls = iter(range(10**9))
+
+    def ask(self: Any, body: Any) -> Any:
+        token = hashlib.sha256(str(next(calls)).encode()).hexdigest()
+        request = {**body.request, "ClientToken": token}
+        return _ask(self, replace(body, request=request))
+
+    def unpaired(self: Any, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
+        return ()
+
+    _ask = launching.Launcher._ask
+    stack = contextlib.ExitStack()
+    stack.enter_context(swapped(launching.Launcher, _ask=ask))
+    stack.enter_context(swapped(pairing.Pairing, unpaired=unpaired))
+    return stack
+
+
+def _no_fence() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(FakeLedger, _fence=lambda self, lease: None)
+
+
+def _no_reservation() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Open intents reserve nothing of the limits, and of a group only its cheapest option."""
+    from shared.scheduling import limits
+
+    original = limits.used
+
+    def used(snapshot: Any, provisioner: str) -> Any:
+        return original(replace(snapshot, intents=()), provisioner)
+
+    return swapped(limits, used=used)
+
+
+def _no_dirty_mark() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Who does not get the lease goes away without a trace."""
+    original = FakeLedger.acquire
+
+    def acquire(self: FakeLedger, cluster: str, holder: str, now: datetime) -> Lease | None:
+        lease = original(self, cluster, holder, now)
+        if lease is None:
+            self._leases[cluster].dirty = False
+        return lease
+
+    return swapped(FakeLedger, acquire=acquire)
+
+
+def _loose_release() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Release first looks at the mark and then, in another call, gives the lease back."""
+    original = recorder.Recorder.call
+
+    def call(
+        self: Any,
+        process: Process,
+        site: Site,
+        cluster: str,
+        found: Callable[..., Any],
+        args: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> Any:
+        if site.method != "release":
+            return original(self, process, site, cluster, found, args, more)
+        ledger: FakeLedger = found.__self__  # type: ignore[attr-defined]
+        (lease,) = args
+
+        def look(_: Lease) -> bool:
+            row = ledger._leases.get(lease.cluster)
+            dirty = row is not None and row.token == lease.token and row.dirty
+            if row is not None and dirty:
+                row.dirty = False
+            return not dirty
+
+        def free(_: Lease) -> bool:
+            row = ledger._leases.get(lease.cluster)
+            if row is not None and row.token == lease.token:
+                row.free = True
+            return True
+
+        if not original(self, process, site, cluster, look, args, more):
+            return False
+        return original(self, process, site, cluster, free, args, more)
+
+    return swapped(recorder.Recorder, call=call)
+
+
+def _short_lease() -> contextlib.AbstractContextManager[object, bool | None]:
+    """The lease is shorter than a call may take, and nobody fences a late one."""
+    original = FakeLedger.__init__
+
+    def init(self: FakeLedger, *args: Any, **more: Any) -> None:
+        original(self, *args, **{**more, "lease_span": timedelta(seconds=10)})
+
+    return swapped(FakeLedger, __init__=init)
+
+
+def _no_ceiling() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(
+        provisioning,
+        under_ceilings=lambda snapshot, of_cluster: snapshot,
+        affordable=lambda snapshot, nodes, of_cluster: (tuple(nodes), ()),
+    )
+
+
+def _no_brakes() -> contextlib.AbstractContextManager[object, bool | None]:
+    return swapped(provisioning, held_back=lambda ports, rivals: "")
+
+
+def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Who fails to plan believes to have sent the message that plans again."""
+    return swapped(bootstrap.ProvisionRuntime, wake_later=lambda *_, **__: True)
+
+
+def _taint_in_user_data() -> contextlib.AbstractContextManager[object, bool | None]:
+    """The kubelet is asked for the taint that it adds by itself."""
+    return swapped(launch_request, kubelet_taints=machine_image.node_taints)
+
+
+def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A Node is made without the amounts that the kubelet admits pods against."""
+    original = node_making.node_manifest
+
+    def bare(*args: Any) -> NodeManifest:
+        return replace(original(*args), capacity=Resources(), allocatable=Resources())
+
+    return swapped(node_making, node_manifest=bare)
+
+
+def _errors_shared() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Whatever EC2 refuses one cluster counts as a shortage, for all clusters."""
+    return swapped(
+        shortage,
+        kind_among=lambda _code, _codes: ErrorKind.SHORTAGE,
+        is_shared_shortage=lambda _code: True,
+    )
+
+
+def _bound_while_open() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Promised pods are bound to a node that is open already."""
+    original = binding.Binding._bind
+    closing = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_EXECUTE)
+
+    def bind(self: Any, node: Node, slot: Slot | None, *args: Any) -> Any:
+        shut = replace(node, taints=(*node.taints, closing))
+        return original(self, shut, slot and replace(slot, opened=False), *args)
+
+    return swapped(binding.Binding, _bind=bind)
+
+
+def _node_before_machine() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A Node is made as soon as EC2 shows its machine."""
+    return swapped(Instance, is_running=property(lambda _: True))
+
+
+def _let_go_early() -> contextlib.AbstractContextManager[object, bool | None]:
+    """The Node goes when its machine begins to shut down, whatever still runs on it."""
+    original = terminating.Terminating._end_machine
+
+    def end(self: Any, *args: Any, **_: Any) -> Any:
+        return original(self, *args, clean=True)
+
+    return swapped(terminating.Terminating, _end_machine=end)
+
+
+def _forced_early() -> contextlib.AbstractContextManager[object, bool | None]:
+    """Pods are deleted without a grace period while their machine shuts down."""
+    off = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+    stack = contextlib.ExitStack()
+    stack.enter_context(swapped(interrupting, _OFF=off))
+    stack.enter_context(swapped(ending, _OFF=off))
+    return stack
+
+
+def _in_service() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A Node whose machine does not run gets no out-of-service taint."""
+    return swapped(force_deletion, _out_of_service=lambda _: None)
+
+
+def _stopped_kept() -> contextlib.AbstractContextManager[object, bool | None]:
+    """A machine that is stopped before it has a Node is left alone."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(swapped(interrupting, _STOPPED=frozenset()))
+    gone = property(lambda self: not self.is_alive)
+    stack.enter_context(swapped(Instance, is_ending=gone))
+    return stack
+
+
+MUTATIONS: Final[Sequence[Mutation]] = (
+    Mutation("intent written after the call", _intent_after_call),
+    Mutation("no ClientToken, no adoption by tag", _no_token_no_adoption),
+    Mutation("no fencing", _no_fence),
+    Mutation("no reservation of limits", _no_reservation),
+    Mutation("no dirty mark", _no_dirty_mark),
+    Mutation("release is not atomic", _loose_release),
+    Mutation("no message after a failed plan", _nothing_said),
+    Mutation("lease shorter than the call", _short_lease),
+    Mutation("no ceiling on nodes and dollars", _no_ceiling),
+    Mutation("pause and shadow not looked at", _no_brakes),
+    Mutation("taint of the cloud provider in user data", _taint_in_user_data),
+    Mutation("status of a new Node forgotten", _no_first_status),
+    Mutation("errors shared too widely", _errors_shared),
+    Mutation("pods bound to a node that kube-scheduler uses", _bound_while_open),
+    Mutation("Node made before its machine runs", _node_before_machine),
+    Mutation("Node let go while its machine shuts down", _let_go_early),
+    Mutation("pods deleted by force while their machine shuts down", _forced_early),
+    Mutation("no out-of-service taint where volumes are attached", _in_service),
+    Mutation("machines stopped before they are Nodes left alone", _stopped_kept),
+)
+
+
+def hunt(name: str, most: int, first: int = 0) -> Catch:
+    """Run schedules with a safeguard taken away until an invariant notices.
+
+    A schedule that breaks one with the safeguard, too, says nothing.
+    """
+    mutation = next(one for one in MUTATIONS if one.name == name)
+    for number in range(most):
+        with mutation.patch():
+            outcome = running.run_seed(first + number)
+        if outcome.broken and not running.run_seed(first + number).broken:
+            return Catch(name, number + 1, outcome.broken, outcome.seed, outcome.text)
+    return Catch(name, most)

@@ -1,0 +1,396 @@
+"""Machines as the cluster sees them: kubelets, the cloud controller and the pods' own life."""
+
+import contextlib
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from infra.local.cluster_simulator.kubelet.user_data import read_user_data
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import InstanceType
+from shared.model.errors import ConflictError, PermanentError
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.resources import Resources
+from tests.simulation.aws.machines import Machine
+from tests.simulation.aws.region import Region
+from tests.simulation.cluster.apiserver import ApiServer
+from tests.simulation.cluster.cloud_controller import CloudController
+from tests.simulation.cluster.volumes import Volumes
+from tests.simulation.cluster.workloads import (
+    JOB,
+    ended,
+    finishes,
+    fits,
+    room_on,
+    used_on,
+    wanted_by,
+)
+from tests.simulation.laws.launches import fail
+from tests.simulation.schedule.faults import Action, CallFaults, Site
+from tests.simulation.schedule.kernel import Kernel
+from tests.simulation.schedule.seeded_random import between, draw
+
+_UNREACHABLE: Final = Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE)
+_TOLERATED: Final = 300
+# A kubelet that is silent for so long makes its Node Unknown.
+# Source: NodeMonitorGracePeriod of the node lifecycle controller,
+# https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/nodelifecycle/config/v1alpha1/defaults.go
+# (2026-11).
+_GRACE: Final = 50
+# Pods of a Node that is gone: for how long its name is in quarantine, and how often is looked.
+# Source: gcOrphaned of the pod garbage collector,
+# https://github.com/kubernetes/kubernetes/blob/v1.35.4/pkg/controller/podgc/gc_controller.go
+# (2026-11).
+_QUARANTINE: Final = 40
+_COLLECTED_EVERY: Final = 20
+_REGISTRATION: Final = 3.0
+_STATUS: Final = 10.0
+_CLOUD_TAINT: Final = Taint(
+    key=keys.CLOUD_UNINITIALIZED_TAINT, value="true", effect=Effect.NO_SCHEDULE
+)
+# Machines of a launch template have the same.
+_flags_of: Final = functools.lru_cache(64)(read_user_data)
+
+
+class NodeSide:
+    """Everything that happens on the machines of one cluster.
+
+    Attributes:
+        kubelets: Node name to machine, for the kubelets that live, registered or not.
+        always_smaller: Whether every machine has less room than was said of its type.
+        never_joins: Whether no kubelet ever comes.
+        notices: Called with each state a machine takes and each warning.
+    """
+
+    def __init__(
+        self, kernel: Kernel, faults: CallFaults, api: ApiServer, types: dict[str, InstanceType]
+    ) -> None:
+        self.kernel = kernel
+        self.faults = faults
+        self.api = api
+        self.types = types
+        self.kubelets: dict[str, Machine] = {}
+        self.smaller: set[str] = set()
+        self.always_smaller = False
+        self.never_joins = False
+        self.startup_taints: frozenset[str] = frozenset()
+        self.region: Region | None = None
+        self.cloud: CloudController | None = None
+        self.notices: Callable[[Machine, str], None] = lambda machine, what: None
+        self.volumes = Volumes(kernel, api, self.kubelets)
+        self._registered: set[str] = set()
+        self._reporting: set[str] = set()
+        self._starting: set[str] = set()
+        self._stopping: set[str] = set()
+        self._missing: set[str] = set()
+        api.watched.insert(0, self.look)
+
+    # --- machines
+
+    def launched(self, machine: Machine) -> None:
+        name, seed = machine.instance.instance_id, self.faults.seed
+        fate = self.faults.event(
+            Site("machine", "boot", self.api.name),
+            self.kernel.time,
+            (Action.DIES, 0.03),
+            (Action.NEVER, 0.03),
+            (Action.LATE, 0.02),
+            (Action.FIRST, 0.06),
+            (Action.SMALLER, 0.02),
+            (Action.INTERRUPTED, 0.04),
+            (Action.DELETED, 0.02),
+            (Action.STOPPED, 0.025),
+            (Action.UNKNOWN, 0.025),
+        )
+        boot = between(8, 24, seed, "boot", name)
+        if fate is Action.DIES:
+            self.kernel.after(between(1, 20, seed, "dies", name), lambda: self._end(machine))
+        elif fate is Action.LATE:
+            boot = between(290, 400, seed, "late", name)
+        elif fate is Action.FIRST:
+            boot = 0.5
+        elif fate is Action.SMALLER or self.always_smaller:
+            self.smaller.add(name)
+        elif fate is Action.INTERRUPTED:
+            warned = between(5, 200, seed, "warned", name)
+            self.kernel.after(warned, lambda: self._interrupt(machine))
+            self.kernel.after(
+                warned * draw(seed, "recommended", name), lambda: self._recommend(machine)
+            )
+        elif fate is Action.DELETED:
+            self.kernel.after(between(4, 40, seed, "deleted", name), lambda: self._delete(machine))
+        elif fate is Action.STOPPED:
+            self.kernel.after(between(1, 250, seed, "stopped", name), lambda: self._halt(machine))
+        elif fate is Action.UNKNOWN:
+            unknown = between(3, 25, seed, "unknown to", name)
+            self.kernel.after(unknown, lambda: self._miss(machine))
+        if fate is not Action.NEVER and not self.never_joins:
+            # It admits pods before the API server has answered its registration.
+            registers = machine.running + int(boot * 1e6)
+            starts = max(registers - int(_REGISTRATION * 1e6), machine.running)
+            self.kernel.at(starts, lambda: self._start(machine))
+            self.kernel.at(registers, lambda: self._join(machine))
+
+    def ending(self, machine: Machine) -> None:
+        """Let EC2 say so, the kubelet die in the end, and the cloud controller notice.
+
+        While EC2 shuts a machine down its kubelet still runs pods: systemd waits for it.
+
+        Source: shutdownGracePeriod, which nodeadm sets, in
+        https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-11).
+        """
+        self.kernel.after(1, lambda: self.notices(machine, "shutting-down"))
+        self.kernel.at(machine.gone, lambda: self._die(machine))
+        self.kernel.at(machine.gone + 500_000, lambda: self.notices(machine, "terminated"))
+        self.kernel.at(machine.gone + _GRACE * 1_000_000, lambda: self._silent(machine))
+
+    def stopping(self, machine: Machine) -> None:
+        """Let EC2 say so, and the kubelet die when the machine is stopped."""
+        off = machine.off
+        self.kernel.after(1, lambda: self.notices(machine, "stopping"))
+        self.kernel.at(off, lambda: self._die(machine))
+        self.kernel.at(off + 500_000, lambda: self._halted(machine))
+        self.kernel.at(off + _GRACE * 1_000_000, lambda: self._silent(machine))
+
+    def _miss(self, machine: Machine) -> None:
+        assert self.cloud is not None
+        self.cloud.miss(machine.instance.instance_id)
+
+    def _halt(self, machine: Machine) -> None:
+        assert self.region is not None
+        self.region.stop(machine)
+
+    def _halted(self, machine: Machine) -> None:
+        if machine.ended is None:
+            self.notices(machine, "stopped")
+
+    def _die(self, machine: Machine) -> None:
+        name = machine.instance.private_dns_name
+        if self.kubelets.get(name) is machine:
+            del self.kubelets[name]
+
+    def _end(self, machine: Machine) -> None:
+        assert self.region is not None
+        machine.taken = machine.taken or machine.ended is None
+        self.region.end(machine)
+
+    def _recommend(self, machine: Machine) -> None:
+        if machine.ended is None:
+            self.notices(machine, "recommended")
+
+    def _interrupt(self, machine: Machine) -> None:
+        if machine.ended is None:
+            self.notices(machine, "interrupted")
+            self.kernel.after(45, lambda: self._end(machine))
+
+    def _node(self, machine: Machine) -> Node | None:
+        node = self.api.node_values.get(machine.instance.private_dns_name)
+        return node if node and node.instance_id == machine.instance.instance_id else None
+
+    def _delete(self, machine: Machine) -> None:
+        """Let somebody delete a Node."""
+        node = self._node(machine)
+        if node is not None and node.deletion_at is None:
+            self.api.delete_node(node)
+
+    def _silent(self, machine: Machine) -> None:
+        node = self._node(machine)
+        if node is not None and machine.leaves:
+            self.api.put_node(
+                replace(node, ready=None, taints=tuple(dict.fromkeys((*node.taints, _UNREACHABLE))))
+            )
+            self.kernel.after(_TOLERATED, lambda: self._evict(machine))
+
+    def _evict(self, machine: Machine) -> None:
+        """Let the taint manager delete the pods of a node that stays away."""
+        node = self._node(machine)
+        if node is not None and node.ready is not True:
+            for pod in self.api.pods_of_node(node.name):
+                self.api.stop(pod)
+
+    # --- kubelets
+
+    def _start(self, machine: Machine) -> None:
+        """Let the kubelet begin to admit the pods that are bound to its Node."""
+        if not machine.leaves:
+            self.kubelets[machine.instance.private_dns_name] = machine
+            self.api.touch()
+
+    def _join(self, machine: Machine) -> None:
+        """Let the kubelet register, as often as it takes, and report its first status."""
+        if machine.leaves:
+            return
+        if self.kernel.time < self.api.away_until:
+            self.kernel.at(self.api.away_until + 2_000_000, lambda: self._join(machine))
+            return
+        try:
+            self._register(machine)
+        except PermanentError as refused:
+            fail("register", str(refused))
+        self._registered.add(machine.instance.instance_id)
+        self._report(machine)
+
+    def _report(self, machine: Machine) -> None:
+        """Let a registered kubelet write its status into the Node of its name, whoever made it."""
+        name, instance = machine.instance.private_dns_name, machine.instance
+        self._reporting.discard(instance.instance_id)
+        node = self.api.node_values.get(name)
+        if node is None or self.kubelets.get(name) is not machine or node.ready is True:
+            return
+        instance_type = self.types[instance.offering.instance_type]
+        allocatable = instance_type.allocatable
+        if instance.instance_id in self.smaller:
+            allocatable = allocatable - Resources.of(cpu=400)
+        taints = tuple(one for one in node.taints if one.key != keys.NODE_NOT_READY_TAINT)
+        self.api.put_node(
+            replace(
+                node,
+                ready=True,
+                capacity=instance_type.capacity,
+                allocatable=allocatable,
+                taints=taints,
+            )
+        )
+        wait = between(0.5, 4, self.faults.seed, "initialize", name)
+        self.kernel.after(
+            wait, lambda: self._untaint(name, frozenset({keys.CLOUD_UNINITIALIZED_TAINT}))
+        )
+        self.kernel.after(2 * wait, lambda: self._untaint(name, self.startup_taints))
+
+    def _report_soon(self, machine: Machine) -> None:
+        """Let the next status update come: a Node may have been made again."""
+        if machine.instance.instance_id not in self._reporting:
+            self._reporting.add(machine.instance.instance_id)
+            self.kernel.after(_STATUS, lambda: self._report(machine))
+
+    def _untaint(self, name: str, gone: frozenset[str]) -> None:
+        node = self.api.node_values.get(name)
+        if node is not None and any(one.key in gone for one in node.taints):
+            taints = tuple(one for one in node.taints if one.key not in gone)
+            self.api.put_node(replace(node, taints=taints))
+
+    def _register(self, machine: Machine) -> None:
+        """Post the Node that the flags in the user data lead to; one that exists stays as it is.
+
+        Raises:
+            PermanentError: If the API server refuses it; a kubelet would try for ever.
+        """
+        flags = _flags_of(machine.user_data)
+        offering, name = machine.instance.offering, machine.instance.private_dns_name
+        labels = {
+            **flags.labels,
+            keys.INSTANCE_TYPE: offering.instance_type,
+            keys.ZONE: offering.zone,
+            keys.HOSTNAME: name,
+        }
+        taints = [
+            Taint(key=one["key"], value=one["value"], effect=Effect(one["effect"]))
+            for one in flags.taints
+        ]
+        node = Node(
+            name=name,
+            uid=f"uid-kubelet-{machine.instance.instance_id}",
+            labels=labels,
+            taints=(*taints, _CLOUD_TAINT),
+            provider_id=machine.instance.provider_id,
+        )
+        with contextlib.suppress(ConflictError):
+            self.api.post_node(node)
+        self.api.touch()
+
+    # --- pods
+
+    def look(self) -> None:
+        """Start, reject and end pods where a kubelet lives; collect those of lost nodes."""
+        for name, machine in self.kubelets.items():
+            node, identity = self.api.node_values.get(name), machine.instance.instance_id
+            if node is not None and node.ready is not True and identity in self._registered:
+                self._report_soon(machine)
+        for pod in list(self.api.pods.values()):
+            if not pod.node_name:
+                continue
+            if pod.node_name in self.kubelets:
+                if pod.is_terminating:
+                    self._stop(pod)
+                elif pod.phase == "Pending":
+                    self._admit(pod)
+            elif pod.node_name not in self.api.node_values and pod.uid not in self._missing:
+                self._missing.add(pod.uid)
+                every = _COLLECTED_EVERY * 1_000_000
+                free = self.kernel.time + _QUARANTINE * 1_000_000
+                when = (free // every + 1) * every
+                self.kernel.at(when, lambda pod=pod: self._collect(pod))  # type: ignore[misc]
+
+    def _collect(self, pod: Pod) -> None:
+        self._missing.discard(pod.uid)
+        if pod.node_name not in self.api.node_values:
+            self.api.remove(pod)
+
+    def _stop(self, pod: Pod) -> None:
+        if pod.uid not in self._stopping:
+            self._stopping.add(pod.uid)
+            wait = between(0.5, 4, self.faults.seed, "stop", pod.uid)
+            self.kernel.after(wait, lambda: self._stopped(pod))
+
+    def _stopped(self, pod: Pod) -> None:
+        """Let a kubelet that still lives say that it has ended a pod."""
+        self._stopping.discard(pod.uid)
+        if pod.node_name in self.kubelets:
+            self.api.remove(pod)
+
+    def _admit(self, pod: Pod) -> None:
+        if pod.uid in self._starting:
+            return
+        node = self.api.node_values.get(pod.node_name)
+        if node is None:
+            return
+        if self.kubelets[pod.node_name].leaves:
+            # A kubelet that shuts down takes no pod any more.
+            return
+        self._starting.add(pod.uid)
+        others = [
+            one for one in self.api.pods_of_node(node.name) if one.uid in self._starting - {pod.uid}
+        ]
+        rejected = self.faults.event(
+            Site("kubelet", "admit", self.api.name), self.kernel.time, (Action.REJECTS, 0.015)
+        )
+        fitting = fits(wanted_by(pod), used_on(others), room_on(node))
+        if not fitting and node.ready is None:
+            fail("refused", f"{pod.key} by the kubelet of {node.name}, which is not Ready yet")
+        if rejected is not None or not fitting:
+            self.kernel.after(0.3, lambda: self._change(pod, phase="Failed"))
+            return
+        self.kernel.after(1, lambda: self._run(pod))
+
+    def _run(self, pod: Pod) -> None:
+        """Let an admitted pod run as soon as its volume is mounted."""
+        known = self.api.pods.get(pod.key)
+        is_here = known is not None and known.uid == pod.uid and pod.node_name in self.kubelets
+        if is_here and not self.volumes.mounted(pod):
+            self.kernel.after(1, lambda: self._run(pod))
+        else:
+            self._change(pod, phase="Running")
+
+    def _change(self, pod: Pod, *, phase: str) -> None:
+        known = self.api.pods.get(pod.key)
+        if known is None or known.uid != pod.uid or known.node_name not in self.kubelets:
+            self._starting.discard(pod.uid)
+            return
+        self.api.put(known, phase=phase, ready=phase == "Running")
+        name, machine = pod.labels.get("app", ""), self.kubelets[known.node_name]
+        (machine.ran if phase == "Running" else machine.rejected).add(name)
+        workload = self.api.workloads.get(name)
+        if phase == "Running" and workload is not None and workload.kind == JOB:
+            self.kernel.after(finishes(workload, pod).total_seconds(), lambda: self._finish(pod))
+
+    def _finish(self, pod: Pod) -> None:
+        known = self.api.pods.get(pod.key)
+        if known is None or known.uid != pod.uid or known.phase != "Running":
+            return
+        if known.node_name in self.kubelets:
+            self.api.workloads[pod.labels["app"]].finished += 1
+            self.api.put(ended(known))
+            self.kernel.after(5, lambda: self.api.remove(pod))

@@ -1,0 +1,282 @@
+"""What must always hold, checked at each call, and what must hold once all is quiet."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from shared.disruption.drain import is_drainable
+from shared.model import labels as keys
+from shared.model.brakes import Ceiling
+from shared.model.errors import ConflictError, RetryableError, UnavailableError
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.resources import CPU, MEMORY, Resources
+from tests.simulation.aws.machines import Machine
+from tests.simulation.cluster.workloads import used_on
+from tests.simulation.laws.launches import ANSWERED, LAUNCHING, LaunchLaws, fail
+from tests.simulation.schedule.faults import Site
+from tests.simulation.schedule.kernel import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule.world import World
+
+
+# Calls that brakes forbid, and the functions that make them by choice.
+_BY_CHOICE: Final = {
+    "create_fleet": frozenset({"provision"}),
+    "delete_node": frozenset({"emptiness", "expiration", "replacement"}),
+}
+
+
+# Calls that something is checked at, whoever makes them; provision's are watched besides.
+_WATCHED_BEFORE: Final = frozenset(
+    {
+        *_BY_CHOICE,
+        "terminate",
+        "change_node",
+        "delete_node",
+        "delete_pod",
+        "force_delete_pod",
+        "bind_all",
+    }
+)
+_WATCHED_AFTER: Final = frozenset({"create_node", "bind_all", "mark_unavailable"})
+
+
+class Invariants:
+    """Implements recorder.Witness for a world.
+
+    Attributes:
+        also: Who else is told of each call before it is carried out.
+    """
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.launches = LaunchLaws(world)
+        self.checks = 0
+        self.also: Callable[[Process, Site, tuple[Any, ...], str], None] | None = None
+
+    def trouble(self, cluster: str, port: str, method: str) -> RetryableError | None:
+        world = self._world
+        if port == "cluster":
+            if world.kernel.time < world.apis[cluster].away_until:
+                return UnavailableError(f"{port}.{method}: no answer")
+            return None
+        if world.kernel.time < world.weather.bad_until:
+            return world.weather.strikes(port, method)
+        return None
+
+    def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
+        self.checks += 1
+        if self.also is not None:
+            self.also(process, site, args, cluster)
+        if process.function == "provision" and site.method in LAUNCHING:
+            self.launches.before(process, site, args, cluster)
+        if site.method not in _WATCHED_BEFORE:
+            return
+        if site.method in _BY_CHOICE and cluster in self._world.brakes:
+            self._held_back(process, site, cluster)
+        self._may(site, args, cluster)
+
+    def _may(self, site: Site, args: tuple[Any, ...], cluster: str) -> None:
+        """Check what must never be asked for, whoever asks."""
+        match site.method:
+            case "terminate":
+                for one in args[0]:
+                    self._may_end(one)
+            case "change_node" | "delete_node":
+                self._may_change(args[0], args[1].finalizers if len(args) > 1 else None)
+            case "delete_pod":
+                self._may_delete(cluster, args[0])
+            case "force_delete_pod":
+                self._may_force(cluster, args[0])
+            case "bind_all":
+                self._may_bind(site, cluster, args[0])
+
+    def after(
+        self, process: Process, site: Site, args: tuple[Any, ...], answer: object, cluster: str
+    ) -> None:
+        if process.function == "provision" and site.method in ANSWERED:
+            self.launches.after(process, site, args, answer, cluster)
+        if site.method not in _WATCHED_AFTER:
+            return
+        match site.method:
+            case "create_node":
+                assert isinstance(answer, Node)
+                self._is_held(answer)
+            case "mark_unavailable":
+                self._shared(site)
+            case "bind_all":
+                for node in sorted({where for _, where in args[0]}):
+                    self._holds(site, cluster, node)
+
+    def ended(self, process: Process, outcome: object) -> None:
+        if process.function == "provision":
+            self.launches.ended(process, outcome)
+        elif isinstance(outcome, ConflictError) and str(outcome).startswith("node "):
+            fail("conflict", f"{process.function} ends by what controllers write: {outcome}")
+
+    def launched(self, machine: Machine) -> None:
+        """Check the limits of the machine's provisioner and cluster the moment it exists."""
+        self.launches.launched(machine)
+        world = self._world
+        of_cluster = world.ceilings[machine.cluster]
+        if of_cluster:
+            self._under(of_cluster, machine, world.region.alive(machine.cluster))
+        name = machine.instance.tags.get(keys.PROVISIONER_NAME, "")
+        owner = world.apis[machine.cluster].provisioner_values.get(name)
+        if owner is None or not (owner.limits or owner.ceiling):
+            return
+        mine = [
+            one
+            for one in world.region.alive(machine.cluster)
+            if one.instance.tags.get(keys.PROVISIONER_NAME) == name
+        ]
+        if owner.ceiling:
+            self._under(owner.ceiling, machine, mine)
+        if owner.limits is None:
+            return
+        bought = Resources.total(
+            world.types[one.instance.offering.instance_type].capacity for one in mine
+        )
+        for resource, most in owner.limits.items:
+            if bought[resource] > most:
+                fail(
+                    "limits",
+                    f"{machine.cluster}/{name}: {bought[resource]} {resource} of {most} at "
+                    f"{machine.instance.instance_id}",
+                )
+
+    def _under(self, ceiling: Ceiling, machine: Machine, mine: Sequence[Machine]) -> None:
+        """Check that there are no more machines, and dearer ones, than there may be."""
+        nodes, dollars = ceiling.max_nodes, ceiling.max_price_micros_per_hour
+        price = sum(self._world.clouds[one.cluster].prices[one.instance.offering] for one in mine)
+        if nodes is not None and len(mine) > nodes:
+            fail("ceiling", f"{machine.cluster}: {len(mine)} machines of {nodes}")
+        if dollars is not None and price > dollars:
+            fail("ceiling", f"{machine.cluster}: {price} micro-dollars an hour of {dollars}")
+
+    # --- safety
+
+    def _held_back(self, process: Process, site: Site, cluster: str) -> None:
+        """Check that nobody who could know acts by choice while the cluster is held back."""
+        since, brakes = self._world.brakes[cluster]
+        if process.began > since and process.function in _BY_CHOICE[site.method]:
+            what = "paused" if brakes.paused else "in shadow mode"
+            fail("brake", f"{site}: {cluster} is {what}")
+
+    def _may_end(self, instance_id: str) -> None:
+        machine = self._world.region.machines.get(instance_id)
+        if machine is None or not machine.instance.tags.get(keys.TAG_CLUSTER):
+            fail("foreign", f"terminate {instance_id}: not ours")
+            return
+        if machine.ended is not None:
+            return
+        api = self._world.apis[machine.cluster]
+        name = machine.instance.private_dns_name
+        if name not in self._world.sides[machine.cluster].kubelets:
+            return
+        now = self._world.kernel.now()
+        for pod in api.pods_of_node(name):
+            if pod.phase == "Running" and not pod.is_terminating and is_drainable(pod, now):
+                fail("drain", f"terminate {instance_id} under running {pod.key}")
+
+    def _may_change(self, node: Node, finalizers: Sequence[str] | None) -> None:
+        if not node.provisioner:
+            fail("foreign", f"node {node.name} is not ours")
+        if finalizers is None or keys.TERMINATION_FINALIZER in finalizers:
+            return
+        machine = self._world.region.machines.get(node.instance_id)
+        if machine is None:
+            return
+        attached = self._world.apis[machine.cluster].attachments.get(node.name, ())
+        if attached and not _is_out_of_service(node):
+            fail("volumes", f"node {node.name} let go with {attached[0]} attached to it")
+        if machine.ended is not None and self._world.kernel.time >= machine.gone:
+            return
+        if machine.ended is None:
+            fail("finalizer", f"node {node.name} let go while its machine runs")
+        for pod in self._world.apis[machine.cluster].pods_of_node(node.name):
+            if not (pod.is_daemon or pod.is_static or pod.is_terminal):
+                fail("finalizer", f"node {node.name} let go under {pod.key}, which may still run")
+
+    def _may_delete(self, cluster: str, pod: Pod) -> None:
+        api = self._world.apis[cluster]
+        known = api.pods.get(pod.key)
+        if known is None or known.uid != pod.uid or not known.ready or known.is_terminating:
+            return
+        workload = api.workloads.get(known.labels.get("app", ""))
+        if workload is None or workload.unavailable is None:
+            return
+        node = api.node_values.get(known.node_name)
+        machine = self._world.region.machines.get(node.instance_id) if node is not None else None
+        if machine is not None and machine.taken:
+            # EC2 took it back: it does not run any more, whatever its status says until then.
+            return
+        if api.healthy(workload) - 1 < workload.replicas - workload.unavailable:
+            fail("budget", f"delete_pod {pod.key} breaks its budget")
+
+    def _may_bind(self, site: Site, cluster: str, bindings: Sequence[tuple[Pod, str]]) -> None:
+        """Check that no pod is given a place that kube-scheduler may be giving away."""
+        api = self._world.apis[cluster]
+        for pod, name in bindings:
+            known, node = api.pods.get(pod.key), api.node_values.get(name)
+            waits = known is not None and known.uid == pod.uid and not known.node_name
+            if waits and node is not None and node.is_open:
+                fail("open", f"{site}: {pod.key} to {name}, which kube-scheduler uses")
+
+    def _may_force(self, cluster: str, pod: Pod) -> None:
+        """Check that a pod that no kubelet is asked about runs on none, and frees its volumes."""
+        api = self._world.apis[cluster]
+        node = api.node_values.get(pod.node_name)
+        if api.attachments.get(pod.node_name) and node and not _is_out_of_service(node):
+            fail(
+                "volumes", f"force_delete_pod {pod.key}: {node.name} keeps its volumes for minutes"
+            )
+        if pod.node_name in self._world.sides[cluster].kubelets:
+            known = api.pods.get(pod.key)
+            if known is not None and known.uid == pod.uid:
+                fail("twice", f"force_delete_pod {pod.key}: {pod.node_name} may still run it")
+
+    def _shared(self, site: Site) -> None:
+        """Check that no refusal of one cluster's own making changes what others may buy.
+
+        What counts is what a cluster that never bought anything may not buy now.
+        """
+        world = self._world
+        others = world.ledger.unavailable_offerings(world.kernel.now())
+        own = sorted(others - world.region.lacking)
+        if own:
+            fail("shared", f"{site}: no cluster may buy {own[0]}, which EC2 is not short of")
+
+    def _is_held(self, node: Node) -> None:
+        machine = self._world.region.machines.get(node.instance_id)
+        if machine is not None and self._world.kernel.time < machine.running:
+            fail("early", f"node {node.name} was made while its machine is pending")
+        kubelet_made = node.uid.startswith("uid-kubelet-")
+        if not kubelet_made and keys.TERMINATION_FINALIZER not in node.finalizers:
+            fail("finalizer", f"node {node.name} was made without it")
+
+    def _holds(self, site: Site, cluster: str, name: str) -> None:
+        """Check that what is bound to a node fits into its machine."""
+        api = self._world.apis[cluster]
+        node = api.node_values.get(name)
+        machine = self._world.region.machines.get(node.instance_id) if node else None
+        if (
+            node is None
+            or machine is None
+            or node.instance_id in self._world.sides[cluster].smaller
+        ):
+            return
+        room = self._world.types[machine.instance.offering.instance_type].allocatable
+        pods = [one for one in api.pods_of_node(name) if not one.is_terminal]
+        cpu, memory, _ = used_on(pods)
+        if cpu > room[CPU] or memory > room[MEMORY]:
+            who = ", ".join(one.key for one in pods)
+            fail("room", f"{site}: {cpu} millicores, {memory} bytes on {name}: {who}")
+        for pod in pods:
+            if not pod.scheduling.node_selector.allow_labels(node.labels):
+                fail("labels", f"{pod.key} on {name}")
+
+
+def _is_out_of_service(node: Node) -> bool:
+    return any(taint.key == keys.OUT_OF_SERVICE_TAINT for taint in node.taints)

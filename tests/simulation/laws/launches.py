@@ -1,0 +1,207 @@
+"""What must hold of leases and launches at each call: one holder, intent first, nothing twice."""
+
+import functools
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import IntentState, LaunchIntent, Lease
+from shared.model.errors import NotFoundError, RetryableError
+from shared.snapshot.launch_body import LaunchAttempt, LaunchBody
+from tests.simulation.aws.machines import Machine
+from tests.simulation.schedule.faults import Site
+from tests.simulation.schedule.kernel import Killed, Process
+
+if TYPE_CHECKING:
+    from tests.simulation.schedule.world import World
+
+FENCED: Final = frozenset({"open_intent", "change_intent", "fill_slot"})
+# The calls of provision that are watched: before they are carried out, and their answers.
+LAUNCHING: Final = FENCED | {"release", "create_fleet"}
+MESSAGES: Final = frozenset({"wake", "look"})
+ANSWERED: Final = FENCED | MESSAGES | {"acquire", "pending_pods", "release"}
+_SKEW: Final = timedelta(seconds=7)
+
+
+class ViolationError(AssertionError):
+    """An invariant did not hold; the first word names it."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name}: {text}")
+        self.name = name
+
+
+def fail(name: str, text: str) -> NoReturn:
+    raise ViolationError(name, text)
+
+
+class LaunchLaws:
+    """Watches the calls of provision."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._leases: dict[int, Lease] = {}
+        self._stale: dict[int, bool] = {}
+        self._unheard: dict[str, int] = {}
+        self._owing: dict[int, str] = {}
+        self._said: set[int] = set()
+        self._unsaid: set[str] = set()
+        self._launched: Counter[tuple[str, str, str]] = Counter()
+
+    def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None:
+        if site.method in FENCED or site.method == "release":
+            self._stale[process.number] = self._is_stale(args[0])
+        elif site.method == "create_fleet":
+            self._asked(process, cluster, args[0])
+
+    def after(
+        self, process: Process, site: Site, args: tuple[Any, ...], answer: object, cluster: str
+    ) -> None:
+        match site.method:
+            case "acquire":
+                if isinstance(answer, Lease):
+                    self._leases[process.number] = answer
+                    # Whoever was turned away by a holder before is this one's to serve now.
+                    self._unheard.pop(args[0], None)
+                    self._unsaid.discard(args[0])
+                else:
+                    self._unheard[args[0]] = self._unheard.get(args[0], 0) + 1
+            case method if method in MESSAGES:
+                self._owing.pop(process.number, None)
+                self._said.add(process.number)
+            case "pending_pods" if process.number in self._leases:
+                self._owing.pop(process.number, None)
+                if not self._is_stale(self._leases[process.number]):
+                    self._unheard.pop(cluster, None)
+            case "release":
+                self._released(process, args[0], answer)
+            case method if method in FENCED:
+                if self._stale.pop(process.number, False) and answer is not False:
+                    fail("fence", f"{site} succeeded under a lease that was lost")
+                if method == "open_intent":
+                    self._promised_once(args[1])
+
+    def ended(self, process: Process, outcome: object) -> None:
+        """Check that who was told to look again has done so, or that somebody else will."""
+        cluster = self._owing.pop(process.number, None)
+        if cluster is None or (isinstance(outcome, dict) and outcome["batchItemFailures"]):
+            return
+        unsaid = process.last in MESSAGES and isinstance(outcome, RetryableError)
+        if isinstance(outcome, Killed) and self._world.ledger.is_held(cluster):
+            self._unheard[cluster] = self._unheard.get(cluster, 0) + 1
+        elif isinstance(outcome, Killed) or unsaid:
+            self._unsaid.add(cluster)
+        else:
+            fail("wake", f"{cluster}: {process.function} promised to look again: {outcome!r}")
+
+    def launched(self, machine: Machine) -> None:
+        """Check that a group has no more machines than planned nodes."""
+        tags = machine.instance.tags
+        key = (machine.cluster, tags[keys.TAG_PLAN], tags[keys.TAG_GROUP])
+        self._launched[key] += 1
+        if self._world.scene.slow:
+            return
+        alive = sum(
+            1
+            for one in self._world.region.alive(machine.cluster)
+            if (one.instance.tags[keys.TAG_PLAN], one.instance.tags[keys.TAG_GROUP]) == key[1:]
+        )
+        body = self._world.decisions.documents.get(f"launches/{key[0]}/{key[1]}/{key[2]}-0.json")
+        planned = len(_attempt_in(body).slots) if body else 0
+        if alive > planned:
+            fail("double", f"{'/'.join(key)}: {alive} machines for {planned} planned nodes")
+
+    def forsaken(self) -> bool:
+        """Return whether a leader died on whom somebody relied whose message is settled.
+
+        It was told to look again and cannot, nor could it send a message. Nobody repeats that but
+        sweep.
+        """
+        if self._unsaid:
+            return True
+        ledger, now = self._world.ledger, self._world.kernel.now()
+        return any(count and ledger.abandoned(one, now) for one, count in self._unheard.items())
+
+    # --- inside
+
+    def _is_stale(self, lease: Lease) -> bool:
+        row = self._world.ledger._leases.get(lease.cluster)
+        return row is None or row.token != lease.token or row.free
+
+    def _released(self, process: Process, lease: Lease, answer: object) -> None:
+        stale = self._stale.pop(process.number, False)
+        if stale:
+            return
+        if answer is False:
+            # Told: from here it is the holder's to look again, or to send a message.
+            self._unheard.pop(lease.cluster, None)
+            if process.number not in self._said:
+                self._owing[process.number] = lease.cluster
+        elif self._unheard.pop(lease.cluster, 0):
+            fail("wake", f"{lease.cluster}: released, and nobody looks for whom it turned away")
+
+    def _asked(self, process: Process, cluster: str, request: Mapping[str, Any]) -> None:
+        """Check that EC2 is asked by the holder of the lease only, and that an intent says so."""
+        tags = {
+            one["Key"]: one["Value"]
+            for spec in request["TagSpecifications"]
+            for one in spec["Tags"]
+        }
+        plan, group = tags[keys.TAG_PLAN], int(tags[keys.TAG_GROUP])
+        intent = self._world.ledger.intents.get((cluster, plan, group))
+        lease = self._leases.get(process.number)
+        if process.napped:
+            return
+        if intent is None or intent.attempt < int(tags[keys.TAG_ATTEMPT]):
+            fail("intent", f"{plan}/{group}: EC2 is asked before that is written down")
+        if intent.state is not IntentState.OPEN:
+            fail("intent", f"{plan}/{group}: EC2 is asked although it is done")
+        row = self._world.ledger._leases.get(cluster)
+        now = self._world.kernel.now()
+        if lease is None or row is None or row.token != lease.token or row.until + _SKEW < now:
+            fail("holder", f"{plan}/{group}: EC2 is asked by one whose lease is over")
+
+    def _promised_once(self, intent: LaunchIntent) -> None:
+        """Check that no pod of a new launch is promised to another node already.
+
+        One that has found a place is free for what replaces that node, if nothing does already:
+        what was to replace another node is not for it any more.
+        """
+        ledger, decisions = self._world.ledger, self._world.decisions
+        mine = _pods_of(decisions.documents[intent.body_key])
+        pods = self._world.apis[intent.cluster].pods.values()
+        placed = {one.uid: one.node_name for one in pods if one.node_name}
+
+        def waits(uid: str, replaced: str) -> bool:
+            return uid not in placed or placed[uid] in replaced.split(",")
+
+        others: dict[str, str] = {
+            ref.uid: slot.name
+            for slot in ledger.slots(intent.cluster)
+            for ref in slot.pods
+            if waits(ref.uid, "" if slot.bound else slot.replaces)
+        }
+        for one in ledger.open_intents(intent.cluster):
+            if (one.plan_id, one.group) != (intent.plan_id, intent.group):
+                try:
+                    attempt = _attempt_in(decisions.get(one.body_key))
+                except NotFoundError:
+                    continue
+                refs = [ref.uid for slot in attempt.slots for ref in slot.pods]
+                promised = f"{one.plan_id}/{one.group}"
+                others |= {uid: promised for uid in refs if waits(uid, attempt.replaces)}
+        twice = sorted(uid for uid in mine if uid in others)
+        if twice:
+            fail("twice", f"{intent.plan_id}: {twice[0]} is promised to {others[twice[0]]}")
+
+
+@functools.lru_cache(64)
+def _attempt_in(body: bytes) -> LaunchAttempt:
+    return LaunchBody.from_bytes(body).attempt
+
+
+def _pods_of(body: bytes) -> frozenset[str]:
+    attempt = _attempt_in(body)
+    return frozenset(ref.uid for slot in attempt.slots for ref in slot.pods)

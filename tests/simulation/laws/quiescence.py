@@ -1,0 +1,186 @@
+"""What must hold once faults and users are quiet."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from shared.brakes.ceilings import OverCeiling, affordable, as_machines, under_ceilings
+from shared.brakes.runaway import runaways
+from shared.model import labels as keys
+from shared.model.ec2.launches import Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.plan import Plan
+from shared.node_lifecycle.replacement import REPLACED
+from shared.planning.decide import decide
+from shared.ports import ClusterPorts
+from shared.snapshot.gather import gather
+from tests.simulation.cluster.apiserver import ApiServer
+from tests.simulation.schedule.world import World
+
+# So many machines that were of no use to a pod end the buying for it, for an hour.
+_RUNAWAY: Final = 2
+
+
+def unrest(world: World) -> list[str]:
+    """Return what is not yet as it must be, each as `invariant: text`."""
+    found = []
+    for name in sorted(world.apis):
+        mine = list(_of_cluster(world, name))
+        waiting = [one for one in world.apis[name].pods.values() if not _runs(one)]
+        if waiting and all(one.startswith("drain:") for one in mine):
+            mine = _excused(world, name, waiting, mine)
+        found.extend(mine)
+    return found
+
+
+def _of_cluster(world: World, name: str) -> Iterator[str]:
+    api = world.apis[name]
+    ours = {one.instance_id: one for one in api.node_values.values() if one.provisioner}
+    alive = {one.instance.instance_id for one in world.region.alive(name)}
+    kept = {one.instance.instance_id for one in world.region.kept(name)}
+    for one in sorted(kept - set(ours)):
+        yield f"orphan: {name}: {one} is kept without a Node"
+    for one in sorted(set(ours) - alive):
+        yield f"lost: {name}: {ours[one].name} has no machine"
+    yield from _nodes(name, ours.values())
+    yield from _rows(world, name)
+    yield from _empty(api)
+
+
+def _nodes(name: str, ours: Iterable[Node]) -> Iterator[str]:
+    for node in ours:
+        if keys.TERMINATION_FINALIZER not in node.finalizers:
+            yield f"finalizer: {name}: {node.name} has none"
+        if node.deletion_at is not None:
+            yield f"drain: {name}: {node.name} is still being deleted"
+        elif not node.is_initialized:
+            yield f"initialized: {name}: {node.name} is not"
+
+
+def _rows(world: World, name: str) -> Iterator[str]:
+    api, ledger, now = world.apis[name], world.ledger, world.kernel.now()
+    for intent in ledger.open_intents(name):
+        yield f"intent: {name}: {intent.plan_id}/{intent.group} is open"
+    # The slot of a node that is being deleted goes with it.
+    going = {one.instance_id for one in api.node_values.values() if one.deletion_at is not None}
+    for slot in ledger.slots(name):
+        if slot.instance_id in going:
+            continue
+        yield f"slot: {name}: {slot.name} of {slot.instance_id} is still there"
+    # Without sweep an expired lease lies until somebody wants it.
+    if ledger.is_held(name) and (world.scene.sweeps or not ledger.abandoned(name, now)):
+        yield f"lease: {name}: still held"
+    uids = {one.uid for one in api.node_values.values()}
+    for uid, kind in ledger.timers(name):
+        # That a node was replaced is remembered for some minutes, on purpose.
+        if uid not in uids and world.scene.sweeps and kind != REPLACED:
+            yield f"timer row: {name}: {kind} of {uid}, which is gone"
+
+
+def _empty(api: ApiServer) -> Iterator[str]:
+    for node in api.node_values.values():
+        owner = api.provisioner_values.get(node.provisioner)
+        if owner is None or owner.ttl_after_empty is None:
+            continue
+        if not any(one.counts_for_emptiness for one in api.pods_of_node(node.name)):
+            yield f"empty: {api.name}: {node.name} is still there"
+
+
+def _excused(world: World, name: str, waiting: list[Pod], drains: list[str]) -> list[str]:
+    """Return what is wrong besides pods that nothing may run, and drains that wait for those."""
+    if any(one.node_name or one.is_terminating for one in waiting):
+        return [*drains, f"pod: {name}: {waiting[0].key} is on its way"]
+    api, given_up = world.apis[name], _given_up(world, name, waiting)
+    plan, over = _plan(world, name, given_up)
+    could = [f"{node.pods[0].key} could run on a new node" for node in plan.nodes]
+    could += [f"{one.pods[0].key} could run on {one.node}" for one in plan.placements]
+    could += [f"{one.key} is not yet looked at" for one in waiting if not one.unschedulable]
+    if could:
+        return [*drains, *(f"pending: {name}: {text}" for text in could)]
+    # At a limit, a budget may hold a drain for good: what it evicted has nowhere to go.
+    nowhere = [one.pod for one in plan.unschedulable]
+    nowhere += [pod for one in over for pod in one.node.pods]
+    stuck = {api.pods[one.key].labels["app"] for one in nowhere}
+    # Nothing is bought for these, so what they were evicted for may wait, too.
+    stuck |= {one.labels["app"] for one in waiting if one.uid in given_up}
+    return _without_stuck(api, drains, stuck)
+
+
+def _without_stuck(api: ApiServer, drains: list[str], stuck: set[str]) -> list[str]:
+    """Return the drains but for those that a budget holds, of workloads that cannot grow."""
+    return [
+        one
+        for one in drains
+        if not any(
+            pod.labels["app"] in stuck and api.is_held(pod)
+            for pod in api.pods_of_node(one.split()[2])
+        )
+    ]
+
+
+def _given_up(world: World, name: str, waiting: Sequence[Pod]) -> frozenset[str]:
+    """Return the uids of pods nothing is bought for, as two machines were of no use to their like.
+
+    The product must have written that down, and it must be true.
+    """
+    useless = _useless(world, name)
+    told = runaways(waiting, world.ledger.trials(name, world.kernel.now()))
+    return frozenset(
+        one.uid for one in waiting if one.uid in told and useless[one.labels["app"]] >= _RUNAWAY
+    )
+
+
+def _useless(world: World, name: str) -> Counter[str]:
+    """Return how many machines of the last hour were of no use to a workload, by workload.
+
+    EC2 let them be, and either one was promised to pods of the workload, alone or with others, and
+    never ran any, or its kubelet refused one.
+    """
+    begun = world.kernel.time - 3600 * 1_000_000
+    machines = {
+        one.instance.instance_id: one
+        for one in world.region.machines.values()
+        if one.cluster == name and one.born >= begun and not one.taken
+    }
+    promised = {
+        (slot.instance_id, ref.name.rpartition("-")[0])
+        for method, slot in world.ledger.calls
+        if method in ("fill_slot", "change_slot") and isinstance(slot, Slot)
+        for ref in slot.pods
+        if slot.instance_id in machines
+    }
+    found = {(one, workload) for one, workload in promised if workload not in machines[one].ran}
+    found |= {(key, workload) for key, one in machines.items() for workload in one.rejected}
+    return Counter(workload for _, workload in found)
+
+
+def _plan(world: World, name: str, given_up: frozenset[str]) -> tuple[Plan, Sequence[OverCeiling]]:
+    """Return what the planner itself would do now: the second opinion on who could run.
+
+    Args:
+        given_up: Uids of pods it is not asked about.
+
+    Returns:
+        The plan, and the nodes that ceilings keep out of it.
+    """
+    ports = ClusterPorts(
+        cluster=world.apis[name],
+        cloud=world.clouds[name],
+        catalog=world.catalog,
+        ledger=world.ledger,
+        decisions=world.decisions,
+        outbox=world.outbox,
+        clock=world.clouds[name].clock,
+    )
+    snapshot, ceiling = gather(ports, "oracle").snapshot, world.ceilings[name]
+    packing = world.functions.runtimes["provision"]._packing
+    snapshot = replace(snapshot, promised=snapshot.promised | given_up)
+    plan = decide(under_ceilings(snapshot, ceiling), packing)
+    kept, over = affordable(snapshot, as_machines(plan.nodes), ceiling)
+    return replace(plan, nodes=kept), over
+
+
+def _runs(pod: Pod) -> bool:
+    return pod.is_terminal or (pod.phase == "Running" and not pod.is_terminating)

@@ -1,0 +1,35 @@
+"""Empty nodes go in time, taken machines are replaced in time, and blocked drains breed nothing."""
+
+import pytest
+
+from tests.simulation.campaigns import lifetimes
+from tests.simulation.campaigns.notices import notices
+from tests.simulation.campaigns.report import MOST_ABSORBED, MOST_ASKED, MOST_LATE
+
+
+def test_an_empty_node_is_gone_soon_after_its_ttl_in_every_schedule() -> None:
+    emptied = lifetimes.emptied(40)
+    assert len(emptied.gone_seconds) >= 20
+    assert emptied.ended_seconds[-1] <= MOST_LATE
+    assert emptied.gone_seconds[-1] <= MOST_LATE
+
+
+@pytest.mark.timeout(120)
+def test_what_a_spot_warning_takes_is_asked_for_within_seconds() -> None:
+    warned = notices(60, 60, spread=120)
+    assert warned.ours == 60
+    assert len(warned.asked_seconds) == 60
+    assert warned.p99_seconds <= MOST_ASKED
+    assert not warned.left
+
+
+@pytest.mark.timeout(120)
+def test_a_storm_of_notices_is_absorbed_and_nothing_is_lost() -> None:
+    storm = notices(3000, 40)
+    assert storm.absorbed_seconds <= MOST_ABSORBED / 5
+    assert (storm.unasked, storm.extra) == (0, 0)
+    assert not storm.left
+
+
+def test_a_drain_that_a_budget_blocks_breeds_no_nodes() -> None:
+    assert not lifetimes.blocked().is_breeding

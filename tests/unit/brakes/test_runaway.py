@@ -1,0 +1,246 @@
+"""Machines that never become usable: at most two an hour for the same pods, and an Event."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.brakes.runaway import subjects_of
+from shared.model import labels as keys
+from shared.model.ec2.launches import Trial
+from shared.model.errors import ConflictError
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.resources import Resources
+from shared.node_lifecycle.registration import Registering
+from tests.builders import needs, node, pod, provisioner
+from tests.unit.worlds import MINUTE, NAME, World
+
+USELESS = "NodesNeverUsable"
+JOB = Owner(kind="Job", name="nightly", uid="uid-nightly")
+
+
+def events(world: World, reason: str) -> list[str]:
+    return [one.message for one in world.cluster.happenings if one.reason == reason]
+
+
+def again(world: World, known: Pod) -> None:
+    """Let a controller replace a pod."""
+    world.cluster.pods.pop(known.key)
+    name = f"{known.name}x"
+    fresh = replace(known, name=name, uid=f"uid-{name}", node_name="", resource_version="")
+    world.cluster.add(replace(fresh, unschedulable=True, phase="Pending", deletion_at=None))
+
+
+def agent_taints_every_node(world: World) -> None:
+    """Let nodes join, an agent taint them, and the controller replace the pods they lose."""
+    for one in world.cluster.nodes():
+        if one.ready is True:
+            continue
+        joined = world.kubelet_joins(one.name)
+        world.bind(joined.name)
+        broken = Taint(key="broken", effect=Effect.NO_EXECUTE)
+        fresh = world.cluster.node_values[one.name]
+        world.cluster.add(replace(fresh, taints=(*fresh.taints, broken), resource_version=""))
+    for known in list(world.cluster.pods.values()):
+        if known.node_name:
+            again(world, known)
+
+
+def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    rejected = 0
+    for _ in range(59):
+        rejected += world.provision().pods_rejected
+        agent_taints_every_node(world)
+        world.sweep()
+        world.advance(MINUTE)
+    assert (len(world.cloud.all_instances), rejected) == (2, 2)
+    (text,) = {one.message for one in world.cluster.happenings if one.reason == USELESS}
+    assert text.startswith("nodes of 2 launches of the last hour never became usable (look for '")
+    assert text.endswith("; none is launched for it before 01:00 UTC")
+    usable, reason, said = world.cluster.usable["default"]
+    assert (usable, reason) == (False, USELESS)
+    assert said.endswith("; none is launched for 1 pod of ReplicaSet default/web before 01:00 UTC")
+    world.advance(2 * MINUTE)
+    world.provision()
+    assert len(world.cloud.all_instances) == 3
+    assert world.cluster.usable["default"] == (True, "Usable", "no workload is held")
+
+
+def test_when_the_held_pods_are_gone_sweep_lets_the_condition_be_taken_back() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for plan in ("one", "two"):
+        trial = Trial(
+            plan_id=plan,
+            launched_at=world.clock.now(),
+            subjects=frozenset(subjects_of(pod())),
+            provisioners=frozenset({"default"}),
+        )
+        world.ledger.note_trial(NAME, trial)
+    world.provision()
+    assert world.cluster.usable["default"][0] is False
+    del world.cluster.pods["default/a"]
+    world.sweep()
+    assert world.outbox.wakes == []
+    world.advance(61 * MINUTE)
+    world.sweep()
+    assert len(world.outbox.wakes) == 1
+    world.provision()
+    assert world.cluster.usable["default"][0] is True
+    world.sweep()
+    assert len(world.outbox.wakes) == 1
+
+
+def test_nodes_that_never_join_are_two_in_an_hour() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for _ in range(59):
+        world.provision()
+        world.advance(MINUTE)
+        for one in world.cluster.nodes():
+            born = one.created_at
+            if one.deletion_at is None and born and world.clock.now() - born >= 5 * MINUTE:
+                state = {"cluster": NAME, "node": one.name, "uid": one.uid}
+                Registering(world.ports).step(state)
+        for one in world.cluster.nodes():
+            if one.deletion_at is not None:
+                world.cloud.end(one.instance_id)
+                del world.cluster.node_values[one.name]
+        for known in list(world.cluster.pods.values()):
+            if known.node_name:
+                again(world, known)
+    assert len(world.cloud.all_instances) == 2
+    assert len({one.message for one in world.cluster.happenings if one.reason == USELESS}) == 1
+
+
+def test_a_machine_that_ec2_took_is_no_evidence() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for _ in range(4):
+        world.provision()
+        one = world.node
+        world.cloud.end(one.instance_id)
+        world.advance(5 * MINUTE)
+        Registering(world.ports).step({"cluster": NAME, "node": one.name, "uid": one.uid})
+        world.cluster.node_values.clear()
+        again(world, next(iter(world.cluster.pods.values())))
+    assert len(world.cloud.all_instances) == 4
+
+
+def test_a_machine_that_joined_while_it_was_given_up_is_no_evidence() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    world.provision()
+    one = world.node
+    slots = world.ledger.slots(NAME)
+    world.advance(5 * MINUTE)
+    world.cluster.fail_next("change_node", ConflictError("its kubelet has written to it"))
+    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
+    after = Registering(world.ports).step(state)
+    assert after["next"] == "wait"
+    assert world.ledger.trials(NAME, world.clock.now()) == ()
+    assert world.ledger.slots(NAME) == slots
+    assert world.cluster.called("evict") == []
+    world.kubelet_joins(one.name)
+    world.bind(one.name)
+    assert Registering(world.ports).step(after)["result"] == "joined"
+    assert world.ledger.trials(NAME, world.clock.now()) == ()
+
+
+def test_pods_that_the_kubelet_rejects_get_two_machines_an_hour() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    for _ in range(30):
+        world.provision()
+        for one in world.cluster.nodes():
+            if one.ready is not True:
+                world.kubelet_joins(one.name)
+                world.bind(one.name)
+        for known in list(world.cluster.pods.values()):
+            if known.node_name and not known.is_terminal:
+                again(world, known)
+                world.cluster.add(replace(known, phase="Failed", resource_version=""))
+        for one in world.cluster.nodes():
+            # Something else has taken the room, so that the pod does not fit there again.
+            less = replace(one, allocatable=Resources.of(cpu=100, pods=1), resource_version="")
+            world.cluster.add(less)
+        world.advance(MINUTE)
+    assert len(world.cloud.all_instances) == 2
+
+
+def test_a_workload_may_grow_and_shrink_as_often_as_it_likes() -> None:
+    world = World(provisioner())
+    for number in range(5):
+        world.cluster.add(pod(f"p{number}", cpu=1500))
+        world.provision()
+        for one in world.cluster.nodes():
+            world.kubelet_joins(one.name)
+            world.bind(one.name)
+        world.cluster.pods.clear()
+        world.cluster.node_values.clear()
+        world.advance(MINUTE)
+    assert len(world.cloud.all_instances) == 5
+
+
+# --- pods that nothing replaces: bare pods and those of Jobs
+
+
+def never_joins(world: World, known: Node) -> None:
+    """Let a machine's kubelet stay away until the node is given up, and the machine end."""
+    world.advance(3 * MINUTE)
+    state = {"cluster": NAME, "node": known.name, "uid": known.uid}
+    Registering(world.ports).step(state)
+    world.cloud.end(known.instance_id)
+    del world.cluster.node_values[known.name]
+
+
+def in_vain(world: World, waiting: Pod) -> bool:
+    """Return whether a machine is launched for a pod; it never joins, and the pod is deleted."""
+    world.cluster.add(waiting)
+    standing = set(world.cluster.node_values)
+    world.provision()
+    launched = [one for one in world.cluster.nodes() if one.name not in standing]
+    for known in launched:
+        never_joins(world, known)
+    world.cluster.pods.pop(waiting.key, None)
+    return bool(launched)
+
+
+@pytest.mark.parametrize("owner", [None, JOB])
+def test_fresh_pods_that_nothing_replaces_get_two_useless_machines_an_hour(
+    owner: Owner | None,
+) -> None:
+    world = World(provisioner())
+    # A size of its own for each changes nothing.
+    fresh = [
+        pod(f"p{n}", cpu=1500 + n, owner=owner and replace(owner, uid=f"uid-{n}")) for n in range(8)
+    ]
+    assert [in_vain(world, one) for one in fresh] == [True, True, *[False] * 6]
+    (text,) = {one.message for one in world.cluster.happenings if one.reason == USELESS}
+    assert text.startswith("nodes of 2 launches of the last hour never became usable")
+    # Another namespace, and pods that may use other nodes, have machines of their own.
+    assert in_vain(world, pod("other", namespace="other", cpu=1500, owner=owner))
+    arm = needs(keys.CAPACITY_TYPE, "In", "on-demand")
+    assert in_vain(world, pod("choosy", cpu=1500, owner=owner, node_selector=arm))
+
+
+def test_pods_of_a_namespace_that_all_differ_get_ten_useless_machines_an_hour() -> None:
+    world = World(provisioner(labels={"team": "a"}))
+    choosy = [
+        pod(f"p{n}", cpu=1500, owner=None, node_selector=needs("team", "NotIn", f"b{n}"))
+        for n in range(14)
+    ]
+    assert [in_vain(world, one) for one in choosy] == [True] * 10 + [False] * 4
+
+
+def test_bare_pods_of_which_some_run_on_young_nodes_are_not_held() -> None:
+    """Runners of CI and executors by the thousand: a machine that fails is chance, not a loop."""
+    world = World(provisioner())
+    works = node("works", finalizers=(keys.TERMINATION_FINALIZER,), taints=())
+    world.cluster.add(works)
+    for number in range(3):
+        world.cluster.add(pod(f"busy{number}", cpu=600, owner=None, node_name="works"))
+    waiting = [pod(f"p{number}", cpu=1500, owner=None) for number in range(4)]
+    assert [in_vain(world, one) for one in waiting] == [True] * 4
+    # None of them runs any more, and what failed since then counts again.
+    for number in range(3):
+        del world.cluster.pods[f"default/busy{number}"]
+    del world.cluster.node_values["works"]
+    assert [in_vain(world, pod(f"q{n}", cpu=1500, owner=None)) for n in range(4)].count(True) <= 2

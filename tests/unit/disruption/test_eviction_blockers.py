@@ -1,0 +1,57 @@
+"""Who holds a node."""
+
+from datetime import timedelta
+
+from shared.disruption.eviction_blockers import budgets_of, hold_of, holds
+from shared.model import labels as keys
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.pods import LabelSelector, Owner
+from tests.builders import NOW, pod
+
+HELD = {keys.DO_NOT_EVICT: "true"}
+
+
+def budget(name: str = "web", allowed: int = 0, namespace: str = "default") -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        namespace=namespace,
+        name=name,
+        selector=LabelSelector(match_labels=(("app", "web"),)),
+        disruptions_allowed=allowed,
+    )
+
+
+def test_an_annotation_and_a_budget_that_allows_nothing_hold() -> None:
+    marked, guarded = pod("a", annotations=HELD, labels={}), pod("b")
+    found = holds([guarded, marked], [budget()], NOW)
+    assert [(one.pod.name, one.reason) for one in found] == [
+        ("a", f"pod default/a has the annotation {keys.DO_NOT_EVICT}"),
+        ("b", "PodDisruptionBudget web holds pod default/b"),
+    ]
+
+
+def test_a_budget_that_allows_some_or_is_of_others_holds_nobody() -> None:
+    guarded = pod("b")
+    assert holds([guarded], [budget(allowed=1), budget(namespace="other")], NOW) == ()
+    assert holds([pod("b", annotations={keys.DO_NOT_EVICT: "false"})], [], NOW) == ()
+
+
+def test_two_budgets_over_one_pod_hold_it_for_ever() -> None:
+    said = hold_of(pod("b"), [budget("x", allowed=5), budget("w", allowed=5)])
+    assert said == "pod default/b is under several PodDisruptionBudgets: w, x"
+
+
+def test_who_need_not_leave_or_is_leaving_holds_nothing() -> None:
+    static = pod("s", annotations=HELD, owner=Owner(kind="Node", name="n1", uid="n"))
+    daemon = pod("d", annotations=HELD, owner=Owner(kind="DaemonSet", name="d", uid="d"))
+    ended = pod("e", annotations=HELD, phase="Succeeded")
+    leaving = pod("l", annotations=HELD, deletion_at=NOW + timedelta(seconds=30))
+    assert holds([static, daemon, ended, leaving], [budget()], NOW) == ()
+
+
+def test_a_refused_eviction_names_the_budgets_that_protect_the_pod() -> None:
+    other = budget(name="other", namespace="other")
+    guarded = pod(labels={"app": "web"})
+    assert budgets_of(guarded, [budget(), other]) == "PodDisruptionBudget web"
+    both = "PodDisruptionBudget a and web"
+    assert budgets_of(guarded, [budget(), budget(name="a")]) == both
+    assert budgets_of(guarded, [other]) == "a PodDisruptionBudget"

@@ -1,0 +1,292 @@
+"""What a look over all nodes chooses to change."""
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+from shared.disruption.consolidation import Method
+from shared.disruption.evaluation_due import wants_look
+from shared.disruption.fingerprint import fingerprint
+from shared.disruption.interruption import with_interrupted
+from shared.disruption.selection import Cause, Images, Look, Pace, Scene, look
+from shared.disruption.settings import DisruptionSettings
+from shared.disruption.simulation import fits_without
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from tests.builders import CATALOG, NOW, node, pod, pods, provisioner, snapshot
+
+HOUR = timedelta(hours=1)
+LATER = NOW + HOUR
+PACKING = PackingSettings(improve_iterations=2)
+OLD = provisioner(ttl_until_expired=HOUR)
+
+
+def machine(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
+    shape = next(one for one in CATALOG if one.name == kind)
+    labels = {**node(name).labels, keys.INSTANCE_TYPE: kind, **overrides.pop("labels", {})}
+    return node(
+        name, labels=labels, capacity=shape.capacity, allocatable=shape.allocatable, **overrides
+    )
+
+
+def cluster(*nodes: Node, bound: tuple[Pod, ...] = (), **overrides: Any) -> ClusterSnapshot:
+    fields: dict[str, Any] = {"provisioners": (OLD,), "taken_at": LATER, **overrides}
+    return snapshot(nodes=nodes, bound=bound, **fields)
+
+
+def looked(seen: ClusterSnapshot, pace: Pace | None = None, **settings: Any) -> Look:
+    return look(
+        Scene(
+            snapshot=seen,
+            budgets=(),
+            settings=DisruptionSettings(**settings),
+            packing=PACKING,
+            pace=pace or Pace(),
+        )
+    )
+
+
+def on(name: str, **overrides: Any) -> Pod:
+    return pod(f"on-{name}", node_name=name, **overrides)
+
+
+def test_all_empty_nodes_that_are_due_go_together() -> None:
+    found = looked(cluster(machine("a"), machine("b"), machine("c"), bound=(on("c"),)))
+    assert found.change is not None
+    assert (found.change.method, found.change.remove) == (Method.EMPTY, ("a", "b"))
+    assert found.change.cause == Cause.EXPIRATION
+
+
+def test_a_look_that_may_not_go_on_changes_nothing() -> None:
+    """Empty nodes go even then: nothing has to be tried for them."""
+    scene = Scene(
+        snapshot=cluster(machine("a"), bound=(on("a"),)),
+        budgets=(),
+        settings=DisruptionSettings(),
+        packing=PACKING,
+    )
+    assert look(scene, go_on=lambda: False).change is None
+    assert look(scene).change is not None
+
+
+def test_of_those_with_pods_the_one_that_is_due_longest_goes_alone() -> None:
+    older = machine("b", created_at=NOW - timedelta(minutes=1))
+    found = looked(cluster(machine("a"), older, bound=(on("a", cpu=1500), on("b", cpu=1500))))
+    assert found.change is not None
+    assert found.change.remove == ("b",)
+    assert (found.change.method, len(found.change.plan.nodes)) == (Method.REPLACE, 1)
+
+
+def test_one_whose_pods_would_find_no_place_is_passed_over() -> None:
+    older = machine("b", created_at=NOW - timedelta(minutes=1))
+    bound = (on("a"), on("b", extra={"example.com/rare": 1}))
+    found = looked(cluster(machine("a"), older, bound=bound))
+    assert found.change is not None
+    assert found.change.remove == ("a",)
+    assert found.held == {"b": "its pods would find no place that they may take"}
+    alone = looked(cluster(older, bound=(bound[1],)))
+    assert (alone.change, alone.reason) == (None, "no node may be disrupted")
+
+
+def test_while_another_is_drained_for_the_same_reason_it_waits() -> None:
+    going = machine("b", deletion_at=NOW, annotations={keys.REMOVAL_REASON: "expiration"})
+    seen = cluster(machine("a"), going, bound=(on("a"), on("b")))
+    found = looked(seen)
+    assert (found.change, found.held) == (None, {"a": "another node is drained first"})
+    assert looked(seen, at_a_time=2).change is not None
+    # It is not waited for where nobody has to be moved.
+    empty = looked(cluster(machine("a"), going, bound=(on("b"),)))
+    assert empty.change is not None
+    assert empty.change.method == Method.EMPTY
+
+
+def test_while_a_change_is_under_way_no_other_is_begun() -> None:
+    seen = cluster(machine("a"), machine("b"), bound=(on("a"), on("b")))
+    assert looked(seen, Pace(running=frozenset({"uid-a"}))).reason == "a change is under way"
+    # One that is being drained needs no more room.
+    going = cluster(machine("a", deletion_at=NOW), machine("b"), bound=(on("a"), on("b")))
+    assert looked(going, Pace(running=frozenset({"uid-a"}))).change is not None
+
+
+def test_a_node_whose_change_came_to_nothing_rests() -> None:
+    found = looked(cluster(machine("a"), bound=(on("a"),)), Pace(rested=frozenset({"uid-a"})))
+    assert found.change is None
+    assert found.held == {"a": "a change of it is under way, or came to nothing lately"}
+
+
+def test_nobody_counts_on_the_room_of_nodes_that_replace_others() -> None:
+    fresh = machine("new", annotations={keys.REPLACES: "gone"}, created_at=LATER)
+    found = looked(cluster(machine("a"), fresh, bound=(on("a"),)))
+    assert found.change is not None
+    assert (found.change.remove, found.change.method) == (("a",), Method.REPLACE)
+
+
+def test_drift_counts_only_where_it_is_asked_for() -> None:
+    changed = machine("a", annotations={keys.PROVISIONER_HASH: "other"})
+    seen = cluster(changed, bound=(on("a"),), provisioners=(provisioner(),))
+    assert looked(seen).change is None
+    found = looked(seen, drift=True).change
+    assert found is not None
+    assert (found.cause, found.why) == (Cause.DRIFT, "provisioner default has changed")
+    same = cluster(machine("a"), bound=(on("a"),), provisioners=(provisioner(),))
+    assert looked(same, drift=True).change is None
+
+
+def test_an_image_that_is_no_longer_current_is_drift() -> None:
+    seen = cluster(machine("a"), bound=(on("a"),), provisioners=(provisioner(),))
+    scene = Scene(
+        snapshot=seen,
+        budgets=(),
+        settings=DisruptionSettings(drift=True),
+        packing=PACKING,
+        images=Images(of_instance={"i-a": "ami-0"}, current={"default": ("ami-1",)}),
+    )
+    found = look(scene).change
+    assert found is not None
+    assert found.why == "image ami-0 is no longer current"
+
+
+RECOMMENDED = {keys.REBALANCE_RECOMMENDED: NOW.isoformat()}
+SPOT = {keys.CAPACITY_TYPE: CapacityType.SPOT.value}
+
+
+def test_a_recommendation_is_followed_when_it_does_not_cost_more() -> None:
+    taken = machine("a", annotations=RECOMMENDED)
+    seen = cluster(taken, bound=(on("a"),), provisioners=(provisioner(),))
+    found = looked(seen).change
+    assert found is not None
+    assert (found.cause, found.method) == (Cause.REBALANCE, Method.REPLACE)
+    # On demand costs three times as much as the spot machine that would be left.
+    spot = machine("a", annotations=RECOMMENDED, labels=SPOT)
+    dear = dataclasses.replace(seen, nodes=(spot,))
+    assert looked(dear).change is None
+    assert looked(dear, rebalance_micros_per_hour=100_000).change is not None
+
+
+def test_a_recommendation_is_followed_at_no_price_where_others_have_room() -> None:
+    spot = machine("a", annotations=RECOMMENDED, labels=SPOT)
+    seen = cluster(spot, machine("b"), bound=(on("a"),), provisioners=(provisioner(),))
+    found = looked(seen).change
+    assert found is not None
+    assert found.method == Method.DELETE
+
+
+def test_consolidation_comes_last_and_within_its_budget() -> None:
+    both = provisioner(consolidation=True, ttl_until_expired=HOUR)
+    seen = cluster(machine("a"), machine("b"), bound=(on("a"), on("b")), provisioners=(both,))
+    found = looked(seen).change
+    assert found is not None
+    assert found.cause == Cause.EXPIRATION
+    only = dataclasses.replace(seen, provisioners=(provisioner(consolidation=True),))
+    found = looked(only).change
+    assert found is not None
+    assert (found.cause, found.method) == (Cause.CONSOLIDATION, Method.DELETE)
+    assert found.why.startswith("saves $")
+    spent = Pace(rested=frozenset({"uid-gone"}))
+    assert looked(only, spent).reason == "the budget of disruptions is used up"
+
+
+def test_nodes_of_others_and_of_no_provisioner_are_never_due() -> None:
+    foreign = machine("a", finalizers=())
+    orphan = machine("b", labels={keys.PROVISIONER_NAME: "gone"})
+    found = looked(cluster(foreign, orphan))
+    assert (found.change, found.held) == (None, {})
+
+
+def test_a_node_whose_birth_is_not_known_never_expires() -> None:
+    assert looked(cluster(machine("a", created_at=None))).change is None
+
+
+def test_the_budget_is_a_share_of_the_nodes_and_one_at_least() -> None:
+    settings = DisruptionSettings()
+    assert [settings.most_nodes(of) for of in (0, 9, 10, 25, 100)] == [1, 1, 1, 2, 10]
+
+
+def test_a_look_is_wanted_where_a_node_may_be_due() -> None:
+    def wanted(owner: Any, one: Node, *, drift: bool = False) -> bool:
+        return wants_look([one], {"default": owner}, LATER, drift=drift)
+
+    assert not wanted(provisioner(), machine("a"))
+    assert wanted(provisioner(consolidation=True), machine("a"))
+    assert wanted(OLD, machine("a"))
+    assert not wanted(OLD, machine("a", created_at=LATER))
+    assert wanted(provisioner(), machine("a"), drift=True)
+    assert wanted(provisioner(), machine("a", annotations=RECOMMENDED))
+    assert not wanted(provisioner(consolidation=True, paused=True), machine("a"))
+    assert not wanted(provisioner(consolidation=True), machine("a", finalizers=()))
+    assert not wanted(provisioner(consolidation=True), machine("a", deletion_at=NOW))
+    assert not wants_look([machine("a")], {}, LATER)
+
+
+def test_pods_of_a_machine_that_aws_takes_wait_for_capacity_at_once() -> None:
+    taken = machine("a", deletion_at=NOW, annotations={keys.REMOVAL_REASON: "spot-interruption"})
+    leaving = on("a")
+    bare = pod("bare", node_name="a", owner=None)
+    ending = pod("ending", node_name="a", deletion_at=NOW)
+    staying = on("b")
+    seen = cluster(taken, machine("b"), bound=(leaving, bare, ending, staying))
+    found = with_interrupted(seen)
+    assert [one.name for one in found.pending] == ["on-a"]
+    assert found.pending[0].is_provisionable
+    assert found.bound == (bare, ending, staying)
+    quiet = cluster(machine("a", deletion_at=NOW), bound=(leaving,))
+    assert with_interrupted(quiet) is quiet
+
+
+def test_whether_pods_fit_elsewhere_is_asked_without_buying_and_without_volumes() -> None:
+    seen = cluster(machine("a"), machine("b"), bound=(on("a", claims=("data",)), on("b")))
+    assert fits_without(seen, ["a"], PACKING)
+    full = cluster(machine("a"), machine("b"), bound=(on("a"), *pods(3, node_name="b")))
+    assert not fits_without(full, ["a"], PACKING)
+
+
+def test_a_scene_has_another_fingerprint_once_something_in_it_counts() -> None:
+    seen = cluster(machine("a"), bound=(on("a"),), pending=(pod("waits"),))
+    scene = Scene(snapshot=seen, budgets=(), settings=DisruptionSettings(), packing=PACKING)
+
+    def of(**changes: Any) -> str:
+        return fingerprint(
+            dataclasses.replace(scene, snapshot=dataclasses.replace(seen, **changes))
+        )
+
+    assert of() == of(seed=7) == of(taken_at=LATER + HOUR)
+    different = [
+        of(),
+        of(taken_at=NOW),
+        of(nodes=(machine("a", created_at=None, annotations={keys.REPLACES: "x"}),)),
+        of(bound=()),
+        of(pending=()),
+        of(provisioners=(provisioner(resource_version="2"),)),
+        fingerprint(dataclasses.replace(scene, pace=Pace(rested=frozenset({"uid-a"})))),
+        fingerprint(
+            dataclasses.replace(
+                scene,
+                budgets=(
+                    PodDisruptionBudget(
+                        namespace="a", name="b", selector=None, disruptions_allowed=1
+                    ),
+                ),
+            )
+        ),
+    ]
+    assert len(set(different)) == len(different)
+
+
+def test_in_a_scene_that_is_known_only_what_is_due_is_looked_for() -> None:
+    due = cluster(machine("a"), bound=(on("a"),))
+    scene = Scene(snapshot=due, budgets=(), settings=DisruptionSettings(), packing=PACKING)
+    assert look(scene, consolidating=False).change is not None
+    idle = dataclasses.replace(due, provisioners=(provisioner(consolidation=True),))
+    known = look(dataclasses.replace(scene, snapshot=idle), consolidating=False)
+    assert known.reason == "nothing has changed"
+
+
+def test_a_large_cluster_is_tried_less_often() -> None:
+    settings = DisruptionSettings()
+    tries = [settings.within_reason(pods).max_simulations for pods in (0, 100, 10_000, 10**6)]
+    assert tries == [80, 80, 20, 8]

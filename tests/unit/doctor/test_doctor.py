@@ -1,0 +1,284 @@
+"""Doctor: each trouble has its finding, and a lost ledger is written anew."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.cli.doctor import mount
+from shared.doctor.doctor import Doctoring
+from shared.doctor.findings import Finding
+from shared.model import labels as keys
+from shared.model.brakes import Brakes, Ceiling
+from shared.model.ec2.launches import Instance
+from shared.model.errors import ConflictError, UnavailableError
+from shared.settings import SettingsError
+from tests.builders import node, offering
+from tests.fakes.ledger import FakeLedger
+from tests.unit.launching.launches import open_intent, two_nodes
+from tests.unit.worlds import MINUTE, NAME, World, instead
+
+BOUNDED = Brakes(ceiling=Ceiling(max_price_micros_per_hour=100_000_000))
+
+
+def healthy() -> World:
+    """A cluster with one initialized node, one in flight, and a forwarder that speaks."""
+    world = two_nodes()
+    world.provision()
+    first = world.cluster.nodes()[0].name
+    world.kubelet_joins(first)
+    world.bind(first)
+    world.ledger.note_heartbeat(NAME, world.clock.now())
+    world.ports = replace(world.ports, brakes=BOUNDED)
+    return world
+
+
+def kinds(world: World) -> list[str]:
+    return [one.kind for one in Doctoring(world.ports).look()]
+
+
+def test_a_healthy_cluster_has_no_findings_and_nothing_to_repair() -> None:
+    world = healthy()
+    assert Doctoring(world.ports).look() == ()
+    assert Doctoring(world.ports).repair("me") == ()
+    assert world.outbox.wakes == []
+
+
+def test_a_lost_ledger_is_written_anew_from_tags_and_nodes() -> None:
+    world = healthy()
+    before = world.ledger.slots(NAME)
+    world.ledger = FakeLedger()
+    world.ledger.note_heartbeat(NAME, world.clock.now())
+    world.ports = replace(world.ports, ledger=world.ledger)
+    assert "machine-not-in-ledger" in kinds(world)
+    assert len(Doctoring(world.ports).repair("me")) == 2
+    assert kinds(world) == []
+    (after,) = world.ledger.slots(NAME)
+    (known,) = before
+    assert (after.instance_id, after.node_name) == (known.instance_id, known.node_name)
+    assert after.price_micros_per_hour == known.price_micros_per_hour
+    assert (after.plan_id, after.group) == (known.plan_id, known.group)
+    assert after.capacity == known.capacity
+    assert {world.ledger.cluster_of(one.instance_id) for one in world.alive} == {NAME}
+    assert not world.ledger.is_held(NAME)
+    # What is in flight counts as capacity again: nothing is bought twice.
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+
+
+def test_a_machine_of_an_unknown_type_with_odd_tags_is_written_down_as_it_is() -> None:
+    world = healthy()
+    ours = dict(world.alive[0].tags)
+    for tag in (keys.TAG_PLAN, keys.TAG_GROUP):
+        ours.pop(tag)
+    odd = [
+        Instance(
+            instance_id=f"i-odd{n}", state="running", offering=offering(name="x9.big"), tags=ours
+        )
+        for n in range(2)
+    ]
+    world.cloud.add(*odd)
+    Doctoring(world.ports).repair("me")
+    found = [one for one in world.ledger.slots(NAME) if one.plan_id == "unknown"]
+    assert [(one.number, one.price_micros_per_hour) for one in found] == [(0, 0), (1, 0)]
+
+
+def test_each_trouble_has_its_finding() -> None:
+    world = healthy()
+    tags = dict(world.alive[0].tags)
+    stray = Instance(
+        instance_id="i-stray",
+        state="running",
+        offering=offering(),
+        tags=tags,
+        launched_at=world.clock.now(),
+    )
+    world.cloud.add(stray)
+    (slot,) = world.ledger.slots(NAME)
+    world.cloud.end(slot.instance_id)
+    world.cluster.add(
+        node(
+            "lost",
+            labels={keys.PROVISIONER_NAME: "default"},
+            finalizers=(keys.TERMINATION_FINALIZER,),
+            provider_id="",
+        )
+    )
+    world.advance(20 * MINUTE)
+    world.ports = replace(world.ports, brakes=replace(BOUNDED, paused=True))
+    assert Doctoring(world.ports).look()[0].command.endswith(f"/{NAME}/brakes")
+    assert kinds(world) == [
+        "brake",
+        "machine-not-in-ledger",
+        "machine-without-node",
+        "node-without-machine",
+        "node-without-machine",
+        "silent-forwarder",
+        "slot-without-machine",
+    ]
+    assert [one.kind for one in Doctoring(world.ports).repair("me")] == [
+        "machine-not-in-ledger",
+        "slot-without-machine",
+    ]
+    assert "slot-without-machine" not in kinds(world)
+
+
+@pytest.mark.parametrize("provider_id", ["", "aws:///us-east-1a/i-gone"])
+def test_a_node_of_ours_without_a_machine_is_told_once_it_is_no_new_one(provider_id: str) -> None:
+    world = healthy()
+    world.cluster.add(
+        node(
+            "left-over",
+            labels={keys.PROVISIONER_NAME: "default"},
+            finalizers=(keys.TERMINATION_FINALIZER,),
+            provider_id=provider_id,
+            created_at=world.clock.now(),
+        )
+    )
+    assert kinds(world) == []
+    world.advance(2 * MINUTE)
+    (found,) = Doctoring(world.ports).look()
+    assert (found.kind, found.subject) == ("node-without-machine", "left-over")
+    assert provider_id.rpartition("/")[2] in found.text
+    assert Doctoring(world.ports).repair("me") == ()
+    assert len(world.alive) == 2
+
+
+def test_a_node_with_a_pod_that_nobody_may_delete_is_told() -> None:
+    world = healthy()
+    refusal = {keys.DELETION_REFUSED: "default/a (403 admission webhook denied it)"}
+    world.cluster.add(node("held", labels={}, finalizers=(), annotations=refusal))
+    (found,) = Doctoring(world.ports).look()
+    assert (found.kind, found.subject) == ("deletion-refused", "held")
+    assert "default/a (403 admission webhook denied it)" in found.text
+    assert "webhook" in found.command
+
+
+def test_a_machine_that_ec2_does_not_list_yet_keeps_its_slot() -> None:
+    world = healthy()
+    (slot,) = world.ledger.slots(NAME)
+    instead(world.cloud, "_shown", lambda _: ())
+    assert kinds(world) == []
+    assert Doctoring(world.ports).repair("me") == ()
+    assert world.ledger.slots(NAME) == (slot,)
+
+
+def test_a_machine_that_lost_its_tags_is_told_and_its_node_is_not_called_lost() -> None:
+    world = healthy()
+    untagged = {one.instance_id for one in world.alive}
+    world.cloud.add(*(replace(one, tags={}) for one in world.alive))
+    world.advance(2 * MINUTE)
+    found = Doctoring(world.ports).look()
+    assert {(one.kind, one.subject) for one in found} == {
+        ("machine-without-tags", one) for one in untagged
+    }
+    assert found[0].command.startswith(f"aws ec2 create-tags --resources {found[0].subject} ")
+    assert Doctoring(world.ports).repair("me") == ()
+    assert len(world.ledger.slots(NAME)) == 1
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_launch_that_stays_open_is_found_and_woken(*, lost: bool) -> None:
+    world = two_nodes()
+    open_intent(world)
+    assert "unfinished-launch" not in kinds(world)
+    world.advance(6 * MINUTE)
+    if lost:
+        world.decisions.documents.clear()
+    (found,) = (one for one in Doctoring(world.ports).look() if one.kind == "unfinished-launch")
+    assert ("it will be given up" in found.text) is lost
+    sent = len(world.outbox.wakes)
+    Doctoring(world.ports).repair("me")
+    assert len(world.outbox.wakes) == sent + 1
+
+
+def test_nothing_is_repaired_while_somebody_plans() -> None:
+    world = healthy()
+    world.ledger.acquire(NAME, "another", world.clock.now())
+    with pytest.raises(ConflictError, match="run it again"):
+        Doctoring(world.ports).repair("me")
+
+
+# --- the command
+
+
+class Runtime:
+    """One cluster of fakes, as the command sees it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def clusters(self) -> Sequence[str]:
+        return (NAME,)
+
+    def service(self, cluster: str) -> Doctoring:
+        assert cluster == NAME
+        return Doctoring(self._world.ports)
+
+
+def run(world: World, *words: str) -> int:
+    parser = argparse.ArgumentParser()
+    runtime: Any = Runtime(world)
+    mount(parser.add_subparsers(), lambda: runtime)
+    arguments = parser.parse_args(["doctor", *words])
+    return int(arguments.run(arguments))
+
+
+def test_the_command_says_what_to_run(capsys: pytest.CaptureFixture[str]) -> None:
+    world = healthy()
+    assert run(world) == 0
+    world.advance(timedelta(hours=1))
+    assert run(world, "--cluster", NAME) == 1
+    told = capsys.readouterr().out
+    assert "test: 0 findings, 0 repaired" in told
+    assert "test: 2 findings, 0 repaired" in told
+    assert "  node-not-joined ip-10-0-0-2.ec2.internal: " in told
+    assert "run: kubectl -n dovetail rollout restart deployment/dovetail-forwarder" in told
+
+
+def test_a_cluster_without_a_ceiling_of_dollars_is_told_of_and_nothing_is_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    world = healthy()
+    world.ports = replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=9)))
+    assert run(world) == 0
+    told = capsys.readouterr().out
+    assert "test: 0 findings, 0 repaired\n  no-ceiling test: has no ceiling of dollars" in told
+    deploy = "npx cdk deploy --all -c clusters=test -c max_price_per_hour=test:<dollars>"
+    assert f"    safer: {deploy}\n" in told
+
+
+def test_the_command_repairs_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    world = healthy()
+    world.ledger.instances.clear()
+    assert run(world) == 1
+    assert "run: dovetail doctor --repair" in capsys.readouterr().out
+    slots = world.ledger.slots(NAME)
+    assert run(world, "--repair", "--output", "json") == 0
+    assert world.ledger.slots(NAME) == slots
+    (document,) = json.loads(capsys.readouterr().out)
+    assert document["findings"] == []
+    assert {one["kind"] for one in document["repaired"]} == {"machine-not-in-ledger"}
+
+
+@pytest.mark.parametrize("error", [UnavailableError("no answer"), SettingsError("DOVETAIL_TABLE")])
+def test_what_cannot_be_read_is_told_in_one_line(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> Any:
+        raise error
+
+    parser = argparse.ArgumentParser()
+    mount(parser.add_subparsers(), broken)
+    arguments = parser.parse_args(["doctor"])
+    assert arguments.run(arguments) == 2
+    assert capsys.readouterr().err.startswith("dovetail doctor: ")
+
+
+def test_findings_are_sorted_by_kind() -> None:
+    late = Finding(kind="b", subject="a", text="")
+    assert sorted([late, Finding(kind="a", subject="z", text="")])[1] is late

@@ -1,0 +1,209 @@
+"""What EC2 may answer to a launch, and what becomes of it."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import IntentState
+from shared.model.errors import ThrottledError, UnauthorizedError, UnavailableError
+from shared.model.provisioner import NodeTemplate
+from tests.builders import ZONES, needs, offering, pod, provisioner
+from tests.unit.launching.launches import ANY_WAY, SPOT, apart, states, two_nodes
+from tests.unit.worlds import NAME, SECOND, World, instead
+
+
+def test_what_ec2_refuses_is_asked_for_in_the_next_option() -> None:
+    world = two_nodes()
+    world.cloud.run_out_of(offering(zone=ZONES[0]), offering(zone=ZONES[1]), left=0)
+    report = world.provision()
+    assert len(world.alive) == 2
+    assert {one.offering.zone for one in world.alive} == {ZONES[2]}
+    assert report.rounds == 1
+    assert world.ledger.unavailable_offerings(world.clock.now()) == {
+        offering(zone=ZONES[0]),
+        offering(zone=ZONES[1]),
+    }
+
+
+def test_a_partial_fleet_is_kept_and_the_rest_asked_for_elsewhere() -> None:
+    world = World(provisioner(requirements=ANY_WAY), *apart(3))
+    everything = [
+        offering(one.name, zone, SPOT) for one in world.catalog.instance_types() for zone in ZONES
+    ]
+    world.cloud.run_out_of(*everything)
+    world.cloud.run_out_of(offering("m5.large", ZONES[0], SPOT), left=1)
+    report = world.provision()
+    bought = sorted(one.offering.capacity_type.value for one in world.alive)
+    assert bought == ["on-demand", "on-demand", "spot"]
+    assert report.rounds == 1
+    tokens = [one["ClientToken"] for one in world.cloud.fleets]
+    assert len(tokens) == len(set(tokens)) == 2
+    assert len(world.bound) == 3
+
+
+def test_when_all_options_are_refused_the_pods_are_planned_again() -> None:
+    world = two_nodes(also=needs(keys.INSTANCE_TYPE, "In", "m5.large", "m5.2xlarge"))
+    world.cloud.run_out_of(*(offering(zone=zone) for zone in ZONES))
+    report = world.provision()
+    # Dearer than the ceiling for options, so only a second plan takes it.
+    assert {one.offering.instance_type for one in world.alive} == {"m5.2xlarge"}
+    assert report.rounds == 2
+    assert len(world.bound) == 2
+
+
+def test_when_ec2_has_nothing_at_all_the_pods_are_told() -> None:
+    world = two_nodes()
+    world.cloud.run_out_of(
+        *(offering(one.name, zone) for one in world.catalog.instance_types() for zone in ZONES)
+    )
+    report = world.provision()
+    assert world.alive == []
+    assert report.pods_unschedulable == 2
+    assert any("EC2 is out of capacity" in one.message for one in world.cluster.happenings)
+    assert set(states(world)) == {IntentState.DONE}
+
+
+def test_fewer_machines_without_a_reason_do_not_loop() -> None:
+    world = two_nodes()
+    original = world.cloud.create_fleet
+
+    def silent(request: Any) -> Any:
+        answer = original(request)
+        world.cloud.end(*(one.instance_id for one in answer.instances))
+        return type(answer)(fleet_id="", instances=(), errors=())
+
+    instead(world.cloud, "create_fleet", silent)
+    world.provision()
+    assert len(world.cloud.fleets) <= 4
+
+
+def test_part_of_an_answer_that_ec2_gave_before_makes_no_offering_suspect() -> None:
+    world = two_nodes()
+    original, tokens = world.cloud.create_fleet, []
+
+    def replayed(request: Any) -> Any:
+        answer = original(request)
+        tokens.append(request["ClientToken"])
+        return replace(answer, instances=answer.instances[:1])
+
+    def lost(request: Any) -> Any:
+        original(request)
+        tokens.append(request["ClientToken"])
+        instead(world.cloud, "create_fleet", replayed)
+        raise UnavailableError("the answer was lost")
+
+    instead(world.cloud, "create_fleet", lost)
+    world.cloud.delays.shown = timedelta(hours=1)
+    world.provision()
+    world.advance(world.policy.invocation + world.policy.consistency)
+    world.provision()
+    assert tokens[0] == tokens[1]
+    assert world.ledger.unavailable_offerings(world.clock.now()) == set()
+
+
+@pytest.mark.parametrize("delay", [None, timedelta(seconds=7)])
+def test_a_throttle_postpones_the_intent_and_sends_a_wake(delay: timedelta | None) -> None:
+    world = two_nodes()
+    world.cloud.fail_next("create_fleet", ThrottledError("slow down", delay=delay))
+    report = world.provision()
+    wait = delay or timedelta(seconds=2)
+    assert report.nodes_launched == 0
+    assert world.outbox.wakes == [(NAME, wait)]
+    assert states(world) == [IntentState.OPEN]
+    # Early wakes do not ask before it is time, nor plan the same pods again.
+    assert world.provision().plans == ()
+    assert len(world.cloud.called("create_fleet")) == 1
+    world.advance(wait)
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+    assert len(world.bound) == 2
+
+
+def test_an_empty_token_bucket_postpones_like_a_throttle() -> None:
+    world = two_nodes()
+    for _ in range(5):
+        assert world.ledger.take_token("CreateFleet", world.clock.now()) is None
+    world.provision()
+    assert world.cloud.called("create_fleet") == []
+    assert world.outbox.wakes == [(NAME, timedelta(seconds=0.5))]
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+
+
+@pytest.mark.parametrize("shown", [timedelta(0), timedelta(seconds=5), timedelta(seconds=40)])
+@pytest.mark.parametrize("forgets", [False, True])
+def test_machines_of_a_lost_answer_are_adopted_by_tag(shown: timedelta, *, forgets: bool) -> None:
+    world = two_nodes()
+    world.cloud.delays.shown = shown
+    world.cloud.forgets_tokens = forgets and shown < timedelta(seconds=10)
+    world.cloud.lose_next_answer()
+    world.provision()
+    assert states(world) == [IntentState.OPEN]
+    world.advance(10 * SECOND)
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+    assert len(world.bound) == 2
+    assert len(world.cloud.fleets) == 1
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_slot_that_is_gone_since_its_node_is_complete_is_not_filled_again(count: int) -> None:
+    world = World(provisioner(), *apart(count))
+    world.cloud.forgets_tokens = True
+    world.provision()
+    for slot in world.ledger.slots(NAME):
+        world.ledger.drop_slot(slot)
+    # The last slot was written, the answer to that was lost, and bind was quick.
+    for key, one in world.ledger.intents.items():
+        world.ledger.intents[key] = replace(one, state=IntentState.OPEN)
+    world.advance(11 * SECOND)
+    world.provision()
+    assert len(world.alive) == count
+    assert states(world) == [IntentState.DONE]
+
+
+def test_a_launch_that_was_refused_for_good_frees_its_pods_and_names_the_provisioner() -> None:
+    world = two_nodes()
+    world.cloud.fail_next("create_fleet", UnauthorizedError("no right to launch"))
+    world.provision()
+    assert states(world) == [IntentState.DONE]
+    reasons = [(one.kind, one.reason, one.message) for one in world.cluster.happenings]
+    assert reasons == [("Provisioner", "CannotLaunch", "no right to launch")]
+    world.provision()
+    assert len(world.alive) == 2
+
+
+def test_one_provisioner_that_cannot_launch_does_not_stop_the_others() -> None:
+    broken = provisioner("broken", weight=9, also=needs(keys.ZONE, "In", ZONES[0]))
+    template = NodeTemplate(
+        ami_family="Windows2022", subnet_selector={"a": "b"}, security_group_selector={"a": "b"}
+    )
+    world = World(
+        provisioner(),
+        provisioner("broken", weight=9, also=broken.requirements, template=template),
+        pod("far", node_selector=needs(keys.ZONE, "In", ZONES[1])),
+        pod("near", node_selector=needs(keys.ZONE, "In", ZONES[0])),
+    )
+    world.provision()
+    assert list(world.bound) == ["far"]
+    warned = [one for one in world.cluster.happenings if one.severity == "Warning"]
+    assert [one.name for one in warned] == ["broken"]
+
+
+def test_a_collected_launch_template_is_made_again() -> None:
+    world = two_nodes()
+    original, made = world.cloud.ensure_launch_template, []
+
+    def ensure(name: str, data: Any) -> None:
+        made.append(name)
+        original(name, data)
+        if len(made) == 1:
+            world.cloud.delete_launch_template(name)
+
+    instead(world.cloud, "ensure_launch_template", ensure)
+    world.provision()
+    assert len(made) == 2
+    assert len(world.alive) == 2

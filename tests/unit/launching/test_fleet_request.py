@@ -1,0 +1,347 @@
+"""The exact requests of a launch, and the body that carries them."""
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.launching.fleet_request import (
+    LaunchGround,
+    launch_body,
+    launch_groups,
+)
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType
+from shared.model.ec2.launches import LaunchOption
+from shared.model.errors import PermanentError
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.provisioner import (
+    BlockDevice,
+    KubeletConfiguration,
+    MetadataBound,
+    MetadataOptions,
+    NodeTemplate,
+    Provisioner,
+)
+from shared.model.resources import Resources
+from shared.node_templates.images import ImageTable
+from shared.ports import ClusterEndpoint, Site, Subnet
+from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
+from tests.builders import CATALOG, ZONES, option, planned, pod, provisioner, ref
+
+AMD = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id"
+ARM = AMD.replace("x86_64", "arm64")
+ENDPOINT = ClusterEndpoint(
+    name="test",
+    endpoint="https://test.example",
+    certificate_authority="Q0E=",
+    version="1.33",
+    service_cidr="172.20.0.0/16",
+)
+BATCH = Taint(key="batch", value="yes", effect=Effect.NO_SCHEDULE)
+WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
+
+
+def ground(owner: Provisioner | None = None, **changes: Any) -> LaunchGround:
+    subnets = tuple(
+        Subnet(subnet_id=f"subnet-{zone[-1]}", zone=zone, free_addresses=9) for zone in ZONES[:2]
+    )
+    fields: dict[str, Any] = {
+        "cluster": "test",
+        "provisioner": owner or provisioner(),
+        "endpoint": ENDPOINT,
+        "site": Site(subnets=subnets, security_groups=("sg-1",)),
+        "images": ImageTable(
+            kinds={one.name: AMD if one.labels[keys.ARCH] == "amd64" else ARM for one in CATALOG},
+            ids={AMD: "ami-amd", ARM: "ami-arm"},
+        ),
+        "profile": "nodes",
+        **changes,
+    }
+    return LaunchGround(**fields)
+
+
+def attempt(*options: LaunchOption, **changes: Any) -> LaunchAttempt:
+    slot = PromisedSlot(number=0, pods=(ref(pod()),), daemon_requests=Resources.of(cpu=100))
+    fields: dict[str, Any] = {
+        "cluster": "test",
+        "plan_id": "p",
+        "group": 1,
+        "number": 0,
+        "provisioner": "default",
+        "labels": {keys.PROVISIONER_NAME: "default"},
+        "slots": (slot, replace(slot, number=1)),
+        "options": options or (option(),),
+        **changes,
+    }
+    return LaunchAttempt(**fields)
+
+
+def node_config(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    return found
+
+
+def test_nodes_that_one_fleet_can_launch_are_grouped() -> None:
+    dear = option(200_000, name="m5.2xlarge")
+    nodes = (
+        planned(pod("a")),
+        planned(pod("b"), options=(dear,)),
+        planned(pod("c")),
+        planned(pod("d"), labels={"team": "red"}),
+        planned(pod("e"), fallback=(dear,)),
+        planned(pod("f"), provisioner="other"),
+    )
+    grouped = [[ref.name for node in group for ref in node.pods] for group in launch_groups(nodes)]
+    assert grouped == [["a", "c"], ["b"], ["d"], ["e"], ["f"]]
+
+
+def test_the_request_names_each_option_in_its_zone_and_asks_for_all_nodes_at_once() -> None:
+    options = (
+        option(68_000, name="c6g.large"),
+        option(96_000),
+        option(96_001, zone=ZONES[1]),
+        option(96_002, zone=ZONES[2]),
+        option(96_002, name="x9.unknown"),
+    )
+    body = launch_body(ground(), attempt(*options))
+    request = body.request
+    assert request["Type"] == "instant"
+    assert request["TargetCapacitySpecification"] == {
+        "TotalTargetCapacity": 2,
+        "DefaultTargetCapacityType": "on-demand",
+    }
+    assert request["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
+    asked = {
+        body.templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]]["ImageId"]: [
+            (one["InstanceType"], one["SubnetId"]) for one in config["Overrides"]
+        ]
+        for config in request["LaunchTemplateConfigs"]
+    }
+    assert asked == {
+        "ami-arm": [("c6g.large", "subnet-a")],
+        "ami-amd": [("m5.large", "subnet-a"), ("m5.large", "subnet-b")],
+    }
+
+
+def test_spot_is_bought_where_it_is_cheap_and_lasts() -> None:
+    body = launch_body(ground(), attempt(option(capacity_type=CapacityType.SPOT)))
+    assert body.request["SpotOptions"] == {"AllocationStrategy": "price-capacity-optimized"}
+    assert "OnDemandOptions" not in body.request
+
+
+def test_tags_prove_whose_it_is_and_ours_win() -> None:
+    template = replace(provisioner().template, tags={"Name": "mine", keys.TAG_PLAN: "forged"})
+    body = launch_body(ground(provisioner(template=template)), attempt())
+    by_kind = {
+        one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one["Tags"]}
+        for one in body.request["TagSpecifications"]
+    }
+    assert set(by_kind) == {"instance", "volume", "fleet"}
+    assert by_kind["instance"] == {
+        "Name": "mine",
+        keys.PROVISIONER_NAME: "default",
+        "kubernetes.io/cluster/test": "owned",
+        keys.TAG_CLUSTER: "test",
+        keys.TAG_PLAN: "p",
+        keys.TAG_GROUP: "1",
+        keys.TAG_ATTEMPT: "0",
+    }
+
+
+def test_the_client_token_is_of_plan_group_and_attempt() -> None:
+    same = [launch_body(ground(), attempt()).request["ClientToken"] for _ in range(2)]
+    others = [
+        launch_body(ground(), attempt(**change)).request["ClientToken"]
+        for change in ({"number": 1}, {"group": 2}, {"plan_id": "q"}, {"cluster": "other"})
+    ]
+    assert len({*same, *others}) == 5
+    assert len(same[0]) == 64
+
+
+def test_the_template_carries_how_machines_are_made() -> None:
+    disk = BlockDevice(device_name="/dev/xvdb", volume_size_gib=50, iops=4000, kms_key_id="key")
+    template = replace(provisioner().template, instance_profile="own", block_devices=(disk,))
+    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    assert data["IamInstanceProfile"] == {"Name": "own"}
+    assert data["SecurityGroupIds"] == ["sg-1"]
+    assert data["MetadataOptions"]["HttpTokens"] == "required"
+    assert data["BlockDeviceMappings"] == [
+        {
+            "DeviceName": "/dev/xvdb",
+            "Ebs": {
+                "VolumeSize": 50,
+                "VolumeType": "gp3",
+                "Encrypted": True,
+                "DeleteOnTermination": True,
+                "Iops": 4000,
+                "KmsKeyId": "key",
+            },
+        }
+    ]
+    (plain,) = launch_body(ground(), attempt()).templates.values()
+    assert plain["IamInstanceProfile"] == {"Name": "nodes"}
+    assert plain["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 20
+    config = node_config(base64.b64decode(plain["UserData"]).decode())
+    flags = config["spec"]["kubelet"]["flags"]
+    assert flags == [
+        "--node-labels=karpenter.sh/capacity-type=on-demand,karpenter.sh/provisioner-name=default"
+    ]
+
+
+def test_templates_are_named_by_what_is_in_them() -> None:
+    (one,) = launch_body(ground(), attempt()).templates
+    (again,) = launch_body(ground(), attempt(number=5)).templates
+    (other,) = launch_body(ground(), attempt(labels={"team": "red"})).templates
+    assert one == again != other
+    assert one.startswith("Dovetail-test-")
+
+
+def test_a_launch_template_of_the_users_own_is_taken_as_it_is() -> None:
+    owner = provisioner(template=NodeTemplate(launch_template="mine"))
+    body = launch_body(ground(owner, images=ImageTable()), attempt())
+    assert body.templates == {}
+    (config,) = body.request["LaunchTemplateConfigs"]
+    assert config["LaunchTemplateSpecification"] == {
+        "LaunchTemplateName": "mine",
+        "Version": "$Latest",
+    }
+    assert config["Overrides"] == [{"InstanceType": "m5.large", "SubnetId": "subnet-a"}]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"images": ImageTable()}, {"site": Site(subnets=(), security_groups=())}]
+)
+def test_a_launch_without_subnet_or_image_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(PermanentError, match="provisioner default: no subnet and image for m5"):
+        launch_body(ground(**changes), attempt())
+
+
+def test_monitoring_and_context_are_asked_for_when_they_are_wanted() -> None:
+    template = replace(provisioner().template, detailed_monitoring=True, context="ctx-1")
+    body = launch_body(ground(provisioner(template=template)), attempt())
+    (data,) = body.templates.values()
+    assert data["Monitoring"] == {"Enabled": True}
+    assert body.request["Context"] == "ctx-1"
+    plain = launch_body(ground(), attempt())
+    assert "Context" not in plain.request
+    assert all("Monitoring" not in one for one in plain.templates.values())
+
+
+@pytest.mark.parametrize(
+    ("family", "devices"),
+    [
+        ("AL2023", [("/dev/xvda", 20)]),
+        ("AL2", [("/dev/xvda", 20)]),
+        ("Bottlerocket", [("/dev/xvda", 4), ("/dev/xvdb", 20)]),
+        ("Ubuntu", [("/dev/sda1", 20)]),
+        ("Custom", None),
+    ],
+)
+def test_each_family_has_its_own_disks(family: str, devices: list[tuple[str, int]] | None) -> None:
+    template = replace(provisioner().template, ami_family=family)
+    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    found = data.get("BlockDeviceMappings")
+    if devices is None:
+        assert found is None
+    else:
+        assert [(one["DeviceName"], one["Ebs"]["VolumeSize"]) for one in found] == devices
+        assert all(one["Ebs"]["Encrypted"] for one in found)
+
+
+def pod_limits(body: LaunchBody) -> dict[str, int | None]:
+    """Return the maxPods of the user data each instance type boots with."""
+    return {
+        override["InstanceType"]: node_config(
+            base64.b64decode(
+                body.templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]][
+                    "UserData"
+                ]
+            ).decode()
+        )["spec"]["kubelet"]["config"].get("maxPods")
+        for config in body.request["LaunchTemplateConfigs"]
+        for override in config["Overrides"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("of_the_user", "expected"),
+    [
+        (None, {"c6g.large": None, "m5.large": 110, "m5.2xlarge": 234}),
+        (20, {"c6g.large": 20, "m5.large": 20, "m5.2xlarge": 20}),
+    ],
+)
+def test_kubelet_is_told_the_pod_limit_that_its_image_would_not_compute(
+    of_the_user: int | None, expected: dict[str, int | None]
+) -> None:
+    known = {known.name: known for known in CATALOG}
+    for name, limit in (("m5.large", 110), ("m5.2xlarge", 234)):
+        capacity = Resources.from_mapping({**dict(known[name].capacity.items), "pods": limit})
+        known[name] = replace(known[name], capacity=capacity, image_max_pods=29)
+    owner = provisioner(kubelet=KubeletConfiguration(max_pods=of_the_user))
+    options = (option(name="c6g.large"), option(), option(name="m5.2xlarge"))
+    body = launch_body(ground(owner, instance_types=known), attempt(*options))
+    assert pod_limits(body) == expected
+
+
+def test_what_the_user_wants_at_boot_is_in_the_template() -> None:
+    template = replace(provisioner().template, ami_family="Custom", user_data="mine")
+    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    assert base64.b64decode(data["UserData"]) == b"mine"
+
+
+def test_the_subnet_with_most_addresses_left_is_taken() -> None:
+    subnets = (
+        Subnet(subnet_id="subnet-a", zone=ZONES[0], free_addresses=90),
+        Subnet(subnet_id="subnet-b", zone=ZONES[0], free_addresses=100),
+    )
+    where = ground(site=Site(subnets=subnets, security_groups=("sg-1",)))
+    first = launch_body(where, attempt())
+    assert subnets_of(first) == {"subnet-b"}
+    # Two machines of 29 addresses each leave less there than in the other.
+    where.addresses.note(first)
+    where.addresses.note(first)
+    second = launch_body(where, attempt(group=2))
+    assert subnets_of(second) == {"subnet-a"}
+    where.addresses.note(second)
+    assert subnets_of(launch_body(where, attempt(group=3))) == {"subnet-b"}
+
+
+def subnets_of(body: LaunchBody) -> set[str]:
+    return {
+        one["SubnetId"]
+        for config in body.request["LaunchTemplateConfigs"]
+        for one in config["Overrides"]
+    }
+
+
+def test_a_body_is_read_back_as_it_was_written() -> None:
+    body = launch_body(ground(), attempt(later=(option(capacity_type=CapacityType.SPOT),)))
+    again = LaunchBody.from_bytes(body.to_bytes())
+    assert again.to_bytes() == body.to_bytes()
+    assert again.attempt == body.attempt
+    assert again.request == body.request
+    assert again.sha256() == body.sha256()
+    assert len(body.sha256()) == 64
+    assert body.attempt.key == "launches/test/p/1-0.json"
+
+
+def test_the_stricter_of_attachment_and_provisioner_decides_about_metadata() -> None:
+    asked = provisioner(
+        template=NodeTemplate(
+            metadata_options=MetadataOptions(http_put_response_hop_limit=3, http_tokens="optional")
+        )
+    )
+    strict = MetadataBound(hop_limit=1, tokens_required=True)
+
+    def made(owner: Provisioner, bound: MetadataBound) -> tuple[int, str]:
+        (data,) = launch_body(ground(owner, metadata=bound), attempt()).templates.values()
+        options = data["MetadataOptions"]
+        return options["HttpPutResponseHopLimit"], options["HttpTokens"]
+
+    assert made(asked, MetadataBound()) == (3, "optional")
+    assert made(asked, strict) == (1, "required")
+    assert made(provisioner(), MetadataBound()) == (2, "required")
+    assert made(provisioner(), MetadataBound(hop_limit=5)) == (2, "required")

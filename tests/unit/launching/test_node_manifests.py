@@ -1,0 +1,71 @@
+"""What Nodes are made of, and what is told of them."""
+
+import pytest
+
+from shared.disruption.drift import shape_hash
+from shared.events.node_events import launched_group
+from shared.launching.node_objects import node_manifest, region_of
+from shared.model import labels as keys
+from shared.model.ec2.launches import Instance
+from tests.builders import (
+    node,
+    offering,
+    pod,
+    provisioner,
+    ref,
+    slot,
+)
+from tests.unit.launching.launches import apart
+from tests.unit.worlds import World
+
+
+@pytest.mark.parametrize(
+    ("zone", "region"),
+    [
+        ("us-east-1a", "us-east-1"),
+        ("us-west-2-lax-1a", "us-west-2"),
+        ("us-gov-west-1b", "us-gov-west-1"),
+        ("odd", "odd"),
+    ],
+)
+def test_the_region_is_read_from_the_zone(zone: str, region: str) -> None:
+    assert region_of(zone) == region
+
+
+def test_what_was_launched_is_told_once_to_provisioners_and_pods() -> None:
+    world = World(provisioner(), *apart(4))
+    world.provision()
+    world.provision()
+    told = {one: count for one, count in world.cluster.happenings.items() if one.reason != "x"}
+    assert set(told.values()) == {1}
+    (launched,) = [one for one in told if (one.kind, one.reason) == ("Provisioner", "Launched")]
+    first = sorted(one.name for one in world.cluster.nodes())[:3]
+    assert launched.name == "default"
+    assert launched.message.startswith("launched 4 nodes for 4 pods: 4 × ")
+    assert launched.message.endswith(f"/h; {', '.join(first)} and 1 more")
+    of_nodes = {one.name for one in told if (one.kind, one.reason) == ("Node", "Launched")}
+    assert of_nodes == {one.name for one in world.cluster.nodes()}
+    nominated = {one.name: one.message for one in told if one.reason == "Nominated"}
+    assert len(nominated) == 4
+    for name, node_name in world.bound.items():
+        assert nominated[name].startswith(f"nominated node {node_name} (")
+
+
+def test_of_very_many_pods_only_the_first_are_told_one_by_one() -> None:
+    made = [(slot(pods=tuple(ref(pod(f"p{n}")) for n in range(40))), node())]
+    told = launched_group(made, {})
+    assert len([one for one in told if one.kind == "Pod"]) == 25
+
+
+def test_the_node_carries_the_hash_of_its_provisioner_and_whom_it_replaces() -> None:
+    owner = provisioner(annotations={"team": "red"})
+    machine = Instance(instance_id="i-1", state="running", offering=offering(), image_id="ami-9")
+    manifest = node_manifest(slot(replaces="old,older"), machine, owner, {})
+    assert manifest.annotations == {
+        "team": "red",
+        keys.SLOT: "plan-1/0/0",
+        keys.IMAGE_ID: "ami-9",
+        keys.PRICE: str(slot().price_micros_per_hour),
+        keys.REPLACES: "old,older",
+        keys.PROVISIONER_HASH: shape_hash(owner),
+    }

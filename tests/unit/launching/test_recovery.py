@@ -1,0 +1,221 @@
+"""Whatever goes wrong in a launch, in the end there are the planned machines."""
+
+import contextlib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import IntentState
+from shared.model.errors import ConflictError, ThrottledError, UnavailableError
+from shared.model.policy import LaunchPolicy
+from shared.model.resources import Resources
+from shared.ports import TimerKind
+from tests.builders import ZONES, needs, offering, pod, provisioner
+from tests.unit.launching.launches import (
+    ANY_WAY,
+    SPOT,
+    apart,
+    open_intent,
+    states,
+    two_nodes,
+    without_spot,
+)
+from tests.unit.worlds import NAME, SECOND, Crash, Failures, World, instead
+
+
+def test_a_lost_lease_stops_everything() -> None:
+    world = two_nodes()
+    original = world.decisions.put
+
+    def put(key: str, document: bytes) -> None:
+        original(key, document)
+        if key.startswith("launches/"):
+            world.ledger.steal(NAME, world.clock.now())
+
+    instead(world.decisions, "put", put)
+    with pytest.raises(ConflictError):
+        world.provision()
+    assert world.cloud.called("create_fleet") == []
+    assert world.ledger.is_held(NAME)
+
+
+def test_the_lease_is_pushed_on_before_each_call_that_may_take_long() -> None:
+    zoned = [
+        pod(f"p{n}", node_selector=needs(keys.ZONE, "In", zone)) for n, zone in enumerate(ZONES)
+    ]
+    world = World(provisioner(), *zoned)
+    original = world.cloud.create_fleet
+
+    def slow(request: Any) -> Any:
+        world.advance(40 * SECOND)
+        assert world.ledger.acquire(NAME, "another", world.clock.now()) is None
+        return original(request)
+
+    instead(world.cloud, "create_fleet", slow)
+    world.provision()
+    assert len(world.cloud.fleets) == 3
+    assert len(world.bound) == 3
+
+
+def test_the_lease_is_given_back_when_an_invocation_fails() -> None:
+    world = two_nodes()
+    world.cluster.fail_next("create_node", UnavailableError("api server"))
+    with pytest.raises(UnavailableError):
+        world.provision()
+    assert not world.ledger.is_held(NAME)
+    world.provision_until_quiet()
+    assert len(world.bound) == 2
+
+
+def test_an_intent_of_a_provisioner_that_is_gone_is_ended_and_its_machines_adopted() -> None:
+    world = two_nodes()
+    open_intent(world)
+    world.cloud.end(world.alive[0].instance_id)
+    del world.cluster.provisioner_values["default"]
+    world.cloud.missing_images.update(
+        one
+        for call in world.cloud.called("image_ids")
+        for one in call  # type: ignore[attr-defined]
+    )
+    world.advance(timedelta(minutes=6))
+    world.provision_until_quiet()
+    assert states(world) == [IntentState.DONE]
+    assert len(world.ledger.slots(NAME)) == 1
+    assert len(world.alive) == 1
+
+
+def test_an_intent_whose_body_is_lost_is_ended() -> None:
+    world = two_nodes()
+    open_intent(world)
+    world.decisions.documents.clear()
+    world.advance(world.policy.invocation)
+    world.provision()
+    assert states(world)[0] == IntentState.DONE
+
+
+def test_a_resumed_launch_asks_for_what_is_still_missing_with_the_same_options() -> None:
+    world = two_nodes()
+    open_intent(world)
+    world.cloud.end(world.alive[0].instance_id)
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+    assert {one.offering for one in world.alive} == {offering()}
+    assert [
+        one["TargetCapacitySpecification"]["TotalTargetCapacity"] for one in world.cloud.fleets
+    ] == [2, 1]
+
+
+def test_a_launch_that_is_too_old_to_replay_gets_a_new_attempt() -> None:
+    world = two_nodes()
+    open_intent(world)
+    world.cloud.end(*(one.instance_id for one in world.alive))
+    world.advance(timedelta(minutes=6))
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+    assert {(one.tags[keys.TAG_PLAN], one.tags[keys.TAG_ATTEMPT]) for one in world.alive} == {
+        ("plan-1", "1")
+    }
+    first, second = (one["ClientToken"] for one in world.cloud.fleets)
+    assert first != second
+
+
+def test_a_young_intent_without_a_time_waits_for_ec2_to_show_its_machines() -> None:
+    world = two_nodes()
+    with pytest.raises(Crash):
+        crash_at_fleet(world)
+    world.advance(51 * SECOND)
+    world.policy = LaunchPolicy(consistency=timedelta(seconds=60))
+    assert world.provision().plans == ()
+    assert world.outbox.wakes == [(NAME, timedelta(seconds=9))]
+    world.advance(10 * SECOND)
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+
+
+def crash_at_fleet(world: World) -> None:
+    """End the process when EC2 has answered and nothing of the answer is written down."""
+    for at in range(200):
+        probe, failures = two_nodes(), Failures(at, after=True)
+        with contextlib.suppress(Crash):
+            probe.provision(ports=failures.ports(probe.ports))
+        if failures.failed == "create_fleet":
+            world.provision(ports=Failures(at, after=True).ports(world.ports))
+    raise AssertionError("the fleet was never asked for")
+
+
+def test_a_body_that_was_written_and_never_opened_is_stepped_over() -> None:
+    world = without_spot()
+    world.decisions.put(f"launches/{NAME}/plan-1/0-1.json", b"never opened")
+    world.provision()
+    assert len(world.alive) == 2
+    (intent,) = world.ledger.intents.values()
+    assert intent.attempt == 2
+    assert len({one["ClientToken"] for one in world.cloud.fleets}) == 2
+
+
+def test_after_ten_bodies_that_were_never_opened_the_launch_begins_anew() -> None:
+    world = without_spot()
+    for number in range(1, 11):
+        world.decisions.put(f"launches/{NAME}/plan-1/0-{number}.json", b"another")
+    report = world.provision()
+    assert report.plans == ("plan-1", "plan-2")
+    assert {one.tags[keys.TAG_PLAN] for one in world.alive} == {"plan-2"}
+    assert len(world.alive) == 2
+    assert states(world) == [IntentState.DONE] * 2
+
+
+def scarce(trouble: str) -> World:
+    world = World(provisioner(requirements=ANY_WAY), *apart(2))
+    if trouble != "none":
+        names = [one.name for one in world.catalog.instance_types()]
+        world.cloud.run_out_of(*(offering(name, zone, SPOT) for name in names for zone in ZONES))
+        world.cloud.run_out_of(
+            offering(capacity_type=SPOT), left={"short": 1, "fallback": 0}[trouble]
+        )
+    return world
+
+
+def finish(world: World) -> None:
+    """Let wakes, the expiry of the lease and sweep do their work."""
+    world.advance(51 * SECOND)
+    world.provision_until_quiet()
+    world.advance(100 * SECOND)
+    world.sweep()
+    for timer in world.outbox.timers_of(TimerKind.TERMINATION):
+        world.cloud.terminate([timer.payload["instance_id"]])
+
+
+@pytest.mark.parametrize("error", [Crash, UnavailableError, ThrottledError, ConflictError])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("trouble", ["none", "short", "fallback"])
+def test_a_failure_at_any_call_ends_with_exactly_the_planned_machines(
+    error: type[Exception], trouble: str, *, after: bool
+) -> None:
+    """The n-th call fails, for every n; later wakes and sweeps finish the work."""
+    for at in range(400):
+        world = scarce(trouble)
+        failures = Failures(at, after=after, error=error)
+        with contextlib.suppress(error):
+            world.provision(ports=failures.ports(world.ports))
+        finish(world)
+        where = f"{error.__name__} at call {at}, {failures.failed}"
+        assert len(world.alive) == 2, where
+        assert len(world.bound) == 2, where
+        assert sorted(set(world.bound.values())) == [one.name for one in world.cluster.nodes()]
+        assert not world.ledger.open_intents(NAME), where
+        assert not world.ledger.is_held(NAME), where
+        if not failures.failed:
+            assert at > 20
+            return
+    raise AssertionError("provision makes too many calls")
+
+
+def test_limits_hold_while_a_launch_is_open() -> None:
+    world = World(provisioner(limits=Resources.of(cpu=4000)), *apart(2))
+    open_intent(world)
+    world.cluster.add(pod("third", cpu=1500))
+    world.provision_until_quiet()
+    assert len(world.alive) == 2
+    assert "third" not in world.bound

@@ -1,0 +1,145 @@
+"""Spot pools that EC2 passes over are remembered for a while, and consolidation leaves them out."""
+
+from dataclasses import replace
+from typing import Any
+
+from shared.decisions.replay import load_decision
+from shared.disruption.settings import DisruptionSettings
+from shared.launching.shallow_spot_pools import PASSED_OVER, note_passed_over, passed_over
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import OfferingKey
+from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance
+from shared.model.resources import Resources
+from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
+from tests.builders import GIB, ZONES, affinity, needs, offering, option, pod, provisioner
+from tests.unit.launching.launches import SPOT
+from tests.unit.node_lifecycle.replacements import HOUR, machine
+from tests.unit.worlds import MINUTE, NAME, World
+
+CHEAP, MIDDLE, DEAR = (offering("m5.large", zone, SPOT) for zone in ZONES)
+ON_DEMAND = tuple(replace(one, capacity_type=offering().capacity_type) for one in (CHEAP, MIDDLE))
+_SPOT_ONLY = needs(keys.CAPACITY_TYPE, "In", "spot").merge(needs(keys.ARCH, "In", "amd64"))
+
+
+def attempt(*offerings: OfferingKey) -> LaunchAttempt:
+    return LaunchAttempt(
+        cluster=NAME,
+        plan_id="p",
+        group=0,
+        number=0,
+        provisioner="default",
+        labels={},
+        slots=(PromisedSlot(number=0, pods=(), daemon_requests=Resources()),),
+        options=tuple(option(n, offering=one) for n, one in enumerate(offerings, 1)),
+    )
+
+
+def noted(world: World, *taken: OfferingKey, refused: tuple[OfferingKey, ...] = ()) -> Any:
+    """Note an answer to what asked for all three pools; return what is known after it."""
+    instances = tuple(
+        FleetInstance(instance_id=f"i-{n}", offering=one) for n, one in enumerate(taken)
+    )
+    errors = tuple(
+        FleetError(code="InsufficientInstanceCapacity", message="", offering=one) for one in refused
+    )
+    answer = FleetAnswer(fleet_id="f", instances=instances, errors=errors)
+    note_passed_over(world.ports, attempt(CHEAP, MIDDLE, DEAR), answer)
+    return passed_over(world.ports, world.clock.now())
+
+
+def version(world: World) -> int:
+    return world.ledger.memo(NAME, PASSED_OVER).version
+
+
+def test_cheaper_pools_that_were_offered_and_not_taken_are_remembered_for_half_an_hour() -> None:
+    world = World()
+    assert noted(world, DEAR) == {CHEAP, MIDDLE}
+    world.advance(29 * MINUTE)
+    assert passed_over(world.ports, world.clock.now()) == {CHEAP, MIDDLE}
+    world.advance(MINUTE)
+    assert passed_over(world.ports, world.clock.now()) == frozenset()
+
+
+def test_the_cheapest_pool_an_empty_answer_and_machines_on_demand_teach_nothing() -> None:
+    world = World()
+    assert noted(world, CHEAP) == frozenset()
+    assert noted(world) == frozenset()
+    taken = (FleetInstance(instance_id="i-1", offering=ON_DEMAND[1]),)
+    note_passed_over(world.ports, attempt(*ON_DEMAND), FleetAnswer(fleet_id="f", instances=taken))
+    assert version(world) == 0
+
+
+def test_a_pool_that_is_empty_was_not_passed_over() -> None:
+    assert noted(World(), DEAR, refused=(CHEAP,)) == {MIDDLE}
+
+
+def test_a_pool_that_gives_a_machine_again_is_remembered_no_longer() -> None:
+    world = World()
+    noted(world, DEAR)
+    assert noted(world, MIDDLE) == {CHEAP}
+    assert noted(world, CHEAP) == frozenset()
+
+
+def test_what_was_seen_a_moment_ago_is_not_written_again() -> None:
+    world = World()
+    noted(world, DEAR)
+    written = version(world)
+    world.advance(10 * MINUTE)
+    noted(world, DEAR)
+    assert version(world) == written
+    world.advance(10 * MINUTE)
+    noted(world, DEAR)
+    assert version(world) > written
+    world.advance(29 * MINUTE)
+    assert passed_over(world.ports, world.clock.now()) == {CHEAP, MIDDLE}
+
+
+def half_empty_spot() -> World:
+    """Return a cluster whose one big spot machine holds what any smaller one could."""
+    big = machine("big", "m5.2xlarge")
+    world = World(
+        provisioner(requirements=_SPOT_ONLY, consolidation=True),
+        replace(big, labels={**big.labels, keys.CAPACITY_TYPE: SPOT.value}),
+        pod("a", node_name="big"),
+        pod("b", node_name="big"),
+    )
+    world.disruption = DisruptionSettings(spot_pools=1)
+    world.advance(HOUR)
+    return world
+
+
+def test_consolidation_does_not_count_on_pools_that_ec2_passed_over() -> None:
+    larges = [offering("m5.large", zone, SPOT) for zone in ZONES]
+    other = offering("m5.xlarge", ZONES[0], SPOT)
+    for known, expected in ((False, "m5.large"), (True, "m5.xlarge")):
+        world = half_empty_spot()
+        if known:
+            taken = (FleetInstance(instance_id="i-1", offering=other),)
+            answer = FleetAnswer(fleet_id="f", instances=taken)
+            note_passed_over(world.ports, attempt(*larges, other), answer)
+        assert world.provision(look=True).nodes_disrupted == 1
+        assert [one.offering.instance_type for one in world.alive] == [expected]
+        (document,) = (one for key, one in world.decisions.documents.items() if key.endswith(".gz"))
+        decision = load_decision(document)
+        assert decision.is_identical(decision.again())
+        assert decision.plan.nodes[0].options[0].offering.instance_type == expected
+
+
+def test_pods_that_wait_may_take_any_pool() -> None:
+    world = half_empty_spot()
+    larges = [offering("m5.large", zone, SPOT) for zone in ZONES]
+    taken = (FleetInstance(instance_id="i-1", offering=offering("m5.xlarge", ZONES[0], SPOT)),)
+    answer = FleetAnswer(fleet_id="f", instances=taken)
+    note_passed_over(world.ports, attempt(*larges, taken[0].offering), answer)
+    world.cluster.add(pod("new", cpu=1800, memory=6 * GIB, anti_affinity=(affinity(),)))
+    world.provision()
+    assert [one.offering.instance_type for one in world.alive] == ["m5.large"]
+
+
+def test_a_launch_tells_which_pools_ec2_passed_over() -> None:
+    world = World(provisioner(requirements=_SPOT_ONLY), pod("new"))
+    larges = [offering("m5.large", zone, SPOT) for zone in ZONES]
+    world.cloud.prices.update(dict.fromkeys(larges[:2], 10**9))
+    world.provision()
+    assert [one.offering for one in world.alive] == larges[2:]
+    assert passed_over(world.ports, world.clock.now()) == frozenset(larges[:2])

@@ -1,0 +1,99 @@
+"""What EC2's error codes mean for a launch."""
+
+import pytest
+
+from shared.model.ec2.fleet_errors import (
+    ErrorKind,
+    described,
+    is_known,
+    is_shared_shortage,
+    is_young_template,
+    kind_among,
+    kind_of,
+    kind_of_ending,
+    remedy_of,
+)
+from shared.model.ec2.launches import FleetError
+
+
+def error(code: str, message: str = "") -> FleetError:
+    return FleetError(code=code, message=message)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("RequestLimitExceeded", ErrorKind.TRANSIENT),
+        ("InternalError", ErrorKind.TRANSIENT),
+        ("Unavailable", ErrorKind.TRANSIENT),
+        ("InsufficientInstanceCapacity", ErrorKind.SHORTAGE),
+        ("UnfulfillableCapacity", ErrorKind.SHORTAGE),
+        ("Unsupported", ErrorKind.SHORTAGE),
+        ("InsufficientFreeAddressesInSubnet", ErrorKind.SUBNET),
+        ("InvalidSubnetID.NotFound", ErrorKind.SUBNET),
+        ("VcpuLimitExceeded", ErrorKind.QUOTA),
+        ("MaxSpotInstanceCountExceeded", ErrorKind.QUOTA),
+        ("InstanceLimitExceeded", ErrorKind.QUOTA),
+        ("UnauthorizedOperation", ErrorKind.REFUSAL),
+        ("InvalidParameterValue", ErrorKind.REFUSAL),
+        ("NeverHeardOf", ErrorKind.REFUSAL),
+    ],
+)
+def test_a_code_is_of_one_kind(code: str, kind: ErrorKind) -> None:
+    assert kind_of(code) == kind
+
+
+def test_only_want_of_stock_is_shared_with_other_clusters() -> None:
+    assert is_shared_shortage("InsufficientInstanceCapacity")
+    assert is_shared_shortage("UnfulfillableCapacity")
+    assert not is_shared_shortage("Unsupported")
+    assert not is_shared_shortage("SpotMaxPriceTooLow")
+
+
+@pytest.mark.parametrize(
+    ("code", "beside", "kind"),
+    [
+        ("UnfulfillableCapacity", "InvalidParameterValue", ErrorKind.REFUSAL),
+        ("UnfulfillableCapacity", "VcpuLimitExceeded", ErrorKind.SHORTAGE),
+        ("InsufficientInstanceCapacity", "InvalidParameterValue", ErrorKind.SHORTAGE),
+    ],
+)
+def test_unfulfillable_capacity_beside_a_refusal_means_the_refusal(
+    code: str, beside: str, kind: ErrorKind
+) -> None:
+    assert kind_among(code, {code, beside}) == kind
+
+
+def test_a_missing_launch_template_may_be_young() -> None:
+    assert is_young_template(error("InvalidLaunchTemplateName.NotFoundException"))
+    assert not is_young_template(error("InvalidParameterValue"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("Client.InternalError", ErrorKind.REFUSAL),
+        ("Client.InvalidSnapshot.NotFound", ErrorKind.REFUSAL),
+        ("Client.SomethingNew", ErrorKind.REFUSAL),
+        ("Server.InsufficientInstanceCapacity", ErrorKind.SHORTAGE),
+        ("Server.SpotInstanceTermination", ErrorKind.SHORTAGE),
+        ("Server.InternalError", ErrorKind.TRANSIENT),
+        ("Client.UserInitiatedShutdown", None),
+        ("", None),
+    ],
+)
+def test_why_a_machine_died_is_of_one_kind(reason: str, kind: ErrorKind | None) -> None:
+    assert kind_of_ending(reason) == kind
+
+
+def test_a_code_that_the_table_does_not_name_is_unknown() -> None:
+    assert is_known("VcpuLimitExceeded")
+    assert is_known("InvalidAMIID.NotFound")
+    assert not is_known("NeverHeardOf")
+    assert "not known" in remedy_of("NeverHeardOf")
+
+
+def test_a_refusal_says_code_text_and_what_to_do() -> None:
+    died = error("Client.InternalError", "Client.InternalError: Client error on launch")
+    assert described(died).startswith("Client.InternalError: Client error on launch; mostly an")
+    assert described(error("Blocked")) == "Blocked; the account is blocked: ask AWS Support"

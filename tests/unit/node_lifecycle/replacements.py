@@ -1,0 +1,76 @@
+"""A cluster with a node that is worth replacing, and steps of its replacement."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from shared.model import labels as keys
+from shared.model.kubernetes.nodes import Node
+from shared.node_lifecycle.replacement import Replacing
+from shared.ports import TimerKind
+from tests.builders import CATALOG, node, pod, provisioner
+from tests.unit.worlds import World
+
+HOUR = timedelta(hours=1)
+
+
+def machine(name: str, kind: str, **overrides: Any) -> Node:
+    shape = next(one for one in CATALOG if one.name == kind)
+    return node(
+        name,
+        labels={**node(name).labels, keys.INSTANCE_TYPE: kind},
+        capacity=shape.capacity,
+        allocatable=shape.allocatable,
+        **overrides,
+    )
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_: Any) -> None:
+        raise error
+
+    return fail
+
+
+def half_empty() -> World:
+    """Return a cluster whose one big machine holds what a small one could."""
+    world = World(
+        provisioner(consolidation=True),
+        machine("big", "m5.2xlarge"),
+        pod("a", node_name="big"),
+        pod("b", node_name="big"),
+    )
+    world.advance(HOUR)
+    return world
+
+
+def state_of(world: World) -> dict[str, Any]:
+    (timer,) = world.outbox.timers_of(TimerKind.REPLACEMENT)
+    return dict(timer.payload)
+
+
+def step(world: World, state: dict[str, Any]) -> dict[str, Any]:
+    return Replacing(world.ports).step(state)
+
+
+def events(world: World, reason: str) -> list[str]:
+    return [one.message for one in world.cluster.happenings if one.reason == reason]
+
+
+def joined(world: World) -> Node:
+    """Let the new node's kubelet speak, and bind complete it."""
+    (fresh,) = (one for one in world.cluster.nodes() if one.name != "big")
+    shape = next(one for one in CATALOG if one.name == fresh.labels[keys.INSTANCE_TYPE])
+    world.kubelet_joins(fresh.name, capacity=shape.capacity, allocatable=shape.allocatable)
+    world.bind(fresh.name)
+    return world.cluster.node_values[fresh.name]
+
+
+def expired(**overrides: Any) -> World:
+    world = World(
+        provisioner(ttl_until_expired=HOUR),
+        machine("big", "m5.2xlarge", **overrides),
+        pod("a", node_name="big", cpu=1000),
+    )
+    world.advance(HOUR)
+    return world

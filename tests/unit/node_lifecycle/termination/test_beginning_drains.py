@@ -1,0 +1,141 @@
+"""When drains begin, and when they go on in another execution."""
+
+from datetime import timedelta
+from typing import Any
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError
+from shared.model.kubernetes.nodes import Node
+from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.termination import Terminating
+from shared.ports import NodeChange, TimerKind
+from shared.sweep.timer_recovery import start_missing_timers
+from tests.builders import NOW, node, pod, provisioner
+from tests.unit.node_lifecycle.termination.drains import going, step
+from tests.unit.worlds import NAME, SECOND, World, instead
+
+
+def test_beginning_twice_is_one_timer() -> None:
+    world = going()
+    Terminating(world.ports, None).begin("n1")
+    assert len(world.outbox.timers) == 1
+
+
+def test_a_drain_that_hangs_goes_on_in_another_when_its_node_is_spoken_of_again() -> None:
+    world = going()
+    service = Terminating(world.ports, None)
+    world.advance(7 * SECOND)
+    assert service.begin("n1") == "timer runs"
+    world.advance(SECOND)
+    assert service.begin("n1") == "timer started"
+    assert service.begin("n1") == "timer runs"
+    first, second = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert second.payload["since"] == NOW.isoformat()
+    assert step(world, second.payload)["result"] == "terminated"
+    assert step(world, first.payload)["result"] == "gone"
+
+
+def test_a_drain_that_waits_long_is_not_taken_for_one_that_hangs() -> None:
+    held = pod(node_name="n1")
+    world = going(held)
+    world.cluster.budgeted.add(held.key)
+    state: dict[str, Any] = {}
+    for _ in range(4):
+        state = step(world, state or None)
+        world.advance(timedelta(seconds=state["wait_seconds"]))
+    assert state["wait_seconds"] == 10
+    world.advance(5 * SECOND)
+    assert Terminating(world.ports, None).begin("n1") == "timer runs"
+    world.advance(5 * SECOND)
+    assert Terminating(world.ports, None).begin("n1") == "timer started"
+
+
+def test_of_many_drains_at_once_each_may_have_to_wait() -> None:
+    world = going()
+    for number in range(49):
+        world.ledger.note_timer(NAME, f"uid-{number}", TimerKind.TERMINATION, NOW)
+    world.advance(119 * SECOND)
+    assert Terminating(world.ports, None).begin("n1") == "timer runs"
+    world.advance(SECOND)
+    assert Terminating(world.ports, None).begin("n1") == "timer started"
+
+
+def test_only_nodes_of_ours_that_are_being_deleted_are_begun() -> None:
+    world = World(node("stays"), node("foreign", finalizers=(), deletion_at=NOW))
+    service = Terminating(world.ports, None)
+    assert service.begin("gone") == "gone"
+    assert service.begin("stays") == "not ours or not being deleted"
+    assert service.begin("foreign") == "not ours or not being deleted"
+    assert world.outbox.timers == []
+
+
+def test_a_long_drain_goes_on_in_another_execution() -> None:
+    world = going(pod(node_name="n1"))
+    world.advance(SECOND)
+    state = step(world, steps=1499)
+    assert state["result"] == "continued in another execution"
+    first, second = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert second.payload["steps"] == 0
+    assert second.payload["since"] == first.payload["since"]
+    assert (world.node.uid, "termination") in world.ledger.timers(NAME)
+
+
+def test_removing_deletes_with_a_reason_and_starts_the_drain() -> None:
+    world = World(node())
+    assert remove(world.ports, world.node, "emptiness")
+    assert world.node.annotations[keys.REMOVAL_REASON] == "emptiness"
+    assert len(world.outbox.timers) == 1
+    world = World(node(finalizers=()))
+    assert remove(world.ports, world.node, "emptiness")
+    assert world.cluster.nodes() == ()
+    assert world.outbox.timers == []
+
+
+def test_a_drain_that_stalls_again_and_again_has_one_execution_in_the_end() -> None:
+    held = pod(node_name="n1")
+    world = going(held)
+    world.cluster.budgeted.add(held.key)
+    service = Terminating(world.ports, None)
+    for _ in range(5):
+        for one in world.outbox.timers_of(TimerKind.TERMINATION):
+            service.step(one.payload)
+        world.advance(30 * SECOND)
+        assert service.begin("n1") == "timer started"
+    states = [service.step(one.payload) for one in world.outbox.timers_of(TimerKind.TERMINATION)]
+    assert len(states) == 6
+    assert [one["next"] for one in states].count("wait") == 1
+    assert states[0]["result"] == "another execution goes on"
+
+
+def test_a_drain_whose_node_is_written_to_goes_on_later() -> None:
+    world = going(pod(node_name="n1"))
+    stale, service = world.node, Terminating(world.ports, None)
+    world.advance(9 * SECOND)
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    assert service.begin("n1") == "timer runs"
+    assert keys.DRAIN_RUN not in world.node.annotations
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    late = {**world.outbox.timers_of(TimerKind.TERMINATION)[0].payload, "steps": 1500}
+    assert service.step(late)["next"] == "wait"
+    assert service.step(late)["result"] == "continued in another execution"
+    assert world.node.uid == stale.uid
+
+
+def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
+    owner = provisioner(ttl_after_empty=30 * SECOND)
+    empty = [node(f"a{n:02}") for n in range(12)]
+    world = World(owner, *empty, node("z", deletion_at=NOW))
+    Terminating(world.ports, None).begin("z")
+    original = world.cluster.change_node
+
+    def slow(one: Node, change: NodeChange) -> Node:
+        world.advance(2 * SECOND)
+        world.ledger.note_timer(NAME, "uid-z", TimerKind.TERMINATION, world.clock.now())
+        return original(one, change)
+
+    instead(world.cluster, "change_node", slow)
+    owners = {"default": owner}
+    nodes = world.cluster.nodes()
+    start_missing_timers(world.ports, nodes, (), owners, (), registration=300 * SECOND)
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1

@@ -1,0 +1,91 @@
+"""While the API server cannot be reached nothing live is touched."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import Instance
+from shared.model.errors import UnavailableError
+from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.expiration import Expiring
+from shared.node_lifecycle.registration import Registering
+from shared.node_lifecycle.termination import Terminating
+from shared.ports import TimerKind
+from tests.builders import NOW, node, offering, pod, provisioner
+from tests.unit.worlds import MINUTE, NAME, SECOND, World
+
+TAGS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
+STATE = {
+    "cluster": NAME,
+    "node": "n1",
+    "uid": "uid-n1",
+    "instance_id": "i-n1",
+    "since": NOW.isoformat(),
+}
+
+
+def gone(*more: Any, **changes: Any) -> World:
+    """A node with its machine, and an API server that gives no answer."""
+    world = World(provisioner(), node(**changes), *more)
+    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering(), tags=TAGS))
+    world.cluster.calls.clear()
+    world.advance(60 * MINUTE)
+    for method in ("node", "nodes", "pods_on", "pending_pods", "bound_pods", "provisioners"):
+        world.cluster.fail_next(method, *(UnavailableError("time-out") for _ in range(9)))
+    return world
+
+
+def answers_again(world: World) -> None:
+    world.cluster._errors.clear()
+
+
+Step = Callable[[World], object]
+STEPS: dict[str, Step] = {
+    "emptiness": lambda world: Emptying(world.ports).step(STATE),
+    "expiration": lambda world: Expiring(world.ports).step(STATE),
+    "registration": lambda world: Registering(world.ports).step(STATE),
+    "termination": lambda world: Terminating(world.ports, None).step(STATE),
+    "early": lambda world: Terminating(world.ports, 120 * MINUTE).step(STATE),
+    "unknown": lambda world: Terminating(world.ports, MINUTE).step({**STATE, "instance_id": ""}),
+    "sweep": lambda world: world.sweep(),
+    "bind": lambda world: world.bind("n1"),
+    "provision": lambda world: world.provision(),
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))
+def test_no_machine_is_ended_or_bought(step: Step) -> None:
+    world = gone(pod("waiting"), deletion_at=NOW)
+    with pytest.raises(UnavailableError):
+        step(world)
+    assert world.cloud.called("terminate") == []
+    assert world.cloud.called("create_fleet") == []
+    assert world.cluster.calls == []
+    assert len(world.alive) == 1
+
+
+def test_past_the_deadline_the_machine_goes_and_on_return_its_node() -> None:
+    world = gone(pod(node_name="n1"), deletion_at=NOW)
+    service = Terminating(world.ports, 30 * MINUTE)
+    state = service.step(STATE)
+    assert (state["next"], state["wait_seconds"]) == ("wait", 30)
+    assert world.alive == []
+    for _ in range(3):
+        service.step(state)
+    answers_again(world)
+    assert len(world.cloud.called("terminate")) == 1
+    world.advance(SECOND * 2)
+    assert service.step(state)["result"] == "terminated"
+    assert world.cluster.node_values == {}
+    assert world.cluster.pods == {}
+
+
+def test_on_return_all_is_reconciled() -> None:
+    world = gone(deletion_at=NOW)
+    with pytest.raises(UnavailableError):
+        world.sweep()
+    answers_again(world)
+    assert world.sweep().missing_timers == 1
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1

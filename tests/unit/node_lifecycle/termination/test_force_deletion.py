@@ -1,0 +1,60 @@
+"""Pods that are left on a Node whose machine does not run any more."""
+
+from shared.model.labels import OUT_OF_SERVICE_TAINT
+from shared.node_lifecycle.force_deletion import delete_orphaned_pods, free_node
+from tests.builders import node, pod
+from tests.unit.node_lifecycle.termination.drains import DAEMON
+from tests.unit.worlds import World
+
+STATIC = {"kubernetes.io/config.mirror": "x"}
+
+
+def world_of() -> World:
+    return World(
+        node(),
+        pod("a", node_name="n1"),
+        pod("done", node_name="n1", phase="Succeeded"),
+        pod("agent", node_name="n1", owner=DAEMON),
+        pod("elsewhere", node_name="n2"),
+    )
+
+
+def test_pods_of_workloads_are_deleted_and_those_of_daemonsets_stay_with_their_node() -> None:
+    world = world_of()
+    assert not free_node(world.ports, world.node)
+    assert sorted(world.cluster.pods) == ["default/agent", "default/elsewhere"]
+    assert world.node.unschedulable
+    assert world.node.taints == ()
+    calls = [one.method for one in world.cluster.calls]
+    assert calls.index("change_node") < calls.index("force_delete_pod")
+    assert not free_node(world.ports, world.node)
+    assert len(world.cluster.happenings) == 1
+
+
+def test_a_node_with_volumes_is_out_of_service_and_stays() -> None:
+    world = world_of()
+    world.cluster.attachments["n1"] = ("csi-1",)
+    for _ in range(2):
+        assert free_node(world.ports, world.node)
+    (taint,) = world.node.taints
+    assert (taint.key, taint.value, taint.effect) == (
+        OUT_OF_SERVICE_TAINT,
+        "nodeshutdown",
+        "NoExecute",
+    )
+
+
+def test_a_pod_that_a_finalizer_holds_is_waited_for() -> None:
+    world = world_of()
+    world.cluster.finalized.add("default/a")
+    assert free_node(world.ports, world.node)
+    assert "default/a" in world.cluster.pods
+
+
+def test_pods_of_a_node_that_is_there_are_not_orphaned() -> None:
+    world = world_of()
+    delete_orphaned_pods(world.ports, "n1")
+    assert world.cluster.calls == []
+    delete_orphaned_pods(world.ports, "n2")
+    assert world.cluster.called("force_delete_pod") == ["default/elsewhere"]
+    delete_orphaned_pods(world.ports, "n3")

@@ -1,0 +1,192 @@
+"""Binding at ready: pods first, then the taint goes."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError
+from shared.model.kubernetes.pods import Owner, Pod
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.ports import TimerKind
+from tests import builders as make
+from tests.builders import NOT_READY, pod, provisioner
+from tests.unit.worlds import MINUTE, NAME, World, instead
+
+WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
+JOB = Owner(kind="Job", name="j", uid="j")
+STATEFUL_SET = Owner(kind="StatefulSet", name="db", uid="db")
+
+
+def launched(*members: Pod, **changes: Any) -> World:
+    """A node whose kubelet is ready, with pods promised to it that could not be bound early."""
+    world = World(provisioner(ttl_until_expired=60 * MINUTE, **changes), *members)
+    world.provision()
+    world.kubelet_joins(world.node.name)
+    return world
+
+
+def test_promised_pods_are_bound_before_the_taint_goes() -> None:
+    world = launched(*make.pods(2, owner=JOB))
+    report = world.bind(world.node.name)
+    assert (report.initialized, report.pods_bound) == (True, 2)
+    assert set(world.bound.values()) == {world.node.name}
+    assert world.node.is_initialized
+    assert world.node.labels[keys.INITIALIZED] == "true"
+    assert world.ledger.slots(NAME) == ()
+    methods = [one.method for one in world.cluster.calls]
+    assert max(n for n, one in enumerate(methods) if one == "bind") < methods.index("change_node")
+
+
+def test_registration_is_over_and_expiration_watches() -> None:
+    world = launched(pod(owner=JOB))
+    world.bind(world.node.name)
+    assert set(world.ledger.timers(NAME)) == {(world.node.uid, "expiration")}
+
+
+def test_what_only_kube_scheduler_can_place_is_left_to_it() -> None:
+    world = launched(pod("a", claims=("data",)), pod("b", owner=JOB))
+    report = world.bind(world.node.name)
+    assert (report.pods_bound, report.pods_left_to_scheduler) == (1, 1)
+    assert list(world.bound) == ["b"]
+
+
+def test_node_bought_for_a_claim_opens_for_it_and_for_what_was_bought_with_it() -> None:
+    world = launched(pod("db", claims=("data",), owner=STATEFUL_SET), pod("web", owner=JOB))
+    (promised,) = world.ledger.slots(NAME)
+    assert not [one for one in promised.capacity if one.startswith("attachable-volumes-")]
+    assert not [one for one in promised.allocatable if one.startswith("attachable-volumes-")]
+    report = world.bind(world.node.name)
+    assert (report.initialized, report.waiting_for) == (True, "")
+    assert world.node.taints == ()
+    assert world.bound == {"web": world.node.name}
+
+
+def test_the_policy_may_leave_all_binding_to_kube_scheduler() -> None:
+    world = World(provisioner(), pod())
+    world.policy = LaunchPolicy(binding=BindingPolicy.SCHEDULER)
+    world.provision()
+    world.kubelet_joins(world.node.name)
+    report = world.bind(world.node.name)
+    assert (report.initialized, report.pods_bound, report.pods_left_to_scheduler) == (True, 0, 1)
+    assert world.bound == {}
+
+
+def test_pods_that_are_gone_or_leaving_or_others_are_passed_over() -> None:
+    members = make.pods(5, owner=JOB, cpu=100)
+    world = launched(*members)
+    del world.cluster.pods["default/p000"]
+    world.cluster.add(pod("p001", owner=JOB, uid="another"))
+    world.cluster.add(pod("p002", owner=JOB, deletion_at=make.NOW))
+    world.cluster.fail_next("bind", ConflictError("bound elsewhere"))
+    report = world.bind(world.node.name)
+    assert (report.pods_bound, report.pods_refused) == (1, 1)
+    assert list(world.bound) == ["p004"]
+
+
+def test_a_node_that_is_not_ours_or_goes_is_left_alone() -> None:
+    world = World(make.node("foreign", finalizers=()), make.node("going", deletion_at=make.NOW))
+    for name in ("foreign", "going", "missing"):
+        assert world.bind(name).waiting_for == "no node of ours that stays"
+    assert world.cluster.calls == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"ready": False}, "the kubelet to be Ready"),
+        (
+            {
+                "taints": (
+                    NOT_READY,
+                    Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_SCHEDULE),
+                )
+            },
+            "startup taint node.kubernetes.io/not-ready to go",
+        ),
+        ({"taints": (NOT_READY, WAIT)}, "startup taint cilium to go"),
+    ],
+)
+def test_a_node_that_is_not_there_yet_waits(changes: dict[str, Any], reason: str) -> None:
+    world = World(provisioner("other"), provisioner(startup_taints=(WAIT,)), pod())
+    world.provision()
+    owner = world.node.provisioner
+    assert owner in {"default", "other"}
+    world.cluster.add(provisioner(owner, startup_taints=(WAIT,)))
+    world.kubelet_joins(world.node.name, **changes)
+    report = world.bind(world.node.name)
+    assert report.waiting_for == reason
+    assert not report.initialized
+    assert not world.node.is_initialized
+
+
+def test_a_duplicate_event_finds_nothing_to_do() -> None:
+    world = launched(pod())
+    world.bind(world.node.name)
+    calls = len(world.cluster.calls)
+    assert world.bind(world.node.name).initialized
+    assert len(world.cluster.calls) == calls
+
+
+def test_a_slot_left_behind_by_a_crash_after_the_taint_went_is_dropped() -> None:
+    world = launched(pod(claims=("data",)))
+    world.ledger.fail_next("drop_slot", RuntimeError("the process is gone"))
+    with pytest.raises(RuntimeError):
+        world.bind(world.node.name)
+    assert world.node.is_initialized
+    assert world.sweep().unbound_nodes == 1
+    assert world.outbox.binds == [(NAME, (world.node.name,))]
+    assert world.bind(world.node.name).initialized
+    assert world.ledger.slots(NAME) == ()
+    assert world.sweep().unbound_nodes == 0
+
+
+def test_a_node_that_was_written_meanwhile_is_read_again_once() -> None:
+    world = launched(pod())
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    assert world.bind(world.node.name).initialized
+    world = launched(pod(owner=JOB))
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    original = world.cluster.bind_all
+
+    def bind_all(bindings: Any) -> Any:
+        answer = original(bindings)
+        world.kubelet_joins(world.node.name, ready=False)
+        return answer
+
+    instead(world.cluster, "bind_all", bind_all)
+    report = world.bind(world.node.name)
+    assert (report.waiting_for, report.pods_bound) == ("a quiet moment", 1)
+    assert not world.node.is_initialized
+
+
+@pytest.mark.parametrize(("times", "waits"), [(1, ""), (2, "a quiet moment")])
+def test_whoever_is_promised_a_place_while_pods_are_bound_is_bound_too(
+    times: int, waits: str
+) -> None:
+    world = launched(pod("p", owner=JOB), pod("late", owner=JOB))
+    (slot,) = world.ledger.slots(NAME)
+    late = next(one for one in slot.pods if one.name == "late")
+    rest = tuple(one for one in slot.pods if one is not late)
+    assert world.ledger.change_slot(replace(slot, pods=rest))
+    original, left = world.cluster.bind_all, [late] * times
+
+    def bind_all(bindings: Any) -> Any:
+        answer = original(bindings)
+        if left:
+            (now,) = world.ledger.slots(NAME)
+            world.ledger.change_slot(replace(now, pods=(*now.pods, left.pop())))
+        return answer
+
+    instead(world.cluster, "bind_all", bind_all)
+    assert world.bind(world.node.name).waiting_for == waits
+    assert world.node.is_initialized == (not waits)
+    assert set(world.bound) == {"p", "late"}
+
+
+def test_a_node_without_a_slot_loses_its_taint_all_the_same() -> None:
+    world = World(make.node(taints=(NOT_READY,)))
+    assert world.bind("n1").initialized
+    assert world.outbox.timers_of(TimerKind.EXPIRATION) == []

@@ -1,0 +1,199 @@
+"""Emptiness timers: stamp, wait, cordon, look again, remove."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError, InvalidMessageError
+from shared.model.kubernetes.nodes import Node
+from shared.node_lifecycle.emptiness import Emptying
+from shared.ports import NodeChange, TimerKind
+from tests.builders import NOW, node, pod, provisioner, ref, slot
+from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
+from tests.unit.worlds import NAME, SECOND, World, instead
+
+
+def test_an_empty_node_is_stamped_and_a_timer_starts() -> None:
+    world = empty_world()
+    assert begin(world) == "timer started"
+    assert stamp_of(world.node) == NOW.isoformat()
+    (timer,) = world.outbox.timers
+    assert timer.payload["wait_seconds"] == 30
+    assert timer.payload["since"] == NOW.isoformat()
+    assert (world.node.uid, "emptiness") in world.ledger.timers(NAME)
+
+
+def test_duplicate_events_are_harmless() -> None:
+    world = empty_world()
+    begin(world)
+    first = world.node
+    world.advance(5 * SECOND)
+    begin(world)
+    begin(world)
+    assert world.node == first
+    assert len(world.outbox.timers) == 1
+    assert len(world.outbox.refused) == 2
+
+
+@pytest.mark.parametrize(
+    ("world", "outcome"),
+    [
+        (World(provisioner(ttl_after_empty=TTL)), "gone"),
+        (empty_world(pod(node_name="n1")), "not empty"),
+        (World(provisioner(), node()), "not empty"),
+        (World(provisioner("other", ttl_after_empty=TTL), node()), "not empty"),
+        (World(provisioner(ttl_after_empty=TTL, paused=True), node()), "not empty"),
+    ],
+)
+def test_a_node_that_is_not_empty_or_not_to_be_removed_gets_no_timer(
+    world: World, outcome: str
+) -> None:
+    assert begin(world) == outcome
+    assert world.outbox.timers == []
+    assert world.cluster.calls == []
+
+
+def test_a_promise_keeps_a_node() -> None:
+    world = empty_world()
+    promised = slot(instance_id="i-n1", pods=(ref(pod()),))
+    world.ledger.slot_values[NAME, promised.name] = promised
+    assert begin(world) == "not empty"
+
+
+def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
+    world = empty_world()
+    begin(world)
+    world.advance(TTL - SECOND)
+    assert step(world)["wait_seconds"] == 1
+    world.advance(SECOND)
+    state = step(world)
+    assert (state["next"], state["result"]) == ("done", "removed")
+    assert world.node.deletion_at is not None
+    assert world.node.unschedulable
+    assert world.node.annotations[keys.REMOVAL_REASON] == "emptiness"
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert timer.payload["instance_id"] == "i-n1"
+    assert (world.node.uid, "emptiness") not in world.ledger.timers(NAME)
+
+
+def test_whoever_moves_in_while_the_node_is_cordoned_keeps_it() -> None:
+    world = empty_world()
+    begin(world)
+    world.advance(TTL)
+    moving_in(world)
+    assert step(world)["result"] == "not empty"
+    assert world.node.deletion_at is None
+    assert not world.node.unschedulable
+    assert stamp_of(world.node) is None
+    assert keys.REMOVAL_REASON not in world.node.annotations
+
+
+def test_a_cordon_of_somebody_else_is_not_taken_back() -> None:
+    world = empty_world(unschedulable=True)
+    begin(world)
+    world.cluster.add(pod(node_name="n1"))
+    assert step(world)["result"] == "not empty"
+    assert stamp_of(world.node) is None
+    assert world.node.unschedulable
+
+
+def test_a_crash_after_the_cordon_is_made_good_by_the_next_step() -> None:
+    world = empty_world()
+    begin(world)
+    world.advance(TTL)
+    world.cluster.fail_next("delete_node", RuntimeError("the process is gone"))
+    with pytest.raises(RuntimeError):
+        step(world)
+    assert world.node.unschedulable
+    world.cluster.add(pod(node_name="n1"))
+    assert step(world)["result"] == "not empty"
+    assert not world.node.unschedulable
+
+
+def test_a_node_that_changes_while_it_is_removed_is_looked_at_again() -> None:
+    world = empty_world()
+    begin(world)
+    world.advance(TTL)
+    world.cluster.fail_next("delete_node", ConflictError("written"))
+    assert step(world)["wait_seconds"] == 1
+    assert world.node.deletion_at is None
+    assert step(world)["result"] == "removed"
+
+
+def test_forgetting_tries_again_when_the_node_was_written() -> None:
+    world = empty_world()
+    begin(world)
+    world.cluster.add(pod(node_name="n1"))
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    assert step(world)["result"] == "not empty"
+    assert stamp_of(world.node) is None
+
+
+def test_a_node_that_goes_while_it_is_forgotten_is_let_go() -> None:
+    world = empty_world()
+    begin(world)
+    world.cluster.add(pod(node_name="n1"))
+    original = world.cluster.change_node
+
+    def change_node(one: Node, change: NodeChange) -> Node:
+        del world.cluster.node_values["n1"]
+        instead(world.cluster, "change_node", original)
+        raise ConflictError("written")
+
+    instead(world.cluster, "change_node", change_node)
+    assert step(world)["result"] == "not empty"
+
+
+def test_a_timer_of_a_node_that_is_gone_or_going_ends() -> None:
+    world = empty_world()
+    begin(world)
+    world.cluster.delete_node(world.node)
+    world.cluster.change_node(world.node, NodeChange(unschedulable=True))
+    assert step(world)["result"] == "gone"
+    assert world.node.unschedulable
+    world.cluster.add(node(uid="another"))
+    assert step(world)["result"] == "gone"
+    del world.cluster.node_values["n1"]
+    assert step(world)["result"] == "gone"
+
+
+def test_a_stamp_that_was_taken_away_ends_the_timer() -> None:
+    world = empty_world()
+    begin(world)
+    gone = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: None})
+    world.cluster.change_node(world.node, gone)
+    assert step(world)["result"] == "not empty"
+
+
+def test_a_provisioner_that_no_longer_removes_empty_nodes_is_obeyed() -> None:
+    world = empty_world()
+    begin(world)
+    world.cluster.add(provisioner())
+    world.advance(TTL)
+    assert step(world)["result"] == "not empty"
+    assert world.node.deletion_at is None
+
+
+def test_a_state_without_its_fields_is_refused() -> None:
+    with pytest.raises(InvalidMessageError, match="node: None: expected a text"):
+        step(empty_world(), {"cluster": NAME})
+
+
+def test_a_bare_pod_that_its_kubelet_rejects_is_bought_for_once_and_its_node_goes() -> None:
+    """Nobody makes it again: it stays as it is, for its author to see, and holds no node."""
+    world = World(provisioner(ttl_after_empty=TTL), pod("bare", owner=None))
+    world.provision()
+    world.kubelet_joins(world.node.name)
+    world.bind(world.node.name)
+    (bare,) = world.cluster.pods.values()
+    assert bare.node_name == world.node.name
+    world.cluster.add(replace(bare, phase="Failed", resource_version=""))
+    world.advance(SECOND)
+
+    assert world.provision().nodes_launched == 0
+    assert Emptying(world.ports).begin(world.node.name) == "timer started"
+    world.advance(2 * TTL)
+    assert step(world)["result"] == "removed"
+    assert len(world.cloud.all_instances) == 1
+    assert list(world.cluster.pods) == ["default/bare"]

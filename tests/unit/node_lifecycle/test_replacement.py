@@ -1,0 +1,242 @@
+"""Replacement: from the timer's start to the last node that is gone."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.brakes import Brakes
+from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.node_lifecycle.replacement import REPLACED, Replacing, start_replacement
+from shared.ports import TimerKind
+from tests.builders import pod, pods, provisioner, selector
+from tests.unit.node_lifecycle.replacements import (
+    HOUR,
+    events,
+    half_empty,
+    joined,
+    machine,
+    state_of,
+    step,
+)
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
+
+
+def move_pods(world: World, to: str) -> None:
+    """Let the drain have its way."""
+    for name in list(world.cluster.pods):
+        world.cluster.pods[name] = replace(world.cluster.pods[name], node_name=to)
+    gone = world.cluster.node_values.pop("big")
+    assert gone.deletion_at is not None
+
+
+def test_a_cheaper_node_comes_first_and_then_the_dear_one_goes() -> None:
+    world = half_empty()
+    report = world.provision(look=True)
+    assert (report.nodes_disrupted, len(world.alive)) == (1, 1)
+    assert events(world, "Disrupted") == [
+        "consolidation: saves $0.2880/h; 1 given up, 1 new node first"
+    ]
+    state = state_of(world)
+    assert (state["remove"], state["new_nodes"]) == ([["big", "uid-big"]], 1)
+    # It waits, and nothing happens to the old node.
+    state = step(world, state)
+    assert (state["next"], world.cluster.node_values["big"].unschedulable) == ("wait", False)
+    fresh = joined(world)
+    assert fresh.annotations[keys.REPLACES] == "big"
+    state = step(world, state)
+    old = world.cluster.node_values["big"]
+    assert old.deletion_at is not None
+    assert old.annotations[keys.REMOVAL_REASON] == "consolidation"
+    assert (("uid-big", "replacement") in world.ledger.timers(NAME)) is True
+    # The drain is another timer's.
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
+    state = step(world, state)
+    assert state["next"] == "wait"
+    move_pods(world, fresh.name)
+    state = step(world, state)
+    assert (state["next"], state["result"]) == ("done", "replaced")
+    assert keys.REPLACES not in world.cluster.node_values[fresh.name].annotations
+    assert ("uid-big", REPLACED) in world.ledger.timers(NAME)
+
+
+def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    state = state_of(world)
+    world.advance(6 * MINUTE + SECOND)
+    state = step(world, state)
+    assert (state["next"], state["result"]) == ("done", "new nodes did not come")
+    assert not world.cluster.node_values["big"].unschedulable
+    assert ("uid-big", "replacement") not in world.ledger.timers(NAME)
+    assert ("uid-big", REPLACED) in world.ledger.timers(NAME)
+
+
+def test_a_launch_that_came_to_nothing_is_given_up_after_a_minute() -> None:
+    world = half_empty()
+    start_replacement(world.ports, "plan-x", [world.node], 1, "consolidation")
+    state = step(world, state_of(world))
+    assert state["next"] == "wait"
+    world.advance(MINUTE + SECOND)
+    assert step(world, state)["result"] == "new nodes did not come"
+
+
+def test_pods_that_hold_a_node_are_waited_for_and_then_it_is_left_alone() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    fresh = joined(world)
+    hold = PodDisruptionBudget(
+        namespace="default", name="web", selector=selector(app="web"), disruptions_allowed=0
+    )
+    world.cluster.add(hold)
+    state = step(world, state_of(world))
+    assert (state["next"], state["wait_seconds"]) == ("wait", 10)
+    assert not world.cluster.node_values["big"].unschedulable
+    assert events(world, "DisruptionBlocked") != []
+    world.advance(13 * MINUTE)
+    state = step(world, state)
+    assert state["result"] == "pods hold it"
+    assert world.cluster.node_values["big"].deletion_at is None
+    assert keys.REPLACES not in world.cluster.node_values[fresh.name].annotations
+
+
+def test_pods_that_came_meanwhile_and_fit_nowhere_else_keep_the_node() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    joined(world)
+    world.cluster.add(*pods(8, node_name="big"))
+    state = step(world, state_of(world))
+    assert state["result"] == "pods came that fit nowhere else"
+    big = world.cluster.node_values["big"]
+    assert (big.unschedulable, big.deletion_at) == (False, None)
+    assert keys.REMOVAL_REASON not in big.annotations
+
+
+def test_a_node_whose_pods_fit_elsewhere_goes_without_anything_bought() -> None:
+    world = World(
+        provisioner(consolidation=True),
+        machine("one", "m5.large"),
+        machine("two", "m5.large"),
+        pod("a", node_name="one"),
+        pod("b", node_name="two"),
+    )
+    world.advance(HOUR)
+    assert world.provision(look=True).nodes_disrupted == 1
+    assert world.alive == []
+    state = state_of(world)
+    assert (state["new_nodes"], state["wait_seconds"]) == (0, 0)
+    step(world, state)
+    going = [one.name for one in world.cluster.nodes() if one.deletion_at is not None]
+    assert going == [state["node"]]
+
+
+def test_a_brake_that_is_set_meanwhile_stops_a_replacement() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    joined(world)
+    ports = replace(world.ports, brakes=Brakes(paused=True))
+    assert Replacing(ports).step(state_of(world))["result"] == "held back"
+    world.cluster.add(provisioner(consolidation=True, paused=True))
+    assert step(world, state_of(world))["result"] == "held back"
+
+
+def test_a_node_that_changes_is_looked_at_again_in_a_second() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    joined(world)
+    world.cluster.fail_next("change_node", *[ConflictError("written")] * 4)
+    assert step(world, state_of(world))["wait_seconds"] == 1
+    world.cluster.fail_next("delete_node", ConflictError("written"))
+    state = step(world, state_of(world))
+    assert (state["wait_seconds"], state["phase"]) == (1, "going")
+    step(world, state)
+    assert world.cluster.node_values["big"].deletion_at is not None
+
+
+def test_a_node_that_vanishes_meanwhile_is_replaced() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    joined(world)
+    instead(world.cluster, "node", lambda _: None)
+    assert step(world, state_of(world))["wait_seconds"] == 1
+    del world.cluster.node_values["big"]
+    assert step(world, state_of(world))["result"] == "replaced"
+
+
+def test_a_very_long_drain_goes_on_in_another_execution() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    state = {**state_of(world), "steps": 1499}
+    world.advance(MINUTE)
+    assert step(world, state)["result"] == "continued in another execution"
+    second = world.outbox.timers_of(TimerKind.REPLACEMENT)[1]
+    assert second.payload["steps"] == 0
+    assert second.payload["remove"] == [["big", "uid-big"]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"remove": "big"}, "remove: 'big': expected pairs of name and uid"),
+        ({"remove": 7}, "remove: 7: expected pairs"),
+        ({"since": "yesterday"}, "since: 'yesterday': expected a time"),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_refused(changes: dict[str, Any], text: str) -> None:
+    world = half_empty()
+    world.provision(look=True)
+    with pytest.raises(InvalidMessageError, match=text):
+        step(world, {**state_of(world), **changes})
+
+
+def test_the_mark_of_a_new_node_is_taken_back_at_the_second_try() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    fresh = joined(world)
+    world.cluster.fail_next("change_node", ConflictError("written"))
+    del world.cluster.node_values["big"]
+    step(world, state_of(world))
+    assert keys.REPLACES not in world.cluster.node_values[fresh.name].annotations
+
+
+def test_a_new_node_that_vanishes_meanwhile_does_not_stop_the_end_of_a_change() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    joined(world)
+    world.cluster.fail_next("change_node", NotFoundError("gone"))
+    del world.cluster.node_values["big"]
+    assert step(world, state_of(world))["result"] == "replaced"
+
+
+def test_a_pod_that_holds_the_last_node_ends_the_change_in_the_end() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    joined(world)
+    world.cluster.add(pod("a", node_name="big", annotations={keys.DO_NOT_EVICT: "true"}))
+    state = {**state_of(world), "phase": "going"}
+    state = step(world, state)
+    assert (state["next"], state["wait_seconds"]) == ("wait", 10)
+    world.advance(13 * MINUTE)
+    assert step(world, state)["result"] == "pods hold it"
+
+
+def test_a_state_of_nodes_that_are_others_now_changes_nothing() -> None:
+    world = half_empty()
+    state = {"cluster": NAME, "node": "big", "uid": "x", "plan_id": "p", "remove": [["big", "x"]]}
+    assert step(world, state)["result"] == "replaced"
+    assert world.cluster.node_values["big"].deletion_at is None
+    assert world.cluster.calls == []
+
+
+def test_a_new_node_whose_pods_never_came_is_watched_from_then_on() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    fresh = joined(world)
+    world.cluster.add(provisioner(ttl_after_empty=MINUTE))
+    world.cluster.pods.clear()
+    del world.cluster.node_values["big"]
+    step(world, state_of(world))
+    (timer,) = world.outbox.timers_of(TimerKind.EMPTINESS)
+    assert timer.payload["node"] == fresh.name

@@ -1,0 +1,105 @@
+"""Whoever begins a replacement may die at any call: no pod is lost, nothing is bought twice."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.node_lifecycle.replacement import Replacing
+from shared.ports import TimerKind
+from shared.timers.timers import DONE
+from tests.builders import CATALOG
+from tests.unit.node_lifecycle.replacements import half_empty, joined, state_of
+from tests.unit.worlds import MINUTE, NAME, Crash, Failures, World
+
+CALLS = range(60)
+
+
+class Life:
+    """Lets minutes pass in a cluster: plans, timers, kubelets, a drain."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.states: dict[str, dict[str, Any]] = {}
+
+    def minute(self) -> None:
+        world = self.world
+        world.advance(MINUTE)
+        world.provision(look=True)
+        for one in world.cluster.nodes():
+            if one.ready is None:
+                kind = one.labels[keys.INSTANCE_TYPE]
+                shape = next(t for t in CATALOG if t.name == kind)
+                world.kubelet_joins(
+                    one.name, capacity=shape.capacity, allocatable=shape.allocatable
+                )
+                world.bind(one.name)
+        for timer in world.outbox.timers_of(TimerKind.REPLACEMENT):
+            state = self.states.get(timer.name, dict(timer.payload))
+            if state["next"] != DONE:
+                self.states[timer.name] = Replacing(world.ports).step(state)
+        self._drain()
+        assert len(world.alive) <= 1
+        standing = set(world.cluster.node_values)
+        assert all(one.node_name in standing for one in world.cluster.pods.values())
+
+    def _drain(self) -> None:
+        world = self.world
+        big = world.cluster.node_values.get("big")
+        if big is None or big.deletion_at is None:
+            return
+        (fresh,) = (one for one in world.cluster.nodes() if one.name != "big")
+        for key, one in world.cluster.pods.items():
+            world.cluster.pods[key] = replace(one, node_name=fresh.name)
+        del world.cluster.node_values["big"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_crash_at_any_call_is_made_good(*, after: bool) -> None:
+    failed = 0
+    for at in CALLS:
+        world = half_empty()
+        failures = Failures(at, after=after)
+        try:
+            world.provisioning(failures.ports(world.ports)).run(
+                "doomed", world.clock.now() + 10 * MINUTE, settle=False, look=True
+            )
+        except Crash:
+            failed += 1
+        life = Life(world)
+        for _ in range(30):
+            if "big" not in world.cluster.node_values:
+                break
+            life.minute()
+        life.minute()
+        assert "big" not in world.cluster.node_values, f"call {at}: {failures.failed}"
+        (left,) = world.cluster.nodes()
+        assert keys.REPLACES not in left.annotations
+        assert world.ledger.open_intents(NAME) == ()
+    assert failed > 20
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_step_that_crashes_is_taken_again(*, after: bool) -> None:
+    failed = 0
+    for at in range(40):
+        world = half_empty()
+        world.provision(look=True)
+        joined(world)
+        state = state_of(world)
+        failures = Failures(at, after=after)
+        try:
+            state = Replacing(failures.ports(world.ports)).step(state)
+        except Crash:
+            failed += 1
+        # Step Functions brings the very same state again.
+        for _ in range(3):
+            state = Replacing(world.ports).step(state)
+        big = world.cluster.node_values["big"]
+        assert big.deletion_at is not None, f"call {at}: {failures.failed}"
+        # One that died before it started the drain leaves that to the event of the deletion.
+        assert len(world.outbox.timers_of(TimerKind.TERMINATION)) <= 1
+        del world.cluster.node_values["big"]
+        assert Replacing(world.ports).step(state)["result"] == "replaced"
+    assert failed > 10

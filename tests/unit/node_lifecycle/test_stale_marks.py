@@ -1,0 +1,74 @@
+"""Cordons and marks that timers left behind when they ended by accident."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError
+from shared.node_lifecycle.replacement import REPLACED
+from shared.node_lifecycle.stale_marks import take_back
+from shared.ports import TimerKind
+from tests.builders import NOW, node
+from tests.unit.worlds import MINUTE, NAME, World
+
+OURS: dict[str, Any] = {"unschedulable": True, "annotations": {keys.REMOVAL_REASON: "emptiness"}}
+MARKED: dict[str, Any] = {"annotations": {keys.REPLACES: "old,older"}}
+
+
+def healed(world: World) -> int:
+    return take_back(world.ports, world.cluster.nodes(), world.clock.now())
+
+
+def test_a_cordon_of_ours_that_nobody_acts_on_is_taken_back() -> None:
+    world = World(node(**OURS))
+    world.ledger.note_timer(NAME, "uid-n1", TimerKind.EMPTINESS, world.clock.now())
+    assert healed(world) == 0
+    world.advance(4 * MINUTE)
+    assert healed(world) == 1
+    assert not world.node.unschedulable
+    assert keys.REMOVAL_REASON not in world.node.annotations
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**OURS, "annotations": {}},
+        {**OURS, "annotations": {keys.REMOVAL_REASON: "spot-interruption"}},
+        {**OURS, "deletion_at": NOW},
+        {**OURS, "finalizers": ()},
+    ],
+)
+def test_other_cordons_stay(changes: dict[str, Any]) -> None:
+    world = World(node(**changes))
+    assert healed(world) == 0
+    assert world.node.unschedulable
+
+
+def test_the_mark_of_a_replacement_goes_when_nobody_is_being_replaced() -> None:
+    world = World(node("new", **MARKED), node("old"))
+    assert healed(world) == 0
+    world.advance(4 * MINUTE)
+    world.ledger.note_timer(NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
+    assert healed(world) == 0
+    world.advance(4 * MINUTE)
+    assert healed(world) == 1
+    assert keys.REPLACES not in world.cluster.node_values["new"].annotations
+
+
+def test_a_node_that_is_written_to_is_looked_at_again() -> None:
+    world = World(node("new", **MARKED))
+    world.advance(4 * MINUTE)
+    world.cluster.fail_next("change_node", *[ConflictError("written")] * 4)
+    assert healed(world) == 0
+    assert healed(world) == 1
+
+
+def test_that_a_node_was_replaced_is_kept_for_the_budget() -> None:
+    world = World()
+    world.ledger.note_timer(NAME, "uid-gone", REPLACED, world.clock.now())
+    world.advance(timedelta(minutes=8))
+    assert world.sweep().stale_timers == 0
+    world.advance(timedelta(minutes=3))
+    assert world.sweep().stale_timers == 1

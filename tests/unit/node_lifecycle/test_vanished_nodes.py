@@ -1,0 +1,71 @@
+"""A node that goes away between two calls of a timer's step is no failure."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.messages.notices import Notice, NoticeKind
+from shared.model.kubernetes.nodes import Node
+from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.interruption import Interrupting
+from shared.node_lifecycle.node_deletion import remove
+from shared.node_lifecycle.termination import Terminating
+from shared.ports import TimerKind
+from tests.builders import NOW, node, pod, provisioner
+from tests.unit.worlds import NAME, SECOND, World, instead
+
+
+def vanishing(world: World) -> World:
+    """Let the node go away just before the next change of it."""
+    change = world.cluster.change_node
+
+    def gone(one: Node, wanted: Any) -> Node:
+        world.cluster.node_values.pop(one.name, None)
+        return change(one, wanted)
+
+    instead(world.cluster, "change_node", gone)
+    return world
+
+
+def test_an_empty_node_that_goes_away_is_looked_for_again_and_then_let_be() -> None:
+    world = World(provisioner(ttl_after_empty=30 * SECOND), node())
+    emptying = Emptying(world.ports)
+    emptying.begin("n1")
+    state = world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload
+    vanishing(world).advance(31 * SECOND)
+    state = emptying.step(state)
+    assert (state["next"], state["wait_seconds"]) == ("wait", 1)
+    state = emptying.step(state)
+    assert (state["next"], state["result"]) == ("done", "gone")
+
+
+def test_a_draining_node_that_goes_away_still_has_its_machine_ended() -> None:
+    world = World(provisioner(), node(deletion_at=NOW))
+    terminating = Terminating(world.ports, None)
+    assert terminating.begin("n1") == "timer started"
+    state = world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload
+    vanishing(world)
+    for _ in range(4):
+        state = terminating.step(state)
+        world.advance(timedelta(seconds=2))
+    assert state["next"] == "done"
+    assert not world.cluster.node_values
+
+
+@pytest.mark.parametrize("reason", ["emptiness", "expiration"])
+def test_removing_a_node_that_is_gone_says_look_again(reason: str) -> None:
+    world = vanishing(World(provisioner(), node()))
+    assert remove(world.ports, world.node, reason) is False
+
+
+def test_a_warned_machine_without_a_node_is_ended_before_its_pods_are_planned_again() -> None:
+    world = World(provisioner(), pod("a"))
+    world.cloud.delays.named = timedelta(minutes=1)
+    world.provision()
+    (machine,) = world.alive
+    notice = Notice(kind=NoticeKind.SPOT_INTERRUPTION, instance_ids=(machine.instance_id,))
+    report = Interrupting(world.ports).run(notice, machine.instance_id)
+    assert report.action == "planned again"
+    assert world.alive == []
+    assert world.ledger.slots(NAME) == ()

@@ -1,0 +1,158 @@
+"""Removals of our own choice look first."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.errors import ConflictError
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import LabelSelector
+from shared.node_lifecycle.voluntary_removal import Removal, look_first, remove_by_choice, uncordon
+from shared.ports import NodeChange, TimerKind
+from tests.builders import NOW, node, pod, provisioner
+from tests.unit.worlds import MINUTE, World, instead
+
+HELD = {keys.DO_NOT_EVICT: "true"}
+
+
+def budget(allowed: int) -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        namespace="default",
+        name="web",
+        selector=LabelSelector(match_labels=()),
+        disruptions_allowed=allowed,
+    )
+
+
+def world_with(*values: Any, **changes: Any) -> World:
+    return World(provisioner(), node(**changes), *values)
+
+
+def said(world: World) -> list[str]:
+    return [one.message for one in world.cluster.happenings if one.reason == "DisruptionBlocked"]
+
+
+def test_a_held_node_is_left_alone_and_told_since_when() -> None:
+    world = world_with(pod(node_name="n1", annotations=HELD))
+    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert not world.node.unschedulable
+    assert world.node.deletion_at is None
+    text = world.node.annotations[keys.DISRUPTION_BLOCKED]
+    assert text == (
+        f"expiration since {NOW.isoformat(timespec='seconds')}: "
+        f"pod default/a has the annotation {keys.DO_NOT_EVICT}"
+    )
+    world.advance(MINUTE)
+    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert world.node.annotations[keys.DISRUPTION_BLOCKED] == text
+    assert len(said(world)) == 1
+    assert world.outbox.timers == []
+
+
+def test_a_budget_that_allows_nothing_now_holds_and_goes_on_when_it_does() -> None:
+    world = world_with(pod(node_name="n1"), budget(0))
+    assert remove_by_choice(world.ports, world.node, "drift") == Removal.BLOCKED
+    assert said(world) == [
+        "drift leaves it alone for now: PodDisruptionBudget web holds pod default/a"
+    ]
+    world.cluster.add(budget(1))
+    assert remove_by_choice(world.ports, world.node, "drift") == Removal.REMOVED
+    assert keys.DISRUPTION_BLOCKED not in world.node.annotations
+    assert world.node.annotations[keys.REMOVAL_REASON] == "drift"
+    assert world.node.deletion_at is not None
+    assert world.node.unschedulable
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
+
+
+def test_many_are_named_by_the_first_three() -> None:
+    world = world_with(*(pod(f"p{n}", node_name="n1", annotations=HELD) for n in range(4)))
+    assert len(look_first(world.ports, world.node, "consolidation")) == 4
+    assert world.node.annotations[keys.DISRUPTION_BLOCKED].endswith(" …")
+    assert len(look_first(world.ports, world.node, "consolidation", ())) == 0
+    assert keys.DISRUPTION_BLOCKED not in world.node.annotations
+
+
+def test_an_empty_node_needs_no_look_at_budgets() -> None:
+    world = world_with()
+    assert remove_by_choice(world.ports, world.node, "emptiness") == Removal.REMOVED
+    assert "disruption_budgets" not in world.cluster.reads
+
+
+def arriving(world: World, **fields: Any) -> None:
+    """Let a pod be bound while the node is being cordoned."""
+    original = world.cluster.change_node
+
+    def change_node(one: Node, change: NodeChange) -> Node:
+        if change.unschedulable:
+            world.cluster.add(pod("late", node_name="n1", **fields))
+        return original(one, change)
+
+    instead(world.cluster, "change_node", change_node)
+
+
+def test_a_holder_that_moves_in_before_the_second_look_keeps_the_node() -> None:
+    world = world_with()
+    arriving(world, annotations=HELD)
+    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert not world.node.unschedulable
+    assert keys.REMOVAL_REASON not in world.node.annotations
+
+
+def test_whoever_moves_in_may_change_the_callers_mind() -> None:
+    world = world_with()
+    arriving(world)
+    outcome = remove_by_choice(world.ports, world.node, "emptiness", still=lambda pods: not pods)
+    assert outcome == Removal.CHANGED
+    assert not world.node.unschedulable
+
+
+def test_a_cordon_of_people_stays_when_the_node_is_left_alone() -> None:
+    world = world_with(pod(node_name="n1", annotations=HELD), unschedulable=True)
+    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
+    assert world.node.unschedulable
+
+
+@pytest.mark.parametrize("method", ["change_node", "delete_node"])
+def test_a_node_that_is_written_to_meanwhile_is_looked_at_again(method: str) -> None:
+    world = world_with()
+    world.cluster.fail_next(method, *[ConflictError("written")] * 4)
+    assert remove_by_choice(world.ports, world.node, "expiration") == Removal.CHANGED
+
+
+def test_a_cordon_is_taken_back_on_the_node_as_it_is_now() -> None:
+    annotations = {keys.REMOVAL_REASON: "expiration"}
+    world = world_with(unschedulable=True, annotations=annotations)
+    read = world.node
+    world.cluster.change_node(read, NodeChange(set_labels={"a": "b"}))
+    uncordon(world.ports, read)
+    assert not world.node.unschedulable
+
+
+def test_a_cordon_of_a_node_that_is_gone_or_another_is_no_matter() -> None:
+    annotations = {keys.REMOVAL_REASON: "expiration"}
+    world = world_with(unschedulable=True, annotations=annotations)
+    read = world.node
+    world.cluster.add(node(uid="another", unschedulable=True, annotations=annotations))
+    uncordon(world.ports, read)
+    assert world.node.unschedulable
+    world.cluster.node_values.clear()
+    uncordon(world.ports, read)
+
+
+def test_a_cordon_stays_when_the_node_is_written_to_all_the_time() -> None:
+    annotations = {keys.REMOVAL_REASON: "expiration"}
+    world = world_with(unschedulable=True, annotations=annotations)
+    world.cluster.fail_next("change_node", *[ConflictError("written")] * 4)
+    uncordon(world.ports, world.node)
+    assert world.node.unschedulable
+
+
+def test_a_node_that_is_going_keeps_its_cordon() -> None:
+    annotations = {keys.REMOVAL_REASON: "expiration"}
+    going = NOW + timedelta(seconds=1)
+    world = world_with(unschedulable=True, annotations=annotations, deletion_at=going)
+    uncordon(world.ports, world.node)
+    assert world.node.unschedulable

@@ -1,0 +1,116 @@
+"""Which image boots."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.errors import PermanentError
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.provisioner import NodeTemplate
+from shared.node_templates.images import (
+    ImageTable,
+    kubelet_taints,
+    node_taints,
+    resolve_images,
+    selected_images,
+)
+from shared.ports import MachineImage
+from tests.builders import CATALOG, provisioner
+from tests.fakes.cloud import FakeCloud
+from tests.unit.launching.test_fleet_request import AMD, ARM
+
+BATCH = Taint(key="batch", value="yes", effect=Effect.NO_SCHEDULE)
+WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
+BORN = datetime(2026, 8, 1, tzinfo=UTC)
+IMAGE = MachineImage(
+    image_id="ami-1", name="nodes-1", architecture="amd64", created_at=BORN, tags={"team": "red"}
+)
+ARM_IMAGE = replace(IMAGE, image_id="ami-2", name="nodes-arm", architecture="arm64")
+NEWER = replace(IMAGE, image_id="ami-0", created_at=BORN + timedelta(days=1))
+SELECTED = NodeTemplate(ami_family="Custom", ami_selector={"team": "red"})
+
+
+def test_images_are_asked_for_once_each() -> None:
+    cloud = FakeCloud()
+    table = resolve_images(cloud, NodeTemplate(), "1.33", CATALOG)
+    assert cloud.called("image_ids") == [(ARM, AMD)]
+    assert table.of("c6g.large") == table.ids[ARM]
+    assert table.of("m5.large") == table.ids[AMD]
+    assert table.of("x9.unknown") is None
+
+
+def test_an_image_that_is_not_published_is_no_image() -> None:
+    cloud = FakeCloud(missing_images={ARM})
+    assert resolve_images(cloud, NodeTemplate(), "1.33", CATALOG).of("c6g.large") is None
+
+
+def test_an_unknown_image_family_is_refused_with_what_there_is() -> None:
+    with pytest.raises(PermanentError, match="amiFamily: 'Windows2022': use one of AL2023, Bottle"):
+        resolve_images(FakeCloud(), NodeTemplate(ami_family="Windows2022"), "1.33", CATALOG)
+
+
+@pytest.mark.parametrize(
+    "template", [NodeTemplate(launch_template="mine"), NodeTemplate(ami_family="Custom")]
+)
+def test_where_nobody_recommends_an_image_none_is_asked_for(template: NodeTemplate) -> None:
+    cloud = FakeCloud()
+    assert resolve_images(cloud, template, "1.33", CATALOG) == ImageTable()
+    assert cloud.calls == []
+
+
+def test_of_selected_images_the_newest_of_each_architecture_boots() -> None:
+    cloud = FakeCloud(images=(IMAGE, NEWER, ARM_IMAGE, replace(IMAGE, image_id="ami-9", tags={})))
+    table = resolve_images(cloud, SELECTED, "1.33", CATALOG)
+    assert table.of("m5.large") == "ami-0"
+    assert table.of("c6g.large") == "ami-2"
+    assert table.ids == {"selected:amd64": "ami-0", "selected:arm64": "ami-2"}
+
+
+def test_an_image_with_labels_in_its_tags_is_for_machines_that_answer_them() -> None:
+    large = replace(IMAGE, tags={keys.INSTANCE_TYPE: "m5.large", keys.PROVISIONER_NAME: "x"})
+    table = selected_images((large,), CATALOG)
+    assert table.of("m5.large") == "ami-1"
+    assert table.of("m5.2xlarge") is None
+    assert list(table.ids) == [f"selected:amd64,{keys.INSTANCE_TYPE}=m5.large"]
+
+
+def test_an_image_no_machine_can_boot_is_not_in_the_table() -> None:
+    assert selected_images((replace(ARM_IMAGE, tags={keys.OS: "windows"}),), CATALOG).ids == {}
+
+
+def test_an_older_image_can_be_taken_for_some_machines() -> None:
+    table = selected_images((IMAGE, NEWER, ARM_IMAGE), CATALOG)
+    assert table.of("m5.large") == "ami-0"
+    held = table.with_ids({"selected:amd64": "ami-old", "selected:other": "ami-x"})
+    assert held.of("m5.large") == "ami-old"
+    assert held.of("c6g.large") == "ami-2"
+    assert "selected:other" not in held.ids
+
+
+def test_the_node_object_has_the_taints_of_its_provisioner_ours_and_the_cloud_providers() -> None:
+    found = node_taints(provisioner(taints=(BATCH,), startup_taints=(WAIT,)))
+    assert [one.describe() for one in found] == [
+        "batch=yes:NoSchedule",
+        "cilium:NoExecute",
+        "karpenter.sh/not-ready:NoSchedule",
+        "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+    ]
+
+
+def test_the_kubelet_is_not_told_the_taint_that_it_adds_by_itself() -> None:
+    cloud = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
+    found = kubelet_taints(provisioner(taints=(BATCH,), startup_taints=(WAIT, cloud)))
+    assert [one.describe() for one in found] == [
+        "batch=yes:NoSchedule",
+        "cilium:NoExecute",
+        "karpenter.sh/not-ready:NoSchedule",
+    ]
+
+
+def test_of_taints_with_the_same_key_and_effect_the_provisioners_own_comes_first() -> None:
+    again = replace(BATCH, value="no")
+    mixed = provisioner(taints=(BATCH,), startup_taints=(again, replace(again, effect=WAIT.effect)))
+    named = [one.describe() for one in node_taints(mixed) if one.key == BATCH.key]
+    assert named == ["batch=no:NoExecute", "batch=yes:NoSchedule"]

@@ -1,0 +1,222 @@
+"""Zones and slots: what is alike is planned as one, and pods are seated afterwards."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.packing.bound.resource_prices import find_prices
+from shared.packing.demand import read_demand
+from shared.packing.machine_kinds import find_kinds, front
+from shared.packing.packer import pack
+from shared.packing.priced_problem import Ground, Planned, make_ground
+from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
+from shared.packing.search.aggregate import coarsen
+from shared.packing.search.disaggregate import seat
+from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
+from tests.unit.packing.packing_cases import PLAIN, good, pod, problem, shape
+
+ZONES = ("a", "b", "c")
+SIZES = ((100, 0.2), (250, 0.5), (400, 2.0), (900, 1.0), (1300, 3.5))
+
+
+def zoned(
+    slots: int = 6, dearer: int = 0, zones: tuple[str, ...] = ZONES
+) -> tuple[tuple[Shape, ...], tuple[int, ...]]:
+    """Return small machines in each zone, and the mask of each zone and of all."""
+    room: dict[str, Any] = {f"slot__{n}": 1 for n in range(slots)}
+    shapes = tuple(
+        shape(f"{name}.{zone}", price + dearer * place, cores=c, gib=g, zones=(zone,), **room)
+        for name, price, c, g in (
+            ("c.large", 80_000, 2, 4),
+            ("m.large", 96_000, 2, 8),
+            ("c.xlarge", 160_000, 4, 8),
+            ("m.xlarge", 192_000, 4, 16),
+            ("c.2xlarge", 320_000, 8, 16),
+        )
+        for place, zone in enumerate(zones)
+    )
+    masks = [
+        sum(1 << i for i, one in enumerate(shapes) if one.instance_type.endswith(zone))
+        for zone in zones
+    ]
+    return shapes, (*masks, sum(masks))
+
+
+def topology(pods: int = 6, **changes: Any) -> PackingProblem:
+    """Return pods spread over zones, kept apart on hosts, or free, of a few sizes."""
+    shapes, masks = zoned()
+    classes: list[PodClass] = []
+    compatible: list[int] = []
+    for number, (cpu, gib) in enumerate(SIZES):
+        for zone in range(3):
+            classes.append(pod(cpu, gib, pods + number))
+            compatible.append(masks[zone])
+        classes.extend(
+            (
+                pod(cpu, gib, 4 * pods, slot__0=1),
+                pod(cpu, gib, pods, **{f"slot__{1 + number}": 1}),
+                pod(cpu, gib, 2 * pods),
+            )
+        )
+        compatible.extend([masks[3]] * 3)
+    return problem(classes, shapes=shapes, compatible=tuple(compatible), **changes)
+
+
+def ground_of(asked: PackingProblem) -> tuple[Ground, list[int]]:
+    demand = read_demand(asked)
+    kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), asked.settings), {})
+    counts = [one.count for one in asked.classes]
+    prices = [kind.planning_price for kind in kinds]
+    return make_ground(demand, kinds, find_prices(demand, counts, kinds, prices), prices), counts
+
+
+def test_pods_in_zones_and_slots_are_packed_close_to_the_bound_without_them() -> None:
+    asked = topology(pods=30)
+    made = good(asked)
+    every = (1 << len(asked.shapes)) - 1
+    free = replace(asked, compatible=(every,) * len(asked.classes))
+    assert made.unplaced == ()
+    assert "seated" in made.candidate
+    assert made.cost_micros_per_hour <= good(free).lower_bound_micros_per_hour * 1.08
+
+
+def test_few_launch_groups_hold_for_seated_pods_too() -> None:
+    asked = topology(pods=30, settings=replace(PLAIN, max_launch_groups=9))
+    assert len({node.options for node in good(asked).nodes}) <= 9
+
+
+def test_default_settings_and_limits_hold_for_seated_pods() -> None:
+    asked = topology(pods=12, settings=PackingSettings())
+    assert good(asked).unplaced == ()
+    shapes = tuple(replace(one, provisioner="default") for one in asked.shapes)
+    tight = replace(asked, shapes=shapes, limits={"default": shapes[0].capacity.times(12)})
+    assert good(tight).unplaced
+
+
+def test_zones_with_equal_machines_are_alike_and_dearer_ones_are_not() -> None:
+    for dearer, exactly, alike in ((0, True, 1), (2_000, True, 3), (2_000, False, 1)):
+        shapes, masks = zoned(slots=0, dearer=dearer)
+        asked = problem([pod(500, 1, 9)] * 4, shapes=shapes, compatible=masks)
+        ground, _ = ground_of(asked)
+        found = alike_signatures((0, 1, 2, 3), ground.kinds, ground.prices, exactly=exactly)
+        assert len(set(found.values())) == alike
+
+
+def test_zones_where_machines_cost_much_more_are_planned_apart() -> None:
+    shapes, masks = zoned(slots=0, dearer=60_000)
+    classes = [pod(cpu, gib, 40) for cpu, gib in SIZES for _ in range(3)]
+    asked = problem(classes, shapes=shapes, compatible=tuple(masks[n % 3] for n in range(15)))
+    ground, counts = ground_of(asked)
+    assert coarsen(ground, counts, {}) is None
+    assert good(asked).unplaced == ()
+
+
+def test_slots_of_equal_use_are_pooled_and_loose_ones_are_counted_nowhere() -> None:
+    shapes, masks = zoned(slots=4)
+    classes = [
+        pod(100, 0.2, 90, slot__0=1),
+        pod(100, 0.2, 70, slot__1=1),
+        pod(100, 0.2, 10, slot__2=1),
+        pod(100, 0.2, 9, slot__3=1),
+    ]
+    asked = problem(classes, shapes=shapes, compatible=(masks[3],) * 4)
+    ground, counts = ground_of(asked)
+    home = pooled_slots(ground.demand, counts, ground.kinds)
+    assert home == (0, 1, 2, 3, 3, -1, -1)
+    assert pooled_room((9, 9, 9, 1, 2, 4, 8), home) == (9, 9, 9, 3, 0, 0, 0)
+    one = problem(classes[:1], shapes=shapes, compatible=masks[3:])
+    ground, counts = ground_of(one)
+    assert pooled_slots(ground.demand, counts, ground.kinds) == (0, 1, 2, 3)
+
+
+def test_a_coarse_class_stands_for_all_its_members() -> None:
+    asked = topology()
+    ground, counts = ground_of(asked)
+    coarse = coarsen(ground, counts, {})
+    assert coarse is not None
+    assert sum(coarse.counts) == sum(counts)
+    assert sorted(k for some in coarse.members for k in some) == list(range(len(counts)))
+    assert len(coarse.counts) == 2 * len(SIZES)
+
+
+def test_seats_nobody_may_take_stay_empty_and_nodes_mostly_empty_are_not_bought() -> None:
+    shapes, masks = zoned(slots=1)
+    classes = [pod(100, 0.2, 3, slot__0=1), pod(900, 2, 3), pod(900, 2, 1)]
+    asked = problem(classes, shapes=shapes, compatible=(masks[3], masks[3], masks[1]))
+    ground, counts = ground_of(asked)
+    coarse = coarsen(ground, counts, {})
+    assert coarse is not None
+    apart = next(k for k, some in enumerate(coarse.members) if some == (0,))
+    kind = max(range(len(coarse.ground.kinds)), key=lambda t: coarse.ground.kinds[t].room)
+    # Many that keep apart on one node, as no honest plan has them.
+    plan = [Planned(kind=kind, contents=((apart, 16),), copies=2)]
+    nodes, left = seat(ground, coarse, plan, counts)
+    assert nodes == []
+    assert left == counts
+
+
+def test_pods_that_find_no_seat_get_nodes_of_their_own() -> None:
+    # Three quarters of the pods of a size share one slot: pooled, too many share a node.
+    shapes, masks = zoned(slots=6)
+    classes = [pod(150, 0.3, 60, slot__0=1), pod(150, 0.3, 55, slot__1=1)]
+    classes += [pod(150, 0.3, 40 + n, **{f"slot__{n}": 1}) for n in (2, 3)]
+    classes += [pod(400, 1.5, 60), pod(700, 1, 60), pod(150, 0.3, 90)]
+    asked = problem(classes, shapes=shapes, compatible=(masks[3],) * len(classes))
+    assert good(asked).unplaced == ()
+
+
+def test_many_slots_and_signatures_are_pooled_in_the_bound() -> None:
+    shapes, masks = zoned(slots=40, dearer=30_000)
+    classes = [pod(100 + n, 0.2, 4, **{f"slot__{n}": 1}) for n in range(40)]
+    asked = problem(classes, shapes=shapes, compatible=tuple(masks[n % 4] for n in range(40)))
+    made = pack(asked)
+    assert made.fallback == ""
+    assert 0 < made.lower_bound_micros_per_hour <= made.cost_micros_per_hour
+
+
+def test_many_signatures_keep_their_groups_from_one_programme_to_the_next() -> None:
+    shapes = tuple(
+        shape(f"{name}{n}", price + 700 * n, cores=c, gib=g)
+        for n in range(14)
+        for name, price, c, g in (("c", 80_000, 2, 4), ("m", 380_000, 8, 32))
+    )
+    classes = [pod(100 + 30 * n, 0.3 + 0.1 * (n % 5), 25 + n) for n in range(28)]
+    # Each class may run on its own pair of machines and on one other.
+    masks = tuple(3 << 2 * (n % 14) | 1 << (5 * n) % 28 for n in range(28))
+    asked = problem(classes, shapes=shapes, compatible=masks)
+    ground, counts = ground_of(asked)
+    half = [count // 2 if k % 3 else 0 for k, count in enumerate(counts)]
+    again = find_prices(ground.demand, half, ground.kinds, ground.prices, ground.worth)
+    cold = find_prices(ground.demand, half, ground.kinds, ground.prices)
+    assert again.values != ()
+    for worth in (again, cold):
+        bought = sum(ground.prices[kind] * many for kind, many in worth.mix)
+        value = sum(n * worth.of_class(ground.demand, k) for k, n in enumerate(half))
+        assert abs(bought - value) <= bought * 1e-6
+    assert good(asked).unplaced == ()
+
+
+def test_a_programme_may_begin_with_columns_that_are_of_no_use() -> None:
+    ground, counts = ground_of(problem([pod(900, 1, 5), pod(300, 2, 9)]))
+    first = ground.worth
+    gone = replace(first, basis=(*first.basis, (0, (((0, 9), 5.0),))))
+    again = find_prices(ground.demand, counts, ground.kinds, ground.prices, gone)
+    assert again.values[0] == pytest.approx(first.values[0])
+
+
+def test_classes_that_stay_apart_are_not_counted_as_one() -> None:
+    shapes, masks = zoned(slots=0)
+    classes = [pod(100 + 10 * n, 0.3 + 0.01 * n, 20) for n in range(20)]
+    asked = problem(classes, shapes=shapes, compatible=tuple(masks[n % 4] for n in range(20)))
+    ground, counts = ground_of(asked)
+    assert coarsen(ground, counts, {}) is None
+
+
+def test_slots_beside_other_resources_are_pooled_alone() -> None:
+    gpu: dict[str, Any] = {"nvidia_com__gpu": 2, "slot__0": 1, "slot__1": 1}
+    shapes = (shape("g", 500_000, cores=4, gib=16, **gpu),)
+    classes = [pod(100, 0.2, 9, nvidia_com__gpu=1, slot__0=1), pod(100, 0.2, 8, slot__1=1)]
+    ground, counts = ground_of(problem(classes, shapes=shapes))
+    assert ground.demand.names[3:] == ("nvidia.com/gpu", "slot/0", "slot/1")
+    assert pooled_slots(ground.demand, counts, ground.kinds) == (0, 1, 2, 3, 4, 4)

@@ -1,0 +1,129 @@
+"""Plans from patterns, where pods are coarse for their nodes."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.packing.checker import check
+from shared.packing.packer import pack
+from shared.packing.problem import Packing, PackingProblem
+from shared.packing.search import column_generation as patterns
+from shared.packing.search import node_load as load
+from shared.packing.search.budget import Patience
+from shared.packing.search.column_generation import plan_by_patterns
+from shared.packing.search.node_load import best_load
+from tests.unit.packing.packing_cases import PLAIN, SHAPES, good, pod, problem, shape
+from tests.unit.packing.search.test_aggregate import ground_of
+
+COARSE = [
+    pod(cpu, gib, 60 + 7 * n, slot__0=1) if n % 3 == 0 else pod(cpu, gib, 60 + 7 * n)
+    for n, (cpu, gib) in enumerate(
+        (c, m) for c in (300, 700, 1500, 1900) for m in (0.3, 1.1, 2.6, 6.0)
+    )
+]
+SMALL = tuple(
+    replace(one, allocatable=one.allocatable + shape("s", 1, cores=1, gib=1, slot__0=1).allocatable)
+    for one in (
+        *SHAPES[:4],
+        shape("c.xlarge", 160_000, cores=4, gib=8),
+        shape("m.xlarge", 192_000, cores=4, gib=16),
+    )
+)
+
+
+def test_pods_coarse_for_their_nodes_are_packed_from_patterns() -> None:
+    made = good(problem(COARSE, shapes=SMALL))
+    assert made.candidate.startswith("patterns")
+    assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.2
+
+
+def test_patterns_take_no_pod_twice_and_leave_few() -> None:
+    asked = problem(COARSE, shapes=SMALL)
+    ground, counts = ground_of(asked)
+    plan, left = plan_by_patterns(ground, counts, Patience())
+    taken = [0] * len(counts)
+    for one in plan:
+        needs, _ = ground.needs(one.contents)
+        room = ground.kinds[one.kind].room
+        assert all(a <= b for a, b in zip(needs, room, strict=True))
+        for k, n in one.contents:
+            taken[k] += n * one.copies
+    assert [a + b for a, b in zip(taken, left, strict=True)] == counts
+    assert sum(left) <= sum(counts) // 5
+
+
+def test_several_rounds_use_what_earlier_ones_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    ground, counts = ground_of(problem(COARSE, shapes=SMALL))
+    monkeypatch.setattr(patterns, "_REST", 0.0)
+    monkeypatch.setattr(patterns, "_LARGE_PART", 2.0)  # whole parts only
+    plan, left = plan_by_patterns(ground, counts, Patience())
+    monkeypatch.setattr(patterns, "_PIVOTS_PER_CLASS", 0)
+    monkeypatch.setattr(patterns, "_ROUNDS", 1)
+    other, rest = plan_by_patterns(ground, counts, Patience())
+    assert sum(left) < sum(counts) // 10
+    assert sum(left) <= sum(rest)
+    for nodes, some in ((plan, left), (other, rest)):
+        assert ground.cost(nodes) >= ground.worth_of(counts) - ground.worth_of(some) - 1
+
+
+def test_surplus_that_no_pattern_makes_room_for_is_left_alone() -> None:
+    ground, _ = ground_of(problem(COARSE[:1], shapes=SMALL))
+    basis = patterns._Basis([[1.0]], [2.0], [(0, {0: 1})], [-5.0], {0: 0})
+    patterns._drop_surplus(ground, basis)
+    assert basis.values == [-5.0]
+
+
+def test_a_basis_that_cannot_take_a_pattern_stays_as_it_is() -> None:
+    basis = patterns._Basis([[1.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
+    basis.enter(-1, {0: 0}, 0.0)
+    assert basis.patterns == [(-1, {0: 0})] or basis.levels == [2.0]
+    flat = patterns._Basis([[0.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
+    flat.enter(0, {0: 1}, -1.0)
+    assert flat.patterns == [(0, {0: 1})]
+
+
+def test_a_load_exchanges_pods_for_better_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    # For the room they take, the pods of 0.7 cores look best; one that uses the rest is better.
+    asked = problem([pod(1300, 2, 9), pod(700, 1, 9)], shapes=SHAPES[1:2])
+    ground, counts = ground_of(asked)
+    values = [55_000.0, 36_000.0]
+    found = best_load(ground, 0, counts, values)
+    assert found.taken == {0: 1, 1: 1}
+    assert found.worth == 91_000.0
+    assert best_load(ground, 0, counts, values, 0).taken == {0: 1, 1: 1}
+    assert best_load(ground, 0, counts, [0.0, 0.0]).taken == {}
+    monkeypatch.setattr(load, "_MOST_EXCHANGES", 0)
+    assert best_load(ground, 0, counts, values).taken == {1: 2}
+
+
+def test_a_time_limit_cuts_the_search_short_and_says_so() -> None:
+    asked = problem(COARSE[:6], shapes=SMALL)
+    at_once = good(asked)
+    assert not at_once.cut_short
+    made = patterns_with_limit(asked, 0)
+    assert made.cut_short
+    later = patterns_with_limit(asked, 40)
+    assert later.cut_short
+    assert later.cost_micros_per_hour <= made.cost_micros_per_hour
+    assert patterns_with_limit(asked, 1 << 40) == at_once
+
+
+def patterns_with_limit(asked: PackingProblem, most: int) -> Packing:
+    asks = 0
+
+    def out_of_time() -> bool:
+        nonlocal asks
+        asks += 1
+        return asks > most
+
+    made = pack(asked, out_of_time)
+    assert made.fallback == ""
+    assert check(asked, made) == ()
+    return made
+
+
+def test_a_thorough_search_goes_on_after_patterns() -> None:
+    settings = replace(PLAIN, improve_iterations=0)
+    asked = problem(COARSE[:6], shapes=SMALL, settings=settings)
+    thorough = replace(asked, settings=replace(settings, thorough=True))
+    assert good(thorough).cost_micros_per_hour <= good(asked).cost_micros_per_hour

@@ -1,0 +1,50 @@
+"""The lower bound of a plan: what the pods themselves insist on, and nothing else."""
+
+from shared.model import labels as keys
+from shared.model.kubernetes.pods import PreferredNodes
+from shared.model.resources import Resources
+from shared.planning.decide import decide
+from tests import builders as make
+from tests.unit.planning.asking import QUICK
+
+SPOT = make.needs(keys.CAPACITY_TYPE, "In", "spot")
+DEAR = make.provisioner("dear", weight=9)
+CHEAP = make.provisioner("cheap", requirements=SPOT)
+
+
+def test_who_comes_first_is_asked_first_and_the_bound_knows_it() -> None:
+    asked = make.pods(2, cpu=1500)
+    plan = decide(make.snapshot(*asked, provisioners=(DEAR, CHEAP)), QUICK)
+    assert {one.provisioner for one in plan.nodes} == {"dear"}
+    assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000
+
+
+def test_with_limits_any_provisioner_may_have_served_a_pod() -> None:
+    limited = make.provisioner("dear", weight=9, limits=Resources.of(cpu=100_000))
+    plan = decide(make.snapshot(*make.pods(2, cpu=1500), provisioners=(limited, CHEAP)), QUICK)
+    assert plan.cost_micros_per_hour == 192_000
+    assert 0 < plan.lower_bound_micros_per_hour <= 64_000
+
+
+def test_a_preference_that_was_kept_is_no_need() -> None:
+    wish = make.needs(keys.INSTANCE_TYPE, "In", "m5.2xlarge")
+    liked = make.scheduling(1500, preferred_nodes=(PreferredNodes(weight=1, requirements=wish),))
+    plan = decide(make.snapshot(make.pod("a", scheduling=liked)), QUICK)
+    assert plan.cost_micros_per_hour == 384_000
+    assert plan.lower_bound_micros_per_hour == 96_000
+
+
+def test_pods_with_other_labels_are_counted_as_one_class() -> None:
+    one = make.pods(2, "a", cpu=900, labels={"app": "a"})
+    other = make.pods(2, "b", cpu=900, labels={"app": "b"})
+    plan = decide(make.snapshot(*one, *other), QUICK)
+    assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000
+
+
+def test_pods_of_two_priorities_are_served_by_the_first_provisioner_alike() -> None:
+    asked = (
+        *make.pods(2, "a", cpu=900, priority=1),
+        *make.pods(2, "b", cpu=900),
+    )
+    plan = decide(make.snapshot(*asked, provisioners=(DEAR, CHEAP)), QUICK)
+    assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000

@@ -1,0 +1,111 @@
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.decisions.record import to_plain
+from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
+from shared.model.ec2.launches import IntentState, LaunchIntent, Slot
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.nodes import Node
+from shared.model.kubernetes.pods import Pod
+from shared.model.plan import Plan
+from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
+from shared.planning.restoring import RestoreError, restore
+from tests import builders as make
+from tests.property import strategies as some
+
+# As far as a Provisioner may look ahead.
+SPANS = st.none() | st.timedeltas(timedelta(), timedelta(days=36_500))
+
+
+def plain(value: object) -> Any:
+    """Return what a reader of the written document sees."""
+    return json.loads(json.dumps(to_plain(value)))
+
+
+@pytest.mark.parametrize(
+    "kind", [DaemonSet, InstanceType, LaunchIntent, Node, PackingSettings, Plan, Pod, Slot]
+)
+def test_every_value_of_the_model_comes_back_exactly(kind: type[Any]) -> None:
+    @given(st.from_type(kind))
+    @settings(max_examples=20)
+    def comes_back(value: Any) -> None:
+        again = restore(kind, plain(value))
+        assert again == value
+        assert plain(again) == plain(value)
+
+    comes_back()
+
+
+@given(st.builds(Provisioner, ttl_after_empty=SPANS, ttl_until_expired=SPANS))
+@settings(max_examples=20)
+def test_a_provisioner_comes_back_with_its_spans(value: Provisioner) -> None:
+    again = restore(Provisioner, plain(value))
+    assert again == value
+    assert plain(again) == plain(value)
+
+
+@given(snapshot=some.snapshots())
+def test_a_snapshot_comes_back_and_decides_the_same(snapshot: ClusterSnapshot) -> None:
+    again = restore(ClusterSnapshot, plain(snapshot))
+    assert again == snapshot
+    assert to_plain(decide(again)) == to_plain(decide(snapshot))
+
+
+def test_what_an_older_document_lacks_takes_its_default() -> None:
+    plain_settings = plain(PackingSettings(max_options=7))
+    del plain_settings["thorough"]
+    assert restore(PackingSettings, plain_settings) == PackingSettings(max_options=7)
+
+
+@dataclass(frozen=True)
+class _Odd:
+    choice: int | str
+    place: complex = 0
+
+
+@pytest.mark.parametrize("kind", [_Odd, complex])
+def test_a_type_without_a_plain_form_is_a_mistake_of_the_program(kind: type[Any]) -> None:
+    with pytest.raises(TypeError, match="no plain form"):
+        restore(kind, {"choice": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "given_json", "message"),
+    [
+        (
+            OfferingKey,
+            {"instance_type": "m5.large", "zone": "a"},
+            "OfferingKey lacks capacity_type",
+        ),
+        (
+            OfferingKey,
+            {"instance_type": "m5.large", "zone": "a", "capacity_type": "free"},
+            "capacity_type: 'free' is no CapacityType",
+        ),
+        (Plan, {"nodes": {}}, "nodes: must be a list"),
+        (Resources, {"items": [["cpu"]]}, "items.0: must be a list of 2"),
+        (PackingSettings, {"type_weights": []}, "type_weights: must be an object"),
+    ],
+)
+def test_another_form_is_refused_with_its_place(
+    kind: type[Any], given_json: object, message: str
+) -> None:
+    with pytest.raises(RestoreError) as refused:
+        restore(kind, given_json)
+    assert str(refused.value) == message
+
+
+def test_enumerations_come_back_as_themselves() -> None:
+    key = OfferingKey(instance_type="a", zone="b", capacity_type=CapacityType.SPOT)
+    assert restore(OfferingKey, plain(key)).capacity_type is CapacityType.SPOT
+    assert restore(LaunchIntent, plain(make.intent())).state is IntentState.OPEN

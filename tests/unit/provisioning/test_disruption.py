@@ -1,0 +1,180 @@
+"""The look over all nodes: what is begun, what is held, what is written down."""
+
+import gzip
+import json
+from dataclasses import replace
+
+from shared.decisions.replay import load_decision
+from shared.disruption.settings import DisruptionSettings
+from shared.model import labels as keys
+from shared.model.brakes import Brakes, Ceiling
+from shared.model.errors import NotFoundError
+from shared.ports import TimerKind
+from tests.builders import ZONES, node, pod, provisioner
+from tests.unit.node_lifecycle.replacements import (
+    HOUR,
+    events,
+    expired,
+    failing,
+    half_empty,
+    joined,
+    machine,
+    state_of,
+    step,
+)
+from tests.unit.worlds import MINUTE, World, instead
+
+
+def test_while_it_lasts_and_a_while_after_nothing_else_is_begun() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    for _ in range(3):
+        world.advance(MINUTE)
+        assert world.provision(look=True).nodes_disrupted == 0
+    assert len(world.outbox.timers_of(TimerKind.REPLACEMENT)) == 1
+    assert len(world.alive) == 1
+
+
+def test_nothing_is_looked_for_while_pods_wait() -> None:
+    world = half_empty()
+    world.cluster.add(pod("new"))
+    report = world.provision(look=True)
+    assert (report.pods_placed, report.nodes_disrupted) == (1, 0)
+
+
+def test_without_a_look_or_nodes_of_ours_nothing_is_given_up() -> None:
+    world = half_empty()
+    assert world.provision().nodes_disrupted == 0
+    world = World(provisioner(consolidation=True), node(finalizers=()))
+    world.advance(HOUR)
+    assert world.provision(look=True).nodes_disrupted == 0
+
+
+def test_an_expired_node_with_pods_is_replaced_first() -> None:
+    world = expired()
+    assert world.provision(look=True).nodes_disrupted == 1
+    assert len(world.alive) == 1
+    joined(world)
+    step(world, state_of(world))
+    old = world.cluster.node_values["big"]
+    assert old.annotations[keys.REMOVAL_REASON] == "expiration"
+    assert old.deletion_at is not None
+
+
+def test_what_holds_a_node_that_is_due_is_said_once() -> None:
+    world = expired()
+    world.cluster.add(pod("a", node_name="big", cpu=1000, annotations={keys.DO_NOT_EVICT: "true"}))
+    for _ in range(2):
+        assert world.provision(look=True).nodes_disrupted == 0
+    assert events(world, "DisruptionBlocked") == [
+        "it is due to be replaced, but pod default/a has the annotation karpenter.sh/do-not-evict"
+    ]
+    assert world.cluster.happenings.total() == 1
+
+
+def test_in_shadow_mode_it_is_only_told() -> None:
+    world = half_empty()
+    ports = replace(world.ports, brakes=Brakes(shadow=True))
+    deadline = world.clock.now() + 10 * MINUTE
+    report = world.provisioning(ports).run("holder", deadline, settle=False, look=True)
+    assert (report.nodes_disrupted, world.alive) == (0, [])
+    assert world.outbox.timers_of(TimerKind.REPLACEMENT) == []
+    assert events(world, "ShadowDisruption") == [
+        "would be given up: consolidation: saves $0.2880/h; 1 given up, 1 new node first"
+    ]
+
+
+def test_drift_is_acted_on_when_it_is_asked_for() -> None:
+    world = World(
+        provisioner(),
+        machine("big", "m5.2xlarge", annotations={keys.PROVISIONER_HASH: "of another time"}),
+        pod("a", node_name="big", cpu=1000),
+    )
+    world.advance(HOUR)
+    assert world.provision(look=True).nodes_disrupted == 0
+    world.disruption = DisruptionSettings(drift=True)
+    assert world.provision(look=True).nodes_disrupted == 1
+    assert "drift: provisioner default has changed" in events(world, "Disrupted")[0]
+
+
+def test_the_decision_is_written_down_with_its_reason() -> None:
+    world = half_empty()
+    world.provision(look=True)
+    (document,) = (one for key, one in world.decisions.documents.items() if key.endswith(".gz"))
+    decision = load_decision(document)
+    assert decision.is_identical(decision.again())
+    assert [len(one.pods) for one in decision.plan.nodes] == [2]
+    assert json.loads(gzip.decompress(document))["change"] == {
+        "cause": "consolidation",
+        "method": "replace",
+        "remove": ["big"],
+        "why": "saves $0.2880/h",
+    }
+
+
+def test_a_ceiling_that_has_no_room_for_both_holds_the_replacement() -> None:
+    world = half_empty()
+    world.cluster.add(provisioner(consolidation=True, ceiling=Ceiling(max_nodes=1)))
+    assert world.provision(look=True).nodes_disrupted == 0
+    assert world.alive == []
+    assert world.outbox.timers_of(TimerKind.REPLACEMENT) == []
+
+
+def test_images_that_cannot_be_found_are_no_drift() -> None:
+    world = World(provisioner(), machine("big", "m5.2xlarge"), pod("a", node_name="big"))
+    world.disruption = DisruptionSettings(drift=True)
+    world.advance(HOUR)
+    instead(world.cloud, "image_ids", failing(NotFoundError("no image")))
+    assert world.provision(look=True).nodes_disrupted == 0
+
+
+def test_volumes_of_pods_bind_their_new_node_to_a_zone() -> None:
+    world = World(
+        provisioner(consolidation=True),
+        machine("big", "m5.2xlarge"),
+        pod("a", node_name="big", claims=("data",)),
+    )
+    world.cluster.apply(
+        {
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"namespace": "default", "name": "data"},
+            "spec": {"volumeName": "pv", "storageClassName": "gp3"},
+        },
+        {
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv"},
+            "spec": {
+                "nodeAffinity": {
+                    "required": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {"key": keys.ZONE, "operator": "In", "values": [ZONES[1]]}
+                                ]
+                            }
+                        ]
+                    }
+                }
+            },
+        },
+    )
+    world.cluster._claims = [one for one in world.cluster._claims if one.volume]
+    world.advance(HOUR)
+    assert world.provision(look=True).nodes_disrupted == 1
+    (fresh,) = world.alive
+    assert fresh.offering.zone == ZONES[1]
+
+
+def test_what_was_not_found_is_not_looked_for_again_until_something_changes() -> None:
+    world = half_empty()
+    world.cluster.add(pod("a", node_name="big", cpu=7000))
+    for _ in range(3):
+        world.advance(MINUTE)
+        assert world.provision(look=True).nodes_disrupted == 0
+    assert len(world.ledger.written("change_memo")) == 1
+    world.advance(4 * MINUTE)
+    world.provision(look=True)
+    assert len(world.ledger.written("change_memo")) == 2
+    # A pod that goes is a change, and at once there is something to save.
+    del world.cluster.pods["default/a"]
+    assert world.provision(look=True).nodes_disrupted == 1

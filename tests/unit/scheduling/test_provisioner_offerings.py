@@ -1,0 +1,238 @@
+"""What Provisioners could buy, and who may have it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from shared.model import labels as keys
+from shared.model.ec2.instance_types import CapacityType
+from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.pods import Scheduling
+from shared.model.kubernetes.taints import Effect, Taint, Toleration
+from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
+from shared.model.requirements import Requirements
+from shared.model.resources import Resources
+from shared.planning.offerings.offering_index import Wares
+from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
+from shared.scheduling.daemon_overhead import daemon_requests
+from shared.scheduling.limits import remaining, used
+from shared.scheduling.node_constraints import could_buy, signature_of
+from shared.scheduling.provisioner_offerings import (
+    Offer,
+    as_configured,
+    in_order,
+    node_labels,
+    offers,
+)
+from tests import builders as make
+from tests.builders import ZONES, needs, provisioner, site
+
+A, B, C = ZONES
+
+
+def bought(
+    owner: Provisioner, daemonsets: Sequence[DaemonSet] = (), **more: Any
+) -> tuple[Offer, ...]:
+    return offers(owner, site(), make.CATALOG, daemonsets, **more)
+
+
+def names(found: tuple[Offer, ...]) -> list[str]:
+    return [one.instance_type.name for one in found]
+
+
+def test_requirements_choose_types_and_offerings() -> None:
+    found = bought(provisioner(also=needs(keys.INSTANCE_CPU, "Gt", "2")))
+    assert names(found) == ["m5.2xlarge", "m5.xlarge"]
+    assert {one.capacity_type for one in found[0].offerings} == {CapacityType.ON_DEMAND}
+    one_zone = bought(provisioner(also=needs(keys.ZONE, "In", B, "elsewhere")))
+    assert [one.zone for one in one_zone[0].offerings] == [B]
+
+
+def test_only_zones_with_a_subnet_are_offered() -> None:
+    found = offers(provisioner(), site(zones=(C,)), make.CATALOG, ())
+    assert {one.zone for offer in found for one in offer.offerings} == {C}
+    assert offers(provisioner(), site(zones=()), make.CATALOG, ()) == ()
+
+
+def test_offerings_ec2_was_out_of_are_left_out() -> None:
+    out = frozenset(make.offering(zone=zone) for zone in (A, B))
+    found = {one.instance_type.name: one for one in bought(provisioner(), unavailable=out)}
+    assert [one.zone for one in found["m5.large"].offerings] == [C]
+    assert len(found["m5.xlarge"].offerings) == 3
+
+
+def test_a_node_gets_its_makers_labels_and_every_settled_requirement() -> None:
+    owner = provisioner(labels={"team": "red", keys.ARCH: "amd64"}, also=needs("tier", "In", "1"))
+    assert node_labels(owner) == {
+        "team": "red",
+        "tier": "1",
+        keys.PROVISIONER_NAME: "default",
+    }
+
+
+def test_a_well_known_label_of_a_provisioner_does_not_rename_machines() -> None:
+    """`labels: {kubernetes.io/arch: arm64}` chooses arm64 machines, it does not relabel others."""
+    wanted = needs(keys.ARCH, "In", "arm64")
+    found = bought(provisioner(labels={keys.ARCH: "arm64"}, requirements=wanted))
+    assert names(found) == ["c6g.large"]
+
+
+def test_a_custom_label_that_cannot_exist_or_hold_offers_nothing() -> None:
+    assert bought(provisioner(also=needs("team", "DoesNotExist")))
+    impossible = needs("team", "In", "red").merge(needs("team", "NotIn", "red"))
+    assert not bought(provisioner(also=impossible))
+
+
+def test_usable_provisioners_come_by_weight_then_name() -> None:
+    listed = (
+        provisioner("b"),
+        provisioner("a"),
+        provisioner("z", weight=1),
+        provisioner("p", weight=9, paused=True),
+        provisioner("d", weight=9, deleting=True),
+    )
+    assert [one.name for one in in_order(listed)] == ["z", "a", "b"]
+
+
+def test_disk_and_kubelet_settings_change_what_a_machine_has() -> None:
+    large = make.CATALOG[2]
+    assert as_configured(provisioner(), large) is large
+    disks = (
+        BlockDevice(device_name="/dev/xvda", volume_size_gib=100),
+        BlockDevice(device_name="/dev/xvdb", volume_size_gib=10),
+    )
+    owner = provisioner(
+        template=NodeTemplate(block_devices=disks), kubelet=KubeletConfiguration(max_pods=7)
+    )
+    capacity = as_configured(owner, large).capacity
+    assert (capacity["ephemeral-storage"], capacity["pods"]) == (100 * make.GIB, 7)
+
+
+def test_an_image_family_says_what_its_machines_have() -> None:
+    large = make.CATALOG[2]
+    kubelet = KubeletConfiguration(pods_per_core=1)
+    plain = as_configured(provisioner(kubelet=kubelet), large)
+    rocket = NodeTemplate(ami_family="Bottlerocket")
+    found = as_configured(provisioner(template=rocket, kubelet=kubelet), large)
+    assert plain.capacity["pods"] < large.capacity["pods"]
+    # It is never told that setting, so nothing may count on it.
+    assert found.capacity["pods"] == large.capacity["pods"]
+    assert found.volume_limit == plain.volume_limit - 1
+
+
+def test_bottlerocket_reserves_memory_for_the_pods_that_its_kubelet_is_told() -> None:
+    large = make.CATALOG[2]
+    prefixed = replace(large, image_max_pods=8)
+    rocket = provisioner(template=NodeTemplate(ami_family="Bottlerocket"))
+    assert as_configured(provisioner(), prefixed).allocatable == large.allocatable
+    reserved = as_configured(rocket, prefixed).overhead.kube_reserved
+    assert reserved["memory"] == (255 + 11 * large.capacity["pods"]) * make.MIB
+
+
+def test_daemons_that_will_land_take_their_room() -> None:
+    on_arm = make.daemonset("arm", node_selector=needs(keys.ARCH, "In", "arm64"))
+    spot = make.daemonset("spot", cpu=30, node_selector=needs(keys.CAPACITY_TYPE, "In", "spot"))
+    taint = Taint(key="only", effect=Effect.NO_SCHEDULE)
+    everywhere = make.daemonset("every", cpu=50, tolerations=(Toleration(operator="Exists"),))
+    listed = (make.daemonset(), on_arm, spot, everywhere)
+    (one,) = bought(
+        provisioner(also=needs(keys.INSTANCE_TYPE, "In", "m5.large")), daemonsets=listed
+    )
+    # The capacity type is not settled yet, so room is kept for the spot daemon, too.
+    assert one.daemon_requests["cpu"] == 180
+    assert one.available["cpu"] == 1930 - 180
+    (tainted,) = bought(
+        provisioner(taints=(taint,), also=needs(keys.INSTANCE_TYPE, "In", "m5.large")),
+        daemonsets=listed,
+    )
+    assert tainted.daemon_requests["cpu"] == 50
+    labels = {keys.CAPACITY_TYPE: "on-demand"}
+    assert daemon_requests((spot,), labels, ()) == Resources()
+    assert daemon_requests((spot,), {keys.CAPACITY_TYPE: "spot"}, ())["cpu"] == 30
+
+
+def test_affinity_terms_are_alternatives_each_with_the_node_selector() -> None:
+    wanted = Scheduling(
+        requests=Resources(),
+        node_selector=needs("a", "In", "1"),
+        required_terms=(needs("b", "In", "1"), needs("b", "In", "2")),
+    )
+    assert len(accepted_terms(wanted)) == 2
+    assert labels_accepted(wanted, {"a": "1", "b": "2"})
+    assert not labels_accepted(wanted, {"a": "1", "b": "3"})
+    assert not labels_accepted(wanted, {"a": "2", "b": "2"})
+
+
+def test_the_taint_that_keeps_a_pod_away_is_named() -> None:
+    taint = Taint(key="only", value="batch", effect=Effect.NO_SCHEDULE)
+    assert taint_refusal(make.scheduling(), (taint,)) == (
+        "does not tolerate taint only=batch:NoSchedule"
+    )
+    assert taint_refusal(make.scheduling(), ()) == ""
+
+
+def test_offerings_are_grouped_by_who_may_have_them() -> None:
+    anyone = make.scheduling()
+    in_b = make.scheduling(node_selector=needs(keys.ZONE, "In", B))
+    arm = make.scheduling(node_selector=needs(keys.ARCH, "In", "arm64"))
+    either = make.scheduling(required_terms=(needs(keys.ZONE, "In", A), needs("x", "In", "y")))
+    signatures = [signature_of(one, Requirements()) for one in (anyone, in_b, arm, either)]
+    pinned = signature_of(anyone, needs(keys.ZONE, "In", C))
+    large = next(one for one in bought(provisioner()) if one.instance_type.name == "m5.large")
+    wares = Wares((large,), ())
+    found = {
+        mask: [ware.offering.zone for ware in group]
+        for _, mask, group in wares.grouped([*signatures, pinned])
+    }
+    assert found == {0b01001: [A], 0b00011: [B], 0b10001: [C]}
+    for one in (*signatures, pinned):
+        assert could_buy(one, large) == bool(wares.accepting(one)) == bool(wares.ways(one))
+
+
+def test_offerings_nobody_may_have_are_left_out() -> None:
+    tainted = provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),))
+    in_b = signature_of(make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements())
+    (first, *_) = bought(provisioner())
+    (group,) = Wares((first,), ()).grouped([in_b])
+    assert [ware.offering.zone for ware in group[2]] == [B]
+    (first, *_) = bought(tainted)
+    assert Wares((first,), ()).grouped([in_b]) == []
+    assert not could_buy(in_b, first)
+
+
+def test_a_host_that_is_not_there_yet_cannot_be_asked_for() -> None:
+    (first, *_) = bought(provisioner())
+    wares = Wares((first,), ())
+    for operator, values, good in (("In", ("n1",), False), ("NotIn", ("n1",), True)):
+        asked = make.scheduling(node_selector=needs(keys.HOSTNAME, operator, *values))
+        signature = signature_of(asked, Requirements())
+        assert could_buy(signature, first) == bool(wares.accepting(signature)) == good
+
+
+def test_limits_count_what_stands_flies_and_is_reserved() -> None:
+    limits = Resources.of(cpu=20_000, memory=64 * make.GIB)
+    unlabelled = make.node("n3", capacity=Resources(), labels={keys.PROVISIONER_NAME: "default"})
+    snapshot = make.snapshot(
+        provisioners=(provisioner(limits=limits), provisioner("free")),
+        nodes=(
+            make.node("n1"),
+            make.node("n2", capacity=Resources()),
+            unlabelled,
+            make.node("other", labels={keys.PROVISIONER_NAME: "free"}),
+            make.node("s", capacity=Resources.of(cpu=3000), provider_id="aws:///z/i-slot1"),
+            make.node("foreign", provider_id="", labels={keys.PROVISIONER_NAME: "default"}),
+        ),
+        slots=(make.slot(0), make.slot(1), make.slot(2, provisioner="free")),
+        intents=(make.intent(), make.intent(group=1, provisioner="free")),
+    )
+    # n1, n2 by its type, s by the larger of node and slot, the foreign one, slot 0, the intent.
+    assert used(snapshot, "default")["cpu"] == 2000 + 2000 + 3000 + 2000 + 2000 + 2000
+    left = remaining(snapshot)
+    assert set(left) == {"default"}
+    assert left["default"]["cpu"] == 7000
+
+
+def test_a_limit_that_is_used_up_stays_a_limit() -> None:
+    owner = provisioner(limits=Resources.of(cpu=2000))
+    left = remaining(make.snapshot(provisioners=(owner,), nodes=(make.node(),)))
+    assert left["default"].items == (("cpu", 0),)

@@ -1,0 +1,151 @@
+"""Gathering a snapshot, writing decisions down, and turning records into wakes."""
+
+import gzip
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+from shared.decisions.record import record, to_plain
+from shared.messages.wake import Kind, encode, wake
+from shared.model import labels as keys
+from shared.model.ec2.launches import Lease
+from shared.model.kubernetes.nodes import Node
+from shared.model.plan import Plan
+from shared.model.provisioner import NodeTemplate
+from shared.model.snapshot import InvalidProvisioner
+from shared.planning.decide import decide
+from shared.ports import Subnet
+from shared.provisioning.wake_batch import ClusterWake, wakes
+from shared.snapshot.gather import gather
+from tests import builders as make
+from tests.builders import NOW, node, pod, provisioner, snapshot
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
+
+
+def test_a_snapshot_holds_everything_a_decision_sees() -> None:
+    bad = InvalidProvisioner(name="bad", uid="u", resource_version="1", reasons=("r",))
+    daemons = make.daemonset()
+    world = World(provisioner(), bad, node(), pod(), pod("b", node_name="n1"), daemons)
+    out = make.offering()
+    world.ledger.mark_unavailable([out], world.clock.now())
+    gathered = gather(world.ports, "plan-1")
+    seen = gathered.snapshot
+    assert [one.name for one in seen.pending] == ["a"]
+    assert [one.name for one in seen.bound] == ["b"]
+    assert [one.name for one in seen.nodes] == ["n1"]
+    assert [one.name for one in seen.provisioners] == ["default"]
+    assert [one.zones for one in seen.sites] == [make.ZONES]
+    assert seen.daemonsets == (daemons,)
+    assert seen.unavailable == {out}
+    assert seen.taken_at == world.clock.now()
+    assert gathered.invalid == (bad,)
+    assert gather(world.ports, "plan-1").snapshot.seed == seen.seed
+    assert gather(world.ports, "plan-2").snapshot.seed != seen.seed
+
+
+def test_the_lease_is_renewed_while_a_long_list_is_read() -> None:
+    world = World(provisioner(), node(), pod())
+    others: list[Lease | None] = []
+    read = world.cluster.nodes
+
+    def slowly(each_page: Callable[[], object]) -> tuple[Node, ...]:
+        instead(world.cluster, "nodes", read)
+        for _ in range(10):
+            world.advance(20 * SECOND)
+            each_page()
+            others.append(world.ledger.acquire(NAME, "other", world.clock.now()))
+        return read()
+
+    instead(world.cluster, "nodes", slowly)
+    assert world.provision(span=60 * MINUTE).leading
+    assert others == [None] * 10
+
+
+def test_a_site_without_subnet_or_security_group_says_what_was_looked_for() -> None:
+    template = NodeTemplate(subnet_selector={"a": "1"}, security_group_selector={"b": "2"})
+    world = World(provisioner(template=template), pod())
+    world.cloud.subnets = ()
+    (site,) = gather(world.ports, "p").snapshot.sites
+    assert site.zones == ()
+    assert "no subnet has the tags a=1" in site.reason
+    world.cloud.subnets = (Subnet(subnet_id="s", zone="z", free_addresses=1),)
+    world.cloud.security_groups = ()
+    (site,) = gather(world.ports, "p").snapshot.sites
+    assert (site.zones, site.reason) == (
+        (),
+        "no security group has the tags of securityGroupSelector",
+    )
+    own = NodeTemplate(subnet_selector={"a": "1"}, launch_template="mine")
+    world.cluster.add(provisioner(template=own))
+    (site,) = gather(world.ports, "p").snapshot.sites
+    assert (site.zones, site.reason) == (("z",), "")
+
+
+def test_selectors_left_empty_mean_what_carries_the_clusters_tag() -> None:
+    world = World(provisioner(template=NodeTemplate()), pod())
+    (site,) = gather(world.ports, "p").snapshot.sites
+    assert site.zones == make.ZONES
+    (template,) = world.cloud.called("site")
+    assert isinstance(template, NodeTemplate)
+    assert dict(template.subnet_selector) == {f"kubernetes.io/cluster/{NAME}": "*"}
+
+
+def test_a_decision_is_written_so_that_it_can_be_read() -> None:
+    world = World()
+    seen = snapshot(pod(spreads=(make.spread(),), node_selector=make.needs(keys.ARCH, "Gt", "3")))
+    key = record(world.decisions, "plan-1", seen, decide(seen))
+    assert key == "decisions/test/2026-01-01/plan-1.json.gz"
+    document = json.loads(gzip.decompress(world.decisions.documents[key]))
+    assert document["plan_id"] == "plan-1"
+    assert document["snapshot"]["pending"][0]["name"] == "a"
+    assert document["snapshot"]["taken_at"] == NOW.isoformat()
+    assert set(document) >= {"version", "snapshot", "plan"}
+
+
+def test_the_same_decision_is_the_same_bytes() -> None:
+    first, second = World(), World()
+    for world in (first, second):
+        record(world.decisions, "plan-1", snapshot(*make.pods(3)), Plan())
+    assert first.decisions.documents == second.decisions.documents
+
+
+def test_values_become_plain_json() -> None:
+    plain = to_plain(
+        {
+            "set": frozenset({make.offering("b"), make.offering("a")}),
+            "span": timedelta(seconds=90),
+            "amounts": make.scheduling().requests,
+            "list": [1, None, True, 1.5],
+            "kind": Kind.RESUME,
+        }
+    )
+    assert [one["instance_type"] for one in plain["set"]] == ["a", "b"]
+    assert plain["span"] == 90
+    assert plain["list"] == [1, None, True, 1.5]
+    assert json.loads(json.dumps(plain)) == plain
+
+
+def text(kind: Kind = Kind.POD_PENDING, cluster: str = "one") -> str:
+    return json.dumps(encode(wake(kind, cluster, NOW)))
+
+
+def test_many_records_of_a_cluster_are_one_wake() -> None:
+    found, invalid = wakes(
+        [
+            ("1", text(cluster="two")),
+            ("2", text()),
+            ("3", text(Kind.PROVISIONER_CHANGED)),
+            ("4", "{"),
+            ("5", text(cluster="two")),
+        ]
+    )
+    assert found == (
+        ClusterWake(cluster="two", record_ids=("1", "5")),
+        ClusterWake(cluster="one", record_ids=("2", "3"), provisioners_changed=True),
+    )
+    assert [(one.record_id, one.text) for one in invalid] == [("4", "{")]
+    assert invalid[0].reason.startswith("body: not JSON")
+
+
+def test_no_records_are_no_wake() -> None:
+    assert wakes([]) == ((), ())

@@ -1,0 +1,310 @@
+"""Sweep: whatever events missed is found within a minute, and found only once."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.model import labels as keys
+from shared.model.ec2.launches import Instance
+from shared.model.errors import ConflictError
+from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.termination import Terminating
+from shared.ports import NodeChange, TimerKind
+from shared.sweep.sweep import SweepReport
+from tests.builders import NOT_READY, NOW, intent, node, offering, pod, provisioner, ref, slot
+from tests.unit.worlds import MINUTE, NAME, SECOND, World
+
+OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
+
+
+def machine(instance_id: str, **tags: str) -> Instance:
+    both = {**OURS, **tags}
+    return Instance(
+        instance_id=instance_id, state="running", offering=offering(), launched_at=NOW, tags=both
+    )
+
+
+def settled(*more: Any, owner: Any = None) -> World:
+    """A world where nothing is amiss: one occupied node, its machine running."""
+    joined = node(labels={**node().labels, keys.INITIALIZED: "true"})
+    world = World(owner or provisioner(), joined, pod("x", node_name="n1"), *more)
+    world.cloud.add(machine("i-n1"))
+    return world
+
+
+def test_where_nothing_is_amiss_nothing_is_done() -> None:
+    world = settled()
+    world.advance(10 * MINUTE)
+    assert world.sweep() == SweepReport()
+    assert world.outbox.wakes == []
+    assert world.outbox.timers == []
+    assert world.cluster.calls == []
+
+
+def test_pods_that_wait_too_long_wake_the_planner() -> None:
+    young = pod("young", created_at=NOW + MINUTE)
+    promised = pod("promised")
+    world = settled(
+        pod("old"), young, promised, pod("gated", gated=True), pod("odd", created_at=None)
+    )
+    one = slot(node_name="n9", instance_id="i-n9", pods=(ref(promised),))
+    world.ledger.slot_values[NAME, one.name] = one
+    world.advance(61 * SECOND)
+    assert world.sweep().overdue_pods == 1
+    assert world.outbox.wakes == [(NAME, timedelta(0))]
+
+
+def test_launches_that_are_due_wake_the_planner() -> None:
+    world = settled()
+    due = intent(group=0)
+    early = intent(group=1, not_before=NOW + MINUTE)
+    late = intent(group=2, not_before=NOW)
+    for launch in (due, early, late):
+        world.ledger.intents[NAME, launch.plan_id, launch.group] = launch
+    one = slot()
+    world.ledger.slot_values[NAME, one.name] = one
+    assert world.sweep().unfinished_launches == 3
+    assert world.outbox.wakes == [(NAME, timedelta(0))]
+
+
+def test_an_abandoned_lease_wakes_the_planner() -> None:
+    world = settled()
+    world.ledger.acquire(NAME, "crashed", world.clock.now())
+    assert world.sweep().unfinished_launches == 0
+    world.advance(MINUTE)
+    assert world.sweep().unfinished_launches == 1
+
+
+def test_machines_that_nobody_knows_are_ended_once() -> None:
+    world = settled()
+    world.cloud.add(machine("i-lost"), machine("i-slot0"), machine("i-young"), machine("i-dead"))
+    world.cloud.add(machine("i-open", **{keys.TAG_PLAN: "plan-1"}))
+    world.cloud.end("i-dead")
+    one = slot()
+    world.ledger.slot_values[NAME, one.name] = one
+    world.ledger.intents[NAME, "plan-1", 0] = intent()
+    world.cloud.ec2.machines["i-young"].launched_at = NOW + 5 * MINUTE
+    world.advance(100 * SECOND)
+    assert world.sweep().orphaned_instances == 1
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert (timer.payload["node"], timer.payload["instance_id"]) == ("", "i-lost")
+    assert timer.payload["uid"] == "i-lost"
+    world.advance(MINUTE)
+    world.sweep()
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
+
+
+@pytest.mark.parametrize("state", ["stopping", "stopped"])
+def test_a_stopped_machine_without_a_node_is_ended_too(state: str) -> None:
+    world = settled()
+    world.cloud.add(replace(machine("i-off"), state=state))
+    world.advance(100 * SECOND)
+    assert world.sweep().orphaned_instances == 1
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert timer.payload["instance_id"] == "i-off"
+
+
+def test_the_end_of_an_orphan_that_fell_silent_is_started_again() -> None:
+    world = settled()
+    world.cloud.add(machine("i-lost"))
+    world.advance(2 * MINUTE)
+    world.sweep()
+    world.advance(2 * MINUTE)
+    world.sweep()
+    assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 2
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_slot_whose_node_was_let_go_by_one_that_died_then_is_ended(*, ended: bool) -> None:
+    world = settled()
+    world.cloud.add(machine("i-slot0"), machine("i-n2"))
+    if ended:
+        world.cloud.end("i-slot0")
+    gone, young = slot(node_name="n9"), slot(number=1, instance_id="i-new", node_name="n8")
+    kept = slot(number=2, instance_id="i-n1", node_name="n1")
+    world.advance(100 * SECOND)
+    for one in (gone, replace(young, launched_at=world.clock.now()), kept):
+        world.ledger.slot_values[NAME, one.name] = one
+    world.cloud.end("i-n2")
+    assert world.sweep().orphaned_instances == 1
+    (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert timer.payload["instance_id"] == "i-slot0"
+    state, terminating = timer.payload, Terminating(world.ports, None)
+    for _ in range(4):
+        state = terminating.step(state) if state.get("next") != "done" else state
+        world.advance(timedelta(seconds=30))
+    assert state["result"] == "gone"
+    assert not world.cloud.instances(["i-slot0"])[0].is_alive
+    assert gone.name not in {one.name for one in world.ledger.slots(NAME)}
+
+
+def test_nodes_whose_machine_is_gone_are_deleted() -> None:
+    world = settled()
+    world.cluster.add(
+        node("lost"),
+        node("young", created_at=NOW + 5 * MINUTE),
+        node("ageless", created_at=None),
+        node("foreign", finalizers=()),
+        node("going", deletion_at=NOW),
+        node("bare", provider_id=""),
+        node("shown"),
+    )
+    # Lists lag behind: this one is found when it is asked for by id.
+    world.cloud.add(replace(machine("i-shown"), tags={}))
+    world.advance(6 * MINUTE)
+    report = world.sweep()
+    assert report.nodes_without_instance == 1
+    assert world.cluster.called("delete_node") == ["lost"]
+    assert world.cluster.node_values["lost"].deletion_at is not None
+
+
+def test_a_lost_node_that_changes_does_not_stop_the_sweep() -> None:
+    world = settled(pod("old"))
+    world.cluster.add(node("lost"))
+    world.cluster.fail_next("delete_node", ConflictError("written"))
+    world.advance(2 * MINUTE)
+    report = world.sweep()
+    assert (report.nodes_without_instance, report.overdue_pods) == (1, 1)
+    assert world.cluster.node_values["lost"].deletion_at is None
+
+
+def test_ready_nodes_that_nobody_completed_wake_bind() -> None:
+    world = settled()
+    world.cluster.add(
+        node("waits", taints=(NOT_READY,)),
+        node("open"),
+        node("boots", taints=(NOT_READY,), ready=None),
+        node("foreign", taints=(NOT_READY,), finalizers=()),
+        node("going", taints=(NOT_READY,), deletion_at=NOW),
+    )
+    assert world.sweep().unbound_nodes == 2
+    assert world.outbox.binds == [(NAME, ("open", "waits"))]
+
+
+def test_old_launch_templates_are_collected() -> None:
+    world = settled()
+    world.cloud.ensure_launch_template("old", {})
+    world.advance(61 * MINUTE)
+    world.cloud.ensure_launch_template("new", {})
+    assert world.sweep().unused_templates == 1
+    assert [name for name, _ in world.cloud.launch_templates()] == ["new"]
+
+
+# --- timers
+
+
+def test_missing_timers_are_started_once() -> None:
+    owner = provisioner(ttl_until_expired=60 * MINUTE, ttl_after_empty=MINUTE)
+    world = World(
+        owner,
+        node("empty"),
+        node("full"),
+        node("boots", ready=None, taints=(NOT_READY,)),
+        node("going", deletion_at=NOW),
+        node("foreign", finalizers=()),
+        pod("x", node_name="full"),
+    )
+    for name in ("empty", "full", "boots", "going"):
+        world.cloud.add(machine(f"i-{name}"))
+    assert world.sweep().missing_timers == 5
+    started = sorted((one.kind.value, one.payload["node"]) for one in world.outbox.timers)
+    assert started == [
+        ("emptiness", "empty"),
+        ("expiration", "empty"),
+        ("expiration", "full"),
+        ("registration", "boots"),
+        ("termination", "going"),
+    ]
+    assert world.sweep().missing_timers == 0
+    assert world.outbox.refused == []
+
+
+def test_a_provisioner_that_is_gone_paused_or_has_no_ttl_starts_no_timer() -> None:
+    for values in (
+        (),
+        (provisioner(),),
+        (provisioner(paused=True, ttl_until_expired=MINUTE, ttl_after_empty=MINUTE),),
+    ):
+        world = World(*values, node())
+        world.cloud.add(machine("i-n1"))
+        assert world.sweep().missing_timers == 0
+
+
+def test_a_promise_keeps_the_emptiness_timer_away() -> None:
+    world = World(provisioner(ttl_after_empty=MINUTE), node())
+    world.cloud.add(machine("i-n1"))
+    one = slot(instance_id="i-n1", node_name="n1", pods=(ref(pod()),))
+    world.ledger.slot_values[NAME, one.name] = one
+    assert world.sweep().missing_timers == 0
+
+
+def test_a_drain_that_fell_silent_goes_on_under_another_name() -> None:
+    world = World(provisioner(), node(deletion_at=NOW))
+    world.cloud.add(machine("i-n1"))
+    world.sweep()
+    world.advance(19 * SECOND)
+    assert world.sweep().missing_timers == 0
+    world.advance(SECOND)
+    assert world.sweep().missing_timers == 1
+    first, second = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert first.name != second.name
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "owner"),
+    [
+        (TimerKind.EXPIRATION, {}, provisioner(ttl_until_expired=10 * MINUTE)),
+        (TimerKind.REGISTRATION, {"ready": None, "taints": (NOT_READY,)}, provisioner()),
+    ],
+)
+def test_a_timer_that_did_not_act_when_it_was_due_is_started_anew(
+    kind: TimerKind, changes: dict[str, Any], owner: Any
+) -> None:
+    world = World(owner, node(**changes))
+    world.cloud.add(machine("i-n1"))
+    world.sweep()
+    world.advance(5 * MINUTE if kind == TimerKind.REGISTRATION else 10 * MINUTE)
+    assert world.sweep().missing_timers == 0
+    world.advance(121 * SECOND)
+    assert world.sweep().missing_timers == 1
+    first, second = world.outbox.timers_of(kind)
+    assert first.name != second.name
+    assert second.payload["wait_seconds"] == 0
+    world.advance(MINUTE)
+    assert world.sweep().missing_timers == 0
+
+
+def test_a_node_whose_emptiness_timer_did_not_act_is_removed_in_its_stead() -> None:
+    world = World(provisioner(ttl_after_empty=MINUTE), node())
+    world.cloud.add(machine("i-n1"))
+    world.sweep()
+    world.advance(MINUTE + 10 * SECOND)
+    assert world.sweep().missing_timers == 0
+    world.advance(SECOND)
+    assert world.sweep().missing_timers == 1
+    (drain,) = world.outbox.timers_of(TimerKind.TERMINATION)
+    assert drain.payload["node"] == "n1"
+    (first,) = world.outbox.timers_of(TimerKind.EMPTINESS)
+    assert Emptying(world.ports).step(first.payload)["result"] == "gone"
+
+
+def test_an_emptiness_timer_without_a_stamp_is_overdue_by_when_it_was_last_seen() -> None:
+    world = World(provisioner(ttl_after_empty=MINUTE), node())
+    world.cloud.add(machine("i-n1"))
+    world.sweep()
+    gone = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: None})
+    world.cluster.change_node(world.node, gone)
+    assert world.sweep().missing_timers == 0
+    world.advance(MINUTE + 121 * SECOND)
+    assert world.sweep().missing_timers == 1
+
+
+def test_a_look_over_the_nodes_is_asked_for_when_one_may_be_due() -> None:
+    world = settled()
+    world.sweep()
+    assert world.outbox.looks == []
+    world.cluster.add(provisioner(consolidation=True))
+    world.sweep()
+    assert world.outbox.looks == [NAME]
