@@ -86,7 +86,11 @@ def scheduling(
 def pod(name: str = "a", **overrides: Any) -> Pod:
     """Return a pod that waits for capacity; keywords of `scheduling` go there."""
     namespace = overrides.pop("namespace", "default")
-    of_pod = {one: overrides.pop(one) for one in list(overrides) if one in Pod.__dataclass_fields__}
+    of_pod = {
+        override: overrides.pop(override)
+        for override in list(overrides)
+        if override in Pod.__dataclass_fields__
+    }
     if "scheduling" not in of_pod:
         of_pod["scheduling"] = scheduling(**{"tolerations": DEFAULT_TOLERATIONS, **overrides})
     elif overrides:
@@ -107,8 +111,8 @@ def pods(count: int, prefix: str = "p", **overrides: Any) -> tuple[Pod, ...]:
     return tuple(pod(f"{prefix}{number:03}", **overrides) for number in range(count))
 
 
-def ref(one: Pod) -> PodRef:
-    return PodRef(namespace=one.namespace, name=one.name, uid=one.uid)
+def ref(other_pod: Pod) -> PodRef:
+    return PodRef(namespace=other_pod.namespace, name=other_pod.name, uid=other_pod.uid)
 
 
 def instance_type(
@@ -128,7 +132,7 @@ def instance_type(
         for step, zone in enumerate(zones)
         for kind, cost in ((CapacityType.ON_DEMAND, price), (CapacityType.SPOT, price // 3))
     ]
-    offerings.sort(key=lambda one: (one.price_micros_per_hour, one.zone, one.capacity_type))
+    offerings.sort(key=lambda entry: (entry.price_micros_per_hour, entry.zone, entry.capacity_type))
     fields: dict[str, Any] = {
         "labels": {
             keys.INSTANCE_TYPE: name,
@@ -223,7 +227,11 @@ def offering(
 
 
 def option(price: int = 96_000, **overrides: Any) -> LaunchOption:
-    key = {one: overrides.pop(one) for one in ("name", "zone", "capacity_type") if one in overrides}
+    key = {
+        value: overrides.pop(value)
+        for value in ("name", "zone", "capacity_type")
+        if value in overrides
+    }
     fields: dict[str, Any] = {
         "offering": offering(**key),
         "capacity": Resources.of(cpu=2000, memory=8 * GIB, pods=29),
@@ -238,8 +246,8 @@ def planned(*members: Pod, **overrides: Any) -> PlannedNode:
         "provisioner": "default",
         "labels": {keys.PROVISIONER_NAME: "default"},
         "options": (option(),),
-        "pods": tuple(ref(one) for one in members),
-        "requests": Resources.total(one.scheduling.requests for one in members),
+        "pods": tuple(ref(member) for member in members),
+        "requests": Resources.total(member.scheduling.requests for member in members),
         **overrides,
     }
     return PlannedNode(**fields)
@@ -297,7 +305,7 @@ def snapshot(*pending: Pod, **overrides: Any) -> ClusterSnapshot:
         "bound": (),
         "nodes": (),
         "provisioners": provisioners,
-        "sites": tuple(site(one.name) for one in provisioners),
+        "sites": tuple(site(entry.name) for entry in provisioners),
         "daemonsets": (),
         "slots": (),
         "intents": (),

@@ -32,15 +32,15 @@ def faults(
     pinned: dict[str, set[str]] = {}
     for name, version in locked:
         pinned.setdefault(_canonical(name), set()).add(version)
-    found = {_canonical(one.metadata["Name"]): one for one in installed}
+    found = {_canonical(distribution.metadata["Name"]): distribution for distribution in installed}
     recorded = _recorded(found.values())
-    for name, one in sorted(found.items()):
+    for name, distribution in sorted(found.items()):
         if name in OWN:
             continue
-        if one.version not in pinned.get(name, ()):
+        if distribution.version not in pinned.get(name, ()):
             wanted = " or ".join(sorted(pinned.get(name, {"nothing"})))
-            yield f"{name} {one.version} is installed, the lock has {wanted}"
-        changed = [file for file, _ in _files(one) if _changed(file, recorded)]
+            yield f"{name} {distribution.version} is installed, the lock has {wanted}"
+        changed = [file for file, _ in _files(distribution) if _changed(file, recorded)]
         yield from (f"{name}: {file} was changed" for file in changed)
 
 
@@ -57,8 +57,8 @@ def _files(distribution: metadata.Distribution) -> Iterator[tuple[metadata.Packa
 def _recorded(distributions: Iterable[metadata.Distribution]) -> Mapping[str, set[str]]:
     """Return the hashes of each path: two distributions may bring one file."""
     hashes: dict[str, set[str]] = {}
-    for one in distributions:
-        for file, recorded in _files(one):
+    for distribution in distributions:
+        for file, recorded in _files(distribution):
             hashes.setdefault(str(file.locate()), set()).add(recorded)
     return hashes
 

@@ -167,7 +167,9 @@ class Bill:
         """Return what watching costs a month with one cluster, whatever happens."""
         shared, own = alarm_metrics(self._resources), alarm_metrics(self._cluster)
         logs = self._a_month("sweep") * assumed("log_bytes_a_call") / 1e9
-        dashboards = sum(1 for one in self._cluster.values() if one["Type"].endswith("Dashboard"))
+        dashboards = sum(
+            1 for entry in self._cluster.values() if entry["Type"].endswith("Dashboard")
+        )
         return (
             Line(
                 name="alarms of the control plane",
@@ -201,22 +203,25 @@ class Bill:
     def _function(self, name: str) -> Mapping[str, Any]:
         wanted = f"functions.{name}.handler.handler"
         return next(
-            one
-            for one in self._resources.values()
-            if one["Type"] == "AWS::Lambda::Function" and one["Properties"]["Handler"] == wanted
+            resource
+            for resource in self._resources.values()
+            if resource["Type"] == "AWS::Lambda::Function"
+            and resource["Properties"]["Handler"] == wanted
         )
 
     def _a_month(self, function: str) -> float:
         """Return how often the schedules call a function in a month."""
         wanted = next(
-            name for name, one in self._resources.items() if one is self._function(function)
+            name
+            for name, resource in self._resources.items()
+            if resource is self._function(function)
         )
         return sum(
-            MINUTES / minutes_of(one["Properties"]["ScheduleExpression"])
-            for one in self._resources.values()
-            if one["Type"] == "AWS::Events::Rule"
-            and "ScheduleExpression" in one["Properties"]
-            and one["Properties"]["Targets"][0]["Arn"]["Fn::GetAtt"][0] == wanted
+            MINUTES / minutes_of(resource["Properties"]["ScheduleExpression"])
+            for resource in self._resources.values()
+            if resource["Type"] == "AWS::Events::Rule"
+            and "ScheduleExpression" in resource["Properties"]
+            and resource["Properties"]["Targets"][0]["Arn"]["Fn::GetAtt"][0] == wanted
         )
 
 
@@ -228,9 +233,12 @@ def assumed(name: str) -> float:
 def alarm_metrics(resources: Mapping[str, Any]) -> int:
     """Return how many metrics the alarms watch: an alarm is paid for by metric."""
     return sum(
-        sum("MetricStat" in row for row in one["Properties"].get("Metrics", ({"MetricStat": {}},)))
-        for one in resources.values()
-        if one["Type"] == "AWS::CloudWatch::Alarm"
+        sum(
+            "MetricStat" in row
+            for row in resource["Properties"].get("Metrics", ({"MetricStat": {}},))
+        )
+        for resource in resources.values()
+        if resource["Type"] == "AWS::CloudWatch::Alarm"
     )
 
 
@@ -248,7 +256,7 @@ def minutes_of(expression: str) -> float:
 
 def total(lines: Iterable[Line]) -> float:
     """Return the sum."""
-    return sum(one.dollars for one in lines)
+    return sum(line.dollars for line in lines)
 
 
 def tables(bill: Bill) -> str:
@@ -270,7 +278,7 @@ def tables(bill: Bill) -> str:
 
 
 def _table(title: str, lines: Sequence[Line]) -> str:
-    rows = "\n".join(f"| {one.name} | {one.dollars:.3f} | {one.how} |" for one in lines)
+    rows = "\n".join(f"| {line.name} | {line.dollars:.3f} | {line.how} |" for line in lines)
     head = f"### {title}\n\n| | dollars | |\n|---|---:|---|"
     return f"{head}\n{rows}\n| **sum** | **{total(lines):.2f}** | |"
 
@@ -284,8 +292,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     names = ("DovetailControlPlane", f"DovetailCluster-{given.cluster}")
     read = [
-        json.loads((given.assembly / f"{one}.template.json").read_text(encoding="utf-8"))
-        for one in names
+        json.loads((given.assembly / f"{name}.template.json").read_text(encoding="utf-8"))
+        for name in names
     ]
     text = tables(Bill(*read))
     if given.write:

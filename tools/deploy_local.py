@@ -30,7 +30,7 @@ DEPLOY_SECONDS: Final = 20
 
 def seeds(stacks: Sequence[StackArtifact]) -> dict[str, object]:
     """Return the clusters that the attachments are for, as the embedded AWS API takes them."""
-    names = [one.name.removeprefix(_ATTACHMENT) for one in stacks if _ATTACHMENT in one.name]
+    names = [stack.name.removeprefix(_ATTACHMENT) for stack in stacks if _ATTACHMENT in stack.name]
     ends = {"endpoint": "https://127.0.0.1:1", "ca_data": "QQ=="}
     return {"clusters": [{"name": name, **ends} for name in names]}
 
@@ -49,7 +49,9 @@ def physical_ids(client: ClientFor, stacks: Sequence[StackArtifact]) -> dict[str
 
 def left_over(client: ClientFor, made: dict[str, tuple[str, str]]) -> tuple[str, ...]:
     """Return the resources that their services still know, sorted."""
-    return tuple(sorted(name for name, (kind, one) in made.items() if PROBES[kind](client, one)))
+    return tuple(
+        sorted(name for name, (kind, value) in made.items() if PROBES[kind](client, value))
+    )
 
 
 def remove(client: ClientFor, stacks: Sequence[StackArtifact]) -> None:
@@ -81,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _round_trip(assembly: Path) -> int:
     stacks = read_assembly(assembly)
     declared = Counter(
-        one["Type"] for stack in stacks for one in stack.template["Resources"].values()
+        resource["Type"] for stack in stacks for resource in stack.template["Resources"].values()
     )
     with EmbeddedAws() as aws:
         aws.control("seed", seeds(stacks))
@@ -101,8 +103,8 @@ def _round_trip(assembly: Path) -> int:
     )
     for kind in sorted(declared.keys() & excused.keys()):
         sys.stdout.write(f"  {kind} ({declared[kind]}): {excused[kind]}\n")
-    for one in missing:
-        sys.stderr.write(f"missing: {one.stack}/{one.logical_id} {one.reason}\n")
+    for resource in missing:
+        sys.stderr.write(f"missing: {resource.stack}/{resource.logical_id} {resource.reason}\n")
     for name in left:
         sys.stderr.write(f"left after removal: {name} ({made[name][0]})\n")
     if not left:

@@ -56,7 +56,11 @@ def prune(target: Path) -> None:
     """Remove what the forwarder never imports."""
     found = [path for pattern in PRUNED for path in target.glob(pattern)]
     described = (target / "botocore" / "data").glob("*/")
-    found += [one for one in described if one.is_dir() and one.name not in SERVICES]
+    found += [
+        other_path
+        for other_path in described
+        if other_path.is_dir() and other_path.name not in SERVICES
+    ]
     for path in sorted(found):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -71,7 +75,9 @@ def size(folder: Path) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Install into a folder; 1 when that is larger than the image may be."""
-    lock, target = (Path(one) for one in (sys.argv[1:] if arguments is None else arguments))
+    lock, target = (
+        Path(argument) for argument in (sys.argv[1:] if arguments is None else arguments)
+    )
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "forwarder.txt"
         wanted.write_text(kept(lock.read_text(encoding="utf-8")), encoding="utf-8")

@@ -69,9 +69,9 @@ def licence_of(name: str) -> str:
         return ""
     stated = str(about.get("license_expression", ""))
     classified = [
-        str(one).rsplit(" :: ", 1)[1]
-        for one in about.get("classifier", ())
-        if one.startswith("License :: ") and one != "License :: OSI Approved"
+        str(entry).rsplit(" :: ", 1)[1]
+        for entry in about.get("classifier", ())
+        if entry.startswith("License :: ") and entry != "License :: OSI Approved"
     ]
     text = str(about.get("license", "")).strip().splitlines()
     return stated or " and ".join(sorted(classified)) or (text[0][:80] if text else "")
@@ -107,12 +107,14 @@ def document() -> dict[str, Any]:
 def unexplained(bill: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the components whose licence is neither permissive nor explained, sorted."""
     found = []
-    for one in bill["components"]:
-        text = one.get("licenses", [{"license": {"name": ""}}])[0]["license"]["name"]
+    for component in bill["components"]:
+        text = component.get("licenses", [{"license": {"name": ""}}])[0]["license"]["name"]
         words = re.split(r"[^a-z0-9]+", text.lower())
         known = any(word in text.lower() if " " in word else word in words for word in PERMISSIVE)
-        if not known and one["name"] not in EXPLAINED and one["scope"] == "required":
-            found.append(f"{one['name']} {one['version']}: {text or 'no licence stated'}")
+        if not known and component["name"] not in EXPLAINED and component["scope"] == "required":
+            found.append(
+                f"{component['name']} {component['version']}: {text or 'no licence stated'}"
+            )
     return tuple(sorted(found))
 
 
@@ -129,7 +131,7 @@ def _python(name: str, version: str, hashes: Sequence[str], *, required: bool) -
             {
                 "type": "distribution",
                 "url": f"pkg:pypi/{name}@{version}",
-                "hashes": [{"alg": "SHA-256", "content": one} for one in hashes],
+                "hashes": [{"alg": "SHA-256", "content": value} for value in hashes],
             }
         ],
     }
@@ -171,11 +173,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bill = document()
     given.output.parent.mkdir(parents=True, exist_ok=True)
     given.output.write_text(json.dumps(bill, indent=1) + "\n", encoding="utf-8")
-    required = sum(1 for one in bill["components"] if one["scope"] == "required")
+    required = sum(1 for component in bill["components"] if component["scope"] == "required")
     sys.stdout.write(f"{given.output}: {len(bill['components'])} packages, {required} shipped\n")
     left = unexplained(bill)
-    for one in left:
-        sys.stderr.write(f"licence: {one}: look at it and add it to tools/make_sbom.py\n")
+    for value in left:
+        sys.stderr.write(f"licence: {value}: look at it and add it to tools/make_sbom.py\n")
     return 1 if left else 0
 
 

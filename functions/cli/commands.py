@@ -201,10 +201,10 @@ def _plan(arguments: argparse.Namespace) -> int:
     told = list(explanation(offline.snapshot, plan, pod)) if pod is not None else []
     sys.stdout.write(printing.plan_text(planned, arguments.output, told))
     dear = [
-        f"Provisioner {one.used}: {one.text}"
-        for one in cheaper_provisioners(offline.snapshot, plan, settings)
+        f"Provisioner {cheaper_provisioner.used}: {cheaper_provisioner.text}"
+        for cheaper_provisioner in cheaper_provisioners(offline.snapshot, plan, settings)
     ]
-    aside = [f"note: {one}" for one in (*notes, *offline.notes, *dear)]
+    aside = [f"note: {note}" for note in (*notes, *offline.notes, *dear)]
     if arguments.output != "table":
         aside += [*told, *printing.settings_lines(planned)]
     sys.stdout.flush()

@@ -66,7 +66,7 @@ def _look(doctor: "DoctorRuntime", arguments: argparse.Namespace) -> int:
         for cluster in arguments.cluster or doctor.clusters()
     ]
     sys.stdout.write(_as_json(found) if arguments.output == "json" else _as_text(found))
-    wrong = [one for _, left, _ in found for one in left if not one.advice]
+    wrong = [finding for _, left, _ in found for finding in left if not finding.advice]
     return FINDINGS if wrong else HEALTHY
 
 
@@ -82,15 +82,17 @@ def _of_cluster(
 def _as_text(found: "Sequence[tuple[str, Sequence[Finding], Sequence[Finding]]]") -> str:
     lines = []
     for cluster, left, repaired in found:
-        wrong = sum(not one.advice for one in left)
+        wrong = sum(not finding.advice for finding in left)
         findings = "1 finding" if wrong == 1 else f"{wrong} findings"
         lines.append(f"{cluster}: {findings}, {len(repaired)} repaired")
-        lines += [f"  repaired {one.kind} {one.subject}: {one.text}" for one in repaired]
-        for one in left:
-            lines.append(f"  {one.kind} {one.subject}: {one.text}")
-            command = "dovetail doctor --repair" if one.repairable else one.command
+        lines += [
+            f"  repaired {finding.kind} {finding.subject}: {finding.text}" for finding in repaired
+        ]
+        for finding in left:
+            lines.append(f"  {finding.kind} {finding.subject}: {finding.text}")
+            command = "dovetail doctor --repair" if finding.repairable else finding.command
             if command:
-                lines.append(f"    {'safer' if one.advice else 'run'}: {command}")
+                lines.append(f"    {'safer' if finding.advice else 'run'}: {command}")
     return "\n".join([*lines, ""])
 
 
@@ -98,8 +100,8 @@ def _as_json(found: "Sequence[tuple[str, Sequence[Finding], Sequence[Finding]]]"
     document = [
         {
             "cluster": cluster,
-            "findings": [dataclasses.asdict(one) for one in left],
-            "repaired": [dataclasses.asdict(one) for one in repaired],
+            "findings": [dataclasses.asdict(finding) for finding in left],
+            "repaired": [dataclasses.asdict(finding) for finding in repaired],
         }
         for cluster, left, repaired in found
     ]

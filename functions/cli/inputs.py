@@ -88,7 +88,7 @@ def read_catalog(name: str | None) -> Catalog:
 
 def _of_folder(folder: Path, notes: list[str]) -> list[Document]:
     try:
-        files = sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES)
+        files = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}; expected a readable folder") from error
     if not files:
@@ -96,9 +96,9 @@ def _of_folder(folder: Path, notes: list[str]) -> list[Document]:
     found = []
     for file in files:
         documents = [
-            one
-            for one in read_documents(str(file), read_bytes(str(file)))
-            if "apiVersion" in one.raw or "kind" in one.raw
+            document
+            for document in read_documents(str(file), read_bytes(str(file)))
+            if "apiVersion" in document.raw or "kind" in document.raw
         ]
         if not documents:
             notes.append(f"{file}: holds no Kubernetes object, left out")

@@ -35,25 +35,28 @@ def run(
         return refuse("doctor", "no cluster is attached: name one with --cluster")
     found = [(cluster, made.service(cluster).look()) for cluster in clusters]
     sys.stdout.write(_as_json(found) if arguments.output == "json" else _as_text(found))
-    wrong = [one for _, findings in found for one in findings if not one.advice]
+    wrong = [finding for _, findings in found for finding in findings if not finding.advice]
     return FINDINGS if wrong else ALL_WELL
 
 
 def _as_text(found: "Sequence[tuple[str, Sequence[Finding]]]") -> str:
     lines = []
     for cluster, findings in found:
-        wrong = sum(not one.advice for one in findings)
+        wrong = sum(not finding.advice for finding in findings)
         told = f"{wrong} to see to" if wrong else "all that is needed is there"
         lines.append(f"{cluster}: {told}")
-        for one in findings:
-            todo = "safer" if one.advice else "run"
-            lines += [f"  {one.kind} {one.subject}: {one.text}", f"    {todo}: {one.command}"]
+        for finding in findings:
+            todo = "safer" if finding.advice else "run"
+            lines += [
+                f"  {finding.kind} {finding.subject}: {finding.text}",
+                f"    {todo}: {finding.command}",
+            ]
     return "\n".join([*lines, ""])
 
 
 def _as_json(found: "Sequence[tuple[str, Sequence[Finding]]]") -> str:
     document = [
-        {"cluster": cluster, "findings": [dataclasses.asdict(one) for one in findings]}
+        {"cluster": cluster, "findings": [dataclasses.asdict(finding) for finding in findings]}
         for cluster, findings in found
     ]
     return json.dumps(document, indent=2) + "\n"

@@ -91,14 +91,14 @@ def difference_text(before: Plan, after: Plan, changed: Sequence[str]) -> str:
     percent = f" ({100 * extra / found.cost_before:+.2f} %)" if found.cost_before else ""
     costs = f"{dollars(found.cost_before)}/h -> {dollars(found.cost_after)}/h"
     lines = [
-        *(f"set {one}" for one in changed),
+        *(f"set {value}" for value in changed),
         f"cost: {costs}, {_signed(extra)}/h{percent}",
         f"nodes: {found.nodes_before} -> {found.nodes_after}",
         *(f"  {count:+d} {' '.join(kind)}" for kind, count in found.nodes),
         f"pods: {len(found.pods)} elsewhere",
     ]
     moves = Counter((first, second) for _, first, second in found.pods)
-    ordered = sorted(moves.items(), key=lambda one: (-one[1], one[0]))
+    ordered = sorted(moves.items(), key=lambda move: (-move[1], move[0]))
     lines += [
         f"  {count} from {first} to {then}" for (first, then), count in ordered[:_MOVES_SHOWN]
     ]
@@ -116,7 +116,7 @@ def _table(planned: Planned) -> list[str]:
         lines += ["", *_aligned([_HEADINGS, *_rows(plan.nodes)])]
     if plan.placements:
         lines += ["", "on nodes that are there:"]
-        lines += [f"  {one.node}: {_named(one.pods)}" for one in plan.placements]
+        lines += [f"  {placement.node}: {_named(placement.pods)}" for placement in plan.placements]
     if plan.unschedulable:
         lines += ["", f"{counted(len(plan.unschedulable), 'pod')} without a place:"]
         lines += _refusals(plan)
@@ -126,7 +126,7 @@ def _table(planned: Planned) -> list[str]:
 
 def _totals(plan: Plan) -> str:
     new = sum(len(node.pods) for node in plan.nodes)
-    placed = sum(len(one.pods) for one in plan.placements)
+    placed = sum(len(placement.pods) for placement in plan.placements)
     if not (new or placed or plan.unschedulable):
         return "no pod waits for capacity: nothing to buy"
     there = f", {counted(placed, 'pod')} on nodes that are there" if placed else ""
@@ -140,7 +140,7 @@ def _totals(plan: Plan) -> str:
 def _rows(nodes: Iterable[PlannedNode]) -> list[tuple[str, ...]]:
     """Return one row for nodes that look the same, those with the most first."""
     rows = Counter(_row(node) for node in nodes)
-    ordered = sorted(rows.items(), key=lambda one: (one[0][8], one[0][:4], -one[1], one[0]))
+    ordered = sorted(rows.items(), key=lambda row: (row[0][8], row[0][:4], -row[1], row[0]))
     return [(str(count), *row) for row, count in ordered]
 
 
@@ -149,7 +149,7 @@ def _row(node: PlannedNode) -> tuple[str, ...]:
     used = node.requests + node.daemon_requests
     room = first.allocatable
     other = [f"{name} {used[name]}/{amount}" for name, amount in room.items if "/" in name]
-    types = list(dict.fromkeys(one.offering.instance_type for one in node.options))
+    types = list(dict.fromkeys(option.offering.instance_type for option in node.options))
     shown = ", ".join(types[1 : 1 + _TYPES_SHOWN])
     more = f", {len(types) - 1 - _TYPES_SHOWN} more" if len(types) > 1 + _TYPES_SHOWN else ""
     options = f"{len(node.options)}" + (f": also {shown}{more}" if shown else "")
@@ -186,8 +186,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _refusals(plan: Plan) -> list[str]:
     by_reason: dict[tuple[str, ...], list[PodRef]] = {}
-    for one in plan.unschedulable:
-        by_reason.setdefault(one.reasons, []).append(one.pod)
+    for pod_left in plan.unschedulable:
+        by_reason.setdefault(pod_left.reasons, []).append(pod_left.pod)
     lines = []
     for reasons, pods in by_reason.items():
         lines.append(f"  {_named(pods)}")
@@ -196,7 +196,7 @@ def _refusals(plan: Plan) -> list[str]:
 
 
 def _named(pods: Sequence[PodRef]) -> str:
-    shown = ", ".join(one.key for one in pods[:_PODS_SHOWN])
+    shown = ", ".join(pod.key for pod in pods[:_PODS_SHOWN])
     return shown + (f" and {len(pods) - _PODS_SHOWN} more" if len(pods) > _PODS_SHOWN else "")
 
 

@@ -65,8 +65,8 @@ class Forwarder:
         self._last_turn = now()
         self._began = now()
         self._watches = [
-            parts.watch(one, view, self._changed, self._synced_of(one))
-            for one, view in (
+            parts.watch(collection, view, self._changed, self._synced_of(collection))
+            for collection, view in (
                 (Collection.PODS, view_pod),
                 (Collection.NODES, view_node),
                 (Collection.PROVISIONERS, view_provisioner),
@@ -78,7 +78,7 @@ class Forwarder:
         """Return whether every thread runs and the publisher has had a turn lately."""
         return (
             self._publisher.is_alive()
-            and all(one.is_alive for one in self._watches)
+            and all(watch.is_alive for watch in self._watches)
             and self._now() - self._last_turn < SILENT_FOR
         )
 
@@ -88,8 +88,8 @@ class Forwarder:
 
     def run(self) -> bool:
         """Work until `stop`; return whether it ended because of `stop` alone."""
-        for one in self._watches:
-            one.start()
+        for watch in self._watches:
+            watch.start()
         self._publisher.start()
         while not self._stopped.wait(TICK.total_seconds()):
             if not self._publisher.is_alive():
@@ -107,10 +107,10 @@ class Forwarder:
     def _end(self) -> None:
         self._stopped.set()
         self._news.set()
-        for one in self._watches:
-            one.stop(timedelta())
-        for one in self._watches:
-            one.stop(timedelta(seconds=0.1))
+        for watch in self._watches:
+            watch.stop(timedelta())
+        for watch in self._watches:
+            watch.stop(timedelta(seconds=0.1))
         self._publisher.join(1.2)
         with self._lock:
             left, counts = len(self._outgoing), self._outgoing

@@ -76,7 +76,7 @@ class Outgoing:
         self.lost = 0
 
     def __len__(self) -> int:
-        return sum(len(one.refs) for one in self._waiting.values())
+        return sum(len(waiting.refs) for waiting in self._waiting.values())
 
     def add(self, announcements: Iterable[Announcement], now: datetime) -> None:
         """Collect announcements."""
@@ -89,7 +89,7 @@ class Outgoing:
         """Return when `take` has something, None when there is nothing to say."""
         if not self._waiting:
             return None
-        due = min(one.since for one in self._waiting.values()) + COALESCE
+        due = min(waiting.since for waiting in self._waiting.values()) + COALESCE
         return due if self._not_before is None else max(due, self._not_before)
 
     def take(self, now: datetime, *, at_once: bool = False) -> tuple[Message, ...]:
@@ -149,8 +149,10 @@ class Outgoing:
         waiting.since = min(waiting.since, message.wake.at)
         newer = waiting.refs
         waiting.refs = {}
-        for one in message.wake.objects:
-            ref = Ref(one.namespace, one.name, one.uid, one.resource_version)
+        for object_ref in message.wake.objects:
+            ref = Ref(
+                object_ref.namespace, object_ref.name, object_ref.uid, object_ref.resource_version
+            )
             self._keep(waiting, ref)
         for ref in newer.values():
             self._keep(waiting, ref)

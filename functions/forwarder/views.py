@@ -124,7 +124,7 @@ def view_pod(raw: Mapping[str, Any]) -> PodView:
 def view_node(raw: Mapping[str, Any]) -> NodeView:
     """Return what is kept of a node."""
     metadata, spec, status = (mapping(raw.get(k)) for k in ("metadata", "spec", "status"))
-    taints = sorted(text(one.get("key")) for one in mappings(spec.get("taints")))
+    taints = sorted(text(taint.get("key")) for taint in mappings(spec.get("taints")))
     labels = mapping(metadata.get("labels"))
     provisioner = text(labels.get(keys.PROVISIONER_NAME))
     allocatable = mapping(status.get("allocatable"))

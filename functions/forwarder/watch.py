@@ -88,7 +88,8 @@ class Observer:
             self._reminders.note(node.name, self._needs(node), now)
             found.extend(self._standing(node))
         found += [
-            Announcement(Kind.PROVISIONER_CHANGED, _ref(one)) for one in self._provisioners.values()
+            Announcement(Kind.PROVISIONER_CHANGED, _ref(provisioner))
+            for provisioner in self._provisioners.values()
         ]
         return found
 

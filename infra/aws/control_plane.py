@@ -70,7 +70,9 @@ class ControlPlane(Stack):
         alarms.watch_catalogue()
         alarms.watch_ledger(self._ledger.table)
         alarms.watch_timers(machines)
-        Queries(self, "Queries", log_groups={n: one.log_group for n, one in functions.items()})
+        Queries(
+            self, "Queries", log_groups={n: function.log_group for n, function in functions.items()}
+        )
         outputs = {
             "BusName": delivery.bus.event_bus_name,
             "WakeQueueUrl": self._queues.wake.queue_url,

@@ -306,4 +306,4 @@ def metric(plan: MetricPlan, *, cluster: str = "") -> cloudwatch.Metric:
 
 def named(name: str) -> MetricPlan:
     """Return one of the metrics."""
-    return next(one for one in METRICS if one.name == name)
+    return next(metric_plan for metric_plan in METRICS if metric_plan.name == name)

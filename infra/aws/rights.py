@@ -47,7 +47,7 @@ def bucket_statements(plan: FunctionPlan, bucket: s3.IBucket) -> list[iam.Policy
             iam.PolicyStatement(
                 sid="Decisions",
                 actions=["s3:GetObject", "s3:PutObject"],
-                resources=[bucket.arn_for_objects(one) for one in (DECISIONS, LAUNCHES)],
+                resources=[bucket.arn_for_objects(value) for value in (DECISIONS, LAUNCHES)],
             ),
             iam.PolicyStatement(
                 sid="ReadCatalogue",
@@ -205,8 +205,8 @@ def interface_statements(
         return []
     interfaces = _ec2(stack, "network-interface", "*")
     named = [
-        *(_ec2(stack, "subnet", one) for one in subnets),
-        *(_ec2(stack, "security-group", one) for one in security_groups),
+        *(_ec2(stack, "subnet", subnet) for subnet in subnets),
+        *(_ec2(stack, "security-group", security_group) for security_group in security_groups),
     ]
     release = [
         "ec2:AssignPrivateIpAddresses",

@@ -29,7 +29,8 @@ def _check(custom: str) -> tuple[mime.Part, ...]:
 
 def _write(joining: Joining, custom: str) -> str:
     taints = [
-        {"key": one.key, "value": one.value, "effect": one.effect.value} for one in joining.taints
+        {"key": taint.key, "value": taint.value, "effect": taint.effect.value}
+        for taint in joining.taints
     ]
     document = {
         "apiVersion": "node.eks.aws/v1alpha1",

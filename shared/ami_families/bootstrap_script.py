@@ -20,7 +20,7 @@ _FIRST_UBUNTU: Final = ("20.04", "ebs-gp2")
 
 
 def _al2_parameter(wish: ImageWish) -> str:
-    if any(wish.capacity[one] for one in _ACCELERATORS):
+    if any(wish.capacity[value] for value in _ACCELERATORS):
         suffix = "-gpu"
     else:
         suffix = "-arm64" if wish.architecture == "arm64" else ""
@@ -47,7 +47,11 @@ def _check(custom: str) -> tuple[mime.Part, ...]:
 def _write(joining: Joining, custom: str) -> str:
     kubelet, six = joining.kubelet, joining.is_ipv6
     # The script has arguments of its own for these two.
-    flags = [one for one in kubelet_flags(kubelet) if not one.startswith("--cluster-dns=")]
+    flags = [
+        kubelet_flag
+        for kubelet_flag in kubelet_flags(kubelet)
+        if not kubelet_flag.startswith("--cluster-dns=")
+    ]
     extra = " ".join((labels_flag(joining.labels), taints_flag(joining.taints), *flags))
     arguments = [
         joining.cluster,
@@ -55,7 +59,11 @@ def _write(joining: Joining, custom: str) -> str:
         joining.endpoint,
         "--b64-cluster-ca",
         joining.certificate_authority,
-        *(word for one in joining.dns_addresses[:1] for word in _words("dns-cluster-ip", one)),
+        *(
+            word
+            for dns_address in joining.dns_addresses[:1]
+            for word in _words("dns-cluster-ip", dns_address)
+        ),
         *(("--ip-family", "ipv6", "--service-ipv6-cidr", joining.service_cidr) if six else ()),
         *(("--use-max-pods", "false") if kubelet.max_pods is not None else ()),
         "--kubelet-extra-args",

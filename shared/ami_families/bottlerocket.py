@@ -85,8 +85,8 @@ def _write(joining: Joining, custom: str) -> str:
 
 def _taints(taints: tuple[Taint, ...]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for one in taints:
-        found.setdefault(one.key, []).append(f"{one.value}:{one.effect.value}")
+    for taint in taints:
+        found.setdefault(taint.key, []).append(f"{taint.value}:{taint.effect.value}")
     return found
 
 

@@ -12,7 +12,7 @@ from shared.model.errors import PermanentError
 
 # The first is what a manifest means that names none.
 FAMILIES: Final[Mapping[str, Family]] = {
-    one.name: one for one in (AL2023, BOTTLEROCKET, AL2, UBUNTU, CUSTOM)
+    family.name: family for family in (AL2023, BOTTLEROCKET, AL2, UBUNTU, CUSTOM)
 }
 DEFAULT: Final = AL2023.name
 

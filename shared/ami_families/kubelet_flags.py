@@ -94,7 +94,7 @@ def labels_flag(labels: Mapping[str, str]) -> str:
 
 def taints_flag(taints: Iterable[Taint]) -> str:
     """Return the flag that registers a node with taints, in their order."""
-    return flag("register-with-taints", ",".join(_taint(one) for one in taints))
+    return flag("register-with-taints", ",".join(_taint(taint) for taint in taints))
 
 
 def allowed(labels: Mapping[str, str]) -> dict[str, str]:

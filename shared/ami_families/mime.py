@@ -39,16 +39,16 @@ class Part:
 
 def document(parts: Sequence[Part]) -> str:
     """Return the parts as one MIME document, in order, the same for the same parts."""
-    lines = {line.rstrip() for one in parts for line in one.text.splitlines()}
+    lines = {line.rstrip() for part in parts for line in part.text.splitlines()}
     boundary = next(
         name
         for name in ("//" if not n else f"//{n}" for n in itertools.count())
         if not lines & {f"--{name}", f"--{name}--"}
     )
     written = ["MIME-Version: 1.0", f'Content-Type: multipart/mixed; boundary="{boundary}"', ""]
-    for one in parts:
+    for part in parts:
         # The line's end before a boundary belongs to the boundary: the text stays as it is.
-        written += [f"--{boundary}", f"Content-Type: {one.content_type}", *_body(one)]
+        written += [f"--{boundary}", f"Content-Type: {part.content_type}", *_body(part)]
     return "\n".join((*written, f"--{boundary}--", ""))
 
 
@@ -82,9 +82,9 @@ def parts_of(custom: str, *, node_config: bool) -> tuple[Part, ...]:
         found = _split(custom.lstrip())
     else:
         found = (Part(content_type=_kind(custom, node_config=node_config), text=custom),)
-    for number, one in enumerate(found, 1):
+    for number, part in enumerate(found, 1):
         where = f"part {number}" if len(found) > 1 else ""
-        _CHECKS.get(one.content_type, _anything)(one.text, where)
+        _CHECKS.get(part.content_type, _anything)(part.text, where)
     return found
 
 
@@ -107,15 +107,15 @@ def _split(custom: str) -> tuple[Part, ...]:
         boundary = message.get_boundary()
         raise wrong("", custom, f"end the MIME document with --{boundary}--")
     found = []
-    for number, one in enumerate(message.get_payload(), 1):
+    for number, entry in enumerate(message.get_payload(), 1):
         where = f"part {number}"
-        if not isinstance(one, Message) or one.is_multipart():
-            raise wrong(where, str(one), "parts within parts are not read; write them one by one")
-        if any(isinstance(bug, MissingHeaderBodySeparatorDefect) for bug in one.defects):
-            raise wrong(where, str(one), "leave an empty line between its headers and its text")
-        payload = one.get_payload(decode=True)
+        if not isinstance(entry, Message) or entry.is_multipart():
+            raise wrong(where, str(entry), "parts within parts are not read; write them one by one")
+        if any(isinstance(bug, MissingHeaderBodySeparatorDefect) for bug in entry.defects):
+            raise wrong(where, str(entry), "leave an empty line between its headers and its text")
+        payload = entry.get_payload(decode=True)
         text = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
-        found.append(Part(content_type=one.get_content_type(), text=text))
+        found.append(Part(content_type=entry.get_content_type(), text=text))
     return tuple(found)
 
 
@@ -125,33 +125,33 @@ def _script(text: str, where: str) -> None:
 
 
 def _cloud_config(text: str, where: str) -> None:
-    for one in _yaml(text, where):
-        if not isinstance(one, Mapping):
+    for entry in _yaml(text, where):
+        if not isinstance(entry, Mapping):
             raise wrong(where, text, "write cloud-config as named settings")
 
 
 def _node_config(text: str, where: str) -> None:
-    for one in _yaml(text, where):
-        version = str(one.get("apiVersion")) if isinstance(one, Mapping) else ""
-        if not version.startswith("node.eks.aws/") or one.get("kind") != "NodeConfig":
+    for entry in _yaml(text, where):
+        version = str(entry.get("apiVersion")) if isinstance(entry, Mapping) else ""
+        if not version.startswith("node.eks.aws/") or entry.get("kind") != "NodeConfig":
             remedy = (
                 "write a NodeConfig of node.eks.aws/v1alpha1, a script that begins with #!, or a "
                 "MIME multi-part document"
             )
             raise wrong(where or "line 1", text, remedy)
-        if not isinstance(one.get("spec", {}), Mapping):
+        if not isinstance(entry.get("spec", {}), Mapping):
             raise wrong(where, text, "spec of a NodeConfig must be an object")
 
 
 def _yaml(text: str, where: str) -> list[Any]:
     try:
-        return [one for one in yaml.safe_load_all(text) if one is not None]
+        return [entry for entry in yaml.safe_load_all(text) if entry is not None]
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         lines = text.splitlines()
         line = f"line {mark.line + 1}" if mark is not None else ""
         value = lines[mark.line] if mark is not None and mark.line < len(lines) else text
-        place = ", ".join(one for one in (where, line) if one)
+        place = ", ".join(item for item in (where, line) if item)
         reason = getattr(error, "problem", None) or "nested too deeply or not text"
         raise wrong(place, value, f"is no YAML: {reason}") from error
 

@@ -117,14 +117,14 @@ class AwsAccount:
             if selector:
                 rows = self._pages(operation, key, Filters=selector_filters(selector, of_id))
                 found += [_selected(row, row_id, arn) for row in rows]
-        return tuple(sorted(found, key=lambda one: one.name))
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     def node_policies(self, role: str) -> tuple[str, ...]:
         """Return the names of the managed policies of a role, sorted."""
         name = role.rsplit("/", 1)[-1]
         with translated(f"iam ListAttachedRolePolicies {name}"):
             pages = self._session.client("iam").get_paginator("list_attached_role_policies")
-            found = [one for page in pages.paginate(RoleName=name) for one in _policies(page)]
+            found = [policy for page in pages.paginate(RoleName=name) for policy in _policies(page)]
         return tuple(sorted(found))
 
     def pod_role(self, namespace: str, service_account: str) -> str:
@@ -147,11 +147,11 @@ class AwsAccount:
         return tuple(
             sorted(
                 Subnet(
-                    subnet_id=one["SubnetId"],
-                    zone=one["AvailabilityZone"],
-                    free_addresses=one["AvailableIpAddressCount"],
+                    subnet_id=entry["SubnetId"],
+                    zone=entry["AvailabilityZone"],
+                    free_addresses=entry["AvailableIpAddressCount"],
                 )
-                for one in found
+                for entry in found
             )
         )
 
@@ -166,10 +166,10 @@ class AwsAccount:
         running = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
         used = dict.fromkeys(_QUOTAS, 0)
         for group in self._pages("describe_instances", "Reservations", Filters=running):
-            for one in group["Instances"]:
-                if _is_standard(one["InstanceType"]):
-                    way = "spot" if one.get("InstanceLifecycle") == "spot" else "on-demand"
-                    cpu = one.get("CpuOptions") or {}
+            for instance in group["Instances"]:
+                if _is_standard(instance["InstanceType"]):
+                    way = "spot" if instance.get("InstanceLifecycle") == "spot" else "on-demand"
+                    cpu = instance.get("CpuOptions") or {}
                     used[way] += cpu.get("CoreCount", 1) * cpu.get("ThreadsPerCore", 1)
         return used
 
@@ -188,11 +188,11 @@ def _entry(raw: Mapping[str, Any]) -> AccessEntry:
 
 
 def _policies(page: Mapping[str, Any]) -> list[str]:
-    return [one["PolicyName"] for one in page["AttachedPolicies"]]
+    return [attached_policy["PolicyName"] for attached_policy in page["AttachedPolicies"]]
 
 
 def _selected(row: Mapping[str, Any], id_key: str, arn_key: str) -> Selected:
-    tags = {one["Key"]: one["Value"] for one in row.get("Tags", ())}
+    tags = {tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}
     return Selected(name=row[id_key], arn=row.get(arn_key, ""), tags=tags)
 
 

@@ -55,13 +55,13 @@ class EventBusPublisher:
             AutoscalerError: If none was published, or nobody knows: UnavailableError,
                 ThrottledError, UnauthorizedError, or NotFoundError for the bus.
         """
-        entries = [self._entry(one) for one in messages]
+        entries = [self._entry(message) for message in messages]
         with translated("events PutEvents"):
             answer = self._events().put_events(Entries=entries)
         if not answer.get("FailedEntryCount"):
             return ()
         results = answer.get("Entries", [])
-        return tuple(number for number, one in enumerate(results) if one.get("ErrorCode"))
+        return tuple(number for number, result in enumerate(results) if result.get("ErrorCode"))
 
     def _events(self) -> EventsApi:
         with self._lock:

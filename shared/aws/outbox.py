@@ -96,7 +96,7 @@ class SqsOutbox:
     def invoke_bind(self, cluster: str, nodes: Sequence[str]) -> None:
         """Wake the bind function for nodes, without waiting for its answer."""
         for start in range(0, len(nodes), MAX_OBJECTS):
-            objects = [ObjectRef(name=one) for one in nodes[start : start + MAX_OBJECTS]]
+            objects = [ObjectRef(name=node) for node in nodes[start : start + MAX_OBJECTS]]
             message = wake(Kind.NODE_READY, cluster, self._clock.now(), objects=objects)
             self._invoke("bind", message)
 

@@ -142,7 +142,7 @@ class Session:
         if held is None or held.expires_at - _MARGIN <= self._now():
             held = self._assume(role)
             self._roles[role] = held
-            self._clients = {key: one for key, one in self._clients.items() if key[1] != role}
+            self._clients = {key: client for key, client in self._clients.items() if key[1] != role}
         return held.sdk
 
     def _assume(self, role: str) -> _RoleSession:

@@ -49,17 +49,20 @@ def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSna
 
     A type counts at the dearest price any Provisioner under a ceiling may buy it at.
     """
-    if not of_cluster and not any(one.ceiling for one in snapshot.provisioners):
+    if not of_cluster and not any(provisioner.ceiling for provisioner in snapshot.provisioners):
         return snapshot
-    types = {one.name: one for one in snapshot.instance_types}
+    types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
     used = _used(snapshot, types)
     room = _room(of_cluster, Resources.total(used.values()))
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     return dataclasses.replace(
         snapshot,
         instance_types=tuple(
-            dataclasses.replace(one, capacity=one.capacity + _amounts(1, _dearest(one)))
-            for one in snapshot.instance_types
+            dataclasses.replace(
+                instance_type,
+                capacity=instance_type.capacity + _amounts(1, _dearest(instance_type)),
+            )
+            for instance_type in snapshot.instance_types
         ),
         nodes=tuple(
             _counted(node, types) if node.instance_id not in slot_of else node
@@ -73,17 +76,23 @@ def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSna
         ),
         intents=tuple(
             dataclasses.replace(
-                one,
-                reserved=one.reserved + _amounts(one.count, one.reserved_price_micros_per_hour),
+                intent,
+                reserved=intent.reserved
+                + _amounts(intent.count, intent.reserved_price_micros_per_hour),
             )
-            for one in snapshot.intents
+            for intent in snapshot.intents
         ),
         provisioners=tuple(
             dataclasses.replace(
-                one,
-                limits=_limits(one.limits, one.ceiling, used.get(one.name, Resources()), room),
+                provisioner,
+                limits=_limits(
+                    provisioner.limits,
+                    provisioner.ceiling,
+                    used.get(provisioner.name, Resources()),
+                    room,
+                ),
             )
-            for one in snapshot.provisioners
+            for provisioner in snapshot.provisioners
         ),
     )
 
@@ -134,11 +143,11 @@ def affordable(
     Args:
         snapshot: As it was gathered, without ceilings as limits.
     """
-    types = {one.name: one for one in snapshot.instance_types}
+    types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
     used = _used(snapshot, types)
     room = {
-        one.name: _room(one.ceiling, used.get(one.name, Resources()))
-        for one in snapshot.provisioners
+        provisioner.name: _room(provisioner.ceiling, used.get(provisioner.name, Resources()))
+        for provisioner in snapshot.provisioners
     }
     left = _room(of_cluster, Resources.total(used.values()))
     kept: list[PlannedNode] = []
@@ -167,8 +176,8 @@ def as_machines(nodes: Iterable[PlannedNode]) -> tuple[PlannedNode, ...]:
     return tuple(
         dataclasses.replace(
             node,
-            options=tuple(_as_machine(one) for one in node.options),
-            fallback=tuple(_as_machine(one) for one in node.fallback),
+            options=tuple(_as_machine(option) for option in node.options),
+            fallback=tuple(_as_machine(launch_option) for launch_option in node.fallback),
         )
         for node in nodes
     )
@@ -204,8 +213,8 @@ def _used(snapshot: ClusterSnapshot, types: Mapping[str, InstanceType]) -> dict[
         if node.provisioner and node.instance_id not in slot_of
     ]
     found += [
-        (one.provisioner, _amounts(one.count, one.reserved_price_micros_per_hour))
-        for one in snapshot.intents
+        (intent.provisioner, _amounts(intent.count, intent.reserved_price_micros_per_hour))
+        for intent in snapshot.intents
     ]
     used: dict[str, Resources] = {}
     for name, amounts in found:
@@ -228,14 +237,14 @@ def _price_of(node: Node, types: Mapping[str, InstanceType]) -> int:
     if of_type is None:
         return 0
     place = (node.labels.get(keys.ZONE), node.labels.get(keys.CAPACITY_TYPE))
-    for one in of_type.offerings:
-        if (one.zone, one.capacity_type.value) == place:
-            return one.price_micros_per_hour
+    for offering in of_type.offerings:
+        if (offering.zone, offering.capacity_type.value) == place:
+            return offering.price_micros_per_hour
     return _dearest(of_type)
 
 
 def _dearest(instance_type: InstanceType) -> int:
-    return max((one.price_micros_per_hour for one in instance_type.offerings), default=0)
+    return max((offering.price_micros_per_hour for offering in instance_type.offerings), default=0)
 
 
 def _room(ceiling: Ceiling, used: Resources) -> dict[str, int]:

@@ -37,8 +37,10 @@ def rivals_of(ports: ClusterPorts) -> tuple[Rival, ...]:
     machines of Auto Scaling groups: it is a rival once one of ours is in such a group.
     """
     running = ports.rivals.running()
-    if any(one.kind == RivalKind.CLUSTER_AUTOSCALER for one in running) and not _in_a_group(ports):
-        running = tuple(one for one in running if one.kind != RivalKind.CLUSTER_AUTOSCALER)
+    if any(rival.kind == RivalKind.CLUSTER_AUTOSCALER for rival in running) and not _in_a_group(
+        ports
+    ):
+        running = tuple(rival for rival in running if rival.kind != RivalKind.CLUSTER_AUTOSCALER)
     return running
 
 
@@ -79,4 +81,4 @@ def hold_of(ports: ClusterPorts, rivals: tuple[Rival, ...], catalogue: str = "")
 
 def _in_a_group(ports: ClusterPorts) -> bool:
     ours = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
-    return any(_GROUP_TAG in one.tags for one in ours)
+    return any(_GROUP_TAG in our.tags for our in ours)

@@ -53,7 +53,7 @@ class KnownRefusals:
         """Return the site without the subnets that are left out."""
         if not self.subnets:
             return site
-        kept = tuple(one for one in site.subnets if one.subnet_id not in self.subnets)
+        kept = tuple(subnet for subnet in site.subnets if subnet.subnet_id not in self.subnets)
         return dataclasses.replace(site, subnets=kept)
 
 
@@ -68,13 +68,13 @@ class RefusalBook:
         """Return everything that is known now."""
         now = self._ports.clock.now()
         memos = self._ports.ledger.memos(self._ports.cluster.name, _PREFIX)
-        records = [_record(one) for one in memos if one.name.startswith(_OF_PROVISIONER)]
-        subnets = next((one.value for one in memos if one.name == _SUBNETS), {})
+        records = [_record(memo) for memo in memos if memo.name.startswith(_OF_PROVISIONER)]
+        subnets = next((memo.value for memo in memos if memo.name == _SUBNETS), {})
         return KnownRefusals(
             subnets=frozenset(
-                one for one, until in subnets.items() if now < datetime.fromisoformat(until)
+                value for value, until in subnets.items() if now < datetime.fromisoformat(until)
             ),
-            records={one.provisioner: one for one in records},
+            records={record.provisioner: record for record in records},
         )
 
     def subnets_out(self, subnets: Iterable[str]) -> None:
@@ -82,7 +82,9 @@ class RefusalBook:
         ports, now = self._ports, self._ports.clock.now()
         memo = ports.ledger.memo(ports.cluster.name, _SUBNETS)
         kept = {
-            one: until for one, until in memo.value.items() if now < datetime.fromisoformat(until)
+            value: until
+            for value, until in memo.value.items()
+            if now < datetime.fromisoformat(until)
         }
         kept |= dict.fromkeys(subnets, (now + _SUBNET_SPAN).isoformat())
         ports.ledger.put_memo(
@@ -150,7 +152,7 @@ def shape_of(ports: ClusterPorts, provisioner: Provisioner) -> str:
 
 def site_print(site: Site) -> str:
     """Return a fingerprint of subnets and security groups; free addresses are left out."""
-    return _print([sorted(one.subnet_id for one in site.subnets), list(site.security_groups)])
+    return _print([sorted(subnet.subnet_id for subnet in site.subnets), list(site.security_groups)])
 
 
 def _print(plain: object) -> str:
@@ -169,8 +171,10 @@ def _plain(record: Refusals) -> dict[str, Any]:
         "strikes": record.strikes,
         "stopped": record.stopped,
         "until": record.until.isoformat() if record.until is not None else "",
-        "suspects": [_name(one) for one in sorted(record.suspects)],
-        "options": {_name(one): record.options[one].isoformat() for one in sorted(record.options)},
+        "suspects": [_name(suspect) for suspect in sorted(record.suspects)],
+        "options": {
+            _name(option): record.options[option].isoformat() for option in sorted(record.options)
+        },
     }
 
 
@@ -186,9 +190,10 @@ def _record(memo: Memo) -> Refusals:
         strikes=value["strikes"],
         stopped=value["stopped"],
         until=datetime.fromisoformat(value["until"]) if value["until"] else None,
-        suspects=frozenset(_offering(one) for one in value["suspects"]),
+        suspects=frozenset(_offering(suspect) for suspect in value["suspects"]),
         options={
-            _offering(one): datetime.fromisoformat(until) for one, until in value["options"].items()
+            _offering(entry): datetime.fromisoformat(until)
+            for entry, until in value["options"].items()
         },
     )
 

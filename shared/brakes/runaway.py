@@ -78,9 +78,9 @@ def note_failure(
     ledger: Ledger, cluster: str, trial: Trial, known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
     """Write down that what a plan bought is of no use to some; return all that is known then."""
-    others = tuple(one for one in known if one.plan_id != trial.plan_id)
-    before = [one for one in known if one.plan_id == trial.plan_id]
-    subjects = trial.subjects.union(*(one.subjects for one in before))
+    others = tuple(other_trial for other_trial in known if other_trial.plan_id != trial.plan_id)
+    before = [other_trial for other_trial in known if other_trial.plan_id == trial.plan_id]
+    subjects = trial.subjects.union(*(other_trial.subjects for other_trial in before))
     provisioners = trial.provisioners.union(*(known.provisioners for known in before))
     whole = Trial(
         plan_id=trial.plan_id,
@@ -95,7 +95,7 @@ def note_failure(
 
 def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
     """Return for how many it was not known yet that what this plan bought is of no use to them."""
-    before = (one.subjects for one in known if one.plan_id == trial.plan_id)
+    before = (other_trial.subjects for other_trial in known if other_trial.plan_id == trial.plan_id)
     return len(trial.subjects.difference(*before))
 
 
@@ -137,7 +137,10 @@ def unusable(
     """
     waiting = [pod for pod in snapshot.pending if pod.is_provisionable]
     of_waiting = _all_of(waiting)
-    known = {one.name: (*one.taints, *one.startup_taints) for one in snapshot.provisioners}
+    known = {
+        provisioner.name: (*provisioner.taints, *provisioner.startup_taints)
+        for provisioner in snapshot.provisioners
+    }
     occupied = {
         pod.node_name
         for pod in snapshot.bound
@@ -171,9 +174,9 @@ def unusable(
 def runaways(pending: Iterable[Pod], trials: Sequence[Trial]) -> dict[str, datetime]:
     """Return the waiting pods no machine is bought for, by uid, and until when."""
     failed: dict[str, list[datetime]] = {}
-    for one in trials:
-        for subject in one.subjects:
-            failed.setdefault(subject, []).append(one.launched_at)
+    for trial in trials:
+        for subject in trial.subjects:
+            failed.setdefault(subject, []).append(trial.launched_at)
     found: dict[str, datetime] = {}
     for pod in pending if failed else ():
         for subject, most in subjects_of(pod).items() if pod.is_provisionable else ():
@@ -216,11 +219,11 @@ def _is_young_and_ready(node: Node, now: datetime) -> bool:
 
 def _strange(node: Node, own: Sequence[Taint]) -> tuple[Taint, ...]:
     """Return taints that neither we nor Kubernetes put on a node that starts."""
-    ours = {(one.key, one.effect) for one in own}
+    ours = {(taint.key, taint.effect) for taint in own}
     return tuple(
-        one
-        for one in node.taints
-        if one.key not in keys.EPHEMERAL_TAINTS
-        and (one.key, one.effect) not in ours
-        and one.effect != Effect.PREFER_NO_SCHEDULE
+        taint
+        for taint in node.taints
+        if taint.key not in keys.EPHEMERAL_TAINTS
+        and (taint.key, taint.effect) not in ours
+        and taint.effect != Effect.PREFER_NO_SCHEDULE
     )

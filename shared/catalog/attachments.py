@@ -45,4 +45,4 @@ def _devices(fact: Fact) -> int:
         *fact.get("GpuInfo", {}).get("Gpus", ()),
         *fact.get("InferenceAcceleratorInfo", {}).get("Accelerators", ()),
     )
-    return sum(int(one["Count"]) for one in (*own, *accelerators))
+    return sum(int(accelerator["Count"]) for accelerator in (*own, *accelerators))

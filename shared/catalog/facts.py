@@ -77,7 +77,7 @@ def accelerator_count_of(fact: Fact) -> int:
         fact.get("MediaAcceleratorInfo", {}).get("Accelerators", ()),
         fact.get("FpgaInfo", {}).get("Fpgas", ()),
     )
-    return max(sum(_count(one) for one in group) for group in groups)
+    return max(sum(_count(entry) for entry in group) for group in groups)
 
 
 def labels_of(fact: Fact, *, region: str, arch: str, max_pods: int) -> dict[str, str]:
@@ -150,7 +150,7 @@ def _neuron_devices(fact: Fact) -> list[Fact]:
     if devices is not None:
         return list(devices)
     inference = fact.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
-    return [one for one in inference if one.get("Manufacturer") == "AWS"]
+    return [entry for entry in inference if entry.get("Manufacturer") == "AWS"]
 
 
 def _count(device: Fact) -> int:

@@ -47,10 +47,12 @@ def apply_disks(
     first of a family with one disk (an AMI of the user's may call it otherwise), and stays the
     image's own where there are several. Each further disk takes an attachment from pods.
     """
-    named = {one.device_name for one in disks}
+    named = {disk.device_name for disk in disks}
     # What a family with several disks has by itself is there besides those that are named.
     own = family.disks if len(family.disks) > 1 else ()
-    taken = max(len(disks) + sum(one.device_name not in named for one in own) - 1, 0)
+    taken = max(
+        len(disks) + sum(block_device.device_name not in named for block_device in own) - 1, 0
+    )
     size = _pod_volume_gib(disks, family)
     sized = instance_type if size is None else apply_root_volume(instance_type, size)
     if not taken:
@@ -70,7 +72,7 @@ def _pod_volume_gib(disks: Sequence[BlockDevice], family: Family) -> int | None:
     if not family.pod_device:
         return disks[-1].volume_size_gib
     first = disks[0] if len(family.disks) == 1 else None
-    found = next((one for one in disks if one.device_name == family.pod_device), first)
+    found = next((disk for disk in disks if disk.device_name == family.pod_device), first)
     return None if found is None else found.volume_size_gib
 
 

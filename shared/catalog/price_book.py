@@ -150,14 +150,14 @@ def _line_of(rows: _Rows, *, all_accelerated: bool) -> _Line:
 
 def _accelerated_lines(rows: _Rows) -> Iterable[_Line]:
     """Yield the lines through each two rows that tell vCPUs and accelerators apart."""
-    for (one, micros_one), (two, micros_two) in combinations(sorted(rows.items()), 2):
-        determinant = one.vcpus * two.accelerators - two.vcpus * one.accelerators
+    for (size, micros_one), (two, micros_two) in combinations(sorted(rows.items()), 2):
+        determinant = size.vcpus * two.accelerators - two.vcpus * size.accelerators
         if determinant == 0:
             continue
         per_vcpu = Fraction(
-            micros_one * two.accelerators - micros_two * one.accelerators, determinant
+            micros_one * two.accelerators - micros_two * size.accelerators, determinant
         )
-        per_accelerator = Fraction(micros_two * one.vcpus - micros_one * two.vcpus, determinant)
+        per_accelerator = Fraction(micros_two * size.vcpus - micros_one * two.vcpus, determinant)
         if per_vcpu > 0 and per_accelerator > 0:
             yield _Line(per_vcpu=per_vcpu, per_accelerator=per_accelerator)
 

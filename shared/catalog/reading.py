@@ -24,7 +24,9 @@ EMBEDDED_REGION: Final = "us-east-1"
 
 _MIB: Final = 2**20
 _GIB: Final = 2**30
-_CAPACITY_TYPES: Final = {str(one): one for one in CapacityType}
+_CAPACITY_TYPES: Final = {
+    str(other_capacity_type): other_capacity_type for other_capacity_type in CapacityType
+}
 _by_price: Final = attrgetter("price_micros_per_hour", "zone", "capacity_type")
 _QUANTITY_TYPES: Final = frozenset({str, int, float})
 _QUANTITY_REMEDY: Final = "must be a quantity such as 100Mi"
@@ -48,7 +50,7 @@ class Catalog:
 
     def get(self, name: str) -> InstanceType | None:
         """Return the type of this name, None when the catalogue does not have it."""
-        index = bisect_left(self.instance_types, name, key=lambda one: one.name)
+        index = bisect_left(self.instance_types, name, key=lambda instance_type: instance_type.name)
         if index < len(self.instance_types) and self.instance_types[index].name == name:
             return self.instance_types[index]
         return None
@@ -57,12 +59,14 @@ class Catalog:
         """Return the types that some of the zones offer, with the offerings of these zones only."""
         wanted = frozenset(zones)
         found = []
-        for one in self.instance_types:
-            kept = tuple(offering for offering in one.offerings if offering.zone in wanted)
-            if len(kept) == len(one.offerings):
-                found.append(one)
+        for instance_type in self.instance_types:
+            kept = tuple(
+                offering for offering in instance_type.offerings if offering.zone in wanted
+            )
+            if len(kept) == len(instance_type.offerings):
+                found.append(instance_type)
             elif kept:
-                found.append(replace(one, offerings=kept))
+                found.append(replace(instance_type, offerings=kept))
         return tuple(found)
 
     def with_zones(self, zones: Collection[str]) -> "Catalog":
@@ -98,10 +102,10 @@ def load_catalog(text: str) -> Catalog:
     rows = document.get("types")
     if not isinstance(rows, list):
         raise _invalid("types", rows, "must be a list of instance types")
-    types = sorted((to_instance_type(row) for row in rows), key=lambda one: one.name)
-    for one, following in pairwise(types):
-        if one.name == following.name:
-            raise _invalid("types", one.name, "stands there twice")
+    types = sorted((to_instance_type(row) for row in rows), key=lambda row: row.name)
+    for instance_type, following in pairwise(types):
+        if instance_type.name == following.name:
+            raise _invalid("types", instance_type.name, "stands there twice")
     return Catalog(
         region=_text(document, "region", ""),
         source=_text(document, "source", ""),
@@ -175,8 +179,8 @@ def _overhead_of(kept: Resources, evicted: Resources, vm_bytes: int) -> tuple[Ov
 
 def _offerings(row: Mapping[str, Any], at: str) -> tuple[Offering, ...]:
     here = f"{at}offerings."
-    found = [_offering(one, here) for one in _objects(row, "offerings", at)]
-    if len({(one.zone, one.capacity_type) for one in found}) != len(found):
+    found = [_offering(entry, here) for entry in _objects(row, "offerings", at)]
+    if len({(offering.zone, offering.capacity_type) for offering in found}) != len(found):
         raise _invalid(f"{at}offerings", len(found), "has a zone and capacity type twice")
     return tuple(sorted(found, key=_by_price))
 
@@ -260,7 +264,7 @@ def _texts(row: Mapping[str, Any], field: str, at: str) -> dict[str, str]:
 
 def _objects(row: Mapping[str, Any], field: str, at: str) -> list[dict[str, Any]]:
     value = row.get(field)
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise _invalid(f"{at}{field}", value, "must be a list of objects")
     return value
 

@@ -38,6 +38,6 @@ def summarize(catalog: Catalog) -> CatalogSummary:
         date=catalog.date,
         source=catalog.source,
         type_count=len(types),
-        offering_count=sum(len(one.offerings) for one in types),
-        interpolated_count=sum(any(way.interpolated for way in one.offerings) for one in types),
+        offering_count=sum(len(type_.offerings) for type_ in types),
+        interpolated_count=sum(any(way.interpolated for way in type_.offerings) for type_ in types),
     )

@@ -85,11 +85,11 @@ def to_plain(value: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         return _fields(value)
     if isinstance(value, Mapping):
-        return {str(key): to_plain(one) for key, one in value.items()}
+        return {str(key): to_plain(entry) for key, entry in value.items()}
     if isinstance(value, (frozenset, set)):
-        return sorted((to_plain(one) for one in value), key=json.dumps)
+        return sorted((to_plain(entry) for entry in value), key=json.dumps)
     if isinstance(value, (tuple, list)):
-        return [to_plain(one) for one in value]
+        return [to_plain(entry) for entry in value]
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, timedelta):

@@ -83,9 +83,9 @@ def find_candidates(
     """
     wanted = None if among is None else frozenset(among)
     provisioners = {
-        one.name: one
-        for one in snapshot.provisioners
-        if (one.consolidation if wanted is None else one.name in wanted)
+        provisioner.name: provisioner
+        for provisioner in snapshot.provisioners
+        if (provisioner.consolidation if wanted is None else provisioner.name in wanted)
     }
     prices = node_prices(snapshot)
     by_node: dict[str, list[Pod]] = {}
@@ -95,14 +95,18 @@ def find_candidates(
     promised = {slot.instance_id for slot in snapshot.slots if slot.pods and not slot.bound}
     found: list[Candidate] = []
     refused: dict[str, str] = {}
-    for node in sorted(snapshot.nodes, key=lambda one: one.name):
+    for node in sorted(snapshot.nodes, key=lambda entry: entry.name):
         owner = provisioners.get(node.provisioner)
         if not node.is_ours or owner is None:
             continue
         pods = tuple(
             sorted(
-                (one for one in by_node.get(node.name, ()) if one.counts_for_emptiness),
-                key=lambda one: (one.key, one.uid),
+                (
+                    other_pod
+                    for other_pod in by_node.get(node.name, ())
+                    if other_pod.counts_for_emptiness
+                ),
+                key=lambda entry: (entry.key, entry.uid),
             )
         )
         reason = _refusal(node, owner, resting) or _held_by(pods, budgets)
@@ -121,7 +125,7 @@ def find_candidates(
                 disruption_cost=_disruption_cost(node, owner, pods, now),
             )
         )
-    found.sort(key=lambda one: (one.disruption_cost, one.node.name))
+    found.sort(key=lambda candidate: (candidate.disruption_cost, candidate.node.name))
     return tuple(found), refused
 
 
@@ -129,10 +133,12 @@ def node_prices(snapshot: ClusterSnapshot) -> Mapping[str, int]:
     """Return what each node of ours costs in micro-dollars per hour; absent when not known."""
     listed = {
         OfferingKey(
-            instance_type=one.name, zone=offering.zone, capacity_type=offering.capacity_type
+            instance_type=instance_type.name,
+            zone=offering.zone,
+            capacity_type=offering.capacity_type,
         ): offering.price_micros_per_hour
-        for one in snapshot.instance_types
-        for offering in one.offerings
+        for instance_type in snapshot.instance_types
+        for offering in instance_type.offerings
     }
     by_labels = {
         (key.instance_type, key.zone, key.capacity_type.value): price
@@ -183,8 +189,8 @@ def _not_worth_it(
 
 
 def _held_by(pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> str:
-    found = (hold_of(one, budgets) for one in pods if not one.is_terminating)
-    return next((one for one in found if one), "")
+    found = (hold_of(pod, budgets) for pod in pods if not pod.is_terminating)
+    return next((value for value in found if value), "")
 
 
 def _disruption_cost(node: Node, owner: Provisioner, pods: Sequence[Pod], now: datetime) -> int:

@@ -96,7 +96,7 @@ def consolidate(  # noqa: PLR0913 -- three of them by keyword
     waiting = decide(snapshot, packing)
     if waiting.nodes or waiting.placements:
         return Outlook(reason="pods wait for capacity", refused=told)
-    empty = tuple(one for one in found if one.is_empty)
+    empty = tuple(candidate for candidate in found if candidate.is_empty)
     if empty:
         return Outlook(best=_emptied(empty[:most_nodes]), refused=told)
     search = _Search(snapshot, settings, packing, go_on)
@@ -114,9 +114,9 @@ def consolidate(  # noqa: PLR0913 -- three of them by keyword
 def _emptied(empty: Sequence[Candidate]) -> Consolidation:
     return Consolidation(
         method=Method.EMPTY,
-        remove=tuple(sorted(one.node.name for one in empty)),
+        remove=tuple(sorted(candidate.node.name for candidate in empty)),
         plan=Plan(),
-        saving_micros_per_hour=sum(one.price_micros_per_hour for one in empty),
+        saving_micros_per_hour=sum(candidate.price_micros_per_hour for candidate in empty),
     )
 
 
@@ -154,7 +154,7 @@ class _Search:
 
     def best(self, groups: Iterator[tuple[Candidate, ...]]) -> _Change | None:
         found = [change for group in groups if (change := self._try(group)) is not None]
-        return max(found, key=lambda one: one.rank, default=None)
+        return max(found, key=lambda entry: entry.rank, default=None)
 
     def smallest(self, best: _Change) -> _Change:
         """Return the change without the nodes that add hardly any money to it.
@@ -162,16 +162,24 @@ class _Search:
         Those that are dearest to disrupt are tried first.
         """
         worth = self._settings.minimum_saving_micros_per_hour
-        for candidate in sorted(best.group, key=lambda one: (-one.disruption_cost, one.node.name)):
+        for candidate in sorted(
+            best.group, key=lambda entry: (-entry.disruption_cost, entry.node.name)
+        ):
             if len(best.group) == 1:
                 break
-            fewer = self._try(tuple(one for one in best.group if one is not candidate))
+            fewer = self._try(
+                tuple(
+                    other_candidate
+                    for other_candidate in best.group
+                    if other_candidate is not candidate
+                )
+            )
             if fewer is not None and _loses_less_than(best, fewer, worth):
                 best = fewer
         return best
 
     def _try(self, group: tuple[Candidate, ...]) -> _Change | None:
-        names = frozenset(one.node.name for one in group)
+        names = frozenset(candidate.node.name for candidate in group)
         if names not in self._known:
             if len(self._known) >= self._settings.max_simulations or not self._go_on():
                 return None
@@ -180,7 +188,7 @@ class _Search:
 
     def _simulated(self, group: tuple[Candidate, ...], names: frozenset[str]) -> _Change | None:
         plan = simulate(self._snapshot, names, self._packing)
-        price = sum(one.price_micros_per_hour for one in group)
+        price = sum(candidate.price_micros_per_hour for candidate in group)
         most = price - self._settings.required_saving(price)
         if plan is None or most < 0:
             return None
@@ -199,7 +207,7 @@ class _Search:
             method=Method.REPLACE,
             remove=tuple(sorted(names)),
             plan=kept,
-            saving_micros_per_hour=price - sum(one.dearest_micros_per_hour for one in kept.nodes),
+            saving_micros_per_hour=price - sum(node.dearest_micros_per_hour for node in kept.nodes),
         )
         hoped = price - plan.cost_micros_per_hour
         return _Change(group=group, change=change, hoped_micros_per_hour=hoped)
@@ -210,7 +218,7 @@ class _Search:
         One for one, EC2 has little choice left after a few exchanges and takes a pool that it
         soon needs itself. Each time nodes become fewer there is one less to exchange again.
         """
-        if not any(_capacity_type(one) == CapacityType.SPOT for one in group):
+        if not any(_capacity_type(candidate) == CapacityType.SPOT for candidate in group):
             return True
         return len(plan.nodes) < len(group) or all(
             len(node.options) >= self._settings.spot_pools
@@ -228,14 +236,14 @@ def _groups(found: Sequence[Candidate], most: int) -> Iterator[tuple[Candidate, 
 
     The large groups come first, so that they are tried even when the tries run out.
     """
-    by_use = sorted(found, key=lambda one: (_used_share(one), one.node.name))
+    by_use = sorted(found, key=lambda entry: (_used_share(entry), entry.node.name))
     sizes = sorted({min(size, most, len(found)) for size in _growing(len(found))}, reverse=True)
     for size in sizes:
         if size > 1:
             yield tuple(found[:size])
             yield tuple(by_use[:size])
-    for one in by_use:
-        yield (one,)
+    for candidate in by_use:
+        yield (candidate,)
 
 
 def _growing(last: int) -> Iterator[int]:
@@ -282,7 +290,7 @@ def _affordable(plan: Plan, most_micros_per_hour: int, settings: DisruptionSetti
 
 def _limited(node: PlannedNode, ceiling: int) -> PlannedNode:
     def keep(options: Sequence[LaunchOption]) -> tuple[LaunchOption, ...]:
-        return tuple(one for one in options if one.price_micros_per_hour <= ceiling)
+        return tuple(option for option in options if option.price_micros_per_hour <= ceiling)
 
     return dataclasses.replace(node, options=keep(node.options), fallback=keep(node.fallback))
 

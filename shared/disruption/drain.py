@@ -42,7 +42,7 @@ def is_drainable(pod: Pod, now: datetime) -> bool:
     """
     if is_left_behind(pod):
         return False
-    if any(one.tolerates(_UNSCHEDULABLE) for one in pod.scheduling.tolerations):
+    if any(toleration.tolerates(_UNSCHEDULABLE) for toleration in pod.scheduling.tolerations):
         return False
     return pod.deletion_at is None or now < pod.deletion_at + STUCK_AFTER
 

@@ -63,9 +63,9 @@ def _plain(value: Any) -> Any:
             if not field.name.endswith("selector") and getattr(value, field.name) != _default(field)
         }
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     return value if value is None or isinstance(value, (bool, int)) else str(value)
 
 

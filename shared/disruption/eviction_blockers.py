@@ -31,10 +31,10 @@ def holds(
         budgets: Of the whole cluster.
     """
     staying = sorted(
-        (one for one in pods if is_drainable(one, now) and not one.is_terminating),
-        key=lambda one: (one.key, one.uid),
+        (pod for pod in pods if is_drainable(pod, now) and not pod.is_terminating),
+        key=lambda pod: (pod.key, pod.uid),
     )
-    found = ((one, hold_of(one, budgets)) for one in staying)
+    found = ((pod, hold_of(pod, budgets)) for pod in staying)
     return tuple(Hold(pod=pod, reason=reason) for pod, reason in found if reason)
 
 
@@ -42,19 +42,19 @@ def hold_of(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> str:
     """Return why a pod may not be asked to leave now, empty when it may."""
     if pod.annotations.get(keys.DO_NOT_EVICT) == "true":
         return f"pod {pod.key} has the annotation {keys.DO_NOT_EVICT}"
-    protecting = [one for one in budgets if one.protects(pod)]
+    protecting = [budget for budget in budgets if budget.protects(pod)]
     if len(protecting) > 1:
         # The eviction API refuses such a pod for ever.
-        names = ", ".join(sorted(one.name for one in protecting))
+        names = ", ".join(sorted(budget.name for budget in protecting))
         return f"pod {pod.key} is under several PodDisruptionBudgets: {names}"
-    if any(one.disruptions_allowed <= 0 for one in protecting):
+    if any(budget.disruptions_allowed <= 0 for budget in protecting):
         return f"PodDisruptionBudget {protecting[0].name} holds pod {pod.key}"
     return ""
 
 
 def budgets_of(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> str:
     """Return which budgets protect a pod whose eviction was refused, for people."""
-    names = sorted(one.name for one in budgets if one.protects(pod))
+    names = sorted(budget.name for budget in budgets if budget.protects(pod))
     if not names:
         return "a PodDisruptionBudget"
     return f"PodDisruptionBudget {' and '.join(names)}"

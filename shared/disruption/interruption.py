@@ -24,8 +24,8 @@ def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
 
     Only pods that a controller makes anew count; one that is leaving already has its successor.
     """
-    deleted = {one.name: one for one in snapshot.nodes if one.is_ours and one.deletion_at}
-    waiting = {one.owner.uid for one in snapshot.pending if one.owner and one.is_provisionable}
+    deleted = {node.name: node for node in snapshot.nodes if node.is_ours and node.deletion_at}
+    waiting = {pod.owner.uid for pod in snapshot.pending if pod.owner and pod.is_provisionable}
     moving = tuple(
         pod
         for pod in snapshot.bound
@@ -37,12 +37,12 @@ def with_interrupted(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     )
     if not moving:
         return snapshot
-    uids = {one.uid for one in moving}
-    pending = sorted((*snapshot.pending, *map(as_pending, moving)), key=lambda one: one.key)
+    uids = {pod.uid for pod in moving}
+    pending = sorted((*snapshot.pending, *map(as_pending, moving)), key=lambda entry: entry.key)
     return dataclasses.replace(
         snapshot,
         pending=tuple(pending),
-        bound=tuple(one for one in snapshot.bound if one.uid not in uids),
+        bound=tuple(pod for pod in snapshot.bound if pod.uid not in uids),
     )
 
 

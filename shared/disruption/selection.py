@@ -124,8 +124,8 @@ def look(
         go_on: Asked before each simulation whether there may be another.
     """
     nodes, pace = scene.snapshot.nodes, scene.pace
-    going = {one.uid for one in nodes if one.deletion_at is not None}
-    if any(one.uid in pace.running and one.uid not in going for one in nodes):
+    going = {node.uid for node in nodes if node.deletion_at is not None}
+    if any(node.uid in pace.running and node.uid not in going for node in nodes):
         return Look(reason="a change is under way")
     held: dict[str, str] = {}
     for cause in _ONE_BY_ONE:
@@ -136,7 +136,7 @@ def look(
     if not consolidating:
         return Look(reason="nothing has changed", held=held)
     scene = as_simulated(scene, Cause.CONSOLIDATION)
-    ours = {one.uid for one in nodes if one.is_ours}
+    ours = {node.uid for node in nodes if node.is_ours}
     used = len((going & ours) | pace.rested | pace.running)
     outlook = consolidate(
         scene.snapshot,
@@ -189,7 +189,7 @@ def as_simulated(scene: Scene, cause: Cause) -> Scene:
 def _due(scene: Scene, cause: Cause) -> dict[str, tuple[datetime, str]]:
     """Return nodes a cause wants replaced: since when, and why, for people."""
     snapshot = scene.snapshot
-    owners = {one.name: one for one in snapshot.provisioners}
+    owners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
     now, images = snapshot.taken_at, scene.images
     found: dict[str, tuple[datetime, str]] = {}
     for node in snapshot.nodes:
@@ -228,20 +228,27 @@ def _one_by_one(
         scene.budgets,
         settings,
         snapshot.taken_at,
-        among=[one.name for one in snapshot.provisioners],
+        among=[provisioner.name for provisioner in snapshot.provisioners],
         resting=scene.pace.running | scene.pace.rested,
     )
     held = {name: text for name, text in refused.items() if name in due}
-    ready = [one for one in found if one.node.name in due]
-    empty = sorted(one.node.name for one in ready if one.is_empty)
+    ready = [other_candidate for other_candidate in found if other_candidate.node.name in due]
+    empty = sorted(
+        other_candidate.node.name for other_candidate in ready if other_candidate.is_empty
+    )
     if empty:
         why = due[empty[0]][1]
         change = Change(cause=cause, method=Method.EMPTY, remove=tuple(empty), plan=Plan(), why=why)
         return change, held
     if _still_draining(snapshot, cause) >= settings.at_a_time:
-        held.update((one.node.name, "another node is drained first") for one in ready)
+        held.update(
+            (other_candidate.node.name, "another node is drained first")
+            for other_candidate in ready
+        )
         return None, held
-    ready.sort(key=lambda one: (due[one.node.name][0], one.node.name))
+    ready.sort(
+        key=lambda other_candidate: (due[other_candidate.node.name][0], other_candidate.node.name)
+    )
     for candidate in ready[: settings.max_simulations]:
         if not go_on():
             break

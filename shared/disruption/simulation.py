@@ -49,7 +49,7 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
     )
     return dataclasses.replace(
         snapshot,
-        pending=tuple(as_pending(one) for one in moved),
+        pending=tuple(as_pending(other_pod) for other_pod in moved),
         bound=tuple(staying),
         nodes=(*nodes, *ghosts),
         slots=(),
@@ -88,10 +88,10 @@ def fits_without(
     Volumes are left out: where they are was asked when the change was planned.
     """
     bound = tuple(
-        dataclasses.replace(one, scheduling=dataclasses.replace(one.scheduling, claims=()))
-        if one.node_name in names and one.scheduling.claims
-        else one
-        for one in snapshot.bound
+        dataclasses.replace(pod, scheduling=dataclasses.replace(pod.scheduling, claims=()))
+        if pod.node_name in names and pod.scheduling.claims
+        else pod
+        for pod in snapshot.bound
     )
     closed = dataclasses.replace(snapshot, bound=bound, provisioners=(), instance_types=())
     plan = decide(without(closed, names), settings)

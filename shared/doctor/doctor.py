@@ -44,12 +44,12 @@ class _World:
     @property
     def alive(self) -> dict[str, Instance]:
         """Machines that run or are about to, by id."""
-        return {one.instance_id: one for one in self.instances if one.is_alive}
+        return {instance.instance_id: instance for instance in self.instances if instance.is_alive}
 
     @property
     def dead_slots(self) -> tuple[Slot, ...]:
         """Slots whose machine does not run, tagged or not, and is no new one."""
-        running = self.alive.keys() | {one.instance_id for one in self.besides}
+        running = self.alive.keys() | {beside.instance_id for beside in self.besides}
         return tuple(
             slot
             for slot in self.slots
@@ -101,7 +101,7 @@ class Doctoring:
         lease = ledger.acquire(self._name, holder, clock.now())
         if lease is None:
             raise ConflictError(f"cluster {self._name}: somebody plans now; run it again")
-        repaired = [one for one in self.look() if one.repairable]
+        repaired = [finding for finding in self.look() if finding.repairable]
         world = self._read()
         write_anew(self._ports, lease, tuple(world.alive.values()), world.nodes, world.slots)
         for slot in world.dead_slots:
@@ -119,7 +119,9 @@ class Doctoring:
         instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: self._name})
         named = {slot.instance_id for slot in slots}
         named |= {node.instance_id for node in nodes if node.is_ours and node.instance_id}
-        missing = sorted(named - {one.instance_id for one in instances if one.is_alive})
+        missing = sorted(
+            named - {instance.instance_id for instance in instances if instance.is_alive}
+        )
         # Asked by id once more: lists lag behind, and tags can be taken off.
         shown = ports.cloud.instances(missing) if missing else ()
         return _World(
@@ -127,7 +129,7 @@ class Doctoring:
             slots=slots,
             nodes=nodes,
             instances=instances,
-            besides=tuple(one for one in shown if one.is_alive),
+            besides=tuple(instance for instance in shown if instance.is_alive),
         )
 
     # --- what may be wrong
@@ -137,7 +139,7 @@ class Doctoring:
         why = held_back(self._ports, rivals)
         if not why:
             return []
-        who = ", ".join(f"{one.kind.value} by lease {one.where}" for one in rivals)
+        who = ", ".join(f"{rival.kind.value} by lease {rival.where}" for rival in rivals)
         return [
             Finding(
                 kind="brake",
@@ -182,12 +184,12 @@ class Doctoring:
         return [
             Finding(
                 kind="machine-not-in-ledger",
-                subject=one,
+                subject=value,
                 text="has our tags, and the ledger does not know it",
                 repairable=True,
             )
-            for one in world.alive
-            if self._ports.ledger.cluster_of(one) != self._name
+            for value in world.alive
+            if self._ports.ledger.cluster_of(value) != self._name
         ]
 
     def _orphans(self, world: _World) -> list[Finding]:
@@ -196,14 +198,15 @@ class Doctoring:
         return [
             Finding(
                 kind="machine-without-node",
-                subject=one.instance_id,
-                text=f"{one.offering.instance_type} has neither a Node nor a slot; sweep ends it",
-                command=f"aws ec2 terminate-instances --instance-ids {one.instance_id}",
+                subject=instance.instance_id,
+                text=f"{instance.offering.instance_type} has no Node and no slot; "
+                "sweep terminates it",
+                command=f"aws ec2 terminate-instances --instance-ids {instance.instance_id}",
             )
-            for one in world.alive.values()
-            if one.instance_id not in known
-            and one.launched_at is not None
-            and world.now - one.launched_at > _ORPHAN
+            for instance in world.alive.values()
+            if instance.instance_id not in known
+            and instance.launched_at is not None
+            and world.now - instance.launched_at > _ORPHAN
         ]
 
     def _dead_slots(self, world: _World) -> list[Finding]:
@@ -218,7 +221,7 @@ class Doctoring:
         ]
 
     def _lost_nodes(self, world: _World) -> list[Finding]:
-        running = world.alive.keys() | {one.instance_id for one in world.besides}
+        running = world.alive.keys() | {beside.instance_id for beside in world.besides}
         return [
             Finding(
                 kind="node-without-machine",
@@ -252,15 +255,15 @@ class Doctoring:
         return [
             Finding(
                 kind="machine-without-tags",
-                subject=one.instance_id,
+                subject=beside.instance_id,
                 text=f"runs for a Node or slot of ours, and its tag {keys.TAG_CLUSTER} is "
-                f"{one.tags.get(keys.TAG_CLUSTER, '')!r}: it is not counted, and never ended",
-                command=f"aws ec2 create-tags --resources {one.instance_id} --tags "
+                f"{beside.tags.get(keys.TAG_CLUSTER, '')!r}: it is not counted, and never ended",
+                command=f"aws ec2 create-tags --resources {beside.instance_id} --tags "
                 f"Key={keys.TAG_CLUSTER},Value={self._name} "
                 f"Key=kubernetes.io/cluster/{self._name},Value=owned",
             )
-            for one in world.besides
-            if world.is_old(one.launched_at)
+            for beside in world.besides
+            if world.is_old(beside.launched_at)
         ]
 
     def _waiting(self, world: _World) -> list[Finding]:
@@ -297,15 +300,15 @@ class Doctoring:
 
     def _launches(self, now: datetime) -> list[Finding]:
         found = []
-        for one in self._ports.ledger.open_intents(self._name):
-            if now - one.created_at < _STUCK:
+        for open_intent in self._ports.ledger.open_intents(self._name):
+            if now - open_intent.created_at < _STUCK:
                 continue
-            text = f"is open since {one.created_at:%Y-%m-%d %H:%M} UTC"
+            text = f"is open since {open_intent.created_at:%Y-%m-%d %H:%M} UTC"
             try:
-                body_of(self._ports.decisions, one)
+                body_of(self._ports.decisions, open_intent)
             except PermanentError as error:
                 text += f"; it will be given up: {error}"
-            name = f"{one.plan_id}/{one.group}"
+            name = f"{open_intent.plan_id}/{open_intent.group}"
             found.append(
                 Finding(kind="unfinished-launch", subject=name, text=text, repairable=True)
             )

@@ -33,9 +33,9 @@ def unusable(
     listed = attachment.launch_resources if attachment else ()
     found: dict[str, tuple[Selected, list[str]]] = {}
     for provisioner in provisioners:
-        for one in account.selected(_selecting(cluster, provisioner.template)):
-            if not _is_usable(cluster, one, listed):
-                found.setdefault(one.name, (one, []))[1].append(provisioner.name)
+        for selected in account.selected(_selecting(cluster, provisioner.template)):
+            if not _is_usable(cluster, selected, listed):
+                found.setdefault(selected.name, (selected, []))[1].append(provisioner.name)
     for name, (_, owners) in sorted(found.items()):
         yield Finding(
             kind="launch-right",
@@ -57,11 +57,11 @@ def _selecting(cluster: str, template: NodeTemplate) -> NodeTemplate:
     )
 
 
-def _is_usable(cluster: str, one: Selected, listed: Iterable[str]) -> bool:
+def _is_usable(cluster: str, selected: Selected, listed: Iterable[str]) -> bool:
     return (
-        f"kubernetes.io/cluster/{cluster}" in one.tags
-        or one.tags.get(_DISCOVERY) == cluster
-        or one.arn in listed
+        f"kubernetes.io/cluster/{cluster}" in selected.tags
+        or selected.tags.get(_DISCOVERY) == cluster
+        or selected.arn in listed
     )
 
 

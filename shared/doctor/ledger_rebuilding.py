@@ -25,20 +25,20 @@ def write_anew(
         slots: What the ledger knows.
     """
     ledger, clock, name = ports.ledger, ports.clock, ports.cluster.name
-    types = {one.name: one for one in ports.catalog.instance_types()}
+    types = {instance_type.name: instance_type for instance_type in ports.catalog.instance_types()}
     node_of = {node.instance_id: node for node in nodes if node.instance_id}
     slot_with = {slot.instance_id: slot for slot in slots}
     numbers = {(slot.plan_id, slot.group, slot.number) for slot in slots}
-    for one in sorted(machines, key=lambda one: one.instance_id):
-        if ledger.cluster_of(one.instance_id) == name:
+    for instance in sorted(machines, key=lambda machine: machine.instance_id):
+        if ledger.cluster_of(instance.instance_id) == name:
             continue
         lease = ledger.renew(lease, clock.now())
-        slot, node = slot_with.get(one.instance_id), node_of.get(one.instance_id)
+        slot, node = slot_with.get(instance.instance_id), node_of.get(instance.instance_id)
         if slot is not None:
             # Only one side of the pair is lost: the pair is written again.
             ledger.drop_slot(slot, lease)
         else:
-            slot = _slot_of(ports, one, node, types.get(one.offering.instance_type))
+            slot = _slot_of(ports, instance, node, types.get(instance.offering.instance_type))
             slot = dataclasses.replace(slot, number=_first_free(slot, numbers))
         ledger.fill_slot(lease, slot)
         if node is not None and node.is_initialized:
@@ -47,30 +47,30 @@ def write_anew(
 
 
 def _slot_of(
-    ports: ClusterPorts, one: Instance, node: Node | None, of_type: InstanceType | None
+    ports: ClusterPorts, instance: Instance, node: Node | None, of_type: InstanceType | None
 ) -> Slot:
-    group = one.tags.get(keys.TAG_GROUP, "")
-    provisioner = one.tags.get(keys.PROVISIONER_NAME, "")
+    group = instance.tags.get(keys.TAG_GROUP, "")
+    provisioner = instance.tags.get(keys.PROVISIONER_NAME, "")
     place = {
         keys.PROVISIONER_NAME: provisioner,
-        keys.ZONE: one.offering.zone,
-        keys.CAPACITY_TYPE: one.offering.capacity_type.value,
-        keys.INSTANCE_TYPE: one.offering.instance_type,
+        keys.ZONE: instance.offering.zone,
+        keys.CAPACITY_TYPE: instance.offering.capacity_type.value,
+        keys.INSTANCE_TYPE: instance.offering.instance_type,
     }
     return Slot(
         cluster=ports.cluster.name,
-        plan_id=one.tags.get(keys.TAG_PLAN, "") or "unknown",
+        plan_id=instance.tags.get(keys.TAG_PLAN, "") or "unknown",
         group=int(group) if group.isdecimal() else 0,
         number=0,
         provisioner=provisioner,
-        instance_id=one.instance_id,
-        offering=one.offering,
-        price_micros_per_hour=_price_of(one, of_type),
+        instance_id=instance.instance_id,
+        offering=instance.offering,
+        price_micros_per_hour=_price_of(instance, of_type),
         capacity=of_type.capacity if of_type is not None else Resources(),
         allocatable=of_type.allocatable if of_type is not None else Resources(),
         labels={**(node.labels if node is not None else {}), **place},
         node_name=node.name if node is not None else "",
-        launched_at=one.launched_at or ports.clock.now(),
+        launched_at=instance.launched_at or ports.clock.now(),
     )
 
 
@@ -83,9 +83,12 @@ def _first_free(slot: Slot, numbers: set[tuple[str, int, int]]) -> int:
     return number
 
 
-def _price_of(one: Instance, of_type: InstanceType | None) -> int:
+def _price_of(instance: Instance, of_type: InstanceType | None) -> int:
     """Return what a machine costs, 0 when the catalogue does not know."""
     for way in of_type.offerings if of_type is not None else ():
-        if (way.zone, way.capacity_type) == (one.offering.zone, one.offering.capacity_type):
+        if (way.zone, way.capacity_type) == (
+            instance.offering.zone,
+            instance.offering.capacity_type,
+        ):
             return way.price_micros_per_hour
     return 0

@@ -96,7 +96,9 @@ class Prerequisites:
 
     def _entries(self) -> Iterator[Finding]:
         attachment = self._account.attachment()
-        entries = {one.principal: one for one in self._account.access_entries()}
+        entries = {
+            access_entry.principal: access_entry for access_entry in self._account.access_entries()
+        }
         if attachment is None:
             yield Finding(
                 kind="not-attached",
@@ -171,14 +173,14 @@ class Prerequisites:
                 )
 
     def _quotas(self) -> Iterator[Finding]:
-        for one in self._account.vcpu_quotas():
-            if one.limit - one.used < _FREE_VCPUS:
+        for vcpu_quota in self._account.vcpu_quotas():
+            if vcpu_quota.limit - vcpu_quota.used < _FREE_VCPUS:
                 yield Finding(
                     kind="quota",
-                    subject=f"{one.name} vCPUs",
-                    text=f"{one.used} of {one.limit} are in use: "
+                    subject=f"{vcpu_quota.name} vCPUs",
+                    text=f"{vcpu_quota.used} of {vcpu_quota.limit} are in use: "
                     f"less than {_FREE_VCPUS} are left, one large machine",
-                    command=_raised(one),
+                    command=_raised(vcpu_quota),
                 )
 
     def _concurrency(self) -> Iterator[Finding]:
@@ -205,12 +207,12 @@ class Prerequisites:
                 command="aws ec2 create-tags --resources <subnet-id> "
                 f"--tags Key=kubernetes.io/cluster/{self._cluster},Value=shared",
             )
-        for one in subnets:
-            if one.free_addresses < _FREE_ADDRESSES:
+        for subnet in subnets:
+            if subnet.free_addresses < _FREE_ADDRESSES:
                 yield Finding(
                     kind="subnet-addresses",
-                    subject=one.subnet_id,
-                    text=f"has {one.free_addresses} free addresses in {one.zone}: "
+                    subject=subnet.subnet_id,
+                    text=f"has {subnet.free_addresses} free addresses in {subnet.zone}: "
                     f"a full node needs about {_FREE_ADDRESSES}",
                     command="aws ec2 associate-vpc-cidr-block --vpc-id <vpc-id> "
                     "--cidr-block 100.64.0.0/16",
@@ -228,12 +230,12 @@ class Prerequisites:
             yield from node_role_findings(self._cluster, attachment, self._account, annotated)
 
     def _autoscalers(self) -> Iterator[Finding]:
-        for one in self._surroundings().running():
+        for rival in self._surroundings().running():
             yield Finding(
                 kind="second-autoscaler",
-                subject=one.kind.value,
-                text=f"runs (lease {one.where}{_held_by(one)}): two autoscalers undo each other",
-                command=f"{_SCALED[one.kind]} --replicas 0",
+                subject=rival.kind.value,
+                text=f"runs (lease {rival.where}{_held_by(rival)}): two autoscalers conflict",
+                command=f"{_SCALED[rival.kind]} --replicas 0",
             )
 
 

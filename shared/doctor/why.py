@@ -168,7 +168,7 @@ class Why:
         plan = decide(gathered.snapshot)
         lines = explanation(gathered.snapshot, plan, pod)
         ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
-        refused = next((one for one in plan.unschedulable if one.pod == ref), None)
+        refused = next((pod_left for pod_left in plan.unschedulable if pod_left.pod == ref), None)
         if refused is not None and refused.later:
             waits = ("a later plan: planning for it exceeds the work that one plan may do",)
             helps = ("use fewer affinity terms, preferences and rules between pods",)
@@ -198,7 +198,10 @@ class Why:
                 decision = load_decision(self._ports.decisions.get(key))
             except PermanentError:
                 continue
-            decided = next((one for one in decision.snapshot.pending if one.uid == pod.uid), None)
+            decided = next(
+                (other_pod for other_pod in decision.snapshot.pending if other_pod.uid == pod.uid),
+                None,
+            )
             if decided is None:
                 return ()
             return (f"decision {key}:", *explanation(decision.snapshot, decision.plan, decided))
@@ -252,7 +255,7 @@ class Why:
         """Return what the termination of a node waits for."""
         blocked = node.annotations.get(keys.DRAIN_BLOCKED)
         deadline = node.annotations.get(keys.DRAIN_DEADLINE)
-        pods = [one for one in self._ports.cluster.pods_on(node.name) if one.counts_for_emptiness]
+        pods = [pod for pod in self._ports.cluster.pods_on(node.name) if pod.counts_for_emptiness]
         waits = [f"its drain, which is held {blocked}"] if blocked else []
         if pods and not blocked:
             waits.append(f"{counted(len(pods), 'pod')} to leave")
@@ -269,7 +272,7 @@ class Why:
 
     def _running(self, node: Node) -> Answer:
         """Return what holds or threatens a node that takes pods."""
-        pods = [one for one in self._ports.cluster.pods_on(node.name) if one.counts_for_emptiness]
+        pods = [pod for pod in self._ports.cluster.pods_on(node.name) if pod.counts_for_emptiness]
         notes = self._prospects(node, self._owner(node))
         state = f"takes pods, and has {counted(len(pods), 'pod')}"
         if node.unschedulable:
@@ -298,7 +301,10 @@ class Why:
 
     def _owner(self, node: Node) -> Provisioner | None:
         provisioners, _ = self._ports.cluster.provisioners()
-        return next((one for one in provisioners if one.name == node.provisioner), None)
+        return next(
+            (provisioner for provisioner in provisioners if provisioner.name == node.provisioner),
+            None,
+        )
 
     @property
     def _now(self) -> datetime:

@@ -256,7 +256,7 @@ def _launched_machine(made: tuple[Slot, Node]) -> Machine:
 
 def _by_provisioner(machines: Iterable[Machine]) -> dict[str, list[Machine]]:
     found: dict[str, list[Machine]] = {}
-    for machine in sorted(machines, key=lambda one: (one.provisioner, one.name)):
+    for machine in sorted(machines, key=lambda entry: (entry.provisioner, entry.name)):
         found.setdefault(machine.provisioner, []).append(machine)
     return found
 

@@ -72,12 +72,12 @@ class Announcer:
 
     def tell(self, happenings: Iterable[Happening]) -> int:
         """Write those Events that were not written lately; return how many that were."""
-        marked = {_mark(one): one for one in happenings}
+        marked = {_mark(happening): happening for happening in happenings}
         if not marked:
             return 0
         name, now = self._ports.cluster.name, self._ports.clock.now()
         told = self._ports.ledger.told(name, now)
-        fresh = {mark: one for mark, one in marked.items() if mark not in told}
+        fresh = {mark: event for mark, event in marked.items() if mark not in told}
         if fresh:
             self._ports.cluster.happened(list(fresh.values()))
             self._ports.ledger.note_told(name, frozenset(fresh), now)
@@ -107,9 +107,14 @@ class Announcer:
     ) -> None:
         """Tell pods why they have no place."""
         told = [
-            _refused_event(pending, one.pod, "; ".join(one.reasons)) for one in plan.unschedulable
+            _refused_event(pending, pod_left.pod, "; ".join(pod_left.reasons))
+            for pod_left in plan.unschedulable
         ]
-        told += [_refused_event(pending, ref, one.reason) for one in over for ref in one.node.pods]
+        told += [
+            _refused_event(pending, ref, over_ceiling.reason)
+            for over_ceiling in over
+            for ref in over_ceiling.node.pods
+        ]
         self.tell(told)
 
     def runaways(
@@ -241,12 +246,12 @@ class Announcer:
             hold: Why the whole cluster is held back, None when it is not.
             resolved: What the Provisioners find, by name.
         """
-        for one in invalid:
-            text = "; ".join(one.reasons)
+        for invalid_provisioner in invalid:
+            text = "; ".join(invalid_provisioner.reasons)
             self._ports.cluster.set_provisioner_condition(
-                one.name, active=False, reason="Invalid", message=text
+                invalid_provisioner.name, active=False, reason="Invalid", message=text
             )
-            named = Provisioner(name=one.name, uid=one.uid)
+            named = Provisioner(name=invalid_provisioner.name, uid=invalid_provisioner.uid)
             self.tell([event_on(named, "Invalid", text)])
         refusals = RefusalBook(self._ports).read() if valid else KnownRefusals()
         for provisioner in valid:
@@ -335,5 +340,5 @@ def _before(end: datetime) -> str:
     return f"before {end:%H:%M} UTC"
 
 
-def _mark(one: Happening) -> str:
-    return digest(one.kind, one.uid, one.namespace, one.name, one.reason, one.message)
+def _mark(event: Happening) -> str:
+    return digest(event.kind, event.uid, event.namespace, event.name, event.reason, event.message)

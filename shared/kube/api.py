@@ -85,9 +85,9 @@ class Reply:
         details = self.body.get("details")
         causes = details.get("causes") if isinstance(details, Mapping) else None
         return frozenset(
-            str(one.get("reason"))
-            for one in (causes if isinstance(causes, list) else ())
-            if isinstance(one, Mapping)
+            str(cause.get("reason"))
+            for cause in (causes if isinstance(causes, list) else ())
+            if isinstance(cause, Mapping)
         )
 
 
@@ -254,7 +254,7 @@ class Stream:
 
 def path_to(collection: str, *segments: str) -> str:
     """Return the path to something below a collection; a segment stays one, whatever it holds."""
-    return "/".join((collection, *(quote(one, safe="") for one in segments)))
+    return "/".join((collection, *(quote(segment, safe="") for segment in segments)))
 
 
 def _is_path(path: str) -> bool:

@@ -94,7 +94,7 @@ class KubeCluster(KubeProvisioners):
     def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
         """Return all nodes, sorted by name."""
         found = list_all(self._api, NODES_PATH, decode_node, each_page=each_page)
-        return tuple(sorted(found, key=lambda one: one.name))
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     def node(self, name: str) -> Node | None:
         """Return a node, or None when there is none."""
@@ -109,7 +109,7 @@ class KubeCluster(KubeProvisioners):
     def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
         """Return all PodDisruptionBudgets, sorted by namespace and name."""
         found = list_all(self._api, BUDGETS_PATH, decode_budget)
-        return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+        return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
 
     def volume_attachments(self, node: str) -> tuple[str, ...]:
         """Return names of VolumeAttachments of a node whose volumes a pod may wait for.
@@ -122,11 +122,11 @@ class KubeCluster(KubeProvisioners):
             for name, owner, volume in list_all(self._api, ATTACHMENTS_PATH, attachment)
             if owner == node and volume
         }
-        staying = [one for one in self.pods_on(node) if one.is_daemon or one.is_static]
+        staying = [pod for pod in self.pods_on(node) if pod.is_daemon or pod.is_static]
         kept = {
-            self._volume_of(one.namespace, claim)
-            for one in staying
-            for claim in one.scheduling.claims
+            self._volume_of(pod.namespace, claim)
+            for pod in staying
+            for claim in pod.scheduling.claims
         }
         return tuple(sorted(name for name, volume in attached.items() if volume not in kept))
 
@@ -207,7 +207,7 @@ class KubeCluster(KubeProvisioners):
         """
         with ThreadPoolExecutor(max_workers=_BINDERS) as pool:
             asked = [pool.submit(self._bind_or_skip, pod, node) for pod, node in bindings]
-        done = [one.result() for one in asked]
+        done = [future.result() for future in asked]
         return tuple(pod for (pod, _), bound in zip(bindings, done, strict=True) if bound)
 
     def _bind_or_skip(self, pod: Pod, node: str) -> bool:
@@ -269,7 +269,7 @@ class KubeCluster(KubeProvisioners):
     def _pods(self, field_selector: str, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         query = (("fieldSelector", field_selector),)
         found = list_all(self._api, PODS_PATH, self._decoder.decode, query, each_page)
-        return tuple(sorted(found, key=lambda one: (one.key, one.uid)))
+        return tuple(sorted(found, key=lambda entry: (entry.key, entry.uid)))
 
     def _volume_of(self, namespace: str, claim: str) -> str:
         raw = self._find(claim_path(namespace, claim)) or {}

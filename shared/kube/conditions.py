@@ -34,18 +34,18 @@ def template_status(
         at: Now: the transition's time if its readiness changes.
     """
     wanted = {
-        "subnets": [{"id": one.subnet_id, "zone": one.zone} for one in status.subnets],
-        "securityGroups": [{"id": one} for one in status.security_groups],
+        "subnets": [{"id": subnet.subnet_id, "zone": subnet.zone} for subnet in status.subnets],
+        "securityGroups": [{"id": security_group} for security_group in status.security_groups],
         "amis": [
             {
-                "id": one.image_id,
-                "name": one.name,
+                "id": image.image_id,
+                "name": image.name,
                 "requirements": [
                     {"key": key, "operator": "In", "values": [value]}
-                    for key, value in sorted(one.labels.items())
+                    for key, value in sorted(image.labels.items())
                 ],
             }
-            for one in status.images
+            for image in status.images
         ],
     }
     known = mapping(raw.get("status"))
@@ -68,12 +68,12 @@ def _with_condition(
     """Return all conditions with this one among them, None when it stands there already."""
     known = mappings(mapping(raw.get("status")).get("conditions"))
     wanted: dict[str, Any] = {"type": kind, "status": "True" if holds else "False", **said}
-    old = next((one for one in known if one.get("type") == kind), {})
+    old = next((entry for entry in known if entry.get("type") == kind), {})
     if all(old.get(key) == value for key, value in wanted.items()):
         return None
     since = old.get("lastTransitionTime") if old.get("status") == wanted["status"] else None
     wanted["lastTransitionTime"] = since or at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return [*(one for one in known if one.get("type") != kind), wanted]
+    return [*(entry for entry in known if entry.get("type") != kind), wanted]
 
 
 def _patch(raw: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:

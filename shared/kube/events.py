@@ -35,24 +35,30 @@ class Happenings:
     def write(self, happenings: Sequence[Happening]) -> None:
         """Write all, several at a time; failures are logged, never raised."""
         counts: dict[Happening, int] = {}
-        for one in happenings:
-            counts[one] = counts.get(one, 0) + 1
+        for happening in happenings:
+            counts[happening] = counts.get(happening, 0) + 1
         if len(counts) <= 1:
-            for one, count in counts.items():
-                self._write(one, count)
+            for event, count in counts.items():
+                self._write(event, count)
             return
         with ThreadPoolExecutor(min(_PARALLEL, len(counts))) as pool:
             list(pool.map(self._write, counts, counts.values()))
 
-    def _write(self, one: Happening, count: int) -> None:
+    def _write(self, other_event: Happening, count: int) -> None:
         try:
-            self._create_or_count(one, count)
+            self._create_or_count(other_event, count)
         except AutoscalerError as error:
-            _LOG.warning("event %s about %s %s: %s", one.reason, one.kind, one.name, error)
+            _LOG.warning(
+                "event %s about %s %s: %s",
+                other_event.reason,
+                other_event.kind,
+                other_event.name,
+                error,
+            )
 
-    def _create_or_count(self, one: Happening, count: int) -> None:
+    def _create_or_count(self, other_event: Happening, count: int) -> None:
         at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        event = _event(one, count, at)
+        event = _event(other_event, count, at)
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
         path = path_to(NAMESPACES_PATH, namespace, "events")
         made = self._api.send("POST", path, body=event)
@@ -91,7 +97,7 @@ def _past_event(raw: Raw) -> PastEvent:
     )
     count = series.get("count") or raw.get("count")
     return PastEvent(
-        at=next((found for one in times if (found := _time(one)) is not None), None),
+        at=next((found for time in times if (found := _time(time)) is not None), None),
         source=text(raw.get("reportingComponent"))
         or text(mapping(raw.get("source")).get("component")),
         reason=text(raw.get("reason")),
@@ -112,28 +118,36 @@ def _by_time(event: PastEvent) -> tuple[datetime, PastEvent]:
     return at, dataclasses.replace(event, at=at)
 
 
-def _event(one: Happening, count: int, at: str) -> dict[str, Any]:
-    parts = (one.kind, one.namespace, one.name, one.uid, one.severity, one.reason, one.message)
+def _event(other_event: Happening, count: int, at: str) -> dict[str, Any]:
+    parts = (
+        other_event.kind,
+        other_event.namespace,
+        other_event.name,
+        other_event.uid,
+        other_event.severity,
+        other_event.reason,
+        other_event.message,
+    )
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     about: Mapping[str, str] = {
-        "apiVersion": _API_VERSIONS.get(one.kind, "v1"),
-        "kind": one.kind,
-        "namespace": one.namespace,
-        "name": one.name,
-        "uid": one.uid,
+        "apiVersion": _API_VERSIONS.get(other_event.kind, "v1"),
+        "kind": other_event.kind,
+        "namespace": other_event.namespace,
+        "name": other_event.name,
+        "uid": other_event.uid,
     }
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
             # Events about cluster-wide objects live in `default`.
-            "namespace": one.namespace or "default",
-            "name": f"{one.name[:200].rstrip('.-')}.{digest}",
+            "namespace": other_event.namespace or "default",
+            "name": f"{other_event.name[:200].rstrip('.-')}.{digest}",
         },
         "involvedObject": {key: value for key, value in about.items() if value},
-        "type": one.severity.value,
-        "reason": one.reason,
-        "message": one.message[:_MESSAGE_LENGTH],
+        "type": other_event.severity.value,
+        "reason": other_event.reason,
+        "message": other_event.message[:_MESSAGE_LENGTH],
         "source": {"component": _COMPONENT},
         "reportingComponent": _COMPONENT,
         "reportingInstance": _COMPONENT,

@@ -109,7 +109,7 @@ def list_all(
         found: list[T] = []
         try:
             for page in Pages(api, path, query):
-                found.extend(project(one) for one in page)
+                found.extend(project(entry) for entry in page)
                 each_page()
         except ExpiredError as error:
             if attempt == _ATTEMPTS:

@@ -73,10 +73,14 @@ def _taints(node: Node, change: NodeChange) -> Iterator[Operation]:
             yield {"op": "remove", "path": f"/spec/taints/{number}"}
         else:
             kept.append(node.taints[number])
-    present = {(one.key, one.effect) for one in kept}
-    added = [one for one in change.add_taints if (one.key, one.effect) not in present]
+    present = {(taint.key, taint.effect) for taint in kept}
+    added = [
+        add_taint
+        for add_taint in change.add_taints
+        if (add_taint.key, add_taint.effect) not in present
+    ]
     if added and not node.taints:
         yield {"op": "add", "path": "/spec/taints", "value": [encode_taint(t) for t in added]}
         return
-    for one in added:
-        yield {"op": "add", "path": "/spec/taints/-", "value": encode_taint(one)}
+    for taint in added:
+        yield {"op": "add", "path": "/spec/taints/-", "value": encode_taint(taint)}

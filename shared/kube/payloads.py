@@ -75,7 +75,7 @@ def raw_node(manifest: NodeManifest) -> dict[str, Any]:
         "metadata": metadata,
         "spec": {
             "providerID": manifest.provider_id,
-            "taints": [encode_taint(one) for one in manifest.taints],
+            "taints": [encode_taint(taint) for taint in manifest.taints],
         },
         **({"status": status} if status else {}),
     }

@@ -158,7 +158,7 @@ class Reflector(Generic[T]):
                 seen.add(self._put(raw))
             if self._stopped.is_set():
                 return
-        for uid in [one for one in self._known if one not in seen]:
+        for uid in [value for value in self._known if value not in seen]:
             self._changed(self._known.pop(uid), None)
         self._version = pages.version
         if not self.has_synced:

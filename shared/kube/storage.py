@@ -43,13 +43,13 @@ class KubeStorage:
         wanted = sorted(set(namespaces))
         if len(wanted) > _SINGLE:
             found = [
-                one
-                for one in list_all(self._api, CLAIMS_PATH, decode_claim)
-                if one.namespace in namespaces
+                claim
+                for claim in list_all(self._api, CLAIMS_PATH, decode_claim)
+                if claim.namespace in namespaces
             ]
         else:
-            found = [one for name in wanted for one in self._claims_of(name)]
-        return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+            found = [claim for name in wanted for claim in self._claims_of(name)]
+        return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
 
     def _claims_of(self, namespace: str) -> list[Claim]:
         """Return the claims of a namespace, none of one that cannot be."""
@@ -68,32 +68,38 @@ class KubeStorage:
         if free_of or len(names) > _SINGLE:
             listed = list_all(self._api, VOLUMES_PATH, decode_volume)
             found = [
-                one
-                for one in listed
-                if one.name in names or (one.is_free and one.storage_class in free_of)
+                volume
+                for volume in listed
+                if volume.name in names or (volume.is_free and volume.storage_class in free_of)
             ]
         else:
             raws = [self._find(path_to(VOLUMES_PATH, name)) for name in names]
             found = [decode_volume(raw) for raw in raws if raw is not None]
-        return tuple(sorted(found, key=lambda one: one.name))
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     def storage_classes(self) -> tuple[StorageClass, ...]:
         """Return all storage classes, sorted by name."""
-        return self._sorted(CLASSES_PATH, decode_storage_class, lambda one: one.name)
+        return self._sorted(
+            CLASSES_PATH, decode_storage_class, lambda storage_class: storage_class.name
+        )
 
     def attach_limits(self) -> tuple[AttachLimits, ...]:
         """Return what each node can attach, sorted by node."""
-        return self._sorted(CSI_NODES_PATH, decode_attach_limits, lambda one: one.node)
+        return self._sorted(
+            CSI_NODES_PATH,
+            decode_attach_limits,
+            lambda decode_attach_limit: decode_attach_limit.node,
+        )
 
     def attached_volumes(self) -> tuple[Attachment, ...]:
         """Return the volumes attached to nodes, inline ones left out, sorted."""
         found = list_all(self._api, ATTACHMENTS_PATH, decode_attachment)
-        return tuple(sorted(one for one in found if one.volume))
+        return tuple(sorted(attachment for attachment in found if attachment.volume))
 
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
         """Return the labels of all namespaces by name."""
         found = list_all(self._api, NAMESPACES_PATH, _name_and_labels)
-        return dict(sorted(found, key=lambda one: one[0]))
+        return dict(sorted(found, key=lambda entry: entry[0]))
 
     def _sorted(
         self,

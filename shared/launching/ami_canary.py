@@ -106,7 +106,10 @@ class ImageRollout:
         """
         memo, now = self._memo(provisioner), self._ports.clock.now()
         known = _known(memo)
-        for kind in sorted({images.kinds.get(one, "") for one in instance_types} & {*images.ids}):
+        for kind in sorted(
+            {images.kinds.get(instance_type, "") for instance_type in instance_types}
+            & {*images.ids}
+        ):
             before = known.get(kind, Known())
             if before.good and before.good != images.ids[kind]:
                 known[kind] = replace(before, trial=images.ids[kind], trial_at=now)
@@ -116,7 +119,7 @@ class ImageRollout:
         """Write down images of kinds of which none was known: they are what is gone back to."""
         memo = self._memo(provisioner)
         known = _known(memo)
-        new = {kind: Known(good=one) for kind, one in images.ids.items() if kind not in known}
+        new = {kind: Known(good=value) for kind, value in images.ids.items() if kind not in known}
         if new:
             # Whoever was faster wrote as much.
             self._write(memo, known | new)
@@ -128,8 +131,8 @@ class ImageRollout:
         known = _known(memo)
         works = {
             kind: Known(good=image)
-            for kind, one in known.items()
-            if image and image in (one.trial, one.bad)
+            for kind, other_image in known.items()
+            if image and image in (other_image.trial, other_image.bad)
         }
         if works:
             self._write(memo, known | works)
@@ -144,22 +147,22 @@ class ImageRollout:
         image = node.annotations.get(keys.IMAGE_ID, "")
         known = _known(memo)
         stopped = {
-            kind: replace(one, trial="", bad=image, bad_at=now)
-            for kind, one in known.items()
-            if image and one.trial == image
+            kind: replace(other_image, trial="", bad=image, bad_at=now)
+            for kind, other_image in known.items()
+            if image and other_image.trial == image
         }
         if not stopped or not self._write(memo, known | stopped):
             return False
-        good = ", ".join(sorted({one.good for one in stopped.values()}))
+        good = ", ".join(sorted({other_image.good for other_image in stopped.values()}))
         text = (
             f"image {image} was tried on {node.instance_id}, which did not register: nodes get "
             f"{good} as before; the new one is tried again in {_FORGIVEN // timedelta(hours=1)} h"
         )
         owners, _ = self._ports.cluster.provisioners()
         Announcer(self._ports).tell(
-            event_on(one, "ImageNotRegistering", text)
-            for one in owners
-            if one.name == node.provisioner
+            event_on(owner, "ImageNotRegistering", text)
+            for owner in owners
+            if owner.name == node.provisioner
         )
         return True
 
@@ -171,9 +174,11 @@ class ImageRollout:
         """
         memo, now = self._memo(provisioner), self._ports.clock.now()
         known = {
-            kind: replace(one, trial="", bad=one.trial, bad_at=now) if one.trial in used else one
-            for kind, one in _known(memo).items()
-            if one.good not in used
+            kind: replace(image, trial="", bad=image.trial, bad_at=now)
+            if image.trial in used
+            else image
+            for kind, image in _known(memo).items()
+            if image.good not in used
         }
         self._write(memo, known)
 
@@ -189,7 +194,7 @@ class ImageRollout:
         return self._ports.ledger.memo(self._ports.cluster.name, f"{IMAGES}{provisioner}")
 
     def _write(self, memo: Memo, known: Mapping[str, Known]) -> bool:
-        value = {kind: _out(one) for kind, one in sorted(known.items())}
+        value = {kind: _out(image) for kind, image in sorted(known.items())}
         if value == memo.value:
             return True
         until = self._ports.clock.now() + _KEEP
@@ -210,11 +215,11 @@ def _known(memo: Memo) -> dict[str, Known]:
     }
 
 
-def _out(one: Known) -> dict[str, Any]:
+def _out(other_image: Known) -> dict[str, Any]:
     return {
-        "good": one.good,
-        "trial": one.trial,
-        "trial_at": one.trial_at.isoformat(timespec="seconds"),
-        "bad": one.bad,
-        "bad_at": one.bad_at.isoformat(timespec="seconds"),
+        "good": other_image.good,
+        "trial": other_image.trial,
+        "trial_at": other_image.trial_at.isoformat(timespec="seconds"),
+        "bad": other_image.bad,
+        "bad_at": other_image.bad_at.isoformat(timespec="seconds"),
     }

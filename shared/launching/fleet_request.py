@@ -221,21 +221,21 @@ def _template_data(
 
 def _disks(wanted: Sequence[BlockDevice]) -> list[dict[str, Any]]:
     disks = []
-    for one in wanted:
+    for block_device in wanted:
         volume: dict[str, Any] = {
-            "VolumeSize": one.volume_size_gib,
-            "VolumeType": one.volume_type,
-            "Encrypted": one.encrypted,
-            "DeleteOnTermination": one.delete_on_termination,
+            "VolumeSize": block_device.volume_size_gib,
+            "VolumeType": block_device.volume_type,
+            "Encrypted": block_device.encrypted,
+            "DeleteOnTermination": block_device.delete_on_termination,
         }
         optional = {
-            "Iops": one.iops,
-            "Throughput": one.throughput,
-            "KmsKeyId": one.kms_key_id,
-            "SnapshotId": one.snapshot_id,
+            "Iops": block_device.iops,
+            "Throughput": block_device.throughput,
+            "KmsKeyId": block_device.kms_key_id,
+            "SnapshotId": block_device.snapshot_id,
         }
         volume.update({key: value for key, value in optional.items() if value})
-        disks.append({"DeviceName": one.device_name, "Ebs": volume})
+        disks.append({"DeviceName": block_device.device_name, "Ebs": volume})
     return disks
 
 

@@ -144,7 +144,9 @@ class Shortage:
         Args:
             young: Whether a launch template it misses was made just now.
         """
-        return bool(answer.errors) and all(_transient(one, young=young) for one in answer.errors)
+        return bool(answer.errors) and all(
+            _transient(error, young=young) for error in answer.errors
+        )
 
     def learn(self, body: LaunchBody, answer: FleetAnswer, *, anew: bool) -> frozenset[OfferingKey]:
         """Remember what EC2 refused; return what this launch does not ask for any more.
@@ -162,7 +164,7 @@ class Shortage:
             suspects = attempt.asked if anew and not answer.errors else frozenset()
             self._suspect(suspects)
             return named | suspects
-        everything = attempt.asked | {one.offering for one in attempt.later}
+        everything = attempt.asked | {launch_option.offering for launch_option in attempt.later}
         launch.asked |= everything
         launch.empty += 1
         if found.kinds == {ErrorKind.REFUSAL}:
@@ -186,9 +188,9 @@ class Shortage:
 
     def judged(self) -> None:
         """Forget the verdicts, as somebody acted on them; what they refuse stays out."""
-        for name, one in self.verdicts.items():
+        for name, verdict in self.verdicts.items():
             known = self._out.get(name, frozenset())
-            self._out[name] = known | one.options | one.unsupported
+            self._out[name] = known | verdict.options | verdict.unsupported
         self.verdicts = {}
 
     def _note(self, attempt: LaunchAttempt, found: _Findings, *, bought: bool) -> _Launch:
@@ -253,20 +255,22 @@ class Shortage:
         """
         asked = attempt.asked
         if launch.empty >= self._max_empty:
-            return asked | {one.offering for one in attempt.later}
+            return asked | {launch_option.offering for launch_option in attempt.later}
         if not named and (found.subnets or found.transient):
             return frozenset()
         if not named or named >= asked:
             return asked
-        types = {one.instance_type for one in named}
-        zones = {one.zone for one in named}
-        alike = frozenset(one for one in asked if one.instance_type in types)
+        types = {offering_key.instance_type for offering_key in named}
+        zones = {offering_key.zone for offering_key in named}
+        alike = frozenset(
+            offering_key for offering_key in asked if offering_key.instance_type in types
+        )
         if launch.empty == 1:
             return alike if asked - alike else named
         if attempt.later:
             return asked
-        near = alike | {one for one in asked if one.zone in zones}
-        return next(one for one in (near, alike, named) if asked - one)
+        near = alike | {offering_key for offering_key in asked if offering_key.zone in zones}
+        return next(entry for entry in (near, alike, named) if asked - entry)
 
 
 def _sorted(body: LaunchBody, answer: FleetAnswer) -> _Findings:
@@ -322,4 +326,4 @@ def without(
     options: Sequence[LaunchOption], offerings: frozenset[OfferingKey]
 ) -> tuple[LaunchOption, ...]:
     """Return the options of other offerings."""
-    return tuple(one for one in options if one.offering not in offerings)
+    return tuple(option for option in options if option.offering not in offerings)

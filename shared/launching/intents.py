@@ -42,7 +42,7 @@ class IntentBook:
     def earliest(self, intent: LaunchIntent) -> datetime | None:
         """Return when an intent may be taken up: after its time, and when EC2 shows all of it."""
         shown = None if intent.asked_at is None else intent.asked_at + self._policy.consistency
-        times = [one for one in (intent.not_before, shown) if one is not None]
+        times = [moment for moment in (intent.not_before, shown) if moment is not None]
         return max(times) if times else None
 
     def unsettled_until(self, intent: LaunchIntent) -> datetime | None:

@@ -227,10 +227,10 @@ class Launcher:
         anew: bool,
     ) -> LaunchOutcome:
         """Ask for what an answer lacks in the way that its errors leave."""
-        if any(one.code.startswith(_NO_IMAGE) for one in answer.errors):
+        if any(error.code.startswith(_NO_IMAGE) for error in answer.errors):
             # EC2 is short of nothing: planned again, the pods get nodes of another image.
             self.shortage.without_image(body, answer)
-            images = {str(one.get("ImageId", "")) for one in body.templates.values()}
+            images = {str(template.get("ImageId", "")) for template in body.templates.values()}
             ImageRollout(self._ports).vanished(ground.provisioner.name, images)
             return self.book.finish(asked, LaunchOutcome.SHORT)
         young = bool(body.templates) and body.attempt.number < _MOST_RETRIES
@@ -316,7 +316,9 @@ class Launcher:
     def _usable(self, ground: LaunchGround) -> LaunchGround:
         """Return the ground without the subnets that EC2 refused."""
         kept = tuple(
-            one for one in ground.site.subnets if one.subnet_id not in self.shortage.subnets
+            subnet
+            for subnet in ground.site.subnets
+            if subnet.subnet_id not in self.shortage.subnets
         )
         site = Site(subnets=kept, security_groups=ground.site.security_groups)
         return dataclasses.replace(ground, site=site)
@@ -325,5 +327,5 @@ class Launcher:
         self, ground: LaunchGround, options: Sequence[LaunchOption]
     ) -> tuple[LaunchOption, ...]:
         """Return the options in zones that still have a subnet."""
-        zones = {one.zone for one in self._usable(ground).site.subnets}
-        return tuple(one for one in options if one.offering.zone in zones)
+        zones = {subnet.zone for subnet in self._usable(ground).site.subnets}
+        return tuple(option for option in options if option.offering.zone in zones)

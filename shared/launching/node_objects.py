@@ -78,8 +78,8 @@ class NodeMaker:
         """
         without = [slot for slot in slots if not slot.node_name]
         shown = {
-            one.instance_id: one
-            for one in self._ports.cloud.instances([slot.instance_id for slot in without])
+            instance.instance_id: instance
+            for instance in self._ports.cloud.instances([slot.instance_id for slot in without])
         }
         # What is not shown yet must not hold back what is.
         without.sort(key=lambda slot: slot.instance_id not in shown)
@@ -210,7 +210,7 @@ class NodeMaker:
         if node.is_ours and not missing and node.provider_id:
             return node
         lasting = owner.taints if owner is not None else ()
-        ours = tuple(one for one in manifest.taints if one.key == keys.NOT_READY_TAINT)
+        ours = tuple(taint for taint in manifest.taints if taint.key == keys.NOT_READY_TAINT)
         change = NodeChange(
             set_labels=missing,
             set_annotations=dict(manifest.annotations),
@@ -260,7 +260,7 @@ class NodeMaker:
 
     def _wake_bind(self, nodes: Sequence[Node]) -> None:
         """Wake bind for nodes whose kubelet was faster than we: it says nothing new by itself."""
-        ready = [one.name for one in nodes if one.ready is True and not one.is_initialized]
+        ready = [node.name for node in nodes if node.ready is True and not node.is_initialized]
         if ready:
             self._ports.outbox.invoke_bind(self._ports.cluster.name, ready)
 
@@ -275,7 +275,7 @@ def _may_bind(pod: Pod, node: Node) -> bool:
     tolerations = pod.scheduling.tolerations
     return (
         first_untolerated(
-            (one for one in node.taints if one.key not in keys.EPHEMERAL_TAINTS), tolerations
+            (taint for taint in node.taints if taint.key not in keys.EPHEMERAL_TAINTS), tolerations
         )
         is None
     )

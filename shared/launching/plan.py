@@ -44,7 +44,10 @@ class PlanLauncher:
         One that cannot go on is ended, or it would stop every plan after it; so is one of a
         Provisioner for which EC2 is not asked now.
         """
-        provisioners = {one.name: one for one in gathered.snapshot.provisioners}
+        provisioners = {
+            other_provisioner.name: other_provisioner
+            for other_provisioner in gathered.snapshot.provisioners
+        }
         owners: dict[str, tuple[Provisioner, Site]] = {}
         self._leave_out(gathered.refusals.subnets)
         ended = False
@@ -83,7 +86,9 @@ class PlanLauncher:
         Args:
             replaces: Names of the nodes these are to replace, separated by commas.
         """
-        provisioners = {one.name: one for one in gathered.snapshot.provisioners}
+        provisioners = {
+            provisioner.name: provisioner for provisioner in gathered.snapshot.provisioners
+        }
         for body in gathered.bodies:
             self._addresses.note(body)
         self._leave_out(gathered.refusals.subnets)
@@ -105,7 +110,10 @@ class PlanLauncher:
             except PermanentError as error:
                 # One provisioner that cannot launch must not stop the others.
                 self._announcer.cannot_launch(provisioners[name], str(error))
-        owners = {name: (one.provisioner, one.site) for name, one in grounds.items()}
+        owners = {
+            name: (launch_ground.provisioner, launch_ground.site)
+            for name, launch_ground in grounds.items()
+        }
         self._judge(owners, gathered)
         return tuple(outcomes)
 
@@ -159,8 +167,8 @@ class PlanLauncher:
         rollout, name = ImageRollout(self._ports), ground.provisioner.name
         rollout.note_first(name, ground.images)
         safe, tried = rollout.choose(name, ground.images)
-        types = [one.offering.instance_type for one in group[0].options]
-        if any(safe.of(one) != tried.of(one) for one in types) and rollout.begin(
+        types = [option.offering.instance_type for option in group[0].options]
+        if any(safe.of(type_) != tried.of(type_) for type_ in types) and rollout.begin(
             name, tried, types
         ):
             yield replace(ground, images=tried), group[:1]

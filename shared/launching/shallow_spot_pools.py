@@ -28,29 +28,31 @@ def note_passed_over(ports: ClusterPorts, attempt: LaunchAttempt, answer: FleetA
     remembered by others.
     """
     prices = {
-        one.offering: one.price_micros_per_hour
-        for one in attempt.options
-        if one.offering.capacity_type == CapacityType.SPOT
+        option.offering: option.price_micros_per_hour
+        for option in attempt.options
+        if option.offering.capacity_type == CapacityType.SPOT
     }
-    taken = {one.offering for one in answer.instances}
-    dearest = max((prices.get(one, 0) for one in taken), default=0)
+    taken = {instance.offering for instance in answer.instances}
+    dearest = max((prices.get(offering_key, 0) for offering_key in taken), default=0)
     if not dearest:
         return
-    if any(one.offering is None for one in answer.errors):
+    if any(error.offering is None for error in answer.errors):
         # EC2 names nothing: whatever it took nothing from may be out.
         dearest = 0
-    passed = {one for one, price in prices.items() if price < dearest}
-    passed -= taken | {one.offering for one in answer.errors if one.offering is not None}
+    passed = {offering_key for offering_key, price in prices.items() if price < dearest}
+    passed -= taken | {error.offering for error in answer.errors if error.offering is not None}
     now = ports.clock.now()
     memo = ports.ledger.memo(ports.cluster.name, PASSED_OVER)
     known = _known(memo, now)
-    fresh = {one for one in passed if known.get(one, now) < now + _KEEP / 2}
+    fresh = {
+        offering_key for offering_key in passed if known.get(offering_key, now) < now + _KEEP / 2
+    }
     if not fresh and not taken & known.keys():
         return
     until = known | dict.fromkeys(fresh, now + _KEEP)
     value = {
-        f"{one.instance_type}/{one.zone}": until[one].isoformat()
-        for one in sorted(until.keys() - taken)
+        f"{offering_key.instance_type}/{offering_key.zone}": until[offering_key].isoformat()
+        for offering_key in sorted(until.keys() - taken)
     }
     # Under the lease nobody else writes it; were it lost, the other has seen something newer.
     ports.ledger.change_memo(

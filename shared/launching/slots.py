@@ -39,9 +39,9 @@ class Pairing:
             }
         )
         return tuple(
-            FleetInstance(instance_id=one.instance_id, offering=one.offering)
-            for one in tagged
-            if one.is_alive and one.instance_id not in paired
+            FleetInstance(instance_id=instance.instance_id, offering=instance.offering)
+            for instance in tagged
+            if instance.is_alive and instance.instance_id not in paired
         )
 
     def pair(
@@ -62,15 +62,29 @@ class Pairing:
         Raises:
             ConflictError: If the lease was lost.
         """
-        options = {one.offering: one for one in (*attempt.options, *attempt.later)}
+        options = {
+            launch_option.offering: launch_option
+            for launch_option in (*attempt.options, *attempt.later)
+        }
         waiting, free = list(empty), list(instances)
         if not launched_now:
             ledger = self._ports.ledger
-            kept_by = {one.instance_id: ledger.slot_of(one.instance_id) for one in instances}
+            kept_by = {
+                fleet_instance.instance_id: ledger.slot_of(fleet_instance.instance_id)
+                for fleet_instance in instances
+            }
             names = frozenset(kept_by.values())
-            waiting = [one for one in waiting if _name_of(attempt, one) not in names]
-            free = [one for one in instances if kept_by[one.instance_id] is None]
-        for instance in sorted(free, key=lambda one: one.instance_id):
+            waiting = [
+                promised_slot
+                for promised_slot in waiting
+                if _name_of(attempt, promised_slot) not in names
+            ]
+            free = [
+                fleet_instance
+                for fleet_instance in instances
+                if kept_by[fleet_instance.instance_id] is None
+            ]
+        for instance in sorted(free, key=lambda entry: entry.instance_id):
             if not waiting:
                 break
             option = options.get(instance.offering)
@@ -83,7 +97,11 @@ class Pairing:
                 # It is paired. With a slot of ours that is gone its node is complete already,
                 # and nobody told the intent: that one is not to be filled again.
                 kept = self._ports.ledger.slot_of(instance.instance_id)
-                waiting = [one for one in waiting if _name_of(attempt, one) != kept]
+                waiting = [
+                    promised_slot
+                    for promised_slot in waiting
+                    if _name_of(attempt, promised_slot) != kept
+                ]
         return tuple(waiting)
 
 

@@ -37,9 +37,11 @@ class AddressBook:
     def roomiest(self, subnets: Iterable[Subnet]) -> Mapping[str, str]:
         """Return for each zone the subnet with most addresses left, then of the smallest id."""
         found: dict[str, Subnet] = {}
-        for one in sorted(subnets, key=lambda one: (-self._left(one), one.subnet_id)):
-            found.setdefault(one.zone, one)
-        return {zone: one.subnet_id for zone, one in found.items()}
+        for other_subnet in sorted(
+            subnets, key=lambda subnet: (-self._left(subnet), subnet.subnet_id)
+        ):
+            found.setdefault(other_subnet.zone, other_subnet)
+        return {zone: subnet.subnet_id for zone, subnet in found.items()}
 
     def _left(self, subnet: Subnet) -> int:
         return subnet.free_addresses - self._promised[subnet.subnet_id]
@@ -47,4 +49,4 @@ class AddressBook:
 
 def _addresses(options: Iterable[LaunchOption]) -> int:
     """Return the fewest addresses a machine may come to need: one for each pod, one at least."""
-    return max(1, min(one.capacity[PODS] for one in options))
+    return max(1, min(option.capacity[PODS] for option in options))

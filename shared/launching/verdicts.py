@@ -117,7 +117,7 @@ class LaunchVerdicts:
             note(self._ports, fact, [slot.offering])
         for name, (error, slots) in sorted(refused.items()):
             owner, site = owners[name]
-            options = frozenset(one.offering for one in slots)
+            options = frozenset(other_slot.offering for other_slot in slots)
             self._refused(owner, self._book.refused(owner, site, error, options))
             self._tell(owner, [error])
         self._announcer.tell(_died(deaths, owners))
@@ -136,10 +136,10 @@ class LaunchVerdicts:
         self.wait = wait if self.wait is None else min(self.wait, wait)
 
     def _tell(self, owner: Provisioner, errors: Iterable[FleetError]) -> None:
-        told = tuple(described(one) for one in errors)
+        told = tuple(described(error) for error in errors)
         self._announcer.tell(event_on(owner, REFUSED_BY_EC2, text) for text in told)
         self.told += tuple(f"{owner.name}: {text}" for text in told)
-        self.unknown += sum(not is_known(one.code) for one in errors)
+        self.unknown += sum(not is_known(error.code) for error in errors)
 
 
 def _has_nodes(owner: Provisioner, nodes: Iterable[Node]) -> bool:

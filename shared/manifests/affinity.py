@@ -35,10 +35,10 @@ def required_terms(affinity: Raw, problems: list[str]) -> tuple[Requirements, ..
         return ()
     terms = []
     by_field = False
-    for one in mappings(mapping(required).get("nodeSelectorTerms")):
-        if one.get("matchFields"):
+    for node_selector_term in mappings(mapping(required).get("nodeSelectorTerms")):
+        if node_selector_term.get("matchFields"):
             by_field = True
-        elif expressions := mappings(one.get("matchExpressions")):
+        elif expressions := mappings(node_selector_term.get("matchExpressions")):
             terms.append(Requirements.of(_node_requirements(expressions, problems)))
     if by_field:
         problems.append(_FIELDS)
@@ -53,14 +53,14 @@ def preferred_nodes(affinity: Raw, problems: list[str]) -> tuple[PreferredNodes,
     A term that names nodes by field is left out: no new node can have that name.
     """
     found = []
-    for one in mappings(mapping(affinity.get("nodeAffinity")).get(_PREFERRED)):
-        preference = mapping(one.get("preference"))
+    for entry in mappings(mapping(affinity.get("nodeAffinity")).get(_PREFERRED)):
+        preference = mapping(entry.get("preference"))
         expressions = mappings(preference.get("matchExpressions"))
         if expressions and not preference.get("matchFields"):
             wanted = Requirements.of(_node_requirements(expressions, problems))
-            weight = integer(one.get("weight")) or 1
+            weight = integer(entry.get("weight")) or 1
             found.append(PreferredNodes(weight=weight, requirements=wanted))
-    return tuple(sorted(found, key=lambda one: -one.weight))
+    return tuple(sorted(found, key=lambda entry: -entry.weight))
 
 
 def pod_terms(
@@ -76,20 +76,20 @@ def pod_terms(
     """
     section = mapping(affinity.get(kind))
     required = [
-        _pod_term(one, None, namespace, pod_labels, problems)
-        for one in mappings(section.get(REQUIRED))
+        _pod_term(entry, None, namespace, pod_labels, problems)
+        for entry in mappings(section.get(REQUIRED))
     ]
     preferred = [
         _pod_term(
-            mapping(one.get("podAffinityTerm")),
-            integer(one.get("weight")) or 1,
+            mapping(entry.get("podAffinityTerm")),
+            integer(entry.get("weight")) or 1,
             namespace,
             pod_labels,
             problems,
         )
-        for one in mappings(section.get(_PREFERRED))
+        for entry in mappings(section.get(_PREFERRED))
     ]
-    return (*required, *sorted(preferred, key=lambda one: -(one.weight or 0)))
+    return (*required, *sorted(preferred, key=lambda entry: -(entry.weight or 0)))
 
 
 def spreads(
@@ -97,26 +97,24 @@ def spreads(
 ) -> tuple[TopologySpread, ...]:
     """Return the topology spread constraints, `matchLabelKeys` folded into the selector."""
     found = []
-    for n, one in enumerate(mappings(spec.get("topologySpreadConstraints"))):
+    for n, constraint in enumerate(mappings(spec.get("topologySpreadConstraints"))):
         path = f"spec.topologySpreadConstraints[{n}]"
         try:
-            policy = SpreadPolicy(text(one.get("whenUnsatisfiable")) or "DoNotSchedule")
+            policy = SpreadPolicy(text(constraint.get("whenUnsatisfiable")) or "DoNotSchedule")
         except ValueError:
-            known = ", ".join(SpreadPolicy)
-            problems.append(
-                f"{path}.whenUnsatisfiable: {one['whenUnsatisfiable']!r} is not one of {known}"
-            )
+            written, known = constraint["whenUnsatisfiable"], ", ".join(SpreadPolicy)
+            problems.append(f"{path}.whenUnsatisfiable: {written!r} is not one of {known}")
             continue
-        selector = label_selector(one.get("labelSelector"), path, problems)
+        selector = label_selector(constraint.get("labelSelector"), path, problems)
         found.append(
             TopologySpread(
-                key=keys.normalize(text(one.get("topologyKey"))),
-                max_skew=integer(one.get("maxSkew")) or 1,
+                key=keys.normalize(text(constraint.get("topologyKey"))),
+                max_skew=integer(constraint.get("maxSkew")) or 1,
                 policy=policy,
-                selector=_fold(selector, one, pod_labels),
-                min_domains=integer(one.get("minDomains")),
-                honor_affinity=one.get("nodeAffinityPolicy") != "Ignore",
-                honor_taints=one.get("nodeTaintsPolicy") == "Honor",
+                selector=_fold(selector, constraint, pod_labels),
+                min_domains=integer(constraint.get("minDomains")),
+                honor_affinity=constraint.get("nodeAffinityPolicy") != "Ignore",
+                honor_taints=constraint.get("nodeTaintsPolicy") == "Honor",
             )
         )
     return tuple(found)
@@ -129,10 +127,12 @@ def label_keys_used(spec: Raw) -> tuple[str, ...]:
     for kind in ("podAffinity", "podAntiAffinity"):
         section = mapping(affinity.get(kind))
         terms += mappings(section.get(REQUIRED))
-        terms += [mapping(one.get("podAffinityTerm")) for one in mappings(section.get(_PREFERRED))]
+        terms += [
+            mapping(entry.get("podAffinityTerm")) for entry in mappings(section.get(_PREFERRED))
+        ]
     used: set[str] = set()
-    for one in terms:
-        used.update(texts(one.get("matchLabelKeys")), texts(one.get("mismatchLabelKeys")))
+    for term in terms:
+        used.update(texts(term.get("matchLabelKeys")), texts(term.get("mismatchLabelKeys")))
     return tuple(sorted(used))
 
 
@@ -141,34 +141,36 @@ def _node_requirements(expressions: Sequence[Raw], problems: list[str]) -> list[
         problems.append(f"node affinity: {many}")
         return []
     found = []
-    for one in expressions:
-        key, values = text(one.get("key")), texts(one.get("values"))
-        named = values if one.get("operator") in (Operator.IN, Operator.NOT_IN) else ()
+    for expression in expressions:
+        key, values = text(expression.get("key")), texts(expression.get("values"))
+        named = values if expression.get("operator") in (Operator.IN, Operator.NOT_IN) else ()
         fault = key_fault(key) or next(filter(None, map(value_fault, named)), None)
         if fault:
             # No node has such a label, and none may be launched with it.
             problems.append(f"node affinity: {key}: {', '.join(values)}: {fault}")
             continue
         try:
-            found.append(Requirement.parse(key, text(one.get("operator")), values))
+            found.append(Requirement.parse(key, text(expression.get("operator")), values))
         except ValueError as error:
             problems.append(f"node affinity: {key}: {error}")
     return found
 
 
 def _pod_term(
-    one: Raw,
+    entry: Raw,
     weight: int | None,
     namespace: str,
     pod_labels: Mapping[str, str],
     problems: list[str],
 ) -> AffinityTerm:
     path = "pod affinity"
-    others = one.get("namespaceSelector")
-    named = tuple(sorted(set(texts(one.get("namespaces")))))
+    others = entry.get("namespaceSelector")
+    named = tuple(sorted(set(texts(entry.get("namespaces")))))
     return AffinityTerm(
-        key=keys.normalize(text(one.get("topologyKey"))),
-        selector=_fold(label_selector(one.get("labelSelector"), path, problems), one, pod_labels),
+        key=keys.normalize(text(entry.get("topologyKey"))),
+        selector=_fold(
+            label_selector(entry.get("labelSelector"), path, problems), entry, pod_labels
+        ),
         namespaces=named if named or others is not None else (namespace,),
         namespace_selector=label_selector(others, path, problems),
         weight=weight,
@@ -184,10 +186,10 @@ def label_selector(raw: object, path: str, problems: list[str]) -> LabelSelector
     if fault := too_many(expressions):
         problems.append(f"{path}: labelSelector: {fault}")
         expressions = []
-    for one in expressions:
-        key, operator = text(one.get("key")), text(one.get("operator"))
+    for expression in expressions:
+        key, operator = text(expression.get("key")), text(expression.get("operator"))
         try:
-            parsed = Requirement.parse(key, _of_pods(operator), texts(one.get("values")))
+            parsed = Requirement.parse(key, _of_pods(operator), texts(expression.get("values")))
             # These are labels of pods: the aliases of node labels do not apply.
             found.append(replace(parsed, key=key))
         except ValueError as error:
@@ -205,15 +207,15 @@ def _of_pods(operator: str) -> str:
 
 
 def _fold(
-    selector: LabelSelector | None, one: Raw, pod_labels: Mapping[str, str]
+    selector: LabelSelector | None, entry: Raw, pod_labels: Mapping[str, str]
 ) -> LabelSelector | None:
     """Narrow a selector to the pod's own values of the label keys that the rule names."""
     if selector is None:
         return None
-    same = {k: pod_labels[k] for k in texts(one.get("matchLabelKeys")) if k in pod_labels}
+    same = {k: pod_labels[k] for k in texts(entry.get("matchLabelKeys")) if k in pod_labels}
     other = [
         replace(Requirement.parse("", "NotIn", [pod_labels[k]]), key=k)
-        for k in texts(one.get("mismatchLabelKeys"))
+        for k in texts(entry.get("mismatchLabelKeys"))
         if k in pod_labels
     ]
     if not same and not other:

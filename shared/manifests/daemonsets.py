@@ -33,7 +33,7 @@ _HOST_NETWORK: Final = Toleration(
 
 def wants_runtimes(raws: Iterable[Raw]) -> bool:
     """Return whether some DaemonSet's pods get something from a RuntimeClass."""
-    return any(names_runtime(_pod_spec(one)) for one in raws)
+    return any(names_runtime(_pod_spec(raw)) for raw in raws)
 
 
 def decode_daemonsets(raws: Iterable[Raw], runtimes: Iterable[Raw] = ()) -> tuple[DaemonSet, ...]:
@@ -44,8 +44,8 @@ def decode_daemonsets(raws: Iterable[Raw], runtimes: Iterable[Raw] = ()) -> tupl
         runtimes: RuntimeClasses that their pods may name.
     """
     known = runtimes_by_name(runtimes)
-    found = (decode_daemonset(one, known) for one in raws)
-    return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+    found = (decode_daemonset(raw, known) for raw in raws)
+    return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
 
 
 def decode_daemonset(raw: Raw, runtimes: Mapping[str, Raw] | None = None) -> DaemonSet:
@@ -87,16 +87,16 @@ def _by_host(spec: Raw) -> Raw:
     affinity = mapping(spec.get("affinity"))
     of_nodes = mapping(affinity.get("nodeAffinity"))
     terms = mappings(mapping(of_nodes.get(REQUIRED)).get("nodeSelectorTerms"))
-    if not any(one.get("matchFields") for one in terms):
+    if not any(term.get("matchFields") for term in terms):
         return spec
     named = [
         {
             "matchExpressions": [
-                *mappings(one.get("matchExpressions")),
-                *({**field, "key": keys.HOSTNAME} for field in mappings(one.get("matchFields"))),
+                *mappings(term.get("matchExpressions")),
+                *({**field, "key": keys.HOSTNAME} for field in mappings(term.get("matchFields"))),
             ]
         }
-        for one in terms
+        for term in terms
     ]
     of_nodes = {**of_nodes, REQUIRED: {"nodeSelectorTerms": named}}
     return {**spec, "affinity": {**affinity, "nodeAffinity": of_nodes}}

@@ -191,7 +191,9 @@ def _may_be_deep(decoded: str) -> bool:
         return True
     if decoded.count("[") + decoded.count("{") < _SAFE_BRACKETS:
         return False
-    return any(one.count("[") + one.count("{") >= _SAFE_BRACKETS for one in _BORDER.split(decoded))
+    return any(
+        part.count("[") + part.count("{") >= _SAFE_BRACKETS for part in _BORDER.split(decoded)
+    )
 
 
 def _apart(where: str, value: Raw) -> Iterator[Document]:

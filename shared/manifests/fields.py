@@ -23,12 +23,14 @@ def mappings(value: object) -> list[Raw]:
     """Return the objects of a list, in order; anything else counts as an empty list."""
     if not isinstance(value, list):
         return []
-    return [one for one in value if isinstance(one, (dict, Mapping))]
+    return [entry for entry in value if isinstance(entry, (dict, Mapping))]
 
 
 def texts(value: object) -> tuple[str, ...]:
     """Return the strings of a list, in order; anything else counts as an empty list."""
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    return (
+        tuple(entry for entry in value if isinstance(entry, str)) if isinstance(value, list) else ()
+    )
 
 
 def text_map(value: object) -> dict[str, str]:
@@ -57,20 +59,20 @@ def moment(value: object) -> datetime | None:
 
 def controller(metadata: Raw) -> Owner | None:
     """Return the owner that controls an object, None when nobody does."""
-    for one in mappings(metadata.get("ownerReferences")):
-        if one.get("controller") is True:
+    for owner_reference in mappings(metadata.get("ownerReferences")):
+        if owner_reference.get("controller") is True:
             return Owner(
-                kind=text(one.get("kind")),
-                name=text(one.get("name")),
-                uid=text(one.get("uid")),
-                api_version=text(one.get("apiVersion")),
+                kind=text(owner_reference.get("kind")),
+                name=text(owner_reference.get("name")),
+                uid=text(owner_reference.get("uid")),
+                api_version=text(owner_reference.get("apiVersion")),
             )
     return None
 
 
 def condition(status: Raw, kind: str) -> Raw:
     """Return the condition of that type in a status, empty when there is none."""
-    for one in mappings(status.get("conditions")):
-        if one.get("type") == kind:
-            return one
+    for entry in mappings(status.get("conditions")):
+        if entry.get("type") == kind:
+            return entry
     return {}

@@ -9,7 +9,7 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
 
 _READY: Final = {"True": True, "False": False}
-_EFFECTS: Final = {one.value: one for one in Effect}
+_EFFECTS: Final = {effect.value: effect for effect in Effect}
 
 
 def decode_node(raw: Raw) -> Node:
@@ -30,9 +30,12 @@ def decode_node(raw: Raw) -> Node:
         resource_version=text(metadata.get("resourceVersion")),
         labels=labels,
         annotations=text_map(metadata.get("annotations")),
-        taints=tuple(decode_taint(one) for one in mappings(spec.get("taints"))),
+        taints=tuple(decode_taint(taint) for taint in mappings(spec.get("taints"))),
         finalizers=texts(metadata.get("finalizers")),
-        owners=tuple(text(one.get("uid")) for one in mappings(metadata.get("ownerReferences"))),
+        owners=tuple(
+            text(owner_reference.get("uid"))
+            for owner_reference in mappings(metadata.get("ownerReferences"))
+        ),
         provider_id=text(spec.get("providerID")),
         unschedulable=spec.get("unschedulable") is True,
         capacity=_amounts(status.get("capacity")),

@@ -28,14 +28,14 @@ def pod_requests(spec: Raw, status: Raw, problems: list[str]) -> Resources:
     """
     given = _granted(status, problems)
     running = Resources.total(
-        _container(one, f"spec.containers[{n}]", given, problems)
-        for n, one in enumerate(mappings(spec.get("containers")))
+        _container(container, f"spec.containers[{n}]", given, problems)
+        for n, container in enumerate(mappings(spec.get("containers")))
     )
     sidecars = Resources()
     starting = Resources()
-    for n, one in enumerate(mappings(spec.get("initContainers"))):
-        needs = _container(one, f"spec.initContainers[{n}]", given, problems)
-        if is_sidecar(one):
+    for n, init_container in enumerate(mappings(spec.get("initContainers"))):
+        needs = _container(init_container, f"spec.initContainers[{n}]", given, problems)
+        if is_sidecar(init_container):
             sidecars = sidecars + needs
             starting = starting.largest(sidecars)
         else:
@@ -50,23 +50,25 @@ def is_sidecar(init_container: Raw) -> bool:
     return init_container.get("restartPolicy") == "Always"
 
 
-def _container(one: Raw, path: str, given: dict[str, Resources], problems: list[str]) -> Resources:
-    resources = mapping(one.get("resources"))
+def _container(
+    entry: Raw, path: str, given: dict[str, Resources], problems: list[str]
+) -> Resources:
+    resources = mapping(entry.get("resources"))
     asked = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
     needs = _parse(asked, f"{path}.resources", problems)
-    granted = given.get(text(one.get("name")))
+    granted = given.get(text(entry.get("name")))
     return needs if granted is None else needs.largest(granted)
 
 
 def _granted(status: Raw, problems: list[str]) -> dict[str, Resources]:
     found = {}
     for field in ("containerStatuses", "initContainerStatuses"):
-        for one in mappings(status.get(field)):
-            allocated = mapping(one.get("allocatedResources"))
-            actual = mapping(mapping(one.get("resources")).get("requests"))
+        for entry in mappings(status.get(field)):
+            allocated = mapping(entry.get("allocatedResources"))
+            actual = mapping(mapping(entry.get("resources")).get("requests"))
             if allocated or actual:
                 path = f"status.{field}"
-                found[text(one.get("name"))] = _parse(allocated, path, problems).largest(
+                found[text(entry.get("name"))] = _parse(allocated, path, problems).largest(
                     _parse(actual, path, problems)
                 )
     return found

@@ -112,7 +112,7 @@ class PodDecoder:
         if used is None:
             used = self._label_keys[digest] = terms.label_keys_used(spec)
         labels = mapping(metadata.get("labels")) if used else {}
-        asked = tuple(text(labels.get(one)) for one in used)
+        asked = tuple(text(labels.get(value)) for value in used)
         claims = _claims(text(metadata.get("name")), spec)
         known = self._by_content.get((digest, asked, claims))
         if known is None:
@@ -184,13 +184,14 @@ def _relevant(metadata: Raw, spec: Raw, status: Raw) -> dict[str, Any]:
     found: dict[str, Any] = {key: spec[key] for key in _SPEC_KEYS if spec.get(key)}
     for field in ("containers", "initContainers"):
         found[field] = [
-            {k: one[k] for k in _CONTAINER_KEYS if one.get(k)} for one in mappings(spec.get(field))
+            {k: entry[k] for k in _CONTAINER_KEYS if entry.get(k)}
+            for entry in mappings(spec.get(field))
         ]
     for field in ("containerStatuses", "initContainerStatuses"):
         found[field] = [
-            (one.get("name"), one.get("allocatedResources"), mapping(one.get("resources")))
-            for one in mappings(status.get(field))
-            if one.get("allocatedResources") or one.get("resources")
+            (entry.get("name"), entry.get("allocatedResources"), mapping(entry.get("resources")))
+            for entry in mappings(status.get(field))
+            if entry.get("allocatedResources") or entry.get("resources")
         ]
     if "affinity" in found:
         found["namespace"] = metadata.get("namespace")
@@ -212,8 +213,11 @@ def _digest(content: dict[str, Any]) -> bytes:
 
 def _tolerations(spec: Raw, problems: list[str]) -> tuple[Toleration, ...]:
     found = []
-    for n, one in enumerate(mappings(spec.get("tolerations"))):
-        operator, effect = text(one.get("operator")) or "Equal", text(one.get("effect"))
+    for n, toleration in enumerate(mappings(spec.get("tolerations"))):
+        operator, effect = (
+            text(toleration.get("operator")) or "Equal",
+            text(toleration.get("effect")),
+        )
         if operator not in ("Equal", "Exists"):
             problems.append(f"spec.tolerations[{n}].operator: {operator!r} is not supported")
         elif effect and effect not in tuple(Effect):
@@ -221,11 +225,11 @@ def _tolerations(spec: Raw, problems: list[str]) -> tuple[Toleration, ...]:
         else:
             found.append(
                 Toleration(
-                    key=text(one.get("key")),
+                    key=text(toleration.get("key")),
                     operator=operator,
-                    value=text(one.get("value")),
+                    value=text(toleration.get("value")),
                     effect=Effect(effect) if effect else None,
-                    seconds=integer(one.get("tolerationSeconds")),
+                    seconds=integer(toleration.get("tolerationSeconds")),
                 )
             )
     return tuple(found)
@@ -234,12 +238,16 @@ def _tolerations(spec: Raw, problems: list[str]) -> tuple[Toleration, ...]:
 def _host_ports(spec: Raw) -> tuple[tuple[str, str, int], ...]:
     containers = [
         *mappings(spec.get("containers")),
-        *(one for one in mappings(spec.get("initContainers")) if is_sidecar(one)),
+        *(
+            init_container
+            for init_container in mappings(spec.get("initContainers"))
+            if is_sidecar(init_container)
+        ),
     ]
     shares_host = spec.get("hostNetwork") is True
     found = set()
-    for one in containers:
-        for port in mappings(one.get("ports")):
+    for container in containers:
+        for port in mappings(container.get("ports")):
             number = integer(port.get("hostPort"))
             if number is None and shares_host:
                 number = integer(port.get("containerPort"))

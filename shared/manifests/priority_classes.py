@@ -26,10 +26,10 @@ def priorities_of(raws: Iterable[Raw]) -> Priorities:
     """Return the values of PriorityClasses; of several global defaults the lowest counts."""
     values: dict[str, int] = {}
     usual: list[int] = []
-    for one in raws:
-        value = integer(one.get("value")) or 0
-        values[text(mapping(one.get("metadata")).get("name"))] = value
-        if one.get("globalDefault") is True:
+    for raw in raws:
+        value = integer(raw.get("value")) or 0
+        values[text(mapping(raw.get("metadata")).get("name"))] = value
+        if raw.get("globalDefault") is True:
             usual.append(value)
     return Priorities(values, min(usual, default=0))
 

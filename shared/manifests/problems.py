@@ -40,7 +40,7 @@ class InvalidProvisionerError(InvalidManifestError):
         self.problems = tuple(problems)
 
     def __str__(self) -> str:
-        return "; ".join(str(one) for one in self.problems)
+        return "; ".join(str(problem) for problem in self.problems)
 
 
 class Section:
@@ -117,7 +117,7 @@ class Section:
         value = self.raw.get(key)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
             self.refuse(key, "write a list of strings, numbers in quotes")
             return ()
         return tuple(value)
@@ -150,12 +150,12 @@ class Section:
         value = self.raw.get(key)
         if value is None:
             return []
-        if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+        if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
             self.refuse(key, "write a list of objects")
             return []
         return [
-            Section(one, f"{self.at(key)}[{number}]", self.problems)
-            for number, one in enumerate(value)
+            Section(entry, f"{self.at(key)}[{number}]", self.problems)
+            for number, entry in enumerate(value)
         ]
 
     def resources(self) -> Resources:

@@ -12,7 +12,7 @@ from shared.manifests.fields import Raw, mapping, mappings, text, text_map
 
 def runtimes_by_name(raws: Iterable[Raw]) -> dict[str, Raw]:
     """Return RuntimeClasses by their names."""
-    return {text(mapping(one.get("metadata")).get("name")): one for one in raws}
+    return {text(mapping(raw.get("metadata")).get("name")): raw for raw in raws}
 
 
 def names_runtime(spec: Raw) -> bool:

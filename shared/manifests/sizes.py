@@ -22,7 +22,7 @@ def excesses(asked: Scheduling) -> Iterator[str]:
     """Yield, for people, what a pod has too many of."""
     weights = [term.weight for term in (*asked.affinity, *asked.anti_affinity)]
     required = sum(weight is None for weight in weights)
-    hard = sum(one.policy == SpreadPolicy.DO_NOT_SCHEDULE for one in asked.spreads)
+    hard = sum(spread.policy == SpreadPolicy.DO_NOT_SCHEDULE for spread in asked.spreads)
     soft = len(asked.spreads) - hard
     counted = (
         ("OR-ed terms of required node affinity", len(asked.required_terms), MOST_TERMS),
@@ -57,15 +57,20 @@ def _expressions(asked: Scheduling) -> int:
     nodes = (
         asked.node_selector,
         *asked.required_terms,
-        *(one.requirements for one in asked.preferred_nodes),
+        *(preferred_node.requirements for preferred_node in asked.preferred_nodes),
     )
-    return sum(len(one.items) for one in nodes) + sum(
-        len(one.match_labels) + len(one.requirements.items) for one in _selectors(asked)
+    return sum(len(node.items) for node in nodes) + sum(
+        len(selector.match_labels) + len(selector.requirements.items)
+        for selector in _selectors(asked)
     )
 
 
 def _selectors(asked: Scheduling) -> Iterator[LabelSelector]:
     terms: Iterable[AffinityTerm] = (*asked.affinity, *asked.anti_affinity)
     for term in terms:
-        yield from (one for one in (term.selector, term.namespace_selector) if one is not None)
-    yield from (one.selector for one in asked.spreads if one.selector is not None)
+        yield from (
+            label_selector
+            for label_selector in (term.selector, term.namespace_selector)
+            if label_selector is not None
+        )
+    yield from (spread.selector for spread in asked.spreads if spread.selector is not None)

@@ -93,8 +93,8 @@ def _check_spec(spec: Section) -> None:
     containers = spec.sections("containers")
     if not containers and not spec.problems:
         spec.refuse("containers", "must be a list of at least one container")
-    for one in (*containers, *spec.sections("initContainers")):
-        _check_resources(one)
+    for container in (*containers, *spec.sections("initContainers")):
+        _check_resources(container)
     _check_resources(spec)
     overhead = spec.section("overhead")
     if overhead is not None:

@@ -42,13 +42,15 @@ class PodReader:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._decoder = PodDecoder()
-        self._workloads = {key_of(one): one for one in documents if one.kind in WORKLOADS}
-        self._pods = [one for one in documents if one.kind == "Pod"]
+        self._workloads = {
+            key_of(document): document for document in documents if document.kind in WORKLOADS
+        }
+        self._pods = [document for document in documents if document.kind == "Pod"]
         self._runtimes = runtimes_by_name(
-            one.raw for one in documents if one.kind == "RuntimeClass"
+            document.raw for document in documents if document.kind == "RuntimeClass"
         )
         self._priorities = priorities_of(
-            one.raw for one in documents if one.kind == "PriorityClass"
+            document.raw for document in documents if document.kind == "PriorityClass"
         )
         self._documents = documents
         self._total = 0
@@ -61,19 +63,19 @@ class PodReader:
         """
         found: list[Pod] = []
         present: dict[Key, set[str]] = {}
-        for one in self._pods:
-            pod = self._pod(one)
+        for document in self._pods:
+            pod = self._pod(document)
             if pod.is_terminal:
                 continue
             found.append(pod)
-            root = self._root(one)
+            root = self._root(document)
             if root is not None:
                 present.setdefault(root, set()).add(pod.name)
         for document in self._documents:
             if document.kind in WORKLOADS and self._root(document) is None:
                 taken = present.get(key_of(document), set())
                 found.extend(self._expanded(document, taken))
-        return tuple(sorted(found, key=lambda one: (one.key, one.uid)))
+        return tuple(sorted(found, key=lambda entry: (entry.key, entry.uid)))
 
     def _root(self, document: Document) -> Key | None:
         """Return the outermost workload among the documents that controls this object."""
@@ -102,7 +104,7 @@ class PodReader:
         pod = self._decoder.decode({**document.raw, "metadata": given, "spec": spec})
         status = mapping(document.raw.get("status"))
         conditions = mappings(status.get("conditions"))
-        if not any(one.get("type") == "PodScheduled" for one in conditions):
+        if not any(condition.get("type") == "PodScheduled" for condition in conditions):
             pod = replace(pod, unschedulable=not pod.node_name)
         return pod
 
@@ -134,11 +136,11 @@ class PodReader:
             if not claims and not raw["spec"].get("volumes"):
                 yield pod
                 continue
-            own = [_own_claim(one.raw, pod) for one in claims]
+            own = [_own_claim(claim.raw, pod) for claim in claims]
             named = self._decoder.decode({**raw, "metadata": {**raw["metadata"], "name": name}})
-            wanted = {*named.scheduling.claims, *(one.name for one in own)}
+            wanted = {*named.scheduling.claims, *(claim.name for claim in own)}
             scheduling = replace(named.scheduling, claims=tuple(sorted(wanted)))
-            made = tuple(sorted((*named.ephemeral, *own), key=lambda one: one.name))
+            made = tuple(sorted((*named.ephemeral, *own), key=lambda entry: entry.name))
             yield replace(pod, scheduling=scheduling, ephemeral=made)
 
 
@@ -189,8 +191,8 @@ def _job_pods(raw: Raw, spec: Section) -> int:
     completions = spec.integer("completions", 0)
     status = mapping(raw.get("status"))
     ended = any(
-        one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
-        for one in mappings(status.get("conditions"))
+        condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
+        for condition in mappings(status.get("conditions"))
     )
     if spec.flag("suspend") or ended:
         return 0

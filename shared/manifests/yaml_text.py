@@ -80,7 +80,7 @@ def _check_aliases(root: yaml.Node, max_nodes: int, number: int) -> None:
     while stack:
         node, leaving = stack.pop()
         if leaving:
-            sizes[id(node)] = 1 + sum(sizes[id(one)] for one in _children(node))
+            sizes[id(node)] = 1 + sum(sizes[id(child)] for child in _children(node))
             if sizes[id(node)] > max_nodes:
                 raise YamlProblemError(
                     f"its aliases stand for more than {max_nodes} values", number=number
@@ -91,7 +91,7 @@ def _check_aliases(root: yaml.Node, max_nodes: int, number: int) -> None:
         elif id(node) not in sizes:
             entered.add(id(node))
             stack.append((node, True))
-            stack.extend((one, False) for one in _children(node))
+            stack.extend((child, False) for child in _children(node))
 
 
 def _check_keys(root: yaml.Node, number: int) -> None:
@@ -133,7 +133,7 @@ def _name_keys(root: object) -> None:
             continue
         stack.extend(value.values())
         if not all(type(key) is str for key in value):
-            named = {_key(key): one for key, one in value.items()}
+            named = {_key(key): entry for key, entry in value.items()}
             value.clear()
             value.update(named)
 
@@ -146,7 +146,7 @@ def _key(key: object) -> str:
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
-        return [one for pair in node.value for one in pair]
+        return [entry for pair in node.value for entry in pair]
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 

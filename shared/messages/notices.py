@@ -61,10 +61,10 @@ def decode_notice(event: Mapping[str, Any]) -> Notice:
         ids = _affected(detail)
     else:
         ids = {str(detail.get("instance-id", "")): True}
-    named = {one: stands for one, stands in ids.items() if one.startswith("i-")}
+    named = {value: stands for value, stands in ids.items() if value.startswith("i-")}
     if not named:
         raise InvalidMessageError("detail: names no instance")
-    found = tuple(sorted(one for one, stands in named.items() if stands))
+    found = tuple(sorted(value for value, stands in named.items() if stands))
     return Notice(kind=kind, instance_ids=found, state=str(detail.get("state", "")))
 
 
@@ -77,7 +77,7 @@ def _affected(detail: Mapping[str, Any]) -> dict[str, bool]:
     listed = detail.get("affectedEntities")
     entities = listed if isinstance(listed, list) else []
     return {
-        str(one.get("entityValue", "")): not closed and one.get("status") != "RESOLVED"
-        for one in entities
-        if isinstance(one, Mapping)
+        str(entity.get("entityValue", "")): not closed and entity.get("status") != "RESOLVED"
+        for entity in entities
+        if isinstance(entity, Mapping)
     }

@@ -62,6 +62,6 @@ class Brakes:
 NO_BRAKES: Final = Brakes()
 
 
-def _lower(one: int | None, other: int | None) -> int | None:
-    given = [amount for amount in (one, other) if amount is not None]
+def _lower(value: int | None, other: int | None) -> int | None:
+    given = [amount for amount in (value, other) if amount is not None]
     return min(given) if given else None

@@ -186,9 +186,11 @@ class Requirements:
     def of(cls, many: Iterable[Requirement]) -> "Requirements":
         """Return the requirements, those about the same key intersected."""
         by_key: dict[str, Requirement] = {}
-        for one in many:
-            known = by_key.get(one.key)
-            by_key[one.key] = one.normalized() if known is None else known.intersect(one)
+        for requirement in many:
+            known = by_key.get(requirement.key)
+            by_key[requirement.key] = (
+                requirement.normalized() if known is None else known.intersect(requirement)
+            )
         return cls(tuple(by_key[key] for key in sorted(by_key)))
 
     @classmethod
@@ -204,9 +206,9 @@ class Requirements:
 
     def get(self, key: str) -> Requirement | None:
         """Return the requirement about a key, or None."""
-        for one in self.items:
-            if one.key == key:
-                return one
+        for item in self.items:
+            if item.key == key:
+                return item
         return None
 
     def merge(self, other: "Requirements") -> "Requirements":
@@ -215,17 +217,17 @@ class Requirements:
 
     def empty_keys(self) -> tuple[str, ...]:
         """Return the keys, sorted, for which nothing is possible."""
-        return tuple(one.key for one in self.items if one.is_empty())
+        return tuple(item.key for item in self.items if item.is_empty())
 
     def allow_labels(self, values: Mapping[str, str]) -> bool:
         """Return whether a node with exactly these labels satisfies all of them."""
-        return all(one.allows(values.get(one.key)) for one in self.items)
+        return all(item.allows(values.get(item.key)) for item in self.items)
 
     def first_refusing(self, values: Mapping[str, str]) -> Requirement | None:
         """Return the first requirement, by key, that a node with these labels fails, or None."""
-        for one in self.items:
-            if not one.allows(values.get(one.key)):
-                return one
+        for item in self.items:
+            if not item.allows(values.get(item.key)):
+                return item
         return None
 
 
@@ -245,7 +247,7 @@ def _integer(text: str) -> int | None:
     return number if _LEAST <= number <= _MOST else None
 
 
-def _pick(choose: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return choose(one, other)
+def _pick(choose: Callable[[int, int], int], element: int | None, other: int | None) -> int | None:
+    if element is None or other is None:
+        return other if element is None else element
+    return choose(element, other)

@@ -35,7 +35,7 @@ class Resources:
     @classmethod
     def from_mapping(cls, amounts: Mapping[str, int]) -> Self:
         """Return the amounts, sorted by name, zeros dropped."""
-        return cls(tuple(sorted([one for one in amounts.items() if one[1]])))
+        return cls(tuple(sorted([amount for amount in amounts.items() if amount[1]])))
 
     @classmethod
     def of(cls, **amounts: int) -> Self:
@@ -63,8 +63,8 @@ class Resources:
     def total(cls, many: Iterable["Resources"]) -> Self:
         """Return the sum of all, zero for none."""
         amounts: dict[str, int] = {}
-        for one in many:
-            for name, amount in one.items:
+        for resources in many:
+            for name, amount in resources.items:
                 amounts[name] = amounts.get(name, 0) + amount
         return cls.from_mapping(amounts)
 
@@ -91,7 +91,7 @@ class Resources:
 
     def only(self, names: frozenset[str]) -> "Resources":
         """Return the amounts of some names."""
-        return Resources(tuple(one for one in self.items if one[0] in names))
+        return Resources(tuple(item for item in self.items if item[0] in names))
 
     def times(self, count: int) -> "Resources":
         """Return `count` times every amount."""

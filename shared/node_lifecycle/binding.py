@@ -168,7 +168,10 @@ class Binding:
 
     def _startup_taints(self, node: Node) -> StartupTaints:
         provisioners, _ = self._ports.cluster.provisioners()
-        owner = next((one for one in provisioners if one.name == node.provisioner), None)
+        owner = next(
+            (provisioner for provisioner in provisioners if provisioner.name == node.provisioner),
+            None,
+        )
         return starting_taints(owner)
 
     def _promised(self, slot: Slot | None) -> tuple[Pod, ...]:
@@ -213,9 +216,9 @@ class Binding:
             slot = dataclasses.replace(slot, version=slot.version + 1)
         bound = len(self._ports.cluster.bind_all([(pod, node.name) for pod in mine]))
         left = tuple(
-            PodRef(namespace=one.namespace, name=one.name, uid=one.uid)
-            for one in promised
-            if one not in mine
+            PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
+            for pod in promised
+            if pod not in mine
         )
         # A planner that read the slot before this can promise nothing more of a closed one.
         kept = dataclasses.replace(slot, pods=left, bound=not missing, opened=True)
@@ -231,7 +234,7 @@ class Binding:
     def _expire(self, node: Node) -> None:
         """Start the expiration timer of a node whose maker could not; its name is taken once."""
         provisioners, _ = self._ports.cluster.provisioners()
-        for one in provisioners:
-            if one.name == node.provisioner and one.ttl_until_expired is not None:
+        for provisioner in provisioners:
+            if provisioner.name == node.provisioner and provisioner.ttl_until_expired is not None:
                 now = self._ports.clock.now()
-                start_expiration(self._ports, node, one.ttl_until_expired, now)
+                start_expiration(self._ports, node, provisioner.ttl_until_expired, now)

@@ -42,7 +42,10 @@ class Expiring:
         if node is None or node.uid != text_of(state, "uid") or node.deletion_at is not None:
             return self._end(state, "gone")
         provisioners, _ = self._ports.cluster.provisioners()
-        owner = next((one for one in provisioners if one.name == node.provisioner), None)
+        owner = next(
+            (provisioner for provisioner in provisioners if provisioner.name == node.provisioner),
+            None,
+        )
         if self._ports.brakes.holds or owner is None or not node.is_ours:
             return self._end(state, "nobody's to expire")
         if owner.paused or owner.shadow:

@@ -50,7 +50,7 @@ def free_node(ports: ClusterPorts, node: Node) -> bool:
     change_node(ports, node, cordon_for_removal)
     if attached:
         change_node(ports, node, _out_of_service)
-    pods = [one for one in cluster.pods_on(node.name) if not (one.is_daemon or one.is_static)]
+    pods = [pod for pod in cluster.pods_on(node.name) if not (pod.is_daemon or pod.is_static)]
     if not pods:
         return bool(attached)
     refused = _force_delete(ports, pods)
@@ -59,7 +59,7 @@ def free_node(ports: ClusterPorts, node: Node) -> bool:
         text = f"its machine does not run: deleted {len(gone)} pods without a grace period"
         event = event_on(node, "PodsForceDeleted", text, severity=Severity.WARNING)
         Announcer(ports).tell([event])
-    left = any(one.uid in gone for one in cluster.pods_on(node.name))
+    left = any(pod.uid in gone for pod in cluster.pods_on(node.name))
     return bool(attached or refused) or left
 
 

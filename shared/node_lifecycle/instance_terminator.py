@@ -143,20 +143,20 @@ class Ending:
         }
         going = {instance_id: value.get("end") is True for instance_id, value in wanted.items()}
         before = _all_seen(answers)
-        known = {one: before.get(one) for one in going}
+        known = {item: before.get(item) for item in going}
         due = [
-            one
-            for one, seen in known.items()
+            item
+            for item, seen in known.items()
             if seen is None or not seen.state or (not seen.has_ended and _is_old(seen, now))
         ]
-        found = {one: seen for one, seen in known.items() if seen is not None}
+        found = {item: seen for item, seen in known.items() if seen is not None}
         found |= self._described(due, now)
         to_end = [
-            one
-            for one, seen in found.items()
-            if going[one] and seen.state and not seen.is_ending and seen.ours
+            item
+            for item, seen in found.items()
+            if going[item] and seen.state and not seen.is_ending and seen.ours
         ]
-        recent = {one: seen for one, seen in before.items() if now - seen.at < _RECENT}
+        recent = {item: seen for item, seen in before.items() if now - seen.at < _RECENT}
         pause = _pause_after(len({*going, *recent}))
         try:
             found |= self._ended(to_end, found)
@@ -165,7 +165,7 @@ class Ending:
             pause = max(pause, error.delay or _SHORTEST_PAUSE)
         value = {
             "free_at": (now + pause).isoformat(),
-            "seen": {one: _out(seen) for one, seen in sorted({**recent, **found}.items())},
+            "seen": {item: _out(seen) for item, seen in sorted({**recent, **found}.items())},
         }
         left = replace(turn, value=value, version=turn.version + 1)
         ledger.change_memo(self._name, left, now + _KEEP)
@@ -179,8 +179,12 @@ class Ending:
         return found
 
     def _described(self, ids: Sequence[str], now: datetime) -> dict[str, Seen]:
-        shown = {one.instance_id: one for one in self._ports.cloud.instances(ids)} if ids else {}
-        return {one: _answer(shown.get(one), self._name, now) for one in ids}
+        shown = (
+            {instance.instance_id: instance for instance in self._ports.cloud.instances(ids)}
+            if ids
+            else {}
+        )
+        return {value: _answer(shown.get(value), self._name, now) for value in ids}
 
     def _ended(self, ids: Sequence[str], found: Mapping[str, Seen]) -> dict[str, Seen]:
         """End machines; one that EC2 refuses to end must not keep the others alive."""
@@ -195,11 +199,11 @@ class Ending:
                 return {ids[0]: replace(found[ids[0]], refused=str(error) or "refused")}
         else:
             now = self._ports.clock.now()
-            return {one: replace(found[one], state="shutting-down", at=now) for one in ids}
+            return {value: replace(found[value], state="shutting-down", at=now) for value in ids}
         ended: dict[str, Seen] = {}
         half = len(ids) // 2
         for part in (ids[:half], ids[half:]):
-            if sum(1 for one in ended.values() if one.refused) < _MOST_REFUSED:
+            if sum(1 for seen in ended.values() if seen.refused) < _MOST_REFUSED:
                 ended |= self._ended(part, found)
         return ended
 
@@ -227,10 +231,10 @@ def _machine(row: Mapping[str, Any]) -> Machine:
     )
 
 
-def _answer(one: Instance | None, cluster: str, now: datetime) -> Seen:
-    if one is None:
+def _answer(instance: Instance | None, cluster: str, now: datetime) -> Seen:
+    if instance is None:
         return Seen(state="", ours=True, at=now)
-    return Seen(state=one.state, ours=one.tags.get(keys.TAG_CLUSTER) == cluster, at=now)
+    return Seen(state=instance.state, ours=instance.tags.get(keys.TAG_CLUSTER) == cluster, at=now)
 
 
 def _is_old(seen: Seen, now: datetime) -> bool:
@@ -246,7 +250,7 @@ def _free_at(answers: Memo) -> datetime:
 
 
 def _all_seen(answers: Memo) -> dict[str, Seen]:
-    return {one: _seen(row) for one, row in answers.value.get("seen", {}).items()}
+    return {entry: _seen(row) for entry, row in answers.value.get("seen", {}).items()}
 
 
 def _seen(row: Mapping[str, Any]) -> Seen:

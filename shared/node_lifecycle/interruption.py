@@ -60,7 +60,11 @@ class NodeIndex:
         """Return the node of an instance as it is now, None when there is none."""
         if instance_id not in self._names:
             listed = ports.cluster.nodes()
-            self._names = {one.instance_id: one.name for one in listed if one.instance_id}
+            self._names = {
+                other_node.instance_id: other_node.name
+                for other_node in listed
+                if other_node.instance_id
+            }
         name = self._names.get(instance_id)
         node = ports.cluster.node(name) if name is not None else None
         if node is None or node.instance_id != instance_id:
@@ -143,7 +147,7 @@ class Interrupting:
             return
         if notice.state == "stopped":
             shown = self._ports.cloud.instances([node.instance_id])
-            if not any(one.state in _OFF for one in shown):
+            if not any(instance.state in _OFF for instance in shown):
                 return
         try:
             free_node(self._ports, node)

@@ -92,11 +92,11 @@ def device_plugin_trouble(node: Node, resource: str, daemonsets: Sequence[Daemon
     A DaemonSet is taken for the plugin of a resource by its name: kubelets know no other link
     between the two.
     """
-    plugins = [one for one in daemonsets if _may_be_plugin(one, resource)]
+    plugins = [daemon_set for daemon_set in daemonsets if _may_be_plugin(daemon_set, resource)]
     if not plugins:
         return f"no DaemonSet looks like a device plugin for {resource}: install it"
     taints = [taint for taint in node.taints if taint.effect != Effect.PREFER_NO_SCHEDULE]
-    if any(runs_on(one, node.labels, taints) for one in plugins):
+    if any(runs_on(plugin, node.labels, taints) for plugin in plugins):
         return ""
     first = plugins[0]
     why = taint_refusal(first.scheduling, taints) or "does not select the node's labels"

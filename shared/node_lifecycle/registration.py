@@ -103,7 +103,7 @@ class Registering:
         """Return for whom the machine was bought in vain, None when EC2 has taken it meanwhile."""
         ports, name = self._ports, self._ports.cluster.name
         shown = ports.cloud.instances([node.instance_id]) if node.instance_id else ()
-        if not any(one.is_alive for one in shown):
+        if not any(instance.is_alive for instance in shown):
             return None
         promised = [
             ports.cluster.pod(ref.namespace, ref.name)

@@ -65,7 +65,7 @@ def start_replacement(
             since=now.isoformat(),
             plan_id=plan_id,
             new_nodes=new_nodes,
-            remove=[[one.name, one.uid] for one in remove],
+            remove=[[other_node.name, other_node.uid] for other_node in remove],
             reason=cause,
             steps=0,
         ),
@@ -99,7 +99,7 @@ class Replacing:
             return self._end(state, nodes, GIVEN_AWAY)
         if state["steps"] >= _MAX_STEPS:
             return self._continue(state)
-        staying = [one for one in old if one.deletion_at is None]
+        staying = [other_node for other_node in old if other_node.deletion_at is None]
         if not staying:
             return again(state, _DRAIN_POLL)
         if self._is_held(staying):
@@ -113,21 +113,21 @@ class Replacing:
     ) -> dict[str, Any]:
         """Wait for the new nodes and for whoever holds the old ones; then cordon and look again."""
         plan_id, wanted = text_of(state, "plan_id"), int(state.get("new_nodes", 0))
-        fresh = [one for one in nodes if _is_of(one, plan_id) and one.deletion_at is None]
+        fresh = [node for node in nodes if _is_of(node, plan_id) and node.deletion_at is None]
         age = self._ports.clock.now() - _since(state)
-        if sum(1 for one in fresh if one.is_initialized) < wanted:
+        if sum(1 for node in fresh if node.is_initialized) < wanted:
             lost = age > _LAUNCHED_BY and len(fresh) < wanted and not self._is_launching(plan_id)
             if lost or age > _PATIENCE:
                 return self._give_up(state, nodes, "new nodes did not come")
             return again(state, _POLL)
         reason = text_of(state, "reason")
         try:
-            held = [look_first(self._ports, one, reason) for one in staying]
+            held = [look_first(self._ports, node, reason) for node in staying]
             if any(held):
                 if age > 2 * _PATIENCE:
                     return self._give_up(state, nodes, "pods hold it")
                 return again(state, _DRAIN_POLL)
-            cordoned = [cordon_by_choice(self._ports, self._read(one), reason) for one in staying]
+            cordoned = [cordon_by_choice(self._ports, self._read(node), reason) for node in staying]
         except (ConflictError, NotFoundError):
             return again(state, timedelta(seconds=1))
         if not self._fits(cordoned):
@@ -139,7 +139,7 @@ class Replacing:
     ) -> dict[str, Any]:
         """Delete the old nodes, whose drain is another timer's; one that is held is left alone."""
         reason = text_of(state, "reason")
-        outcomes = {one: remove_by_choice(self._ports, one, reason) for one in staying}
+        outcomes = {node: remove_by_choice(self._ports, node, reason) for node in staying}
         if Removal.CHANGED in outcomes.values():
             return again(state, timedelta(seconds=1))
         if (
@@ -165,7 +165,7 @@ class Replacing:
             intents=(),
             instance_types=(),
         )
-        return fits_without(snapshot, [one.name for one in leaving], PackingSettings())
+        return fits_without(snapshot, [node.name for node in leaving], PackingSettings())
 
     def _read(self, node: Node) -> Node:
         fresh = self._ports.cluster.node(node.name)
@@ -176,16 +176,20 @@ class Replacing:
     def _is_held(self, staying: Sequence[Node]) -> bool:
         """Return whether a brake, or an owner that is gone or paused, forbids to go on."""
         provisioners, _ = self._ports.cluster.provisioners()
-        acting = {one.name for one in provisioners if not (one.paused or one.shadow)}
+        acting = {
+            provisioner.name
+            for provisioner in provisioners
+            if not (provisioner.paused or provisioner.shadow)
+        }
         return self._ports.brakes.holds or any(
-            not one.is_ours or one.provisioner not in acting for one in staying
+            not node.is_ours or node.provisioner not in acting for node in staying
         )
 
     def _is_launching(self, plan_id: str) -> bool:
         ledger, name = self._ports.ledger, self._ports.cluster.name
-        return any(one.plan_id == plan_id for one in ledger.open_intents(name)) or any(
-            one.plan_id == plan_id and not one.node_name for one in ledger.slots(name)
-        )
+        return any(
+            open_intent.plan_id == plan_id for open_intent in ledger.open_intents(name)
+        ) or any(slot.plan_id == plan_id and not slot.node_name for slot in ledger.slots(name))
 
     def _give_up(
         self, state: Mapping[str, Any], nodes: Sequence[Node], result: str
@@ -240,7 +244,7 @@ def _removed(state: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _old(state: Mapping[str, Any], nodes: Sequence[Node]) -> list[Node]:
     removed = frozenset(_removed(state))
-    return [one for one in nodes if (one.name, one.uid) in removed]
+    return [node for node in nodes if (node.name, node.uid) in removed]
 
 
 def _is_of(node: Node, plan_id: str) -> bool:

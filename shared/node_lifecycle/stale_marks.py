@@ -27,11 +27,15 @@ def take_back(ports: ClusterPorts, nodes: Sequence[Node], now: datetime) -> int:
     A cordon of ours whose timer fell silent goes, and so does the mark of a node that was bought
     to replace others when none of those is being replaced: it would never count as empty.
     """
-    marked = [one for one in nodes if one.is_ours and one.deletion_at is None and _is_marked(one)]
+    marked = [
+        other_node
+        for other_node in nodes
+        if other_node.is_ours and other_node.deletion_at is None and _is_marked(other_node)
+    ]
     if not marked:
         return 0
     heard = ports.ledger.timers(ports.cluster.name)
-    uids = {one.name: one.uid for one in nodes}
+    uids = {other_node.name: other_node.uid for other_node in nodes}
     found = 0
     for node in marked:
         if _is_cordoned(node) and not _is_heard(heard, node.uid, _ACTING, now):
@@ -56,7 +60,7 @@ def unmarked(ports: ClusterPorts, node: Node, now: datetime) -> Node:
         return node
     old = [ports.cluster.node(name) for name in _replaced(node)]
     heard = ports.ledger.timers(ports.cluster.name)
-    if _is_awaited(heard, (one.uid for one in old if one is not None), now):
+    if _is_awaited(heard, (other_node.uid for other_node in old if other_node is not None), now):
         return node
     return change_node(ports, node, _UNMARK)
 

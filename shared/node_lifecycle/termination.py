@@ -316,7 +316,7 @@ class Terminating:
         ends = [deadline_of(node)]
         if self._drain_deadline is not None and node.deletion_at is not None:
             ends.append(node.deletion_at + self._drain_deadline)
-        return min((one for one in ends if one is not None), default=None)
+        return min((end for end in ends if end is not None), default=None)
 
     def _continue(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         instance_id, since = text_of(state, "instance_id"), text_of(state, "since")
@@ -358,7 +358,9 @@ def _time_of(state: Mapping[str, Any], name: str) -> datetime | None:
 def _without_finalizer(node: Node) -> NodeChange | None:
     if keys.TERMINATION_FINALIZER not in node.finalizers:
         return None
-    left = tuple(one for one in node.finalizers if one != keys.TERMINATION_FINALIZER)
+    left = tuple(
+        finalizer for finalizer in node.finalizers if finalizer != keys.TERMINATION_FINALIZER
+    )
     return NodeChange(finalizers=left)
 
 

@@ -107,7 +107,7 @@ def uncordon(ports: ClusterPorts, node: Node) -> None:
 def _holds(ports: ClusterPorts, pods: Sequence[Pod]) -> tuple[Hold, ...]:
     """Return who holds a node; budgets are read only when there is a pod they could protect."""
     now = ports.clock.now()
-    if not any(one.counts_for_emptiness for one in pods):
+    if not any(pod.counts_for_emptiness for pod in pods):
         return ()
     return holds(pods, ports.cluster.disruption_budgets(), now)
 
@@ -120,7 +120,7 @@ def _note(ports: ClusterPorts, node: Node, reason: str, found: Sequence[Hold]) -
             return node
         change = NodeChange(set_annotations={keys.DISRUPTION_BLOCKED: None})
         return change_node(ports, node, change)
-    who = "; ".join(one.reason for one in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
+    who = "; ".join(hold.reason for hold in found[:_NAMED]) + (" …" if len(found) > _NAMED else "")
     if written is None:
         now = ports.clock.now()
         text = f"{reason} since {now.isoformat(timespec='seconds')}: {who}"

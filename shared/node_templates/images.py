@@ -39,7 +39,7 @@ class ImageTable:
 
     def with_ids(self, changes: Mapping[str, str]) -> "ImageTable":
         """Return the table with other images for some of its kinds."""
-        known = {kind: one for kind, one in changes.items() if kind in self.ids}
+        known = {kind: change for kind, change in changes.items() if kind in self.ids}
         return ImageTable(kinds=self.kinds, ids={**self.ids, **known})
 
 
@@ -67,10 +67,14 @@ def resolve_images(
     if parameter is None:
         return ImageTable()
     kinds = {
-        one.name: parameter(
-            ImageWish(version=version, architecture=one.labels[keys.ARCH], capacity=one.capacity)
+        instance_type.name: parameter(
+            ImageWish(
+                version=version,
+                architecture=instance_type.labels[keys.ARCH],
+                capacity=instance_type.capacity,
+            )
         )
-        for one in instance_types
+        for instance_type in instance_types
     }
     return ImageTable(kinds=kinds, ids=cloud.image_ids(sorted(set(kinds.values()))))
 
@@ -84,20 +88,26 @@ def selected_images(
     labels, for those that answer them so. Of two of the same age, the greater id is taken.
     """
     newest: dict[str, MachineImage] = {}
-    for one in images:
-        known = newest.setdefault(_kind(one), one)
-        if _age(one) > _age(known):
-            newest[_kind(one)] = one
+    for image in images:
+        known = newest.setdefault(_kind(image), image)
+        if _age(image) > _age(known):
+            newest[_kind(image)] = image
     ordered = sorted(newest.values(), key=_age, reverse=True)
     kinds = {}
     for instance_type in instance_types:
-        fitting = next((one for one in ordered if _boots(one, instance_type)), None)
+        fitting = next(
+            (other_image for other_image in ordered if _boots(other_image, instance_type)), None
+        )
         if fitting is not None:
             kinds[instance_type.name] = _kind(fitting)
     used = set(kinds.values())
     return ImageTable(
         kinds=kinds,
-        ids={kind: one.image_id for kind, one in sorted(newest.items()) if kind in used},
+        ids={
+            kind: other_image.image_id
+            for kind, other_image in sorted(newest.items())
+            if kind in used
+        },
     )
 
 
@@ -111,7 +121,7 @@ def kubelet_taints(provisioner: Provisioner) -> tuple[Taint, ...]:
     (initialNode) and .../pkg/apis/core/validation/validation.go (validateNodeTaints), 2026-11-22.
     """
     wanted = (*provisioner.taints, *provisioner.startup_taints, _NOT_READY)
-    return _unique(one for one in wanted if one.key != keys.CLOUD_UNINITIALIZED_TAINT)
+    return _unique(taint for taint in wanted if taint.key != keys.CLOUD_UNINITIALIZED_TAINT)
 
 
 def node_taints(provisioner: Provisioner) -> tuple[Taint, ...]:

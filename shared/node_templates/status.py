@@ -52,9 +52,11 @@ def write_template_statuses(
         invalid: Those that cannot.
         resolved: What each of the former finds, by name.
     """
-    for one in invalid:
-        if one.template:
-            ports.cluster.set_template_status(one.template, TemplateStatus(problems=one.reasons))
+    for invalid_provisioner in invalid:
+        if invalid_provisioner.template:
+            ports.cluster.set_template_status(
+                invalid_provisioner.template, TemplateStatus(problems=invalid_provisioner.reasons)
+            )
     of_template = {owner.template.name: owner for owner in provisioners if owner.template.name}
     for name, owner in sorted(of_template.items()):
         ports.cluster.set_template_status(name, _status(ports, resolved[owner.name]))
@@ -100,8 +102,8 @@ def _found(ports: ClusterPorts, table: ImageTable) -> tuple[FoundImage, ...]:
     if not wanted:
         return ()
     return tuple(
-        FoundImage(image_id=one.image_id, name=one.name, labels=demanded_labels(one))
-        for one in ports.cloud.find_images({"aws-ids": wanted})
+        FoundImage(image_id=image.image_id, name=image.name, labels=demanded_labels(image))
+        for image in ports.cloud.find_images({"aws-ids": wanted})
     )
 
 

@@ -56,7 +56,7 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
     kinds = find_kinds(problem, demand, range(len(problem.shapes)), _BY_PRICE, whole=True)
     plain = front(kinds, {})
     prices = [kind.price for kind in plain]
-    counts = housed([one.count for one in problem.classes], demand, plain)
+    counts = housed([pod_class.count for pod_class in problem.classes], demand, plain)
     rooms = free_rooms(problem, demand, counts)
     paid = [min(n, count) for n, count in zip(bought, counts, strict=True)]
     questions = [(counts, rooms)]
@@ -66,7 +66,7 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         some = [count if n else 0 for n, count in zip(paid, counts, strict=True)]
         beyond = rooms.too_many(counts)
         questions += [(some, rooms)] if some != counts else []
-        questions = [one for one in questions if one[0] != beyond]
+        questions = [question for question in questions if question[0] != beyond]
         questions.append((beyond, NO_ROOM))
     asked = [
         Question(
@@ -82,7 +82,7 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         if any(some)
     ]
     # The bound that takes long is sought where the quick one says most; in all cases if it is fast.
-    ranked = sorted(((best_bound(one, 0), i) for i, one in enumerate(asked)), reverse=True)
+    ranked = sorted(((best_bound(entry, 0), i) for i, entry in enumerate(asked)), reverse=True)
     best = 0
     for number, (quick, i) in enumerate(ranked):
         slow = number and len(plain) * len(counts) > _MOST_WORK

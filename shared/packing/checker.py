@@ -38,7 +38,7 @@ def _malformed(problem: PackingProblem, packing: Packing) -> Iterator[str]:
             # Nodes of a launch group share one list, which is looked at once.
             if id(options) in sound:
                 continue
-            bad = [one for one in options if not _exists(shapes, one)]
+            bad = [option for option in options if not _exists(shapes, option)]
             yield from (f"node {number}: option {i}/{pool} does not exist" for i, pool in bad)
             if not bad:
                 sound.add(id(options))
@@ -89,9 +89,9 @@ def _miscounted(problem: PackingProblem, packing: Packing) -> Iterator[str]:
             seen[index] += count
     for index, count, _ in packing.unplaced:
         seen[index] += count
-    for index, one in enumerate(problem.classes):
-        if seen[index] != one.count:
-            yield f"class {index}: {seen[index]} pods are planned, {one.count} are there"
+    for index, pod_class in enumerate(problem.classes):
+        if seen[index] != pod_class.count:
+            yield f"class {index}: {seen[index]} pods are planned, {pod_class.count} are there"
 
 
 def _overfull_bins(problem: PackingProblem, packing: Packing) -> Iterator[str]:
@@ -100,9 +100,9 @@ def _overfull_bins(problem: PackingProblem, packing: Packing) -> Iterator[str]:
         used = _total(problem, contents)
         for name in used.exceeding(problem.bins[index].available):
             yield f"{where}: too much {name}"
-        for one, _ in contents:
-            if not problem.compatible_bins[one] >> index & 1:
-                yield f"{where}: class {one} may not run there"
+        for value, _ in contents:
+            if not problem.compatible_bins[value] >> index & 1:
+                yield f"{where}: class {value} may not run there"
 
 
 def _bad_nodes(
@@ -137,8 +137,8 @@ def _bad_group(problem: PackingProblem, node: PackedNode, allowed: frozenset[int
 def _overfull(problem: PackingProblem, node: PackedNode) -> Iterator[str]:
     used = _total(problem, node.contents)
     joint = -1
-    for one, _ in node.contents:
-        joint &= problem.compatible[one]
+    for value, _ in node.contents:
+        joint &= problem.compatible[value]
     for shape in sorted({shape for shape, _ in (*node.options, *node.fallback_options)}):
         what = problem.shapes[shape].instance_type
         for name in used.exceeding(problem.shapes[shape].allocatable):
@@ -196,7 +196,9 @@ def _wrong_reasons(
         ]
         if reason == NO_SHAPE and holders:
             yield f"class {index}: {holders[0].instance_type} would hold it"
-        elif reason == LIMIT and not any(one.provisioner in problem.limits for one in holders):
+        elif reason == LIMIT and not any(
+            holder.provisioner in problem.limits for holder in holders
+        ):
             yield f"class {index}: no limit is in the way"
         elif reason not in (NO_SHAPE, LIMIT):
             yield f"class {index}: {reason!r} is no reason"
@@ -218,8 +220,8 @@ def _allowed_shapes(problem: PackingProblem) -> frozenset[int]:
     if len(within) == len(shapes):
         return frozenset(within)
     allowed = set(within)
-    for index, one in enumerate(problem.classes):
-        if one.count == 0 or any(_holds(problem, index, i, shapes[i]) for i in within):
+    for index, pod_class in enumerate(problem.classes):
+        if pod_class.count == 0 or any(_holds(problem, index, i, shapes[i]) for i in within):
             continue
         holders = [i for i, shape in enumerate(shapes) if _holds(problem, index, i, shape)]
         least = min((shapes[i].vcpus for i in holders), default=0)

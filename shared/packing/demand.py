@@ -44,15 +44,15 @@ class Demand(NamedTuple):
 
 def read_demand(problem: PackingProblem) -> Demand:
     """Return the classes of a problem, column by column."""
-    named = {name for one in problem.classes for name in one.requests}
+    named = {name for pod_class in problem.classes for name in pod_class.requests}
     names = (*CORE, *sorted(named.difference(CORE)))
     places = {name: place for place, name in enumerate(names)}
     signatures: dict[int, int] = {}
     columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
     cpu, memory, pods, signature = columns
     extras = []
-    for one, mask in zip(problem.classes, problem.compatible, strict=True):
-        amounts = dict(one.requests.items)
+    for pod_class, mask in zip(problem.classes, problem.compatible, strict=True):
+        amounts = dict(pod_class.requests.items)
         cpu.append(max(amounts.pop(CPU, 0), 0))
         memory.append(max(amounts.pop(MEMORY, 0), 0))
         pods.append(max(amounts.pop(PODS, 0), 0))
@@ -80,7 +80,7 @@ def _steps(
 
     1 too where some pod asks for none of a basic resource: it is counted as asking for 1.
     """
-    asking = [k for k, one in enumerate(problem.classes) if one.count]
+    asking = [k for k, pod_class in enumerate(problem.classes) if pod_class.count]
     steps = []
     for column in columns:
         amounts = [column[k] for k in asking]

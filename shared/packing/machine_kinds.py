@@ -44,8 +44,8 @@ def allowed_shapes(problem: PackingProblem, demand: Demand) -> list[int]:
     rooms = [known.all_of(shape) for shape in shapes]
     within.sort(key=lambda i: (-shapes[i].vcpus, i))
     allowed = set(within)
-    for index, one in enumerate(problem.classes):
-        if not one.count:
+    for index, pod_class in enumerate(problem.classes):
+        if not pod_class.count:
             continue
         mask, needs = problem.compatible[index], demand.amounts(index)
         if any(mask >> i & 1 and _holds(rooms[i], needs) for i in within):
@@ -149,7 +149,7 @@ def _diversified(
     for kind in kinds:
         key = (kind.provisioner, kind.signatures)
         if key not in likes:
-            likes[key] = [i for i, one in enumerate(kinds) if _serves(one, kind)]
+            likes[key] = [i for i, entry in enumerate(kinds) if _serves(entry, kind)]
         cpu, memory = kind.room[:2]
         of_type: dict[CapacityType, list[int]] = {}
         wanted = 0
@@ -201,9 +201,12 @@ def _mean_price(cheapest: list[int], wanted: int, settings: PackingSettings) -> 
     return sum(prices) // wanted
 
 
-def _serves(one: Kind, other: Kind) -> bool:
+def _serves(other_kind: Kind, other: Kind) -> bool:
     """Return whether a kind is of the other's provisioner and open to all it is open to."""
-    return one.provisioner == other.provisioner and not other.signatures & ~one.signatures
+    return (
+        other_kind.provisioner == other.provisioner
+        and not other.signatures & ~other_kind.signatures
+    )
 
 
 def front(kinds: Sequence[Kind], limits: Mapping[str, object]) -> list[Kind]:
@@ -237,12 +240,12 @@ def _replaced(kind: Kind, some: Sequence[Kind]) -> bool:
     """Return whether one of some kinds has as much of everything and is no dearer."""
     asked, price = kind.room, kind.price
     cpu, memory = asked[:2]
-    for one in reversed(some):
-        room = one.room
+    for entry in reversed(some):
+        room = entry.room
         if (
             cpu <= room[0]
             and memory <= room[1]
-            and one.price <= price
+            and entry.price <= price
             and all(map(ge, room, asked))
         ):
             return True

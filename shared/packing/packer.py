@@ -58,7 +58,7 @@ def plan(
     patience = patience or Patience()
     demand = read_demand(problem)
     kinds = find_kinds(problem, demand, allowed_shapes(problem, demand), problem.settings)
-    counts = [one.count for one in problem.classes]
+    counts = [pod_class.count for pod_class in problem.classes]
     fitting = housed(counts, demand, kinds)
     market = _open_market(kinds, problem.limits)
     rooms = free_rooms(problem, demand, counts)
@@ -74,7 +74,7 @@ def plan(
         counts[k] = 0
     bought = _buy(problem, demand, market, counts, patience)
     unplaced.extend(bought.unplaced)
-    placed = [one.count for one in problem.classes]
+    placed = [pod_class.count for pod_class in problem.classes]
     for k, count, _ in unplaced:
         placed[k] -= count
     worth = bought.worth or find_prices(
@@ -174,8 +174,8 @@ def _buy(
         nodes.extend(bought.nodes)
         limits = bought.limits
         left = later
-        for one in bought.refused:
-            for k, n in one.contents:
+        for entry in bought.refused:
+            for k, n in entry.contents:
                 left[k] += n
     cost = 0
     for node in nodes:

@@ -130,7 +130,7 @@ class Ground:
 
     def cost(self, plan: Iterable[Planned]) -> int:
         """Return what a plan is compared by, before leftover room is valued."""
-        return sum(self.prices[one.kind] * one.copies for one in plan)
+        return sum(self.prices[entry.kind] * entry.copies for entry in plan)
 
 
 class Found(NamedTuple):
@@ -229,8 +229,8 @@ def revalue(ground: Ground, counts: Sequence[int]) -> Ground:
     worth = find_prices(ground.demand, counts, ground.kinds, ground.prices, known)
     if worth.group == ground.worth.group and all(
         isclose(a, b, rel_tol=1e-9)
-        for one, other in zip(worth.values, ground.worth.values, strict=True)
-        for a, b in zip(one, other, strict=True)
+        for value, other in zip(worth.values, ground.worth.values, strict=True)
+        for a, b in zip(value, other, strict=True)
     ):
         return replace(ground, worth=worth)
     return make_ground(ground.demand, ground.kinds, worth, ground.prices)

@@ -63,31 +63,37 @@ def alike_signatures(
 
     Unless `exactly`, most of the machines at about its prices are enough.
     """
-    offers: dict[int, dict[tuple[str, tuple[int, ...]], int]] = {one: {} for one in signatures}
+    offers: dict[int, dict[tuple[str, tuple[int, ...]], int]] = {
+        signature: {} for signature in signatures
+    }
     for kind, price in zip(kinds, prices, strict=True):
         key = (kind.provisioner, kind.room)
-        for one, some in offers.items():
-            if kind.signatures >> one & 1:
+        for value, some in offers.items():
+            if kind.signatures >> value & 1:
                 some[key] = min(some.get(key, price), price)
     found: dict[int, int] = {}
     firsts: list[int] = []
-    for one in signatures:
+    for signature in signatures:
         like = (
             other
             for other in firsts
-            if offers[one] == offers[other] or (not exactly and _alike(offers[one], offers[other]))
+            if offers[signature] == offers[other]
+            or (not exactly and _alike(offers[signature], offers[other]))
         )
-        found[one] = next(like, one)
-        if found[one] == one:
-            firsts.append(one)
+        found[signature] = next(like, signature)
+        if found[signature] == signature:
+            firsts.append(signature)
     return found
 
 
 def _alike(
-    one: Mapping[tuple[str, tuple[int, ...]], int], other: Mapping[tuple[str, tuple[int, ...]], int]
+    entry: Mapping[tuple[str, tuple[int, ...]], int],
+    other: Mapping[tuple[str, tuple[int, ...]], int],
 ) -> bool:
-    both = [key for key in one if key in other]
+    both = [key for key in entry if key in other]
     same = sum(
-        1 for key in both if max(one[key], other[key]) <= min(one[key], other[key]) * _SAME_PRICE
+        1
+        for key in both
+        if max(entry[key], other[key]) <= min(entry[key], other[key]) * _SAME_PRICE
     )
-    return same >= _SAME_MACHINES * max(len(one), len(other), 1)
+    return same >= _SAME_MACHINES * max(len(entry), len(other), 1)

@@ -63,11 +63,11 @@ class Rooms:
 def _asked(problem: PackingProblem, demand: Demand) -> Sequence[Sequence[int]]:
     """Return what the pods of each signature ask for together."""
     found = [[0] * len(demand.names) for _ in demand.masks]
-    for k, one in enumerate(problem.classes):
+    for k, pod_class in enumerate(problem.classes):
         row = found[demand.signature[k]]
         # A class that asks for nothing of a basic resource is counted as asking for 1.
         for place, amount in enumerate((demand.cpu[k], demand.memory[k], demand.pods[k])):
-            row[place] += max(amount, 1) * one.count
+            row[place] += max(amount, 1) * pod_class.count
         for place, amount in demand.extras[k]:
-            row[place + _BESIDE] += amount * one.count
+            row[place + _BESIDE] += amount * pod_class.count
     return found

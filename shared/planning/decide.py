@@ -80,7 +80,7 @@ def _set_aside(pod: Pod) -> Unschedulable:
 
 
 def _sorted(unplaced: Sequence[Unschedulable]) -> tuple[Unschedulable, ...]:
-    return tuple(sorted(unplaced, key=lambda one: one.pod))
+    return tuple(sorted(unplaced, key=lambda entry: entry.pod))
 
 
 def _decided(
@@ -89,16 +89,18 @@ def _decided(
     """Decide for all at once; when there is not enough for all, by priority instead."""
     board = survey(snapshot, waiting, settings, work)
     outcome = solve(board, board.applicants)
-    missing = [one.priority for one in board.unplaced()]
-    if not missing or min(one.priority for one in board.applicants) >= max(missing):
+    missing = [applicant.priority for applicant in board.unplaced()]
+    if not missing or min(applicant.priority for applicant in board.applicants) >= max(missing):
         return board, outcome
     ranked = survey(snapshot, waiting, settings, work)
-    for priority in sorted({one.priority for one in ranked.applicants}, reverse=True):
-        solve(ranked, [one for one in ranked.applicants if one.priority == priority])
+    for priority in sorted({applicant.priority for applicant in ranked.applicants}, reverse=True):
+        solve(
+            ranked, [applicant for applicant in ranked.applicants if applicant.priority == priority]
+        )
     return (ranked, outcome) if _better(ranked, board) else (board, outcome)
 
 
-def _better(one: Board, other: Board) -> bool:
+def _better(other_board: Board, other: Board) -> bool:
     """Return whether the first board has places for more important pods."""
 
     def left(board: Board) -> list[tuple[int, int]]:
@@ -108,7 +110,7 @@ def _better(one: Board, other: Board) -> bool:
             missing[rank] = missing.get(rank, 0) + len(applicant.waiting)
         return sorted(missing.items())
 
-    return left(one) < left(other)
+    return left(other_board) < left(other)
 
 
 def _to_plan(
@@ -132,21 +134,21 @@ def _to_plan(
     cost = sum(node.price_micros_per_hour for node in nodes)
     unplaced = [*apart]
     explainer = Explainer(snapshot, board.all_left())
-    for one in board.unplaced():
-        later = one.index in board.cut
+    for applicant in board.unplaced():
+        later = applicant.index in board.cut
         if later:
             reasons: tuple[str, ...] = (NO_PICK,)
         else:
-            rules = tuple(obstacles(one.stance.kind))
-            reasons = explainer.explain(one.one, frozenset(one.turned_away), rules)
-        limited = frozenset(one.turned_away)
+            rules = tuple(obstacles(applicant.stance.kind))
+            reasons = explainer.explain(applicant.one, frozenset(applicant.turned_away), rules)
+        limited = frozenset(applicant.turned_away)
         unplaced += [
             Unschedulable(pod=ref, reasons=reasons, limited=limited, later=later)
-            for ref in one.waiting
+            for ref in applicant.waiting
         ]
     return Plan(
         nodes=tuple(sorted(nodes, key=lambda n: (n.provisioner, n.price_micros_per_hour, n.pods))),
-        placements=tuple(sorted(placements, key=lambda one: one.node)),
+        placements=tuple(sorted(placements, key=lambda placement: placement.node)),
         unschedulable=_sorted(unplaced),
         order=tuple(ref for _, ref, _ in board.order),
         cost_micros_per_hour=cost,
@@ -179,7 +181,7 @@ class _Options:
 
     def of(self, ways: tuple[Ware, ...]) -> tuple[LaunchOption, ...]:
         if id(ways) not in self._of_list:
-            self._of_list[id(ways)] = tuple(self._option(one) for one in ways)
+            self._of_list[id(ways)] = tuple(self._option(way) for way in ways)
         return self._of_list[id(ways)]
 
     def _option(self, way: Ware) -> LaunchOption:

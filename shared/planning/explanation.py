@@ -33,7 +33,7 @@ def keys_near(snapshot: ClusterSnapshot, key: str) -> tuple[str, ...]:
     """
     known = sorted(pod.key for pod in (*snapshot.pending, *snapshot.bound))
     name = key.rpartition("/")[2]
-    alike = [one for one in known if name and one.partition("/")[2].startswith(name)]
+    alike = [value for value in known if name and value.partition("/")[2].startswith(name)]
     if alike:
         return tuple(alike[:3])
     place = bisect_left(known, _whole(key))
@@ -80,7 +80,7 @@ def _outcome(plan: Plan, pod: Pod) -> Iterator[str]:
         return
     there = [placement.node for placement in plan.placements if ref in placement.pods]
     new = [(n, node) for n, node in enumerate(plan.nodes, 1) if ref in node.pods]
-    refused = [one for one in plan.unschedulable if one.pod == ref]
+    refused = [pod_left for pod_left in plan.unschedulable if pod_left.pod == ref]
     if there:
         yield f"goes to node {there[0]}, which has room: nothing is bought for it"
     elif new:
@@ -143,7 +143,11 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
 
 
 def _offers(snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod) -> Sequence[Offer]:
-    site = next(one for one in snapshot.sites if one.provisioner == provisioner.name)
+    site = next(
+        provisioner_site
+        for provisioner_site in snapshot.sites
+        if provisioner_site.provisioner == provisioner.name
+    )
     return offers(
         provisioner,
         site,

@@ -52,7 +52,7 @@ def survey(
     others = bystanders(snapshot, existing)
     standing = _pods(existing, others)
     rules = [pod.scheduling for pod in standing]
-    rules += [one.scheduling for one in snapshot.daemonsets]
+    rules += [daemon_set.scheduling for daemon_set in snapshot.daemonsets]
     classes = work.classes = group(waiting, rules)
     work.expect(estimates(classes, len(existing)))
     census = Census()
@@ -60,16 +60,16 @@ def survey(
     companions = Companions(snapshot.daemonsets, book)
     found, cut, brought = _offers(snapshot, classes, work)
     wares = Wares(found, existing)
-    taints = [one.provisioner.taints for one in found] + [room.taints for room in existing]
+    taints = [offer.provisioner.taints for offer in found] + [room.taints for room in existing]
     soft_taints = _soft(taints)
     spots = [Spot(room.name, room.labels, room) for room in existing]
-    aside = [_Aside(one) for one in others]
-    _count(census, book, [*(one.scheduling for one in classes), *rules], spots, aside)
+    aside = [_Aside(other) for other in others]
+    _count(census, book, [*(pod_class.scheduling for pod_class in classes), *rules], spots, aside)
     _expect_companions(companions, spots, aside)
     census.mark()
     applicants = tuple(
-        Applicant(index, one, book, wares, soft_taints=soft_taints)
-        for index, one in enumerate(classes)
+        Applicant(index, pod_class, book, wares, soft_taints=soft_taints)
+        for index, pod_class in enumerate(classes)
     )
     return Board(
         wares=wares,
@@ -89,7 +89,7 @@ def survey(
 
 def _pods(existing: Iterable[Room], others: Iterable[Bystander]) -> list[Pod]:
     found = [pod for room in existing for pod in room.pods]
-    return found + [pod for one in others for pod in one.pods]
+    return found + [pod for other in others for pod in other.pods]
 
 
 def _rulebook(
@@ -103,14 +103,14 @@ def _rulebook(
     on_nodes = {
         (pod.namespace, id(pod.scheduling)): pod for pod in standing if pod.scheduling.anti_affinity
     }
-    seen = {one.namespace for one in listed} | {pod.namespace for pod in standing}
-    seen |= {one.namespace for one in snapshot.daemonsets}
+    seen = {pod_class.namespace for pod_class in listed} | {pod.namespace for pod in standing}
+    seen |= {daemon_set.namespace for daemon_set in snapshot.daemonsets}
     book = Rulebook(census, Namespaces(snapshot.namespaces, seen))
     registered: set[tuple[str, int]] = set()
-    for one in listed:
-        if (one.namespace, id(one.scheduling)) not in registered:
-            registered.add((one.namespace, id(one.scheduling)))
-            book.register(one.namespace, one.scheduling)
+    for pod_class in listed:
+        if (pod_class.namespace, id(pod_class.scheduling)) not in registered:
+            registered.add((pod_class.namespace, id(pod_class.scheduling)))
+            book.register(pod_class.namespace, pod_class.scheduling)
     for pod in on_nodes.values():
         book.owned(pod.namespace, pod.scheduling)
     for daemon in snapshot.daemonsets:
@@ -125,11 +125,13 @@ def _offers(
     sites = {site.provisioner: site for site in snapshot.sites}
     order = _in_turn(classes)
     topology: set[str] = set()
-    for scheduling in {id(one.scheduling): one.scheduling for one in classes}.values():
-        topology.update(one.key for one in scheduling.spreads)
-        topology.update(one.key for one in scheduling.affinity)
-        topology.update(one.key for one in scheduling.anti_affinity)
-        topology.update(one.key for one in scheduling.ties)
+    for scheduling in {
+        id(pod_class.scheduling): pod_class.scheduling for pod_class in classes
+    }.values():
+        topology.update(spread.key for spread in scheduling.spreads)
+        topology.update(term.key for term in scheduling.affinity)
+        topology.update(term.key for term in scheduling.anti_affinity)
+        topology.update(tie.key for tie in scheduling.ties)
     telling = topology | daemon_keys(snapshot.daemonsets)
     found: list[Offer] = []
     cut: set[int] = set()
@@ -146,8 +148,8 @@ def _offers(
             work.spend(picks.looks - looks, index)
         for index in order:
             looks, size = picks.looks, len(picks)
-            for one in classes[index].scheduling.preferred_nodes:
-                picks.prefer(one.requirements)
+            for preferred_node in classes[index].scheduling.preferred_nodes:
+                picks.prefer(preferred_node.requirements)
             brought[index] = brought.get(index, 0) + len(picks) - size
             work.spend(picks.looks - looks, index)
         found += offers(
@@ -165,10 +167,10 @@ def _in_turn(classes: Sequence[PodClass]) -> list[int]:
     """Return the classes by priority; of equal ones each namespace's first, then its second."""
     seen: dict[tuple[int, str], int] = {}
     turns = []
-    for index, one in enumerate(classes):
-        priority = one.scheduling.priority
-        turn = seen.get((priority, one.namespace), 0)
-        seen[priority, one.namespace] = turn + 1
+    for index, pod_class in enumerate(classes):
+        priority = pod_class.scheduling.priority
+        turn = seen.get((priority, pod_class.namespace), 0)
+        seen[priority, pod_class.namespace] = turn + 1
         turns.append((-priority, turn, index))
     return [index for _, _, index in sorted(turns)]
 
@@ -176,7 +178,7 @@ def _in_turn(classes: Sequence[PodClass]) -> list[int]:
 def _soft(taints: Iterable[Sequence[Taint]]) -> bool:
     return any(
         taint.effect == Effect.PREFER_NO_SCHEDULE
-        for many in {id(one): one for one in taints}.values()
+        for many in {id(taint): taint for taint in taints}.values()
         for taint in many
     )
 
@@ -191,7 +193,7 @@ def _count(
     """Count who stands where already."""
     if not census:
         return
-    visible = selected_keys({id(one): one for one in rules}.values())
+    visible = selected_keys({id(rule): rule for rule in rules}.values())
     profiles: dict[tuple[object, ...], Profile] = {}
 
     def profile(pod: Pod) -> Profile:
@@ -207,7 +209,7 @@ def _count(
     places: list[tuple[Place, tuple[Pod, ...]]] = [
         (spot, spot.room.pods) for spot in spots if spot.room is not None
     ]
-    places += [(one.place, one.node.pods) for one in others]
+    places += [(other.place, other.node.pods) for other in others]
     for place, _ in places:
         census.open(place)
     for place, pods in places:
@@ -216,8 +218,8 @@ def _count(
                 add(profile(pod), place)
             else:
                 expect(profile(pod), (place,))
-    for one in others:
-        _expect_pods(census, one, profile)
+    for other in others:
+        _expect_pods(census, other, profile)
 
 
 def _expect_pods(census: Census, aside: _Aside, profile: Callable[[Pod], Profile]) -> None:
@@ -239,11 +241,11 @@ def _expect_companions(
         if room is not None and room.starting:
             for profile in companions.of(room.labels, room.taints, daemons_on(room.pods)):
                 add(profile, spot)
-    for one in others:
-        if one.node.starting and not one.maybe:
-            for profile in companions.of(one.node.labels, one.node.taints):
-                add(profile, one.place)
-        _expect_somewhere(companions, one.maybe)
+    for other in others:
+        if other.node.starting and not other.maybe:
+            for profile in companions.of(other.node.labels, other.node.taints):
+                add(profile, other.place)
+        _expect_somewhere(companions, other.maybe)
 
 
 def _expect_somewhere(companions: Companions, maybe: Iterable[Place]) -> None:

@@ -22,16 +22,16 @@ def without_overdue(snapshot: ClusterSnapshot, patience: timedelta) -> ClusterSn
         for node in snapshot.nodes
         if node.is_ours and node.is_overdue(patience, snapshot.taken_at)
     }
-    slots = [one for one in snapshot.slots if one.instance_id in overdue]
+    slots = [slot for slot in snapshot.slots if slot.instance_id in overdue]
     if not slots:
         return snapshot
-    waiting = {one.instance_id for one in slots}
+    waiting = {slot.instance_id for slot in slots}
     return dataclasses.replace(
         snapshot,
         nodes=tuple(
             dataclasses.replace(node, unschedulable=True) if node.instance_id in waiting else node
             for node in snapshot.nodes
         ),
-        slots=tuple(one for one in snapshot.slots if one.instance_id not in waiting),
+        slots=tuple(slot for slot in snapshot.slots if slot.instance_id not in waiting),
         promised=snapshot.promised | nominated(slots),
     )

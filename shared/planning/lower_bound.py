@@ -29,7 +29,7 @@ def bound(board: Board, cost_micros_per_hour: int) -> int:
     """
     if not cost_micros_per_hour:
         return 0
-    in_order = not board.limits and not any(_is_led(one) for one in board.applicants)
+    in_order = not board.limits and not any(_is_led(applicant) for applicant in board.applicants)
     placed = [0] * len(board.applicants)
     bought = [0] * len(board.applicants)
     for spot in board.spots:
@@ -37,20 +37,22 @@ def bound(board: Board, cost_micros_per_hour: int) -> int:
             placed[index] += len(pods)
             if spot.room is None:
                 bought[index] += len(pods)
-    some = [one for one in board.applicants if placed[one.index]]
-    for one in some:
-        while one.relax():
+    some = [applicant for applicant in board.applicants if placed[applicant.index]]
+    for applicant in some:
+        while applicant.relax():
             pass
     slots = Slots(some, spreads=False)
     signatures: dict[Signature, int] = {}
     merged: dict[tuple[Resources, int, int], list[int]] = {}
-    for one in some:
-        signature = one.stance.signature
+    for applicant in some:
+        signature = applicant.stance.signature
         number = signatures.setdefault(signature, len(signatures))
         rooms = board.wares.rooms_accepting(signature)
-        counts = merged.setdefault((one.requests + slots.taken(one), number, rooms), [0, 0])
-        counts[0] += placed[one.index]
-        counts[1] += bought[one.index]
+        counts = merged.setdefault(
+            (applicant.requests + slots.taken(applicant), number, rooms), [0, 0]
+        )
+        counts[0] += placed[applicant.index]
+        counts[1] += bought[applicant.index]
     shelf = shelve(board, tuple(signatures), slots.of_new_node())
     sold = _sold(board, some) if in_order else None
     masks = _masks(shelf, len(signatures), sold)
@@ -70,21 +72,21 @@ def bound(board: Board, cost_micros_per_hour: int) -> int:
     return least_cost(problem, [count for _, count in merged.values()], cost_micros_per_hour)
 
 
-def _is_led(one: Applicant) -> bool:
+def _is_led(other_applicant: Applicant) -> bool:
     """Return whether rules or preferences may lead a pod away from the first provisioner."""
-    kind = one.stance.kind
-    return bool(one.ladder or kind.keys or kind.is_ruled or kind.by_host)
+    kind = other_applicant.stance.kind
+    return bool(other_applicant.ladder or kind.keys or kind.is_ruled or kind.by_host)
 
 
 def _sold(board: Board, applicants: Sequence[Applicant]) -> frozenset[str]:
     """Return the provisioners that nodes are bought from when each pod takes the first it can."""
     wares = board.wares
     found: dict[tuple[Signature, Resources], str] = {}
-    for one in applicants:
-        question = (one.stance.signature, one.requests)
+    for applicant in applicants:
+        question = (applicant.stance.signature, applicant.requests)
         if question not in found:
             ways = wares.ways(question[0])
-            first = next((index for index in ways if wares.holds(one.requests, index)), None)
+            first = next((index for index in ways if wares.holds(applicant.requests, index)), None)
             found[question] = "" if first is None else wares.offers[first].provisioner.name
     return frozenset(found.values())
 

@@ -72,20 +72,20 @@ def _lists(board: Board) -> dict[int, _List]:
         if spot.room is None:
             one = found.setdefault(spot.mask, _List(len(found), [], -1, {}))
             _add(board, one, spot)
-    return {one.number: one for one in found.values()}
+    return {other_list.number: other_list for other_list in found.values()}
 
 
-def _add(board: Board, one: _List, spot: Spot) -> None:
+def _add(board: Board, other_list: _List, spot: Spot) -> None:
     wares = board.wares
-    one.spots.append(spot)
-    one.allowed &= wares.of_variant(wares.variant(spot.ways[0].offer))
+    other_list.spots.append(spot)
+    other_list.allowed &= wares.of_variant(wares.variant(spot.ways[0].offer))
     for signature in spot.signatures:
-        one.allowed &= wares.accepting(signature)
+        other_list.allowed &= wares.accepting(signature)
     for key in board.topology_keys:
         if key in spot.labels:
-            one.allowed &= wares.labelled(key, spot.labels[key])
+            other_list.allowed &= wares.labelled(key, spot.labels[key])
     for name, amount in spot.used.items():
-        one.used[name] = max(amount, one.used.get(name, 0))
+        other_list.used[name] = max(amount, other_list.used.get(name, 0))
 
 
 def _best(board: Board, lists: dict[int, _List], number: int) -> _Step | None:
@@ -100,21 +100,21 @@ def _best(board: Board, lists: dict[int, _List], number: int) -> _Step | None:
     return min(steps, default=None)
 
 
-def _affordable(board: Board, one: _List, other: _List) -> bool:
+def _affordable(board: Board, other_list: _List, other: _List) -> bool:
     """Return whether limits leave room for the larger machines."""
-    offer = board.wares.offers[one.spots[0].ways[0].offer]
+    offer = board.wares.offers[other_list.spots[0].ways[0].offer]
     left = board.left(offer.provisioner.name)
     if left is None:
         return True
-    before, after = one.spots[0].reserved, other.spots[0].reserved
+    before, after = other_list.spots[0].reserved, other.spots[0].reserved
     return all(
-        (after[name] - before[name]) * len(one.spots) <= max(amount, 0)
+        (after[name] - before[name]) * len(other_list.spots) <= max(amount, 0)
         for name, amount in left.items
     )
 
 
-def _adopt(board: Board, one: _List, other: _List) -> None:
+def _adopt(board: Board, other_list: _List, other: _List) -> None:
     ways, fallback = other.spots[0].ways, other.spots[0].fallback
-    for spot in one.spots:
+    for spot in other_list.spots:
         board.set_ways(spot, ways, fallback)
         _add(board, other, spot)

@@ -107,20 +107,20 @@ class _Bins:
         }
         self._static: dict[Signature, int] = {}
 
-    def taking(self, one: Applicant, signature: Signature) -> int:
+    def taking(self, applicant: Applicant, signature: Signature) -> int:
         if signature not in self._static:
-            self._board.work.spend(len(self._board.spots), one.index)
+            self._board.work.spend(len(self._board.spots), applicant.index)
             self._static[signature] = self._accepting(signature)
         mask = self._static[signature]
-        if mask and one.stance.kind.by_host:
-            looks = one.stance.kind.rules * (1 + len(self._board.spots) // 4)
-            self._board.work.spend(looks, one.index)
-            for host in closed_hosts(one):
+        if mask and applicant.stance.kind.by_host:
+            looks = applicant.stance.kind.rules * (1 + len(self._board.spots) // 4)
+            self._board.work.spend(looks, applicant.index)
+            for host in closed_hosts(applicant):
                 if host in self._by_host:
                     mask &= ~(1 << self._by_host[host])
-        if mask and one.ports:
+        if mask and applicant.ports:
             for index, spot in enumerate(self._board.spots):
-                if mask >> index & 1 and not spot.ports_free(one.ports):
+                if mask >> index & 1 and not spot.ports_free(applicant.ports):
                     mask &= ~(1 << index)
         return mask
 
@@ -256,7 +256,7 @@ class _Chooser:
     """Finds the first provisioner that could serve a lot, with its shapes as a bit mask."""
 
     def __init__(self, shapes: Sequence[Shape], accepted: Sequence[int]) -> None:
-        self._amounts = [dict(one.allocatable.items) for one in shapes]
+        self._amounts = [dict(other_shape.allocatable.items) for other_shape in shapes]
         self._accepted = accepted
         self._of: dict[str, list[int]] = {}
         for index, shape in enumerate(shapes):

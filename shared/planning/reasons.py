@@ -28,7 +28,7 @@ _ANY: Final = (Toleration(operator="Exists"),)
 
 def explain(
     snapshot: ClusterSnapshot,
-    one: PodClass,
+    pod_class: PodClass,
     limited: frozenset[str],
     rules: Sequence[str] = (),
 ) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def explain(
         limited: Provisioners that would have held the pods but for their limits.
         rules: What the topology rules that leave no place are about.
     """
-    return Explainer(snapshot).explain(one, limited, rules)
+    return Explainer(snapshot).explain(pod_class, limited, rules)
 
 
 class Explainer:
@@ -59,22 +59,22 @@ class Explainer:
         self._of_types: tuple[tuple[InstanceType, Resources], ...] | None = None
 
     def explain(
-        self, one: PodClass, limited: frozenset[str], rules: Sequence[str] = ()
+        self, pod_class: PodClass, limited: frozenset[str], rules: Sequence[str] = ()
     ) -> tuple[str, ...]:
         """Return one line per provisioner, in the order they are tried."""
         if not self._usable:
             return ("no usable Provisioner: create one, or see the conditions of those there are",)
         lines = []
         # Many classes differ only in what does not matter here.
-        asked = signature_of(one.scheduling, Requirements())
+        asked = signature_of(pod_class.scheduling, Requirements())
         for provisioner in self._usable:
-            demand = one.scheduling
+            demand = pod_class.scheduling
             question = (
                 *(provisioner.name, asked, demand.requests),
                 *(demand.host_ports, demand.shared),
             )
             if question not in self._found:
-                self._found[question] = self.why(provisioner, one)
+                self._found[question] = self.why(provisioner, pod_class)
             why = self._found[question]
             if not why and provisioner.name in limited:
                 why = self._limit_reached(provisioner)
@@ -84,9 +84,9 @@ class Explainer:
             lines.append(f"{provisioner.name}: {why}")
         return tuple(lines)
 
-    def why(self, provisioner: Provisioner, one: PodClass) -> str:
+    def why(self, provisioner: Provisioner, pod_class: PodClass) -> str:
         """Return what about the pod alone rules the provisioner out, empty for nothing."""
-        refusal = taint_refusal(one.scheduling, provisioner.taints)
+        refusal = taint_refusal(pod_class.scheduling, provisioner.taints)
         if refusal:
             return refusal
         site = self._sites.get(provisioner.name)
@@ -94,38 +94,42 @@ class Explainer:
             return site.refusal
         if site is None or not site.zones:
             return "no subnet: " + (site.reason if site and site.reason else "nothing was found")
-        every = self._of(provisioner, site, one, available_only=False)
+        every = self._of(provisioner, site, pod_class, available_only=False)
         if not every:
             types = self._snapshot.instance_types
             problem = launch_problem(provisioner, site, types)
             return "; ".join((problem, *requirement_warnings(provisioner, types)))
-        accepting = self._accepting(provisioner, every, one)
+        accepting = self._accepting(provisioner, every, pod_class)
         if not accepting:
-            return _volume(one) if _volumes_apart(every, one) else _missing_label(every, one)
-        shared = [Resources(((name, 1),)) for _, name in one.scheduling.shared]
-        requests = Resources.total((one.scheduling.requests, *shared))
-        largest = self._largest_of(provisioner, accepting, one)
+            return (
+                _volume(pod_class)
+                if _volumes_apart(every, pod_class)
+                else _missing_label(every, pod_class)
+            )
+        shared = [Resources(((name, 1),)) for _, name in pod_class.scheduling.shared]
+        requests = Resources.total((pod_class.scheduling.requests, *shared))
+        largest = self._largest_of(provisioner, accepting, pod_class)
         missing = requests.exceeding(largest)
         if missing or not any(requests.fits(offer.available) for offer in accepting):
             excluded = self._excluded(provisioner, requests)
             return _too_large(requests, largest, missing) + excluded
-        if one.scheduling.host_ports:
+        if pod_class.scheduling.host_ports:
             able = [offer for offer in accepting if requests.fits(offer.available)]
-            if taken := _taken_ports(one, able):
+            if taken := _taken_ports(pod_class, able):
                 return taken
-        return self._not_on_sale(provisioner, site, one, requests)
+        return self._not_on_sale(provisioner, site, pod_class, requests)
 
     def _not_on_sale(
         self,
         provisioner: Provisioner,
         site: ProvisionerSite,
-        one: PodClass,
+        pod_class: PodClass,
         requests: Resources,
     ) -> str:
         """Return that EC2 supplies nothing that would hold a pod; empty when it does."""
         if not self._snapshot.unavailable and not site.refused:
             return ""
-        on_sale = _accepting(self._of(provisioner, site, one, available_only=True), one)
+        on_sale = _accepting(self._of(provisioner, site, pod_class, available_only=True), pod_class)
         if any(requests.fits(offer.available) for offer in on_sale):
             return ""
         if site.refused:
@@ -145,10 +149,10 @@ class Explainer:
         return f"; types that have enough are excluded by {requirement}" if requirement else ""
 
     def _largest_of(
-        self, provisioner: Provisioner, accepting: Iterable[Offer], one: PodClass
+        self, provisioner: Provisioner, accepting: Iterable[Offer], pod_class: PodClass
     ) -> Resources:
         """Return the most of each resource that any offer which a pod accepts has."""
-        question = (provisioner.name, signature_of(one.scheduling, Requirements()))
+        question = (provisioner.name, signature_of(pod_class.scheduling, Requirements()))
         if question not in self._largest:
             largest = Resources()
             for offer in accepting:
@@ -157,12 +161,12 @@ class Explainer:
         return self._largest[question]
 
     def _accepting(
-        self, provisioner: Provisioner, every: Sequence[Offer], one: PodClass
+        self, provisioner: Provisioner, every: Sequence[Offer], pod_class: PodClass
     ) -> Sequence[Offer]:
         """Return the offers whose labels a pod accepts, the largest first; many pods are alike."""
-        question = (provisioner.name, signature_of(one.scheduling, Requirements()))
+        question = (provisioner.name, signature_of(pod_class.scheduling, Requirements()))
         if question not in self._accepted:
-            found = _accepting(every, one)
+            found = _accepting(every, pod_class)
             self._accepted[question] = sorted(found, key=lambda offer: -offer.available[CPU])
         return self._accepted[question]
 
@@ -170,12 +174,12 @@ class Explainer:
         self,
         provisioner: Provisioner,
         site: ProvisionerSite,
-        one: PodClass,
+        pod_class: PodClass,
         *,
         available_only: bool,
     ) -> list[Offer]:
         found: list[Offer] = []
-        for chosen in label_choices(provisioner, accepted_terms(one.scheduling)):
+        for chosen in label_choices(provisioner, accepted_terms(pod_class.scheduling)):
             question = (provisioner.name, tuple(sorted(chosen.items())), available_only)
             if question not in self._offers:
                 self._offers[question] = offers(
@@ -200,35 +204,35 @@ class Explainer:
         return "its limits are in the way: " + ", ".join(parts)
 
 
-def _accepting(found: Iterable[Offer], one: PodClass) -> list[Offer]:
+def _accepting(found: Iterable[Offer], pod_class: PodClass) -> list[Offer]:
     """Return the offers whose labels a pod accepts, volumes included."""
-    asked = signature_of(one.scheduling, Requirements())
+    asked = signature_of(pod_class.scheduling, Requirements())
     tolerant = replace(asked, tolerations=_ANY)
     return [offer for offer in found if could_buy(tolerant, offer)]
 
 
-def _volumes_apart(every: Sequence[Offer], one: PodClass) -> bool:
+def _volumes_apart(every: Sequence[Offer], pod_class: PodClass) -> bool:
     """Return whether only the pod's volumes keep it from all offers."""
-    if not one.scheduling.volume_terms:
+    if not pod_class.scheduling.volume_terms:
         return False
-    free = replace(one, scheduling=replace(one.scheduling, volume_terms=()))
+    free = replace(pod_class, scheduling=replace(pod_class.scheduling, volume_terms=()))
     return bool(_accepting(every, free))
 
 
-def _volume(one: PodClass) -> str:
+def _volume(pod_class: PodClass) -> str:
     """Return where the volumes could be used."""
     allowed = " and ".join(
         " or ".join(
             ", ".join(wanted.describe() for wanted in term) or "anywhere" for term in alternatives
         )
-        for alternatives in one.scheduling.volume_terms
+        for alternatives in pod_class.scheduling.volume_terms
     )
     return f"volume: it can be used only where {allowed}"
 
 
-def _taken_ports(one: PodClass, able: Sequence[Offer]) -> str:
+def _taken_ports(pod_class: PodClass, able: Sequence[Offer]) -> str:
     """Return which host port a DaemonSet has on every machine that is large enough, else ""."""
-    for port in one.scheduling.host_ports:
+    for port in pod_class.scheduling.host_ports:
         if all(any(conflict(port, other) for other in offer.ports) for offer in able):
             return f"host port {port[2]}/{port[1]} is taken by a DaemonSet on every node"
     return ""
@@ -239,10 +243,10 @@ def _standing(offer: Offer) -> list[dict[str, str]]:
     return [{**offer.labels, **place_labels(offering)} for offering in offer.offerings]
 
 
-def _missing_label(every: Sequence[Offer], one: PodClass) -> str:
+def _missing_label(every: Sequence[Offer], pod_class: PodClass) -> str:
     """Return the first thing asked for that no machine has, or that none has all at once."""
     standing = [labels for offer in every for labels in _standing(offer)]
-    for term in accepted_terms(one.scheduling):
+    for term in accepted_terms(pod_class.scheduling):
         for wanted in term:
             if wanted.is_empty():
                 return f"what it asks of {wanted.key} contradicts itself: no value is right"

@@ -48,13 +48,13 @@ def _reader(hint: Hashable) -> _Read:
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is types.UnionType:
-        kept = [one for one in arguments if one is not type(None)]
+        kept = [argument for argument in arguments if argument is not type(None)]
         if len(kept) == 1:
             return _optional(_reader(kept[0]))
     if origin is tuple and arguments[-1] is Ellipsis:
         return _many(_reader(arguments[0]), tuple)
     if origin is tuple:
-        return _exactly(tuple(_reader(one) for one in arguments))
+        return _exactly(tuple(_reader(argument) for argument in arguments))
     if origin is frozenset:
         return _many(_reader(arguments[0]), frozenset)
     if origin is Mapping:
@@ -80,11 +80,11 @@ def _of_class(kind: type[Any]) -> _Read:
 
 def _object(kind: type[Any]) -> _Read:
     hints = get_type_hints(kind)
-    fields = {one.name: _reader(hints[one.name]) for one in dataclasses.fields(kind)}
+    fields = {field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)}
     needed = frozenset(
-        one.name
-        for one in dataclasses.fields(kind)
-        if one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
     )
 
     def read(plain: Any) -> Any:
@@ -106,14 +106,14 @@ def _object(kind: type[Any]) -> _Read:
     return read
 
 
-def _many(one: _Read, build: Callable[[list[Any]], Any]) -> _Read:
+def _many(other_read: _Read, build: Callable[[list[Any]], Any]) -> _Read:
     def read(plain: Any) -> Any:
         if type(plain) is not list:
             raise RestoreError("must be a list")
         found = []
         for number, value in enumerate(plain):
             try:
-                found.append(one(value))
+                found.append(other_read(value))
             except RestoreError as error:
                 raise error.inside(str(number)) from error
         return build(found)
@@ -125,7 +125,7 @@ def _exactly(members: tuple[_Read, ...]) -> _Read:
     def read(plain: Any) -> Any:
         if type(plain) is not list or len(plain) != len(members):
             raise RestoreError(f"must be a list of {len(members)}")
-        return tuple(one(value) for one, value in zip(members, plain, strict=True))
+        return tuple(member(value) for member, value in zip(members, plain, strict=True))
 
     return read
 
@@ -139,8 +139,8 @@ def _mapping(of_value: _Read) -> _Read:
     return read
 
 
-def _optional(one: _Read) -> _Read:
-    return lambda plain: None if plain is None else one(plain)
+def _optional(other_read: _Read) -> _Read:
+    return lambda plain: None if plain is None else other_read(plain)
 
 
 def _called(make: Callable[[Any], Any], kind: type[Any], *given: type[Any]) -> _Read:

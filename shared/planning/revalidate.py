@@ -23,15 +23,15 @@ def replay(board: Board) -> None:
     tries = 0
     while board.late:
         board.late = False
-        board.work.spend_each(Counter(one.index for one, _, _ in board.order))
+        board.work.spend_each(Counter(applicant.index for applicant, _, _ in board.order))
         refused = _judged_again(board)
         board.drop_empty()
         if tries == _TRIES:
             return
         tries += 1
-        for one in sorted(refused, key=lambda one: one.index):
-            one.waiting.sort(reverse=True)
-            place(board, one)
+        for applicant in sorted(refused, key=lambda entry: entry.index):
+            applicant.waiting.sort(reverse=True)
+            place(board, applicant)
 
 
 def _judged_again(board: Board) -> set[Applicant]:
@@ -45,17 +45,17 @@ def _judged_again(board: Board) -> set[Applicant]:
     kept: list[tuple[Applicant, PodRef, Spot]] = []
     refused: set[Applicant] = set()
     turned_down: list[tuple[Applicant, PodRef, Spot]] = []
-    for one, ref, spot in board.order:
-        kind = one.stance.kind
+    for applicant, ref, spot in board.order:
+        kind = applicant.stance.kind
         if kind.is_ruled and not accepts(kind, spot.labels):
-            turned_down.append((one, ref, spot))
-            refused.add(one)
+            turned_down.append((applicant, ref, spot))
+            refused.add(applicant)
             continue
         add(kind.profile, spot)
-        kept.append((one, ref, spot))
-    for one, ref, spot in turned_down:
-        spot.remove(one, ref)
-        one.waiting.append(ref)
+        kept.append((applicant, ref, spot))
+    for applicant, ref, spot in turned_down:
+        spot.remove(applicant, ref)
+        applicant.waiting.append(ref)
         if spot.room is None:
             board.loose.append(spot)
     board.order = kept

@@ -38,18 +38,18 @@ def cheapest(waiting: Sequence[Pod], work: Work, tries: int) -> tuple[list[Pod],
     steps = [1 + work.of.get(index, 0) for index in range(len(classes))]
     total = sum(steps)
     by_namespace: dict[str, list[int]] = {}
-    for index, one in enumerate(classes):
-        by_namespace.setdefault(one.namespace, []).append(index)
+    for index, pod_class in enumerate(classes):
+        by_namespace.setdefault(pod_class.namespace, []).append(index)
     taken = {name: sum(steps[index] for index in some) for name, some in by_namespace.items()}
     for some in by_namespace.values():
         some.sort(key=lambda index: (steps[index], -classes[index].scheduling.priority, index))
     left, aside = total, set[PodRef]()
-    dearest = max(taken, key=lambda one: (taken[one], one))
+    dearest = max(taken, key=lambda entry: (taken[entry], entry))
     # After some tries half of the classes of the dearest namespace go in any case.
     least = max(len(by_namespace[dearest]) // 2 if tries > _PATIENT else 0, 1)
     while left * _KEPT > total or least > 0:
         least -= 1
-        name = max(taken, key=lambda one: (taken[one], one))
+        name = max(taken, key=lambda entry: (taken[entry], entry))
         index = by_namespace[name].pop()
         aside.update(classes[index].pods)
         left -= steps[index]

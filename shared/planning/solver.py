@@ -37,17 +37,21 @@ class Outcome:
 def solve(board: Board, applicants: Sequence[Applicant]) -> Outcome:
     """Place the waiting pods of these applicants, as far as that can be done."""
     outcome = Outcome()
-    active = [one for one in applicants if one.waiting]
+    active = [applicant for applicant in applicants if applicant.waiting]
     while active:
-        able = [one for one in active if _face(one)]
+        able = [other_applicant for other_applicant in active if _face(other_applicant)]
         _run(board, able, outcome)
-        active = [one for one in active if one.waiting and one.relax()]
+        active = [
+            other_applicant
+            for other_applicant in active
+            if other_applicant.waiting and other_applicant.relax()
+        ]
     if all(spot.room is not None for spot in board.spots):
         # No new node is to be had: only the domains that have nodes must be even.
-        for one in applicants:
-            if one.waiting and one.stance.kind.spreads:
-                one.close()
-                fill(board, one)
+        for applicant in applicants:
+            if applicant.waiting and applicant.stance.kind.spreads:
+                applicant.close()
+                fill(board, applicant)
     board.keep_domains()
     replay(board)
     shrink(board)
@@ -56,40 +60,40 @@ def solve(board: Board, applicants: Sequence[Applicant]) -> Outcome:
     return outcome
 
 
-def _face(one: Applicant) -> bool:
+def _face(other_applicant: Applicant) -> bool:
     """Drop preferences that nothing could keep; return whether any place is left at all."""
-    while not one.is_able():
-        if not one.relax():
+    while not other_applicant.is_able():
+        if not other_applicant.relax():
             return False
     return True
 
 
 def _run(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> None:
     """One round: those that must share a host with their like first, since others can join them."""
-    together = [one for one in applicants if one.stance.kind.with_host]
-    for one in sorted(together, key=lambda one: (-one.priority, one.index)):
-        if any(rule.own for rule in one.stance.kind.affinities):
-            place(board, one)
-    dealt = [one for one in applicants if not one.stance.kind.with_host]
+    together = [applicant for applicant in applicants if applicant.stance.kind.with_host]
+    for applicant in sorted(together, key=lambda entry: (-entry.priority, entry.index)):
+        if any(rule.own for rule in applicant.stance.kind.affinities):
+            place(board, applicant)
+    dealt = [applicant for applicant in applicants if not applicant.stance.kind.with_host]
     for _ in range(_MOST_BATCHES):
         if not dealt:
             break
         batch, dealt = _without_conflicts(board, dealt)
         _pack(board, batch, outcome)
-    rest = [one for one in applicants if one.waiting]
-    rest.sort(key=lambda one: (-one.priority, one.index))
+    rest = [applicant for applicant in applicants if applicant.waiting]
+    rest.sort(key=lambda applicant: (-applicant.priority, applicant.index))
     moved = True
     while moved and rest:
-        before = sum(len(one.waiting) for one in rest)
-        for one in rest:
-            if board.wares.sellers(one.stance.signature) - one.turned_away:
-                place(board, one)
+        before = sum(len(applicant.waiting) for applicant in rest)
+        for applicant in rest:
+            if board.wares.sellers(applicant.stance.signature) - applicant.turned_away:
+                place(board, applicant)
             else:
                 # Whoever could sell something has said that limits are in the way.
-                fill(board, one)
-        rest = [one for one in rest if one.waiting]
+                fill(board, applicant)
+        rest = [applicant for applicant in rest if applicant.waiting]
         # Somebody's place may be what another's affinity asks for.
-        moved = sum(len(one.waiting) for one in rest) < before
+        moved = sum(len(applicant.waiting) for applicant in rest) < before
 
 
 def _without_conflicts(
@@ -99,25 +103,25 @@ def _without_conflicts(
     later: set[int] = set()
     holders: dict[Counter, list[Applicant]] = {}
     counted: dict[Counter, list[Applicant]] = {}
-    for one in applicants:
-        kind = one.stance.kind
-        board.work.spend(len(kind.avoids) + len(kind.profile.adds), one.index)
+    for applicant in applicants:
+        kind = applicant.stance.kind
+        board.work.spend(len(kind.avoids) + len(kind.profile.adds), applicant.index)
         own = frozenset(kind.profile.adds)
         for counter in own:
-            counted.setdefault(counter, []).append(one)
+            counted.setdefault(counter, []).append(applicant)
         for counter in kind.avoids:
             if counter.key == keys.HOSTNAME and counter not in own:
-                holders.setdefault(counter, []).append(one)
+                holders.setdefault(counter, []).append(applicant)
     for counter, many in holders.items():
         if counter in counted:
             sides = (counted[counter], many)
-            fewer = min(sides, key=lambda side: sum(len(one.waiting) for one in side))
-            later.update(one.index for one in fewer)
-    now = [one for one in applicants if one.index not in later]
+            fewer = min(sides, key=lambda side: sum(len(entry.waiting) for entry in side))
+            later.update(other_applicant.index for other_applicant in fewer)
+    now = [applicant for applicant in applicants if applicant.index not in later]
     if not now:
         # Each avoids some other: the first begins.
         return list(applicants[:1]), list(applicants[1:])
-    return now, [one for one in applicants if one.index in later]
+    return now, [applicant for applicant in applicants if applicant.index in later]
 
 
 def _pack(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> None:
@@ -133,7 +137,9 @@ def _pack(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> No
         outcome.remark = outcome.remark or packing.fallback
         moved = _turned_away(board, lots, assembled, packing)
         admit(board, lots, assembled, packing, runs)
-        applicants = [one for one in applicants if one in moved and one.waiting]
+        applicants = [
+            applicant for applicant in applicants if applicant in moved and applicant.waiting
+        ]
         if not applicants:
             return
 

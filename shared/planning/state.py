@@ -55,19 +55,19 @@ class Board:
     _sold_out: frozenset[str] | None = None
     _groups: dict[tuple[int, int], tuple[Group, object, object]] = field(default_factory=dict)
 
-    def admit(self, one: Applicant, spot: Spot, count: int) -> None:
+    def admit(self, applicant: Applicant, spot: Spot, count: int) -> None:
         """Place the next pods of an applicant, which the judge has accepted."""
-        pods = [one.waiting.pop() for _ in range(count)]
-        kind = one.stance.kind
+        pods = [applicant.waiting.pop() for _ in range(count)]
+        kind = applicant.stance.kind
         profile = kind.profile
         self.hosts_count = self.hosts_count or kind.counts_hosts
         if profile.adds:
-            self.work.spend(2 * len(profile.adds), one.index)
+            self.work.spend(2 * len(profile.adds), applicant.index)
             if spot.room is None:
                 self._settle(spot, kind.keys, profile)
             add(profile, spot, count)
-        spot.put(one, pods)
-        self.order.extend((one, ref, spot) for ref in pods)
+        spot.put(applicant, pods)
+        self.order.extend((applicant, ref, spot) for ref in pods)
 
     def open_node(self, ways: Sequence[Ware], fallback: Sequence[Ware]) -> Spot:
         """Return a new node to be bought; all options must carry the same labels of ours."""
@@ -115,8 +115,8 @@ class Board:
 
         first = company(ways[0])
         return (
-            tuple(one for one in ways if company(one) == first),
-            tuple(one for one in fallback if company(one) == first),
+            tuple(way for way in ways if company(way) == first),
+            tuple(other_ware for other_ware in fallback if company(other_ware) == first),
         )
 
     def company(self, ware: Ware) -> tuple[Profile, ...]:
@@ -186,7 +186,7 @@ class Board:
     def _within(
         self, ways: tuple[Ware, ...], key: str, domains: frozenset[str]
     ) -> tuple[Ware, ...]:
-        return tuple(one for one in ways if (self.wares.label(one, key) or "") in domains)
+        return tuple(way for way in ways if (self.wares.label(way, key) or "") in domains)
 
     def drop_empty(self) -> None:
         """Forget nodes to be bought that nobody was placed on."""
@@ -202,24 +202,24 @@ class Board:
         if self._sold_out is None:
             left = self.all_left()
             able = {
-                one.provisioner.name
-                for one in self.wares.offers
-                if one.provisioner.name not in left
-                or within(one.instance_type.capacity, left[one.provisioner.name])
+                offer.provisioner.name
+                for offer in self.wares.offers
+                if offer.provisioner.name not in left
+                or within(offer.instance_type.capacity, left[offer.provisioner.name])
             }
             self._sold_out = frozenset(left.keys() - able)
         return self._sold_out
 
     def unplaced(self) -> list[Applicant]:
         """Return the applicants with pods that have no place."""
-        return [one for one in self.applicants if one.waiting]
+        return [applicant for applicant in self.applicants if applicant.waiting]
 
     def _settle(self, spot: Spot, concerned: Iterable[str], profile: Profile) -> None:
         """Settle what decides where the pod counts, on a node to be bought, before it does."""
         scopes = [
-            one.scope
-            for one in profile.adds
-            if one.scope is not None and any(one.scope.terms or ())
+            counter.scope
+            for counter in profile.adds
+            if counter.scope is not None and any(counter.scope.terms or ())
         ]
         open_keys = spot.undecided.intersection(concerned) if spot.undecided else ()
         if not open_keys and not scopes:
@@ -232,8 +232,8 @@ class Board:
                 [scope.allows(labels) for scope in scopes] == wanted
             )
 
-        ways = tuple(one for one in spot.ways if same(one))
-        fallback = tuple(one for one in spot.fallback if same(one))
+        ways = tuple(way for way in spot.ways if same(way))
+        fallback = tuple(other_ware for other_ware in spot.fallback if same(other_ware))
         if len(ways) < len(spot.ways) or len(fallback) < len(spot.fallback):
             self.set_ways(spot, ways, fallback)
 

@@ -81,7 +81,7 @@ class Disrupting:
             ConflictError: If the lease was lost.
         """
         snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), self._ceiling)
-        if not any(one.is_ours for one in snapshot.nodes):
+        if not any(other_node.is_ours for other_node in snapshot.nodes):
             return Disrupted()
         scene = Scene(
             snapshot=snapshot,
@@ -103,12 +103,12 @@ class Disrupting:
         if found.change is None:
             return Disrupted()
         change = _cut(found.change)
-        nodes = {one.name: one for one in gathered.snapshot.nodes}
+        nodes = {other_node.name: other_node for other_node in gathered.snapshot.nodes}
         remove = [nodes[name] for name in change.remove]
         wanted = as_machines(change.plan.nodes)
         kept, over = affordable(gathered.snapshot, wanted, self._ceiling)
-        shadowed = {one.name for one in snapshot.provisioners if one.shadow}
-        if over or any(one.provisioner in shadowed for one in kept):
+        shadowed = {provisioner.name for provisioner in snapshot.provisioners if provisioner.shadow}
+        if over or any(planned_node.provisioner in shadowed for planned_node in kept):
             text = over[0].reason if over else "its replacement would be bought in shadow mode"
             self._say(remove[0], "DisruptionBlocked", f"{change.cause.value}: {text}")
             return Disrupted()
@@ -156,17 +156,18 @@ class Disrupting:
         machines = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
         current: dict[str, frozenset[str]] = {}
         rollout = ImageRollout(ports)
-        for one in gathered.snapshot.provisioners:
+        for provisioner in gathered.snapshot.provisioners:
             try:
                 found = resolve_images(
-                    ports.cloud, one.template, version, gathered.snapshot.instance_types
+                    ports.cloud, provisioner.template, version, gathered.snapshot.instance_types
                 )
             except PermanentError:
                 # Its images are not known now: no machine of it has drifted for that.
                 continue
-            current[one.name] = rollout.current(one.name, found)
+            current[provisioner.name] = rollout.current(provisioner.name, found)
         return Images(
-            of_instance={one.instance_id: one.image_id for one in machines}, current=current
+            of_instance={machine.instance_id: machine.image_id for machine in machines},
+            current=current,
         )
 
     def _record(self, scene: Scene, change: Change, plan_id: str) -> None:
@@ -189,7 +190,7 @@ class Disrupting:
         )
 
     def _say_held(self, snapshot: ClusterSnapshot, found: Look) -> None:
-        nodes = {one.name: one for one in snapshot.nodes}
+        nodes = {node.name: node for node in snapshot.nodes}
         self._announcer.tell(
             _event(nodes[name], "DisruptionBlocked", f"it is due to be replaced, but {text}")
             for name, text in sorted(found.held.items())
@@ -222,19 +223,21 @@ def _event(node: Node, reason: str, text: str) -> Happening:
 
 def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot with what volumes ask of pods on our nodes, were they to move."""
-    ours = {one.name for one in snapshot.nodes if one.is_ours}
+    ours = {node.name for node in snapshot.nodes if node.is_ours}
     moving = {
-        one.uid: one for one in snapshot.bound if one.scheduling.claims and one.node_name in ours
+        other_pod.uid: other_pod
+        for other_pod in snapshot.bound
+        if other_pod.scheduling.claims and other_pod.node_name in ours
     }
     if not moving:
         return snapshot
     asking = dataclasses.replace(
         snapshot,
         pending=(*snapshot.pending, *map(as_pending, moving.values())),
-        bound=tuple(one for one in snapshot.bound if one.uid not in moving),
+        bound=tuple(other_pod for other_pod in snapshot.bound if other_pod.uid not in moving),
     )
     resolved = with_volumes(ports.cluster, asking)
-    found: dict[str, Pod] = {one.uid: one for one in resolved.pending}
+    found: dict[str, Pod] = {other_pod.uid: other_pod for other_pod in resolved.pending}
     # What these have attached is off their nodes already, and now they ask for it, too.
     attached: dict[str, Resources] = {}
     for uid, pod in moving.items():
@@ -242,19 +245,21 @@ def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapsh
         attached[pod.node_name] = attached.get(pod.node_name, Resources()) + more
     return dataclasses.replace(
         resolved,
-        pending=tuple(one for one in resolved.pending if one.uid not in moving),
+        pending=tuple(other_pod for other_pod in resolved.pending if other_pod.uid not in moving),
         nodes=tuple(
-            dataclasses.replace(one, allocatable=one.allocatable + attached[one.name])
-            if one.allocatable and one.name in attached
-            else one
-            for one in resolved.nodes
+            dataclasses.replace(node, allocatable=node.allocatable + attached[node.name])
+            if node.allocatable and node.name in attached
+            else node
+            for node in resolved.nodes
         ),
         bound=tuple(
             dataclasses.replace(
-                one, scheduling=found[one.uid].scheduling, labels=found[one.uid].labels
+                other_pod,
+                scheduling=found[other_pod.uid].scheduling,
+                labels=found[other_pod.uid].labels,
             )
-            if one.uid in moving
-            else one
-            for one in snapshot.bound
+            if other_pod.uid in moving
+            else other_pod
+            for other_pod in snapshot.bound
         ),
     )

@@ -67,15 +67,18 @@ class Turn:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
         if not any(not slot.node_name for slot in slots):
             return
-        types = {one.name: one for one in self._ports.catalog.instance_types()}
-        provisioners = {one.name: one for one in snapshot.provisioners}
+        types = {
+            instance_type.name: instance_type
+            for instance_type in self._ports.catalog.instance_types()
+        }
+        provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
         pending = {pod.uid: pod for pod in snapshot.pending}
         if self._nodes.make(slots, provisioners, types, pending, goes_on=self.keep_lease):
             self._ports.outbox.wake(self._ports.cluster.name, self._policy.describe)
         deaths, self._nodes.deaths = self._nodes.deaths, []
         self.launches.buried(deaths, provisioners)
         self.launches.started(
-            self._nodes.started - {one.slot.provisioner for one in deaths}, gathered
+            self._nodes.started - {death.slot.provisioner for death in deaths}, gathered
         )
 
     def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:

@@ -251,7 +251,9 @@ class Provisioning:
         )
         turn.make_nodes(gathered)
         # Deferred pods are planned for at once if this plan left fewer pods pending.
-        resumed = bool(filled or plan.placements) and any(one.later for one in plan.unschedulable)
+        resumed = bool(filled or plan.placements) and any(
+            pod_left.later for pod_left in plan.unschedulable
+        )
         told = _of_waiting(plan, pending)
         self._announcer.unschedulable(_without_later(told) if resumed else told, over, pending)
         self._announcer.cheaper(snapshot, plan, self._settings)
@@ -287,12 +289,16 @@ class Provisioning:
         self, snapshot: ClusterSnapshot, nodes: tuple[PlannedNode, ...]
     ) -> tuple[PlannedNode, ...]:
         """Leave out what Provisioners in shadow mode would buy; they are told instead."""
-        shadowed = {one.name: one for one in snapshot.provisioners if one.shadow}
-        self._announcer.shadow([one for one in nodes if one.provisioner in shadowed], shadowed)
-        return tuple(one for one in nodes if one.provisioner not in shadowed)
+        shadowed = {
+            provisioner.name: provisioner
+            for provisioner in snapshot.provisioners
+            if provisioner.shadow
+        }
+        self._announcer.shadow([node for node in nodes if node.provisioner in shadowed], shadowed)
+        return tuple(node for node in nodes if node.provisioner not in shadowed)
 
     def _only_tell(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
-        provisioners = {one.name: one for one in snapshot.provisioners}
+        provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
         pending: Mapping[str, Pod] = {pod.uid: pod for pod in snapshot.pending}
         self._announcer.shadow(plan.nodes, provisioners)
         self._announcer.unschedulable(_of_waiting(plan, pending), (), pending)
@@ -313,11 +319,11 @@ def _counted(turn: Turn, report: ProvisionReport) -> ProvisionReport:
 
 def _without_later(plan: Plan) -> Plan:
     """Return the plan without what it says of pods that it set aside."""
-    told = tuple(one for one in plan.unschedulable if not one.later)
+    told = tuple(pod_left for pod_left in plan.unschedulable if not pod_left.later)
     return dataclasses.replace(plan, unschedulable=told)
 
 
 def _of_waiting(plan: Plan, pending: Mapping[str, Pod]) -> Plan:
     """Return the plan without what it says of pods that still run, on a machine AWS takes."""
-    told = tuple(one for one in plan.unschedulable if one.pod.uid in pending)
+    told = tuple(pod_left for pod_left in plan.unschedulable if pod_left.pod.uid in pending)
     return dataclasses.replace(plan, unschedulable=told)

@@ -59,9 +59,10 @@ class ProvisionReport:
             self,
             plans=(*self.plans, plan_id),
             pods_planned=self.pods_planned + sum(len(node.pods) for node in plan.nodes),
-            pods_placed=self.pods_placed + sum(len(one.pods) for one in plan.placements),
-            pods_unschedulable=sum(not one.later for one in plan.unschedulable),
-            pods_set_aside=sum(one.later for one in plan.unschedulable),
+            pods_placed=self.pods_placed
+            + sum(len(placement.pods) for placement in plan.placements),
+            pods_unschedulable=sum(not pod_left.later for pod_left in plan.unschedulable),
+            pods_set_aside=sum(pod_left.later for pod_left in plan.unschedulable),
             cost_micros_per_hour=self.cost_micros_per_hour + plan.cost_micros_per_hour,
             lower_bound_micros_per_hour=self.lower_bound_micros_per_hour
             + plan.lower_bound_micros_per_hour,

@@ -228,7 +228,7 @@ class SweepRuntime:
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
-        return tuple(one.name for one in self._wiring.registry.all())
+        return tuple(cluster_attachment.name for cluster_attachment in self._wiring.registry.all())
 
     def note_heartbeat(self, cluster: str, at: datetime) -> None:
         """Write down that the forwarder of a cluster spoke; a time ahead of ours is cut to it.

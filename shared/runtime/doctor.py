@@ -24,7 +24,7 @@ class DoctorRuntime:
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
-        return tuple(one.name for one in self._wiring.registry.all())
+        return tuple(cluster_attachment.name for cluster_attachment in self._wiring.registry.all())
 
     def service(self, cluster: str) -> Doctoring:
         """Return the service of one cluster."""

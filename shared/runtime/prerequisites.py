@@ -34,7 +34,7 @@ class PrerequisitesRuntime:
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""
-        return tuple(one.name for one in self._registry.all())
+        return tuple(cluster_attachment.name for cluster_attachment in self._registry.all())
 
     def service(self, cluster: str) -> Prerequisites:
         """Return the service of one cluster, attached or not."""

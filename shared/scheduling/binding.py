@@ -39,8 +39,11 @@ def binds_early(pod: Pod) -> str:
     if extended:
         return f"its node must show {extended[0]} first"
     for taint in _EARLY_TAINTS:
-        borne = [one for one in scheduling.tolerations if one.tolerates(taint)]
-        if not any(one.seconds is None or one.seconds >= _PATIENCE_SECONDS for one in borne):
+        borne = [toleration for toleration in scheduling.tolerations if toleration.tolerates(taint)]
+        if not any(
+            toleration.seconds is None or toleration.seconds >= _PATIENCE_SECONDS
+            for toleration in borne
+        ):
             return f"it does not tolerate {taint.key} for {_PATIENCE_SECONDS} s"
     return ""
 

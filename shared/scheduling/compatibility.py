@@ -23,7 +23,7 @@ def accepted_terms(scheduling: Scheduling) -> tuple[Requirements, ...]:
     """
     terms = node_terms(scheduling)
     for alternatives in scheduling.volume_terms:
-        merged = [term.merge(one) for term in terms for one in alternatives]
+        merged = [term.merge(alternative) for term in terms for alternative in alternatives]
         terms = tuple(merged[:_MOST_TERMS])
     return terms
 
@@ -57,15 +57,15 @@ def tolerated(
     if first_untolerated(taints, tolerations) is not None:
         return False
     return not strict or all(
-        any(one.tolerates(taint) for one in tolerations)
+        any(toleration.tolerates(taint) for toleration in tolerations)
         for taint in taints
         if taint.effect == Effect.PREFER_NO_SCHEDULE
     )
 
 
-def conflict(one: Port, other: Port) -> bool:
+def conflict(port: Port, other: Port) -> bool:
     """Return whether two host ports cannot be had on one node."""
     anywhere = ("", "0.0.0.0", "::")  # noqa: S104 - what a manifest says, nothing is bound
-    return one[1:] == other[1:] and (
-        one[0] == other[0] or one[0] in anywhere or other[0] in anywhere
+    return port[1:] == other[1:] and (
+        port[0] == other[0] or port[0] in anywhere or other[0] in anywhere
     )

@@ -23,9 +23,10 @@ def daemon_requests(
             taken to hold, so that its room is kept.
     """
     return Resources.total(
-        one.scheduling.requests
-        for one in daemonsets
-        if _accepted(one, labels, undecided) and not taint_refusal(one.scheduling, taints)
+        daemon_set.scheduling.requests
+        for daemon_set in daemonsets
+        if _accepted(daemon_set, labels, undecided)
+        and not taint_refusal(daemon_set.scheduling, taints)
     )
 
 
@@ -36,11 +37,11 @@ def daemon_ports(
     return tuple(
         sorted(
             port
-            for one in daemonsets
-            if one.scheduling.host_ports
-            and _accepted(one, labels, frozenset((keys.ZONE, keys.CAPACITY_TYPE)))
-            and not taint_refusal(one.scheduling, taints)
-            for port in one.scheduling.host_ports
+            for daemon_set in daemonsets
+            if daemon_set.scheduling.host_ports
+            and _accepted(daemon_set, labels, frozenset((keys.ZONE, keys.CAPACITY_TYPE)))
+            and not taint_refusal(daemon_set.scheduling, taints)
+            for port in daemon_set.scheduling.host_ports
         )
     )
 
@@ -49,19 +50,21 @@ def daemon_keys(daemonsets: Iterable[DaemonSet]) -> frozenset[str]:
     """Return the node labels that decide which DaemonSets have a pod on a node."""
     return frozenset(
         wanted.key
-        for one in daemonsets
-        for term in accepted_terms(one.scheduling)
+        for daemon_set in daemonsets
+        for term in accepted_terms(daemon_set.scheduling)
         for wanted in term
     )
 
 
-def runs_on(one: DaemonSet, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
+def runs_on(daemon_set: DaemonSet, labels: Mapping[str, str], taints: Sequence[Taint]) -> bool:
     """Return whether a DaemonSet has a pod on such a node."""
-    return _accepted(one, labels, frozenset()) and not taint_refusal(one.scheduling, taints)
+    return _accepted(daemon_set, labels, frozenset()) and not taint_refusal(
+        daemon_set.scheduling, taints
+    )
 
 
-def _accepted(one: DaemonSet, labels: Mapping[str, str], undecided: frozenset[str]) -> bool:
+def _accepted(daemon_set: DaemonSet, labels: Mapping[str, str], undecided: frozenset[str]) -> bool:
     return any(
         all(wanted.key in undecided or wanted.allows(labels.get(wanted.key)) for wanted in term)
-        for term in accepted_terms(one.scheduling)
+        for term in accepted_terms(daemon_set.scheduling)
     )

@@ -51,7 +51,7 @@ class Room:
 def rooms(snapshot: ClusterSnapshot) -> tuple[Room, ...]:
     """Return the rooms of a snapshot: initialized nodes first, then in-flight ones, by name."""
     by_node: dict[str, list[Pod]] = {}
-    for pod in sorted(snapshot.bound, key=lambda one: one.key):
+    for pod in sorted(snapshot.bound, key=lambda entry: entry.key):
         by_node.setdefault(pod.node_name, []).append(pod)
     pending = {pod.uid: pod for pod in snapshot.pending}
     for pod in snapshot.pending:
@@ -59,8 +59,8 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[Room, ...]:
         if pod.nominated_node and not pod.is_terminating:
             by_node.setdefault(pod.nominated_node, []).append(pod)
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
-    provisioners = {one.name: one for one in snapshot.provisioners}
-    types = {one.name: one.labels for one in snapshot.instance_types}
+    provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
+    types = {instance_type.name: instance_type.labels for instance_type in snapshot.instance_types}
     found = []
     for node in snapshot.nodes:
         slot = slot_of.pop(node.instance_id, None) if node.instance_id else None
@@ -122,8 +122,8 @@ def bystanders(snapshot: ClusterSnapshot, found: Iterable[Room]) -> tuple[Bystan
         if node.name not in taken
     ]
     pending = {pod.uid: pod for pod in snapshot.pending}
-    types = {one.name: one.labels for one in snapshot.instance_types}
-    taints = {one.name: one.taints for one in snapshot.provisioners}
+    types = {instance_type.name: instance_type.labels for instance_type in snapshot.instance_types}
+    taints = {provisioner.name: provisioner.taints for provisioner in snapshot.provisioners}
     for number, planned in enumerate(snapshot.launching):
         pods = tuple(pending[ref.uid] for ref in planned.pods if ref.uid in pending)
         of_owner = taints.get(planned.provisioner, ())
@@ -141,11 +141,11 @@ def _launching(
     """Return a node that may come up as any of its options."""
     options = [
         {
-            **types.get(one.offering.instance_type, {}),
-            keys.ZONE: one.offering.zone,
-            keys.CAPACITY_TYPE: one.offering.capacity_type.value,
+            **types.get(option.offering.instance_type, {}),
+            keys.ZONE: option.offering.zone,
+            keys.CAPACITY_TYPE: option.offering.capacity_type.value,
         }
-        for one in (*planned.options, *planned.fallback)
+        for option in (*planned.options, *planned.fallback)
     ]
     own = {keys.HOSTNAME: name, **planned.labels}
     sure = {k: v for k, v in options[0].items() if all(o.get(k) == v for o in options)}
@@ -157,7 +157,7 @@ def _launching(
         taints=taints,
         pods=pods,
         unsettled=frozenset(unsure),
-        possible=tuple({**one, **own} for one in options if unsure),
+        possible=tuple({**option, **own} for option in options if unsure),
         starting=True,
     )
 
@@ -178,15 +178,19 @@ def _room_of_node(
     if in_flight and slot is not None:
         starting = {
             (taint.key, taint.effect)
-            for one in snapshot.provisioners
-            if one.name == slot.provisioner
-            for taint in one.startup_taints
+            for provisioner in snapshot.provisioners
+            if provisioner.name == slot.provisioner
+            for taint in provisioner.startup_taints
         }
         taints = tuple(t for t in taints if (t.key, t.effect) not in starting)
         # Device plugins report late: what the launch promised counts until the node is ready.
         allocatable = slot.allocatable if not allocatable else allocatable.largest(slot.allocatable)
         there = daemons_on(standing)
-        due = [one for one in snapshot.daemonsets if (one.namespace, one.name) not in there]
+        due = [
+            daemon_set
+            for daemon_set in snapshot.daemonsets
+            if (daemon_set.namespace, daemon_set.name) not in there
+        ]
         expected = daemon_requests(due, node.labels, taints)
         due_ports = daemon_ports(due, node.labels, taints)
     used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
@@ -243,7 +247,7 @@ def _volumes(pods: Sequence[Pod]) -> tuple[frozenset[str], Resources]:
         if label.startswith(CLAIM_LABEL)
     }
     coming = {volume: resource for pod in pods for volume, resource in pod.scheduling.shared}
-    amounts = [Resources(((coming[one], 1),)) for one in sorted(coming.keys() - there)]
+    amounts = [Resources(((coming[value], 1),)) for value in sorted(coming.keys() - there)]
     sure = {volume for pod in pods if not pod.nominated_node for volume, _ in pod.scheduling.shared}
     return frozenset(there | sure), Resources.total(amounts)
 

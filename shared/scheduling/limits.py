@@ -7,7 +7,7 @@ from shared.model.snapshot import ClusterSnapshot
 
 def used(snapshot: ClusterSnapshot, provisioner: str) -> Resources:
     """Return the capacity of a provisioner's machines: standing, in flight and reserved."""
-    types = {one.name: one for one in snapshot.instance_types}
+    types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     amounts = []
     for node in snapshot.nodes:
@@ -21,7 +21,9 @@ def used(snapshot: ClusterSnapshot, provisioner: str) -> Resources:
             capacity = types[node.labels[keys.INSTANCE_TYPE]].capacity
         amounts.append(capacity)
     amounts.extend(s.capacity for s in slot_of.values() if s.provisioner == provisioner)
-    amounts.extend(one.reserved for one in snapshot.intents if one.provisioner == provisioner)
+    amounts.extend(
+        intent.reserved for intent in snapshot.intents if intent.provisioner == provisioner
+    )
     return Resources.total(amounts)
 
 

@@ -83,12 +83,14 @@ def could_buy(signature: Signature, offer: Offer) -> bool:
 
 def _could_buy(term: Requirements, offer: Offer) -> bool:
     """A term about a label whose value is still open needs a pick of that value."""
-    if any(one.key in offer.undecided for one in term):
+    if any(requirement.key in offer.undecided for requirement in term):
         return False
     labels = {**offer.labels, keys.HOSTNAME: UNKNOWN_HOST}
-    return any(term.allow_labels({**labels, **place_labels(one)}) for one in offer.offerings)
+    return any(
+        term.allow_labels({**labels, **place_labels(offering)}) for offering in offer.offerings
+    )
 
 
 def ports_taken(wanted: Sequence[Port], taken: Sequence[Port]) -> bool:
     """Return whether any of some host ports is in the way of another."""
-    return any(conflict(one, other) for one in wanted for other in taken)
+    return any(conflict(entry, other) for entry in wanted for other in taken)

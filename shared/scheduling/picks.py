@@ -30,7 +30,10 @@ class Picks:
             telling: Keys whose values matter beside the demand itself: a demand that accepts
                 several of them gets them all.
         """
-        self._free = {one.key: one for one in free_requirements(provisioner)}
+        self._free = {
+            free_requirement.key: free_requirement
+            for free_requirement in free_requirements(provisioner)
+        }
         self._telling = frozenset(telling)
         self._found: dict[_Pick, None] = {}
         self._preferred = 0
@@ -57,11 +60,13 @@ class Picks:
         groups: dict[tuple[object, ...], list[tuple[_Pick, list[Requirement]]]] = {}
         self.looks += len(alternatives)
         for term in alternatives:
-            asked = [one for one in term if one.key in self._free]
+            asked = [requirement for requirement in term if requirement.key in self._free]
             pick = self._smallest(asked)
             if pick:
-                rest = tuple(one for one in term if one.key not in self._free)
-                told = tuple(one for one in pick if one[0] in self._telling)
+                rest = tuple(
+                    requirement for requirement in term if requirement.key not in self._free
+                )
+                told = tuple(entry for entry in pick if entry[0] in self._telling)
                 groups.setdefault((rest, told), []).append((pick, asked))
         room = True
         for same in groups.values():
@@ -70,19 +75,24 @@ class Picks:
         return room
 
     def _smallest(self, asked: Iterable[Requirement]) -> _Pick:
-        found = ((one.key, some_value(one.intersect(self._free[one.key]))) for one in asked)
+        found = (
+            (requirement.key, some_value(requirement.intersect(self._free[requirement.key])))
+            for requirement in asked
+        )
         return tuple((key, value) for key, value in found if value is not None)
 
     def _is_served(self, asked: Sequence[Requirement]) -> bool:
         """Return whether a pick of the same labels, and no others, is accepted."""
-        if all(len(one.values) == 1 and not one.complement for one in asked):
+        if all(
+            len(requirement.values) == 1 and not requirement.complement for requirement in asked
+        ):
             return False
         self.looks += len(self._found)
         return any(
             len(pick) == len(asked)
             and all(
-                one.key == key and one.allows(value)
-                for one, (key, value) in zip(asked, pick, strict=True)
+                requirement.key == key and requirement.allows(value)
+                for requirement, (key, value) in zip(asked, pick, strict=True)
             )
             for pick in self._found
         )
@@ -108,7 +118,7 @@ class Picks:
                     if key not in pick
                     for value in sorted(self._free[key].values)
                 ][: max(MOST_PICKS - len(chosen), 0)]
-        return tuple({tuple(sorted(one.items())): one for one in chosen}.values())
+        return tuple({tuple(sorted(entry.items())): entry for entry in chosen}.values())
 
 
 def label_choices(
@@ -130,4 +140,4 @@ def some_value(wanted: Requirement) -> str | None:
         start = min(start, form.maximum)
     numbers = [str(start + step) for step in range(len(form.values) + 1)]
     words = ["x" * length for length in range(1, len(form.values) + 2)]
-    return next((one for one in (*words, *numbers) if form.allows(one)), None)
+    return next((word for word in (*words, *numbers) if form.allows(word)), None)

@@ -36,8 +36,8 @@ def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodCl
     counted = frozenset(
         selected_keys(
             [
-                *{id(one.scheduling): one.scheduling for one in waiting}.values(),
-                *{id(one): one for one in others}.values(),
+                *{id(other_pod.scheduling): other_pod.scheduling for other_pod in waiting}.values(),
+                *{id(other): other for other in others}.values(),
             ]
         )
     )
@@ -47,7 +47,7 @@ def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodCl
         number = numbers[id(pod.scheduling)]
         identity: tuple[object, ...] = (number,)
         if counted:
-            visible = tuple(sorted([one for one in pod.labels.items() if one[0] in counted]))
+            visible = tuple(sorted([label for label in pod.labels.items() if label[0] in counted]))
             identity = (number, pod.namespace, visible)
         ref = PodRef(namespace=pod.namespace, name=pod.name, uid=pod.uid)
         members = found.get(identity)
@@ -67,7 +67,7 @@ def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodCl
                 pods=tuple(members),
             )
         )
-    classes.sort(key=lambda one: (-one.scheduling.priority, one.pods[0]))
+    classes.sort(key=lambda pod_class: (-pod_class.scheduling.priority, pod_class.pods[0]))
     return tuple(classes)
 
 
@@ -92,6 +92,6 @@ def selected_keys(many: Iterable[Scheduling]) -> tuple[str, ...]:
     found: set[str] = set()
     for selector in selectors:
         found.update(key for key, _ in selector.match_labels)
-        found.update(one.key for one in selector.requirements)
+        found.update(requirement.key for requirement in selector.requirements)
         found.add("")  # a selector of everything still separates namespaces
     return tuple(sorted(found))

@@ -38,7 +38,7 @@ def preferences(scheduling: Scheduling, *, soft_taints: bool) -> tuple[Preferenc
     weights: tuple[tuple[Wish, list[int | None]], ...] = (
         (Wish.AFFINITY, [term.weight for term in scheduling.affinity]),
         (Wish.ANTI_AFFINITY, [term.weight for term in scheduling.anti_affinity]),
-        (Wish.NODES, [one.weight for one in scheduling.preferred_nodes]),
+        (Wish.NODES, [preferred_node.weight for preferred_node in scheduling.preferred_nodes]),
     )
     weighted = [
         (weight, place, -index, Preference(wish, index))
@@ -46,21 +46,21 @@ def preferences(scheduling: Scheduling, *, soft_taints: bool) -> tuple[Preferenc
         for index, weight in enumerate(many)
         if weight is not None
     ]
-    weighted.sort(key=lambda one: one[:3])
+    weighted.sort(key=lambda entry: entry[:3])
     spreads = [
         Preference(Wish.SPREAD, index)
         for index, rule in enumerate(scheduling.spreads)
         if rule.policy == SpreadPolicy.SCHEDULE_ANYWAY
     ]
     taints = (Preference(Wish.TAINTS),) if soft_taints else ()
-    return (*(one[3] for one in weighted), *reversed(spreads), *taints)
+    return (*(entry[3] for entry in weighted), *reversed(spreads), *taints)
 
 
 def wanted_terms(
-    terms: tuple[Requirements, ...], scheduling: Scheduling, one: Preference
+    terms: tuple[Requirements, ...], scheduling: Scheduling, preference: Preference
 ) -> tuple[Requirements, ...]:
     """Return what a node's labels must satisfy, any one of these, while one more wish is kept."""
-    if one.wish != Wish.NODES:
+    if preference.wish != Wish.NODES:
         return terms
-    wanted = scheduling.preferred_nodes[one.index].requirements
+    wanted = scheduling.preferred_nodes[preference.index].requirements
     return tuple(term.merge(wanted) for term in terms)

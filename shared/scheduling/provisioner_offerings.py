@@ -44,8 +44,12 @@ class Offer:
 
 def in_order(provisioners: Iterable[Provisioner]) -> tuple[Provisioner, ...]:
     """Return usable provisioners in the order they are tried: weight descending, then name."""
-    usable = (one for one in provisioners if not one.deleting and not one.paused)
-    return tuple(sorted(usable, key=lambda one: (-one.weight, one.name)))
+    usable = (
+        provisioner
+        for provisioner in provisioners
+        if not provisioner.deleting and not provisioner.paused
+    )
+    return tuple(sorted(usable, key=lambda entry: (-entry.weight, entry.name)))
 
 
 def node_labels(provisioner: Provisioner) -> dict[str, str]:
@@ -55,9 +59,11 @@ def node_labels(provisioner: Provisioner) -> dict[str, str]:
     labels are left out: the machine answers them, and the provisioner's only choose among machines.
     """
     labels = {
-        one.key: next(iter(one.values))
-        for one in provisioner.requirements
-        if not one.complement and len(one.values) == 1 and one.key not in keys.WELL_KNOWN
+        requirement.key: next(iter(requirement.values))
+        for requirement in provisioner.requirements
+        if not requirement.complement
+        and len(requirement.values) == 1
+        and requirement.key not in keys.WELL_KNOWN
     }
     own = {k: v for k, v in provisioner.labels.items() if keys.normalize(k) not in keys.WELL_KNOWN}
     return {**labels, **own, keys.PROVISIONER_NAME: provisioner.name}
@@ -82,9 +88,13 @@ def offers(
             the same for all of them.
     """
     machines = _machines(provisioner, site, instance_types, unavailable)
-    needed = {one.key for one in free_requirements(provisioner) if not one.absent}
+    needed = {
+        free_requirement.key
+        for free_requirement in free_requirements(provisioner)
+        if not free_requirement.absent
+    }
     asked = daemon_keys(daemonsets)
-    with_ports = any(one.scheduling.host_ports for one in daemonsets)
+    with_ports = any(daemon_set.scheduling.host_ports for daemon_set in daemonsets)
     taints = provisioner.taints
     shared: dict[tuple[object, ...], tuple[Resources, Resources, tuple[Port, ...]]] = {}
     found = []
@@ -134,7 +144,9 @@ def _machines(
             continue
         to_be_had = places.difference(out.get(instance_type.name, ()))
         offerings = tuple(
-            one for one in instance_type.offerings if (one.zone, one.capacity_type) in to_be_had
+            offering
+            for offering in instance_type.offerings
+            if (offering.zone, offering.capacity_type) in to_be_had
         )
         if offerings:
             found.append((as_configured(provisioner, instance_type), offerings))
@@ -159,26 +171,31 @@ def place_labels(offering: Offering) -> dict[str, str]:
 def free_requirements(provisioner: Provisioner) -> list[Requirement]:
     """Return the requirements on labels of the user's own that leave several values."""
     return [
-        one
-        for one in provisioner.requirements
-        if one.key not in keys.WELL_KNOWN and (one.complement or len(one.values) > 1)
+        requirement
+        for requirement in provisioner.requirements
+        if requirement.key not in keys.WELL_KNOWN
+        and (requirement.complement or len(requirement.values) > 1)
     ]
 
 
 def _template_allows(requirements: Requirements, labels: Mapping[str, str]) -> bool:
     """A custom key with several values needs no label yet: it is picked when a pod asks."""
     return all(
-        one.allows(labels.get(one.key))
-        or (one.key not in labels and one.key not in keys.WELL_KNOWN and one.has_value())
-        for one in requirements
+        requirement.allows(labels.get(requirement.key))
+        or (
+            requirement.key not in labels
+            and requirement.key not in keys.WELL_KNOWN
+            and requirement.has_value()
+        )
+        for requirement in requirements
     )
 
 
 def _split(requirements: Requirements) -> tuple[Requirements, Requirements]:
     place: list[Requirement] = []
     other: list[Requirement] = []
-    for one in requirements:
-        (place if one.key in PLACE_KEYS else other).append(one)
+    for requirement in requirements:
+        (place if requirement.key in PLACE_KEYS else other).append(requirement)
     return Requirements(tuple(other)), Requirements(tuple(place))
 
 

@@ -82,11 +82,11 @@ def estimates(classes: Sequence[PodClass], nodes: int) -> dict[int, int]:
     """
     known: set[tuple[str, _Rule]] = set()
     found = {}
-    for index, one in enumerate(classes):
-        asked = one.scheduling
+    for index, pod_class in enumerate(classes):
+        asked = pod_class.scheduling
         terms = len(asked.required_terms) + sum(len(some) for some in asked.volume_terms)
         rules: tuple[_Rule, ...] = (*asked.affinity, *asked.anti_affinity, *asked.spreads)
-        new = {(one.namespace, rule) for rule in rules}
+        new = {(pod_class.namespace, rule) for rule in rules}
         new -= known
         known |= new
         # Rules with a label that all must have are found by it.

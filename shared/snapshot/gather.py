@@ -63,7 +63,11 @@ def gather(
     pending = cluster.pending_pods(keep)
     provisioners, invalid = cluster.provisioners()
     anything = whole or any(pod.is_provisionable for pod in pending)
-    sites = {one.name: site_of(ports, one) for one in provisioners} if anything else {}
+    sites = (
+        {provisioner.name: site_of(ports, provisioner) for provisioner in provisioners}
+        if anything
+        else {}
+    )
     bound = cluster.bound_pods(keep) if anything else ()
     daemonsets = cluster.daemonsets() if anything else ()
     bodies = list(_bodies(ports, intents))
@@ -78,11 +82,11 @@ def gather(
         bound=bound,
         provisioners=provisioners,
         sites=tuple(
-            _site(ports, one, sites[one.name], refusals, taken_at)
-            for one in provisioners
-            if one.name in sites
+            _site(ports, provisioner, sites[provisioner.name], refusals, taken_at)
+            for provisioner in provisioners
+            if provisioner.name in sites
         ),
-        daemonsets=tuple(one for one in daemonsets if not one.problem),
+        daemonsets=tuple(daemon_set for daemon_set in daemonsets if not daemon_set.problem),
         slots=slots,
         intents=intents,
         promised=frozenset(
@@ -102,9 +106,9 @@ def gather(
         found_sites=sites,
         invalid=invalid,
         notes=tuple(
-            f"DaemonSet {one.namespace}/{one.name} is left out: {one.problem}"
-            for one in daemonsets
-            if one.problem
+            f"DaemonSet {daemon_set.namespace}/{daemon_set.name} is left out: {daemon_set.problem}"
+            for daemon_set in daemonsets
+            if daemon_set.problem
         ),
         bodies=tuple(bodies),
         refusals=refusals,
@@ -159,9 +163,13 @@ def _launching(
     body: LaunchBody, launched: Iterable[Slot], pods: Iterable[Pod]
 ) -> Iterator[PlannedNode]:
     """Yield the nodes of an unfinished launch that have no instance yet, as they were planned."""
-    requests = {one.uid: one.scheduling.requests for one in pods}
+    requests = {pod.uid: pod.scheduling.requests for pod in pods}
     place = (body.attempt.plan_id, body.attempt.group)
-    there = {one.number for one in launched if (one.plan_id, one.group) == place}
+    there = {
+        other_slot.number
+        for other_slot in launched
+        if (other_slot.plan_id, other_slot.group) == place
+    }
     for slot in body.attempt.slots:
         if slot.number in there:
             continue
@@ -178,11 +186,11 @@ def _launching(
 
 def _asks_for_namespaces(pods: Iterable[Pod]) -> bool:
     """Return whether a rule of some pod names namespaces by their labels."""
-    distinct = {id(one.scheduling): one.scheduling for one in pods}
+    distinct = {id(pod.scheduling): pod.scheduling for pod in pods}
     return any(
         term.namespace_selector is not None
-        for one in distinct.values()
-        for term in (*one.affinity, *one.anti_affinity)
+        for scheduling in distinct.values()
+        for term in (*scheduling.affinity, *scheduling.anti_affinity)
     )
 
 

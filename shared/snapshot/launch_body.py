@@ -53,7 +53,7 @@ class LaunchAttempt:
     @property
     def asked(self) -> frozenset[OfferingKey]:
         """The offerings this attempt asks for."""
-        return frozenset(one.offering for one in self.options)
+        return frozenset(option.offering for option in self.options)
 
     @property
     def key(self) -> str:
@@ -98,8 +98,8 @@ class LaunchBody:
                 }
                 for slot in attempt.slots
             ],
-            "options": [_option_out(one) for one in attempt.options],
-            "later": [_option_out(one) for one in attempt.later],
+            "options": [_option_out(option) for option in attempt.options],
+            "later": [_option_out(launch_option) for launch_option in attempt.later],
             "replaces": attempt.replaces,
             "templates": self.templates,
             "request": self.request,
@@ -139,8 +139,8 @@ class LaunchBody:
                 )
                 for slot in document["slots"]
             ),
-            options=tuple(_option_in(one) for one in document["options"]),
-            later=tuple(_option_in(one) for one in document["later"]),
+            options=tuple(_option_in(option) for option in document["options"]),
+            later=tuple(_option_in(entry) for entry in document["later"]),
             replaces=document.get("replaces", ""),
         )
         return cls(attempt=attempt, templates=document["templates"], request=document["request"])

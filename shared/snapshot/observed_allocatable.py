@@ -30,9 +30,9 @@ def learn(ports: ClusterPorts, node: Node, slot: Slot) -> Mapping[str, int]:
     """
     name = f"{LEARNED}{slot.offering.instance_type}"
     missing = {
-        one: slot.allocatable[one] - node.allocatable[one]
-        for one in _COUNTED
-        if slot.allocatable[one] > node.allocatable[one] > 0
+        item: slot.allocatable[item] - node.allocatable[item]
+        for item in _COUNTED
+        if slot.allocatable[item] > node.allocatable[item] > 0
     }
     memo = ports.ledger.memo(ports.cluster.name, name)
     image = node.annotations.get(keys.IMAGE_ID, "")
@@ -43,9 +43,9 @@ def learn(ports: ClusterPorts, node: Node, slot: Slot) -> Mapping[str, int]:
     known = dict(memo.value.get("missing", {}))
     # A launch that was planned with what was known before falls short by as much again.
     counted = bool(memo.version) and slot.launched_at > datetime.fromisoformat(memo.value["at"])
-    for one, amount in missing.items():
-        before = known.get(one, 0)
-        known[one] = before + amount if counted else max(before, amount)
+    for item, amount in missing.items():
+        before = known.get(item, 0)
+        known[item] = before + amount if counted else max(before, amount)
     now = ports.clock.now()
     value = {"image": image, "at": now.isoformat(), "missing": known}
     # Whoever writes meanwhile has learned as much.
@@ -58,18 +58,21 @@ def with_learned(
 ) -> tuple[InstanceType, ...]:
     """Return the types with what was learned taken off what pods may have, in the same order."""
     learned = {
-        one.name.removeprefix(LEARNED): Resources.from_mapping(one.value["missing"])
-        for one in memos
+        memo.name.removeprefix(LEARNED): Resources.from_mapping(memo.value["missing"])
+        for memo in memos
     }
     return tuple(
-        _lessened(one, learned[one.name]) if one.name in learned else one for one in instance_types
+        _lessened(instance_type, learned[instance_type.name])
+        if instance_type.name in learned
+        else instance_type
+        for instance_type in instance_types
     )
 
 
-def _lessened(one: InstanceType, missing: Resources) -> InstanceType:
-    overhead = one.overhead
+def _lessened(instance_type: InstanceType, missing: Resources) -> InstanceType:
+    overhead = instance_type.overhead
     return replace(
-        one,
+        instance_type,
         overhead=Overhead(
             kube_reserved=overhead.kube_reserved,
             system_reserved=overhead.system_reserved + missing,

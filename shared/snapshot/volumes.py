@@ -31,8 +31,8 @@ def with_volumes(storage: Storage, snapshot: ClusterSnapshot) -> ClusterSnapshot
     Nothing is read when no pod that waits for capacity has a claim; where the role may not read
     volumes, those pods alone wait, with that as their reason.
     """
-    claiming = [one for one in snapshot.pending if one.scheduling.claims not in ((), RESOLVED)]
-    if not any(one.is_provisionable for one in claiming):
+    claiming = [pod for pod in snapshot.pending if pod.scheduling.claims not in ((), RESOLVED)]
+    if not any(pod.is_provisionable for pod in claiming):
         return snapshot
     try:
         return _resolved(storage, snapshot, claiming)
@@ -40,8 +40,8 @@ def with_volumes(storage: Storage, snapshot: ClusterSnapshot) -> ClusterSnapshot
         return _with(
             snapshot,
             (
-                replace(one, scheduling=placed(one.scheduling, (), Resources(), [_text(error)]))
-                for one in claiming
+                replace(pod, scheduling=placed(pod.scheduling, (), Resources(), [_text(error)]))
+                for pod in claiming
             ),
         )
 
@@ -53,9 +53,9 @@ def _resolved(
     used = volumes.drivers(claiming)
     limits = storage.attach_limits() if used else ()
     drivers = limited_drivers(used, limits)
-    namespaces = {one.namespace for one in claiming}
+    namespaces = {pod.namespace for pod in claiming}
     standing = [
-        one for one in snapshot.bound if one.scheduling.claims and one.namespace in namespaces
+        pod for pod in snapshot.bound if pod.scheduling.claims and pod.namespace in namespaces
     ]
     staying, leaving = split_pods(standing, snapshot.nodes)
     promised = nominated(snapshot.slots) | snapshot.promised
@@ -63,18 +63,21 @@ def _resolved(
     resolved = _with(snapshot, itertools.chain.from_iterable(found))
     if not drivers:
         return resolved
-    attached = [(one.node, one.driver, one.volume) for one in storage.attached_volumes()]
+    attached = [
+        (attached_volume.node, attached_volume.driver, attached_volume.volume)
+        for attached_volume in storage.attached_volumes()
+    ]
     held = (*attached, *held_by(standing, volumes))
     return with_attachable(resolved, Attachable.of(drivers, limits, held, snapshot.instance_types))
 
 
 def _with(snapshot: ClusterSnapshot, changed: Iterable[Pod]) -> ClusterSnapshot:
     """Return the snapshot with these pods instead of those of the same uid."""
-    found = {one.uid: one for one in changed}
+    found = {pod.uid: pod for pod in changed}
     return replace(
         snapshot,
-        pending=tuple(found.get(one.uid, one) for one in snapshot.pending),
-        bound=tuple(found.get(one.uid, one) for one in snapshot.bound),
+        pending=tuple(found.get(pod.uid, pod) for pod in snapshot.pending),
+        bound=tuple(found.get(pod.uid, pod) for pod in snapshot.bound),
     )
 
 
@@ -84,14 +87,14 @@ def _text(error: UnauthorizedError) -> str:
 
 def _read(storage: Storage, pods: Sequence[Pod]) -> Volumes:
     """Read the claims of pods, and of volumes and classes only what these need."""
-    namespaces = {one.namespace for one in pods}
+    namespaces = {pod.namespace for pod in pods}
     claims = storage.claims(namespaces)
     wanted = claims_of(pods)
-    named = [one for one in claims if one.key in wanted]
-    open_ones = len(named) < len(wanted) or any(not one.volume for one in named)
+    named = [claim for claim in claims if claim.key in wanted]
+    open_ones = len(named) < len(wanted) or any(not claim.volume for claim in named)
     classes = storage.storage_classes() if open_ones else ()
     volumes = storage.volumes(
-        {one.volume for one in named if one.volume},
-        {one.name for one in classes if one.by_hand} if open_ones else (),
+        {claim.volume for claim in named if claim.volume},
+        {pod_class.name for pod_class in classes if pod_class.by_hand} if open_ones else (),
     )
     return Volumes(claims, volumes, classes, complete=True)

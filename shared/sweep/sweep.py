@@ -94,12 +94,12 @@ class Sweeping:
         nodes = ports.cluster.nodes()
         instances = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
         provisioners, _ = ports.cluster.provisioners()
-        owners = {one.name: one for one in provisioners}
+        owners = {provisioner.name: provisioner for provisioner in provisioners}
         bound = ports.cluster.bound_pods()
         rivals = rivals_of(ports)
         held = bool(held_back(ports, rivals))
         waits = self._waits(slots, now)
-        overdue = sum(1 for one in waits if one > self._policy.pending_grace)
+        overdue = sum(1 for wait in waits if wait > self._policy.pending_grace)
         unfinished = self._unfinished(slots, now)
         shown = ports.ledger.memo(self._name, SHOWN)
         if overdue or unfinished or rivals or _is_outdated(shown, hold_of(ports, rivals), now):
@@ -127,7 +127,7 @@ class Sweeping:
         self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime
     ) -> int:
         """Remove rows of timers whose node or machine is gone: nothing else would."""
-        known = {node.uid for node in nodes} | {one.instance_id for one in instances}
+        known = {node.uid for node in nodes} | {instance.instance_id for instance in instances}
         found = 0
         for (uid, kind), last in sorted(self._ports.ledger.timers(self._name).items()):
             age = _REPLACED_AGE if kind == REPLACED else self._policy.timer_age
@@ -148,7 +148,7 @@ class Sweeping:
     def _unfinished(self, slots: tuple[Slot, ...], now: datetime) -> int:
         name = self._ports.cluster.name
         intents = self._ports.ledger.open_intents(name)
-        due = sum(1 for one in intents if one.not_before is None or one.not_before <= now)
+        due = sum(1 for intent in intents if intent.not_before is None or intent.not_before <= now)
         waiting = sum(1 for slot in slots if not slot.node_name)
         return due + waiting + (1 if self._ports.ledger.abandoned(name, now) else 0)
 
@@ -169,17 +169,22 @@ class Sweeping:
         standing = {node.instance_id for node in nodes}
         left = {slot.instance_id: slot for slot in slots if slot.node_name}
         known = standing | {slot.instance_id for slot in slots if not slot.node_name}
-        launching = {one.plan_id for one in self._ports.ledger.open_intents(self._name)}
+        launching = {
+            open_intent.plan_id for open_intent in self._ports.ledger.open_intents(self._name)
+        }
         found = 0
-        for one in instances:
-            young = one.launched_at is None or now - one.launched_at < self._policy.orphan_grace
-            if one.instance_id in known or young or one.is_ending:
+        for instance in instances:
+            young = (
+                instance.launched_at is None
+                or now - instance.launched_at < self._policy.orphan_grace
+            )
+            if instance.instance_id in known or young or instance.is_ending:
                 continue
-            if one.tags.get(keys.TAG_PLAN) in launching:
+            if instance.tags.get(keys.TAG_PLAN) in launching:
                 continue
             found += 1
-            end_orphan(self._ports, one.instance_id)
-        kept = {one.instance_id for one in instances if not one.is_ending}
+            end_orphan(self._ports, instance.instance_id)
+        kept = {instance.instance_id for instance in instances if not instance.is_ending}
         for instance_id, slot in left.items():
             young = now - slot.launched_at < self._policy.orphan_grace
             if not young and instance_id not in standing | kept:
@@ -189,7 +194,7 @@ class Sweeping:
 
     def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
         """Remove Nodes of ours whose machine EC2 no longer has, or that does not run any more."""
-        alive = {one.instance_id for one in instances if one.is_alive}
+        alive = {instance.instance_id for instance in instances if instance.is_alive}
         missing = [
             node
             for node in nodes
@@ -204,7 +209,7 @@ class Sweeping:
             return 0
         # Asked by id once more: lists lag behind.
         shown = self._ports.cloud.instances([node.instance_id for node in missing])
-        alive = {one.instance_id for one in shown if one.is_alive}
+        alive = {instance.instance_id for instance in shown if instance.is_alive}
         found = 0
         for node in missing:
             if node.instance_id in alive:

@@ -85,7 +85,9 @@ def restricted() -> dict[str, object]:
     document = json.loads(price_table.TABLE.read_text())
     rows = []
     for row in document["types"]:
-        ways = [one for one in row["offerings"] if one["capacity_type"] == "on-demand"]
+        ways = [
+            offering for offering in row["offerings"] if offering["capacity_type"] == "on-demand"
+        ]
         if ways and price_table.general(row):
             rows.append({**row, "offerings": ways})
     return {**document, "types": rows}

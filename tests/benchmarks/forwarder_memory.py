@@ -129,9 +129,9 @@ class Bus:
     def take(self, entries: list[dict[str, Any]]) -> None:
         """Note one call."""
         self.calls += 1
-        for one in entries:
-            names = {ref["name"] for ref in json.loads(one["Detail"])["objects"]}
-            self.objects.setdefault(one["DetailType"], set()).update(names)
+        for entry in entries:
+            names = {ref["name"] for ref in json.loads(entry["Detail"])["objects"]}
+            self.objects.setdefault(entry["DetailType"], set()).update(names)
 
     def count(self, kind: str) -> int:
         """Return how many objects were announced under a kind."""

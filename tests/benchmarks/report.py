@@ -116,7 +116,10 @@ class Row:
             self.settings,
             f"{self.bound_micros_per_hour / _MICROS:,.4f}" if self.bound_micros_per_hour else "–",
             self._told(self.ours, 2),
-            *(one if isinstance(one, str) else self._told(one, 1) for one in (self.v06, self.v1)),
+            *(
+                bought if isinstance(bought, str) else self._told(bought, 1)
+                for bought in (self.v06, self.v1)
+            ),
             self._ratios(),
             str(self.bar) if self.bar is not None else "–",
             met,
@@ -139,9 +142,9 @@ class Row:
             return "–"
         told = [
             "–"
-            if isinstance(one, str)
-            else f"{one.cost_micros_per_hour / max(self.ours.cost_micros_per_hour, 1):.2f}"
-            for one in (self.v06, self.v1)
+            if isinstance(bought, str)
+            else f"{bought.cost_micros_per_hour / max(self.ours.cost_micros_per_hour, 1):.2f}"
+            for bought in (self.v06, self.v1)
         ]
         return ", ".join(told)
 

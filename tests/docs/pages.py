@@ -48,7 +48,7 @@ def commands(page: Path) -> list[str]:
     lines = [line for body in blocks(page, "sh", "text") for line in body.splitlines()]
     lines += _INDENTED.findall(_BLOCK.sub("", text))
     lines += _INLINE.findall(text)
-    lines += [one.command for one in shown(page)]
+    lines += [other_shown.command for other_shown in shown(page)]
     known = ("make ", "dovetail ", "kubectl ", "npx ", "docker ")
     return [line.split("  #")[0].strip() for line in lines if line.startswith(known)]
 
@@ -64,14 +64,14 @@ def words_after(page: Path, program: str) -> Iterator[list[str]]:
 def links(page: Path) -> list[str]:
     """Return the targets of a page's links, without those to other hosts."""
     text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
-    return [one for one in _LINK.findall(text) if not one.startswith(("http:", "https:"))]
+    return [entry for entry in _LINK.findall(text) if not entry.startswith(("http:", "https:"))]
 
 
 def rows(page: Path, heading: str) -> list[tuple[str, ...]]:
     """Return the cells of all tables under a heading, heads and rules left out."""
     text = page.read_text(encoding="utf-8")
     part = re.split(r"^#+ ", text, flags=re.MULTILINE)
-    section = next(one for one in part if one.startswith(f"{heading}\n"))
+    section = next(value for value in part if value.startswith(f"{heading}\n"))
     tables = re.findall(r"(?:^\|.*\|$\n?)+", section, flags=re.MULTILINE)
     return [
         tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])

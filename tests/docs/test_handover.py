@@ -59,10 +59,12 @@ class Terminal:
         state = {"Name": "instance-state-name", "Values": list(ALIVE)}
         pages = self.world.client("ec2").get_paginator("describe_instances")
         return {
-            one["InstanceId"]: any(tag["Key"] == "dovetail.dev/cluster" for tag in one["Tags"])
+            instance["InstanceId"]: any(
+                tag["Key"] == "dovetail.dev/cluster" for tag in instance["Tags"]
+            )
             for page in pages.paginate(Filters=[state])
             for group in page["Reservations"]
-            for one in group["Instances"]
+            for instance in group["Instances"]
         }
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
@@ -80,7 +82,7 @@ class Terminal:
 def steps(page: Path, heading: str) -> list[str]:
     """Return the commands under a heading, in order; indented lines are commands."""
     parts = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    (section,) = [one for one in parts if one.startswith(heading)]
+    (section,) = [part for part in parts if part.startswith(heading)]
     return [line.strip() for line in section.splitlines() if re.match(r" {4,7}[a-z]", line)]
 
 
@@ -114,9 +116,9 @@ def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> 
     instances, templates, *_ = steps(UNINSTALL, "5. See that nothing is left")
     assert terminal.run(instances).strip() in {"", "None"}
     made = terminal.run(templates).split()
-    for one in made:
+    for value in made:
         # They are younger than an hour: the page says to delete them by hand.
-        terminal.run(f"aws ec2 delete-launch-template --launch-template-id {one}")
+        terminal.run(f"aws ec2 delete-launch-template --launch-template-id {value}")
     assert terminal.run(templates).split() == []
 
 
@@ -126,16 +128,18 @@ def test_nodes_that_are_handed_over_stay_and_nobody_ends_them(
 ) -> None:
     heading = "2. Give the machines back" if page == UNINSTALL else "Node by node"
     words = ("kubectl label nodes", "kubectl get nodes -l dovetail.dev/released")
-    handing = [one for one in steps(page, heading) if one.startswith(words)]
+    handing = [step for step in steps(page, heading) if step.startswith(words)]
     assert len(handing) == 3
     nodes = terminal.run(f"kubectl get nodes -l {OURS} -o name").split()
     machines = set(terminal.machines())
     terminal.run(steps(UNINSTALL, "1. Stop buying")[0])
     for command in handing:
         terminal.run(command)
-    (untag,) = [one for one in steps(UNINSTALL, "2. Give") if one.startswith("aws ec2 delete-tags")]
-    for one in sorted(machines):
-        terminal.run(untag.replace("i-0123456789abcdef0", one))
+    (untag,) = [
+        step for step in steps(UNINSTALL, "2. Give") if step.startswith("aws ec2 delete-tags")
+    ]
+    for machine in sorted(machines):
+        terminal.run(untag.replace("i-0123456789abcdef0", machine))
     terminal.run("kubectl delete deployment inflate")
     # Kubernetes deletes what a Provisioner owns with it.
     terminal.run(steps(UNINSTALL, "3. Remove what is in the cluster")[0])

@@ -22,7 +22,7 @@ from tests.docs.pages import PAGES, ROOT
 SETTINGS = ROOT / "docs" / "settings.md"
 SCENARIOS = ROOT / "examples" / "README.md"
 PICTURE = ROOT / "docs" / "images" / "plan.svg"
-NAMES = [str(one.relative_to(ROOT)) for one in PAGES]
+NAMES = [str(other_path.relative_to(ROOT)) for other_path in PAGES]
 # As the pages have them exported, and the keys that `read_config` asks for.
 VARIABLES = {
     "ACCOUNT": "123456789012",
@@ -94,7 +94,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert target.exists(), link
         if wanted:
             titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
-            assert wanted in {pages.anchor(one) for one in titles}, link
+            assert wanted in {pages.anchor(title) for title in titles}, link
 
 
 def test_the_page_of_scenarios_lists_all() -> None:
@@ -109,7 +109,9 @@ def test_the_picture_of_a_plan_is_what_the_command_draws(tmp_path: Path) -> None
 
 
 def test_settings_exist_with_their_defaults() -> None:
-    fields = {name: one for model in MODELS for name, one in model.model_fields.items()}
+    fields = {
+        name: model_field for model in MODELS for name, model_field in model.model_fields.items()
+    }
     source = (ROOT / "infra" / "aws" / "config.py").read_text(encoding="utf-8")
     listed = [*pages.rows(SETTINGS, "Of the deployment"), *pages.rows(SETTINGS, "Of the functions")]
     for names, default, _ in listed:
@@ -154,14 +156,14 @@ def test_texts_of_symptoms_are_said_by_the_code() -> None:
             parts = [part for told in re.findall(r"`([^`]+)`", text) for part in told.split("…")]
             names = re.findall(r"(?:Event|reason|doctor`:) `([\w-]+)`", where)
             for part in (*filter(None, map(str.strip, parts)), *names):
-                assert any(part in one for one in said), f"{heading}: {part}"
+                assert any(part in value for value in said), f"{heading}: {part}"
 
 
 def test_packages_in_the_architecture_exist_and_none_is_missing() -> None:
     listed = " ".join(row[0] for row in pages.rows(ROOT / "docs" / "architecture.md", "The code"))
     named = set(re.findall(r"`(shared/\w+)`", listed))
-    folders = {one.parent for one in (ROOT / "shared").glob("*/*.py")}
-    assert named == {f"shared/{one.name}" for one in folders}
+    folders = {path.parent for path in (ROOT / "shared").glob("*/*.py")}
+    assert named == {f"shared/{folder.name}" for folder in folders}
 
 
 def test_what_is_not_emulated_is_told_as_it_is() -> None:
@@ -173,7 +175,7 @@ def test_what_is_not_emulated_is_told_as_it_is() -> None:
 def test_every_decision_is_listed_and_says_what_was_rejected() -> None:
     folder = ROOT / "docs" / "decisions"
     records = sorted(folder.glob("[0-9]*.md"))
-    assert [one.name for one in records] == pages.links(folder / "README.md")
+    assert [path.name for path in records] == pages.links(folder / "README.md")
     for record in records:
         text = record.read_text(encoding="utf-8")
         assert re.search(r"^Status: (accepted|superseded by \[)", text, re.MULTILINE), record.name

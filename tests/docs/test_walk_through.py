@@ -96,7 +96,11 @@ def test_the_walk_through_shows_what_it_says(terminal: dict[str, str]) -> None:
     for tool in ("kubectl", "aws"):
         assert shutil.which(tool), f"{tool} is missing: the walk-through needs it, install it"
     steps = shown(ROOT / "docs" / "walk-through" / "README.md")
-    verbs = {one.command.split()[1] for one in steps if one.command.startswith("kubectl")}
+    verbs = {
+        other_shown.command.split()[1]
+        for other_shown in steps
+        if other_shown.command.startswith("kubectl")
+    }
     assert verbs >= {"apply", "get", "scale", "describe", "label", "cordon", "delete"}
     for step in steps:
         follow(step, terminal)

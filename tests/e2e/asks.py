@@ -78,7 +78,7 @@ def play(name: str) -> dict[str, set[str]]:
         finally:
             observer.stop()
         _confuse(world)
-        for failure, _ in (one for result in results for one in result.failures):
+        for failure, _ in (entry for result in results for entry in result.failures):
             sys.stdout.write(f"{name}: not as expected: {failure}\n")
         return asked_in(world)
 
@@ -86,7 +86,7 @@ def play(name: str) -> dict[str, set[str]]:
 def _confuse(world: World) -> None:
     """Invoke each function with an event that it cannot read."""
     client = world.client("lambda")
-    names = [one["FunctionName"] for one in client.list_functions()["Functions"]]
+    names = [function["FunctionName"] for function in client.list_functions()["Functions"]]
     for name in names:
         client.invoke(FunctionName=name, Payload=json.dumps({"detail": {"version": 99}}))
 

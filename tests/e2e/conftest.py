@@ -96,13 +96,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what the chosen server cannot do: it would say nothing about Dovetail."""
-    here = [one for one in items if one.get_closest_marker("e2e")]
+    here = [item for item in items if item.get_closest_marker("e2e")]
     cluster = chosen_cluster()
     if not here or cluster.kubeconfig is None or serves_policy_v1(cluster.kubeconfig):
         return
-    out = [one for one in here if one.get_closest_marker("needs_policy_v1")]
+    out = [item for item in here if item.get_closest_marker("needs_policy_v1")]
     config.hook.pytest_deselected(items=out)
-    items[:] = [one for one in items if one not in out]
+    items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture(scope="session")

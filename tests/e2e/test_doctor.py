@@ -99,15 +99,15 @@ def why(
 
 
 def kinds(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    return sorted(one["kind"] for one in findings if one["kind"] != "silent-forwarder")
+    return sorted(finding["kind"] for finding in findings if finding["kind"] != "silent-forwarder")
 
 
 def machines(running: World) -> dict[str, str]:
     return {
-        one["InstanceId"]: one["State"]["Name"]
+        instance["InstanceId"]: instance["State"]["Name"]
         for page in running.client("ec2").describe_instances()["Reservations"]
-        for one in page["Instances"]
-        if one["State"]["Name"] in ("pending", "running")
+        for instance in page["Instances"]
+        if instance["State"]["Name"] in ("pending", "running")
     }
 
 
@@ -119,7 +119,7 @@ def lose_the_ledger(running: World, table: str) -> None:
 
 def rows(running: World, table: str, prefix: str) -> list[dict[str, Any]]:
     found = running.client("dynamodb").scan(TableName=table)["Items"]
-    return [one for one in found if one["pk"]["S"].startswith(prefix)]
+    return [entry for entry in found if entry["pk"]["S"].startswith(prefix)]
 
 
 def test_why_tells_of_nodes_and_pods_what_happened_and_what_they_wait_for(
@@ -179,7 +179,7 @@ def test_a_lost_ledger_is_written_anew_from_tags_and_nodes(
     assert kinds(doctor(world, monkeypatch, capsys)["findings"]) == []
 
     written = rows(running, table, "instance#")
-    assert {one["pk"]["S"].removeprefix("instance#") for one in written} == before.keys()
+    assert {entry["pk"]["S"].removeprefix("instance#") for entry in written} == before.keys()
     assert running.client("dynamodb").get_item(TableName=table, Key=_FOREIGN)["Item"]
     assert machines(running) == before
 
@@ -236,9 +236,11 @@ def test_a_machine_with_our_tags_that_nobody_knows_is_told_and_not_ended(
         TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
     )["Instances"][0]["InstanceId"]
     told = doctor(world, monkeypatch, capsys)["findings"]
-    assert stranger in {one["subject"] for one in told if one["kind"] == "machine-not-in-ledger"}
+    assert stranger in {
+        entry["subject"] for entry in told if entry["kind"] == "machine-not-in-ledger"
+    }
     doctor(world, monkeypatch, capsys, "--repair")
     assert machines(running)[stranger] in ("pending", "running")
     assert stranger not in {
-        one["subject"] for one in doctor(world, monkeypatch, capsys)["findings"]
+        finding["subject"] for finding in doctor(world, monkeypatch, capsys)["findings"]
     }

@@ -49,7 +49,7 @@ def played(cluster: TestCluster, prepare: Happening, during: Happening, logs: Pa
         finally:
             meanwhile.join()
             observer.stop()
-        assert [one.failures for one in results] == [(), ()]
+        assert [result.failures for result in results] == [(), ()]
         return observer.timeline
 
 

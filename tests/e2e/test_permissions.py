@@ -42,7 +42,7 @@ def enforced(
     scenario = patient(load_scenario("inflate"))
     if within_seconds is not None:
         steps = tuple(
-            dataclasses.replace(one, within_seconds=within_seconds) for one in scenario.steps
+            dataclasses.replace(step, within_seconds=within_seconds) for step in scenario.steps
         )
         scenario = dataclasses.replace(scenario, steps=steps)
     console = Console(file=io.StringIO())
@@ -58,10 +58,10 @@ def enforced(
             results = Player(world.cluster, observer, 10, console.print).play(scenario)
         finally:
             observer.stop()
-        failures = tuple(name for one in results for name, _ in one.failures)
+        failures = tuple(name for result in results for name, _ in result.failures)
         rows = world.control("permissions/denied")["denied"]
         showing = tuple(line for line in command_lines() if shows_a_secret(world, line))
-    denied = tuple((one["role"], one["action"]) for one in rows)
+    denied = tuple((row["role"], row["action"]) for row in rows)
     return Outcome(failures=failures, denied=denied, showing=showing)
 
 
@@ -91,7 +91,7 @@ def take_away(action: str) -> Callable[[World], None]:
         for statement in document["Statement"]:
             actions = statement["Action"]
             listed = actions if isinstance(actions, list) else [actions]
-            statement["Action"] = [one for one in listed if one != action] or ["none:AtAll"]
+            statement["Action"] = [entry for entry in listed if entry != action] or ["none:AtAll"]
         iam.put_role_policy(
             RoleName=LAUNCH_ROLE, PolicyName=name, PolicyDocument=json.dumps(document)
         )

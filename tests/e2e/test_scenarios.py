@@ -44,8 +44,8 @@ def scenarios(*, without: str = "") -> list[Any]:
     needs = {
         "delete-node": [pytest.mark.needs_policy_v1],
     }
-    names = [one for one in scenario_names() if one != without]
-    return [pytest.param(one, marks=needs.get(one, [])) for one in names]
+    names = [scenario_name for scenario_name in scenario_names() if scenario_name != without]
+    return [pytest.param(name, marks=needs.get(name, [])) for name in names]
 
 
 def test_inflate_ends_as_expected(demo: Demo) -> None:
@@ -53,7 +53,7 @@ def test_inflate_ends_as_expected(demo: Demo) -> None:
     assert code == 0, output
     assert report["pods"] == 10
     assert report["plan_dollars_per_hour"] >= report["lower_bound_dollars_per_hour"] > 0
-    assert all(one["gone"] for one in report["nodes"])
+    assert all(node["gone"] for node in report["nodes"])
     stages = report["seconds_by_stage"]
     assert stages["seen"] <= stages["launch"] <= stages["running"]
 
@@ -75,7 +75,7 @@ def test_a_scenario_with_a_falsified_expectation_fails(
     folder = tmp_path / "examples" / name
     shutil.copytree(EXAMPLES / name, folder)
     document = yaml.safe_load((folder / "expect" / "scenario.yaml").read_text(encoding="utf-8"))
-    first = next(one for one in document["steps"] if "pods_running" in one["expect"])
+    first = next(step for step in document["steps"] if "pods_running" in step["expect"])
     first["expect"]["pods_running"]["count"] += 1
     first["within_seconds"] = 25
     (folder / "expect" / "scenario.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")

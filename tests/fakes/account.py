@@ -79,8 +79,8 @@ class FakeAccount:
     def selected(self, template: NodeTemplate) -> tuple[Selected, ...]:
         """Return what selectors name by id."""
         named = (template.subnet_selector, template.security_group_selector)
-        ids = [one for selector in named for one in selector.get("aws-ids", "").split(",")]
-        return tuple(self.found[one] for one in sorted(self._answer(ids)) if one)
+        ids = [part for selector in named for part in selector.get("aws-ids", "").split(",")]
+        return tuple(self.found[value] for value in sorted(self._answer(ids)) if value)
 
     def node_policies(self, role: str) -> tuple[str, ...]:
         assert role == ATTACHMENT.node_role

@@ -11,7 +11,7 @@ class FakeCatalog:
     """Implements shared.ports.Catalog: the types given, or some of the embedded ones."""
 
     def __init__(self, instance_types: Iterable[InstanceType] = ()) -> None:
-        self._types = tuple(sorted(instance_types, key=lambda one: one.name))
+        self._types = tuple(sorted(instance_types, key=lambda instance_type: instance_type.name))
         self.calls = 0
         self.missing = ""
 
@@ -20,12 +20,15 @@ class FakeCatalog:
         """Return the embedded types of these names (all without any), in these zones only."""
         catalog = load_catalog(embedded_catalog())
         wanted = frozenset(zones) or {
-            way.zone for one in catalog.instance_types for way in one.offerings
+            way.zone for instance_type in catalog.instance_types for way in instance_type.offerings
         }
         return cls(
-            replace(one, offerings=tuple(way for way in one.offerings if way.zone in wanted))
-            for one in catalog.instance_types_in(wanted)
-            if not names or one.name in names
+            replace(
+                instance_type,
+                offerings=tuple(way for way in instance_type.offerings if way.zone in wanted),
+            )
+            for instance_type in catalog.instance_types_in(wanted)
+            if not names or instance_type.name in names
         )
 
     def instance_types(self) -> tuple[InstanceType, ...]:
@@ -37,4 +40,4 @@ class FakeCatalog:
 
     def keep(self, *names: str) -> None:
         """Drop all types but these."""
-        self._types = tuple(one for one in self._types if one.name in names)
+        self._types = tuple(type_ for type_ in self._types if type_.name in names)

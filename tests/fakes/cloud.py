@@ -147,16 +147,21 @@ class FakeCloud(Account):
         self._call("site", template)
         found = map(self._now_free, self.all_subnets()) if template.subnet_selector else ()
         groups = self.security_groups if template.security_group_selector else ()
-        ordered = sorted(found, key=lambda one: (one.zone, -one.free_addresses, one.subnet_id))
+        ordered = sorted(
+            found, key=lambda entry: (entry.zone, -entry.free_addresses, entry.subnet_id)
+        )
         return Site(subnets=tuple(ordered), security_groups=groups)
 
     def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
         self._call("image_ids", tuple(parameters))
-        return {one: image_named(one) for one in sorted({*parameters} - self.missing_images)}
+        return {
+            parameter: image_named(parameter)
+            for parameter in sorted({*parameters} - self.missing_images)
+        }
 
     def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
         self._call("find_images", dict(selector))
-        return tuple(sorted(found_by(selector, self.images), key=lambda one: one.image_id))
+        return tuple(sorted(found_by(selector, self.images), key=lambda entry: entry.image_id))
 
     def ensure_launch_template(self, name: str, launch_data: Mapping[str, Any]) -> None:
         self._call("ensure_launch_template", name)
@@ -179,19 +184,21 @@ class FakeCloud(Account):
         if self._lose_answers:
             self._lose_answers -= 1
             raise UnavailableError("create_fleet: timed out")
-        zones = {one.subnet_id: one.zone for one in self.all_subnets()}
+        zones = {subnet.subnet_id: subnet.zone for subnet in self.all_subnets()}
         return fleet_answer(answer, request, zones)
 
     def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
         self._call("instances", tuple(instance_ids))
         known = self.ec2.machines
-        return self._shown(known[one] for one in {*instance_ids} if one in known)
+        return self._shown(known[value] for value in {*instance_ids} if value in known)
 
     def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
         self._call("tagged_instances", dict(tags))
         wanted = {**tags, **self._ours}.items()
-        found = [one for one in self.ec2.machines.values() if wanted <= one.tags.items()]
-        return tuple(one for one in self._shown(found) if one.state != "terminated")
+        found = [
+            machine for machine in self.ec2.machines.values() if wanted <= machine.tags.items()
+        ]
+        return tuple(instance for instance in self._shown(found) if instance.state != "terminated")
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         self._call("terminate", tuple(instance_ids))
@@ -210,7 +217,9 @@ class FakeCloud(Account):
         return Template(specification=specification, launch=self.templates[name][0])
 
     def place(self, subnet_id: str) -> Place | None:
-        found = next((one for one in self.all_subnets() if one.subnet_id == subnet_id), None)
+        found = next(
+            (subnet for subnet in self.all_subnets() if subnet.subnet_id == subnet_id), None
+        )
         if found is None:
             return None
         free = self._now_free(found).free_addresses
@@ -276,11 +285,11 @@ class FakeCloud(Account):
         return replace(subnet, free_addresses=subnet.free_addresses - taken) if taken else subnet
 
     def _shown(self, machines: Iterable[Machine]) -> tuple[Instance, ...]:
-        return self._seen(one for one in machines if self.ec2.shows(one))
+        return self._seen(machine for machine in machines if self.ec2.shows(machine))
 
     def _seen(self, machines: Iterable[Machine]) -> tuple[Instance, ...]:
         found = (seen(self.ec2, machine) for machine in machines)
-        return tuple(sorted(found, key=lambda one: one.instance_id))
+        return tuple(sorted(found, key=lambda entry: entry.instance_id))
 
 
 @contextmanager

@@ -116,11 +116,11 @@ class FakeCluster(FakeProvisioners):
 
     def kubelets_stop_pods(self) -> None:
         """Remove all terminating pods."""
-        self.pods = {k: one for k, one in self.pods.items() if not one.is_terminating}
+        self.pods = {k: pod for k, pod in self.pods.items() if not pod.is_terminating}
 
     def called(self, method: str) -> list[str]:
         """Return the subjects of all calls of a method, in order."""
-        return [one.subject for one in self.calls if one.method == method]
+        return [call.subject for call in self.calls if call.method == method]
 
     # --- reading
 
@@ -131,16 +131,16 @@ class FakeCluster(FakeProvisioners):
     def pending_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         self._read("pending_pods")
         each_page()
-        return self._sorted_pods(lambda one: not one.node_name and not one.is_terminal)
+        return self._sorted_pods(lambda pod: not pod.node_name and not pod.is_terminal)
 
     def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
         self._read("bound_pods")
         each_page()
-        return self._sorted_pods(lambda one: bool(one.node_name) and not one.is_terminal)
+        return self._sorted_pods(lambda pod: bool(pod.node_name) and not pod.is_terminal)
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         self._read("pods_on")
-        return self._sorted_pods(lambda one: one.node_name == node)
+        return self._sorted_pods(lambda pod: pod.node_name == node)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         self._read("pod")
@@ -158,16 +158,18 @@ class FakeCluster(FakeProvisioners):
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
         self._read("provisioners")
         usable, unusable = self.provisioner_values, self.invalid_provisioners
-        valid = tuple(one for _, one in sorted(usable.items()))
-        return valid, tuple(one for _, one in sorted(unusable.items()))
+        valid = tuple(provisioner for _, provisioner in sorted(usable.items()))
+        return valid, tuple(
+            invalid_provisioner for _, invalid_provisioner in sorted(unusable.items())
+        )
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         self._read("daemonsets")
-        return tuple(one for _, one in sorted(self.daemonset_values.items()))
+        return tuple(daemon_set for _, daemon_set in sorted(self.daemonset_values.items()))
 
     def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
         self._read("disruption_budgets")
-        return tuple(one for _, one in sorted(self.budgets.items()))
+        return tuple(budget for _, budget in sorted(self.budgets.items()))
 
     def volume_attachments(self, node: str) -> tuple[str, ...]:
         self._read("volume_attachments")
@@ -319,16 +321,16 @@ class FakeCluster(FakeProvisioners):
         about = (kind, namespace, name)
         found = [
             PastEvent(
-                at=self.told_at[one],
+                at=self.told_at[event],
                 source="dovetail",
-                reason=one.reason,
-                message=one.message,
+                reason=event.reason,
+                message=event.message,
                 count=count,
             )
-            for one, count in self.happenings.items()
-            if (one.kind, one.namespace, one.name) == about
+            for event, count in self.happenings.items()
+            if (event.kind, event.namespace, event.name) == about
         ]
-        return tuple(sorted(found, key=lambda one: one.at or self.now))
+        return tuple(sorted(found, key=lambda entry: entry.at or self.now))
 
     def set_provisioner_condition(
         self,
@@ -373,7 +375,7 @@ class FakeCluster(FakeProvisioners):
         return known
 
     def _sorted_pods(self, wanted: Callable[[Pod], bool]) -> tuple[Pod, ...]:
-        return tuple(sorted(filter(wanted, self.pods.values()), key=lambda one: one.key))
+        return tuple(sorted(filter(wanted, self.pods.values()), key=lambda pod: pod.key))
 
     def _write(self, method: str, subject: str, argument: object = None) -> None:
         self.calls.append(Call(method, subject, argument))

@@ -8,7 +8,7 @@ from shared.ports import MachineImage
 
 def found_by(selector: Mapping[str, str], images: Iterable[MachineImage]) -> list[MachineImage]:
     """Return the images that have all that is asked for; all belong to this account."""
-    return [one for one in images if _selects(selector, one)]
+    return [image for image in images if _selects(selector, image)]
 
 
 def _selects(selector: Mapping[str, str], image: MachineImage) -> bool:
@@ -17,7 +17,7 @@ def _selects(selector: Mapping[str, str], image: MachineImage) -> bool:
         if key == "aws-ids":
             fits = image.image_id in values
         elif key == "aws::name":
-            fits = any(fnmatch.fnmatchcase(image.name, one) for one in values)
+            fits = any(fnmatch.fnmatchcase(image.name, value) for value in values)
         elif key == "aws::owners":
             fits = "self" in values
         else:

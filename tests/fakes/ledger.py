@@ -126,11 +126,11 @@ class FakeLedger(FakeTold):
 
     def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
         found = [
-            one
-            for one in self.intents.values()
-            if one.cluster == cluster and one.state is IntentState.OPEN
+            intent
+            for intent in self.intents.values()
+            if intent.cluster == cluster and intent.state is IntentState.OPEN
         ]
-        return tuple(sorted(found, key=lambda one: (one.plan_id, one.group)))
+        return tuple(sorted(found, key=lambda entry: (entry.plan_id, entry.group)))
 
     def fill_slot(self, lease: Lease, slot: Slot) -> bool:
         self._called("fill_slot", slot)
@@ -167,7 +167,7 @@ class FakeLedger(FakeTold):
 
     def slots(self, cluster: str) -> tuple[Slot, ...]:
         found = [slot for (owner, _), slot in self.slot_values.items() if owner == cluster]
-        return tuple(sorted(found, key=lambda one: one.name))
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     def cluster_of(self, instance_id: str) -> str | None:
         return self.instances.get(instance_id)
@@ -181,8 +181,8 @@ class FakeLedger(FakeTold):
         return frozenset(
             key
             for whose in {"", cluster}
-            for key, one in self.refusals.get(whose, {}).items()
-            if one.until > now
+            for key, refusal in self.refusals.get(whose, {}).items()
+            if refusal.until > now
         )
 
     def mark_unavailable(
@@ -201,7 +201,11 @@ class FakeLedger(FakeTold):
             own[offering] = refused(own.get(offering), now, certain=certain)
 
     def quotas_reached(self, now: datetime) -> tuple[QuotaReached, ...]:
-        return tuple(sorted(one for one, kept in self.quotas.values() if kept.until > now))
+        return tuple(
+            sorted(
+                quota_reached for quota_reached, kept in self.quotas.values() if kept.until > now
+            )
+        )
 
     def mark_quotas(self, marks: Sequence[QuotaReached], now: datetime) -> None:
         if not marks:
@@ -250,7 +254,7 @@ class FakeLedger(FakeTold):
     def memos(self, cluster: str, prefix: str) -> tuple[Memo, ...]:
         found = sorted(self.memo_values.items())
         return tuple(
-            one for (owner, name), one in found if owner == cluster and name.startswith(prefix)
+            memo for (owner, name), memo in found if owner == cluster and name.startswith(prefix)
         )
 
     def change_memo(self, cluster: str, memo: Memo, until: datetime) -> bool:

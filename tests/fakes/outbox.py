@@ -73,7 +73,7 @@ class FakeOutbox:
 
     def timers_of(self, kind: TimerKind) -> list[StartedTimer]:
         """Return the timers of a kind that were started, in order."""
-        return [one for one in self.timers if one.kind == kind]
+        return [timer for timer in self.timers if timer.kind == kind]
 
     def _maybe_fail(self) -> None:
         if self._errors:

@@ -66,7 +66,7 @@ class FakeStorage:
 
     def bring_claims(self, pod: Pod) -> None:
         """Make the claims of a pod that nobody stored: EBS volumes, made for its node."""
-        known = {one.key for one in self._claims}
+        known = {other_claim.key for other_claim in self._claims}
         for name in pod.scheduling.claims:
             claim = Claim(namespace=pod.namespace, name=name, storage_class="waits")
             if claim.key not in known:
@@ -88,29 +88,29 @@ class FakeStorage:
 
     def claims(self, namespaces: Collection[str]) -> tuple[Claim, ...]:
         self._read("claims")
-        found = [one for one in self._claims if one.namespace in namespaces]
-        return tuple(sorted(found, key=lambda one: one.key))
+        found = [claim for claim in self._claims if claim.namespace in namespaces]
+        return tuple(sorted(found, key=lambda entry: entry.key))
 
     def volumes(self, names: Collection[str], free_of: Collection[str] = ()) -> tuple[Volume, ...]:
         self._read("volumes")
         found = [
-            one
-            for one in self._volumes
-            if one.name in names or (one.is_free and one.storage_class in free_of)
+            volume
+            for volume in self._volumes
+            if volume.name in names or (volume.is_free and volume.storage_class in free_of)
         ]
-        return tuple(sorted(found, key=lambda one: one.name))
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     def storage_classes(self) -> tuple[StorageClass, ...]:
         self._read("storage_classes")
-        return tuple(sorted(self._classes, key=lambda one: one.name))
+        return tuple(sorted(self._classes, key=lambda pod_class: pod_class.name))
 
     def attach_limits(self) -> tuple[AttachLimits, ...]:
         self._read("attach_limits")
-        return tuple(sorted(self._limits, key=lambda one: one.node))
+        return tuple(sorted(self._limits, key=lambda limit: limit.node))
 
     def attached_volumes(self) -> tuple[Attachment, ...]:
         self._read("attached_volumes")
-        return tuple(sorted(one for one in self._attachments if one.volume))
+        return tuple(sorted(attachment for attachment in self._attachments if attachment.volume))
 
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
         self._read("namespaces")

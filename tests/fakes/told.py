@@ -44,7 +44,7 @@ class FakeTold:
             for (owner, _), trial in self.trial_values.items()
             if owner == cluster and now < trial.launched_at + _TRIAL_KEPT
         ]
-        return tuple(sorted(found, key=lambda one: one.plan_id))
+        return tuple(sorted(found, key=lambda entry: entry.plan_id))
 
     def told(self, cluster: str, now: datetime) -> frozenset[str]:
         since, marks = self.marks.get(cluster, (_LONG_AGO, frozenset()))

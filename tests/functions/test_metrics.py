@@ -110,7 +110,7 @@ def test_an_image_whose_first_machine_did_not_join_is_counted_once(
     registration({"cluster": "test"}, Context())
 
     lines = told(capsys.readouterr().out)
-    assert [one["ImagesStopped"] for one in lines if "ImagesStopped" in one] == expected
+    assert [line["ImagesStopped"] for line in lines if "ImagesStopped" in line] == expected
 
 
 @pytest.mark.parametrize(
@@ -128,5 +128,7 @@ def test_nodes_that_were_replaced_and_replacements_given_up_are_counted(
     replacement({"cluster": "test"}, Context())
 
     names = ("NodesReplaced", "ReplacementsGivenUp")
-    found = {k: v for one in told(capsys.readouterr().out) for k, v in one.items() if k in names}
+    found = {
+        k: v for entry in told(capsys.readouterr().out) for k, v in entry.items() if k in names
+    }
     assert found == expected

@@ -153,7 +153,9 @@ def test_a_failure_that_may_pass_is_tried_again(use: Use, *, sends: bool) -> Non
     use("provision", runtime)
     answer = handler(batch(body(), body()), Context())
     assert runtime.woken_later == [("test", None)]
-    failed = [one["itemIdentifier"] for one in answer["batchItemFailures"]]
+    failed = [
+        batch_item_failure["itemIdentifier"] for batch_item_failure in answer["batchItemFailures"]
+    ]
     # Without a message of our own the records themselves come again.
     assert failed == ([] if sends else ["m0", "m1"])
     assert not world.ledger.is_held("test")

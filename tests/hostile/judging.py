@@ -55,12 +55,12 @@ def bash_words(texts: list[str]) -> list[list[str]]:
     ]
     script = "\n".join(lines)
     ran = subprocess.run(["bash", "-eu"], input=script.encode(), capture_output=True, check=True)
-    return [one.split("\0")[:-1] for one in ran.stdout.decode().split("\1")[:-1]]
+    return [part.split("\0")[:-1] for part in ran.stdout.decode().split("\1")[:-1]]
 
 
 def meant_words(text: str) -> list[str]:
     """Return the words of the call in a script as POSIX reads them."""
-    (line,) = [one for one in text.splitlines() if one.startswith(_SCRIPT)]
+    (line,) = [value for value in text.splitlines() if value.startswith(_SCRIPT)]
     return shlex.split(line)[1:]
 
 
@@ -69,7 +69,7 @@ def _may_register(key: str) -> bool:
     return (
         not _FOREIGN.match(key)
         or bool(_OWN.match(key))
-        or key in {f"kubernetes.io/{one}" for one in known}
+        or key in {f"kubernetes.io/{value}" for value in known}
         or key in {"topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
     )
 
@@ -90,11 +90,11 @@ def _taints(boot: Boot, flags: tuple[str, ...]) -> list[Taint]:
     listed: list[Mapping[str, Any]] = list(boot.config.get("registerWithTaints") or [])
     for flag in flags:
         if flag.startswith("--register-with-taints="):
-            for one in filter(None, flag.partition("=")[2].split(",")):
-                key, _, rest = one.partition("=")
+            for part in filter(None, flag.partition("=")[2].split(",")):
+                key, _, rest = part.partition("=")
                 value, _, effect = rest.partition(":")
                 listed.append({"key": key, "value": value, "effect": effect})
     return sorted(
-        Taint(key=one["key"], value=one.get("value", ""), effect=Effect(one["effect"]))
-        for one in listed
+        Taint(key=entry["key"], value=entry.get("value", ""), effect=Effect(entry["effect"]))
+        for entry in listed
     )

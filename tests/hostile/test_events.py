@@ -106,7 +106,7 @@ FUNCTIONS: Final = {
         ),
     ),
 }
-_ALL_EVENTS: Final = tuple(event for one in FUNCTIONS.values() for event in one.events)
+_ALL_EVENTS: Final = tuple(event for function in FUNCTIONS.values() for event in function.events)
 
 
 @st.composite

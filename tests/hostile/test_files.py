@@ -73,7 +73,7 @@ def torn(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
     """Draw a content with some bytes put in at one place, or its end missing."""
     content = draw(whole)
     at = draw(st.integers(0, len(content)))
-    put_in = draw(st.one_of(texts.map(lambda one: one.encode("utf-8", "replace")), st.binary()))
+    put_in = draw(st.one_of(texts.map(lambda value: value.encode("utf-8", "replace")), st.binary()))
     return content[:at] + put_in + (content[at:] if draw(st.booleans()) else b"")
 
 

@@ -69,10 +69,10 @@ def decided(world: World) -> set[str]:
         if key.endswith(".gz"):
             plan = json.loads(gzip.decompress(text))["plan"]
             placed |= {
-                one["uid"]
+                pod["uid"]
                 for part in ("nodes", "placements")
                 for p in plan[part]
-                for one in p["pods"]
+                for pod in p["pods"]
             }
     return placed
 
@@ -98,17 +98,17 @@ def test_a_hostile_object_hides_no_other_and_keeps_no_pod_from_being_planned_for
 
 def check_reads(cluster: KubeCluster) -> None:
     """Assert that each list holds what is right in it."""
-    assert {one.name for one in cluster.pending_pods()} >= {"calm-pod", "waiting"}
-    assert {one.name for one in cluster.bound_pods()} >= {"running"}
-    assert {one.name for one in cluster.nodes()} >= {"n1"}
-    assert {one.name for one in cluster.daemonsets()} >= {"agent"}
-    assert {one.name for one in cluster.disruption_budgets()} >= {"web"}
-    assert {one.name for one in cluster.provisioners()[0]} >= {"calm"}
-    assert {one.name for one in cluster.claims([NAMESPACE])} >= {"data"}
-    assert {one.name for one in cluster.volumes(["pv-1"])} == {"pv-1"}
-    assert {one.name for one in cluster.storage_classes()} >= {"gp3"}
-    assert {one.node for one in cluster.attach_limits()} >= {"n1"}
-    assert {one.volume for one in cluster.attached_volumes()} >= {"pv-1"}
+    assert {pending_pod.name for pending_pod in cluster.pending_pods()} >= {"calm-pod", "waiting"}
+    assert {bound_pod.name for bound_pod in cluster.bound_pods()} >= {"running"}
+    assert {node.name for node in cluster.nodes()} >= {"n1"}
+    assert {daemon_set.name for daemon_set in cluster.daemonsets()} >= {"agent"}
+    assert {disruption_budget.name for disruption_budget in cluster.disruption_budgets()} >= {"web"}
+    assert {provisioner.name for provisioner in cluster.provisioners()[0]} >= {"calm"}
+    assert {claim.name for claim in cluster.claims([NAMESPACE])} >= {"data"}
+    assert {volume.name for volume in cluster.volumes(["pv-1"])} == {"pv-1"}
+    assert {storage_pod_class.name for storage_pod_class in cluster.storage_classes()} >= {"gp3"}
+    assert {attach_limit.node for attach_limit in cluster.attach_limits()} >= {"n1"}
+    assert {attached_volume.volume for attached_volume in cluster.attached_volumes()} >= {"pv-1"}
     assert set(cluster.namespaces()) >= {NAMESPACE}
     cluster.volume_attachments("n1")
 
@@ -132,6 +132,6 @@ def check_templates(world: World) -> None:
         text = base64.b64decode(template["UserData"]).decode()
         boot = boot_of(text.encode(), INSTANCE)
         assert all(map(FLAG.fullmatch, boot.flags[2:]))
-        labels = ",".join(one.partition("=")[2] for one in boot.flags if "--node-labels" in one)
-        pairs = [one.partition("=") for one in labels.split(",")]
+        labels = ",".join(flag.partition("=")[2] for flag in boot.flags if "--node-labels" in flag)
+        pairs = [part.partition("=") for part in labels.split(",")]
         assert all(keys.is_key(key) and keys.is_value(value) for key, _, value in pairs)

@@ -43,9 +43,9 @@ plain = st.just(KubeletConfiguration())
 asked = st.fixed_dictionaries(
     {
         "labels": st.dictionaries(keys, label_values, max_size=3),
-        "taints": st.lists(taints, max_size=2, unique_by=lambda one: (one.key, one.effect)).map(
-            tuple
-        ),
+        "taints": st.lists(
+            taints, max_size=2, unique_by=lambda taint: (taint.key, taint.effect)
+        ).map(tuple),
         "kubelet": st.one_of(st.just(KubeletConfiguration()), kubelets),
     }
 )

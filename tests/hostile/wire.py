@@ -89,7 +89,7 @@ class Wire:
         if found := _NAMESPACED.fullmatch(path):
             group, namespace, plural, name = found.groups()
             items = self._shelves.get(f"{group}/{plural}", [])
-            items = [one for one in items if _metadata(one).get("namespace") == namespace]
+            items = [item for item in items if _metadata(item).get("namespace") == namespace]
         else:
             collection, _, name = path.rpartition("/")
             items = self._shelves.get(collection, [])
@@ -98,12 +98,12 @@ class Wire:
         if method == "POST":
             self._shelves.get(path, []).append(body)
             return 201, body
-        same = [one for one in items if _metadata(one).get("name") == name]
+        same = [item for item in items if _metadata(item).get("name") == name]
         return (200, same[0]) if same else (404, {"message": "not found"})
 
     @staticmethod
     def _list(items: Sequence[Any], selector: str) -> Answer:
-        shown = [one for one in items if _selected(one, selector)]
+        shown = [item for item in items if _selected(item, selector)]
         return 200, {"metadata": {"resourceVersion": "1"}, "items": shown}
 
 

@@ -54,7 +54,11 @@ class Template:
         }
 
     def of(self, kind: str) -> list[Resource]:
-        return [self[name] for name, one in self.raw["Resources"].items() if one["Type"] == kind]
+        return [
+            self[name]
+            for name, resource in self.raw["Resources"].items()
+            if resource["Type"] == kind
+        ]
 
     def __getitem__(self, logical_id: str) -> Resource:
         raw = self.raw["Resources"][logical_id]
@@ -75,7 +79,7 @@ class Template:
 
     def resolve(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self.resolve(one) for one in value]
+            return [self.resolve(entry) for entry in value]
         if not isinstance(value, dict):
             return value
         if set(value) == {"Ref"}:
@@ -88,7 +92,7 @@ class Template:
             return separator.join(str(self.resolve(part)) for part in parts)
         if set(value) == {"Fn::Sub"}:
             return re.sub(r"\$\{([^}]+)\}", lambda m: self._reference(m[1]), value["Fn::Sub"])
-        return {key: self.resolve(one) for key, one in value.items()}
+        return {key: self.resolve(entry) for key, entry in value.items()}
 
     def _reference(self, name: str) -> str:
         if name in PSEUDO:
@@ -131,8 +135,8 @@ def walk(value: Any) -> Iterator[Any]:
     """Yield every node of a JSON document."""
     yield value
     if isinstance(value, dict):
-        for one in value.values():
-            yield from walk(one)
+        for entry in value.values():
+            yield from walk(entry)
     elif isinstance(value, list):
-        for one in value:
-            yield from walk(one)
+        for entry in value:
+            yield from walk(entry)

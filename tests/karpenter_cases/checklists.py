@@ -53,15 +53,17 @@ class Checklist:
 
     @cached_property
     def tested(self) -> tuple[Case, ...]:
-        return tuple(one for one in self.cases if one.node_id)
+        return tuple(case for case in self.cases if case.node_id)
 
     @cached_property
     def differing(self) -> tuple[Case, ...]:
-        return tuple(one for one in self.cases if one.differs)
+        return tuple(case for case in self.cases if case.differs)
 
 
 def checklists() -> tuple[Checklist, ...]:
-    return tuple(read(one) for one in sorted({path.parent for path in FOLDER.glob(f"*/{PATTERN}")}))
+    return tuple(
+        read(parent) for parent in sorted({path.parent for path in FOLDER.glob(f"*/{PATTERN}")})
+    )
 
 
 def read(folder: Path) -> Checklist:
@@ -90,13 +92,17 @@ def _cases(folder: Path, group: str, name: str, entry: str | Mapping[str, str]) 
 def faults(checklist: Checklist) -> list[str]:
     """Return what is wrong with the file itself, without running anything."""
     found = []
-    per_group = Counter(one.group for one in checklist.cases)
+    per_group = Counter(other_case.group for other_case in checklist.cases)
     for group, promised in checklist.promised.items():
         if per_group[group] != promised:
             found.append(f"{group}: has {per_group[group]} cases")
     for what in ("node_id", "differs"):
-        used = Counter(getattr(one, what) for one in checklist.cases if getattr(one, what))
-        found.extend(f"{one}: given for {count} cases" for one, count in used.items() if count > 1)
+        used = Counter(
+            getattr(other_case, what) for other_case in checklist.cases if getattr(other_case, what)
+        )
+        found.extend(
+            f"{entry}: given for {count} cases" for entry, count in used.items() if count > 1
+        )
     for case in checklist.tested:
         path, _, function = case.node_id.partition("::")
         written = ROOT / path
@@ -117,4 +123,6 @@ def anchors(document: Path) -> frozenset[str]:
     if not document.is_file():
         return frozenset()
     headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
-    return frozenset(re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings)
+    return frozenset(
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    )

@@ -31,21 +31,21 @@ class Count:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if session.exitstatus == pytest.ExitCode.OK and any(
-            self._lost(one) for one in self._lists if self._is_whole(one)
+            self._lost(checklist) for checklist in self._lists if self._is_whole(checklist)
         ):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        for one in self._lists:
-            kept = [case for case in one.tested if self._is_kept(case)]
-            if not kept and not self._is_whole(one):
+        for checklist in self._lists:
+            kept = [case for case in checklist.tested if self._is_kept(case)]
+            if not kept and not self._is_whole(checklist):
                 continue
-            line = f"{one.name} cases: {len(kept)} of {len(one.cases)}"
-            if one.differing:
-                line += f", {len(one.differing)} differ for a written reason"
+            line = f"{checklist.name} cases: {len(kept)} of {len(checklist.cases)}"
+            if checklist.differing:
+                line += f", {len(checklist.differing)} differ for a written reason"
             terminalreporter.write_line(line)
-            if self._is_whole(one):
-                for line in self._lost(one)[:_SHOWN]:
+            if self._is_whole(checklist):
+                for line in self._lost(checklist)[:_SHOWN]:
                     terminalreporter.write_line(f"  not kept: {line}", red=True)
 
     def _lost(self, checklist: Checklist) -> list[str]:
@@ -64,17 +64,17 @@ class Count:
         if options.keyword or getattr(options, "lf", False) or options.deselect:
             return False
         prefix = checklist.folder.relative_to(self._config.rootpath).as_posix()
-        ran = any(one.startswith(prefix) for one in (*self._passed, *self._not_passed))
+        ran = any(value.startswith(prefix) for value in (*self._passed, *self._not_passed))
         given = [
-            Path(self._config.invocation_params.dir, one).resolve() for one in self._config.args
+            Path(self._config.invocation_params.dir, arg).resolve() for arg in self._config.args
         ]
-        return ran and any(checklist.folder.is_relative_to(one) for one in given)
+        return ran and any(checklist.folder.is_relative_to(path) for path in given)
 
     @staticmethod
     def _note(found: dict[str, set[str]], node_id: str) -> None:
         """Note a test under its own name and, one of a family, under the family's too."""
-        for one in {node_id, node_id.partition("[")[0]}:
-            found.setdefault(one, set()).add(node_id)
+        for value in {node_id, node_id.partition("[")[0]}:
+            found.setdefault(value, set()).add(node_id)
 
 
 def pytest_configure(config: pytest.Config) -> None:

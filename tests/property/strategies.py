@@ -158,9 +158,9 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
             )
         )
     if draw(st.booleans()):
-        promised = tuple(make.ref(one) for one in pending[:1])
+        promised = tuple(make.ref(pod) for pod in pending[:1])
         slots.append(make.slot(pods=draw(st.sampled_from(((), promised)))))
-    taken = {one.name for one in provisioners}
+    taken = {provisioner.name for provisioner in provisioners}
     out = draw(st.sampled_from(((), tuple(make.offering(zone=zone) for zone in make.ZONES))))
     return make.snapshot(
         *pending,
@@ -170,6 +170,6 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
         slots=tuple(slots),
         daemonsets=draw(st.sampled_from(((), (make.daemonset(),)))),
         sites=tuple(make.site(name) for name in sorted(taken)),
-        promised=frozenset(one.uid for one in draw(st.sampled_from(((), pending[-1:])))),
+        promised=frozenset(pod.uid for pod in draw(st.sampled_from(((), pending[-1:])))),
         unavailable=frozenset(out),
     )

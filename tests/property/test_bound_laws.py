@@ -29,7 +29,7 @@ OTHERS = (
 
 def placed(plan: Plan) -> set[str]:
     on_nodes = [ref.uid for node in plan.nodes for ref in node.pods]
-    return {*on_nodes, *(ref.uid for one in plan.placements for ref in one.pods)}
+    return {*on_nodes, *(ref.uid for placement in plan.placements for ref in placement.pods)}
 
 
 def pinned(pod: Pod, zone: str) -> Pod:
@@ -46,10 +46,12 @@ def test_no_other_plan_for_the_same_pods_costs_less_than_the_bound(
     plan = decide(snapshot, HASTY)
     bound = plan.lower_bound_micros_per_hour
     assert 0 <= bound <= plan.cost_micros_per_hour
-    zones = st.sampled_from(sorted({zone for one in snapshot.sites for zone in one.zones} | {"?"}))
+    zones = st.sampled_from(
+        sorted({zone for site in snapshot.sites for zone in site.zones} | {"?"})
+    )
     dealt = tuple(
-        pinned(one, data.draw(zones)) if data.draw(st.booleans()) else one
-        for one in snapshot.pending
+        pinned(pod, data.draw(zones)) if data.draw(st.booleans()) else pod
+        for pod in snapshot.pending
     )
     for other in other_plans(snapshot, dealt):
         if placed(plan) <= placed(other):
@@ -69,7 +71,8 @@ def test_no_packing_of_the_same_pods_costs_less_than_the_bound(asked: PackingPro
     made = pack(asked)
     missing = {k: n for k, n, _ in made.unplaced}
     same = tuple(
-        replace(one, count=one.count - missing.get(k, 0)) for k, one in enumerate(asked.classes)
+        replace(pod_class, count=pod_class.count - missing.get(k, 0))
+        for k, pod_class in enumerate(asked.classes)
     )
     question = replace(asked, classes=same, limits={})
     bought = [0] * len(same)

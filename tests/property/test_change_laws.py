@@ -20,34 +20,34 @@ def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], Pace]:
     """Return a random cluster, the nodes that somebody holds, and what is under way."""
     rng = random.Random(seed)
     seen = random_cluster(seed)
-    held = frozenset(one.uid for one in seen.bound if rng.random() < 0.05)
+    held = frozenset(pod.uid for pod in seen.bound if rng.random() < 0.05)
     bound = tuple(
-        dataclasses.replace(one, annotations={keys.DO_NOT_EVICT: "true"})
-        if one.uid in held
-        else one
-        for one in seen.bound
+        dataclasses.replace(pod, annotations={keys.DO_NOT_EVICT: "true"})
+        if pod.uid in held
+        else pod
+        for pod in seen.bound
     )
     ages = [NOW.replace(hour=rng.randint(0, 23)) for _ in seen.nodes]
     nodes = tuple(
         dataclasses.replace(
-            one,
+            node,
             created_at=age,
             unschedulable=rng.random() < 0.05,
             deletion_at=NOW if rng.random() < 0.05 else None,
             annotations={keys.REPLACES: "x"} if rng.random() < 0.1 else {},
         )
-        for one, age in zip(seen.nodes, ages, strict=True)
+        for node, age in zip(seen.nodes, ages, strict=True)
     )
     ttl = rng.choice((None, seen.taken_at - NOW.replace(year=2025, month=12, day=31)))
     owner = provisioner(consolidation=rng.random() < 0.7, ttl_until_expired=ttl)
-    rested = frozenset(one.uid for one in nodes if rng.random() < 0.1)
+    rested = frozenset(node.uid for node in nodes if rng.random() < 0.1)
     changed = dataclasses.replace(
         seen, bound=bound, nodes=nodes, provisioners=(owner,), taken_at=NOW.replace(day=2)
     )
-    taken = frozenset(one.node_name for one in bound if one.uid in held) | frozenset(
-        one.name
-        for one in nodes
-        if one.unschedulable or one.deletion_at or one.annotations or one.uid in rested
+    taken = frozenset(pod.node_name for pod in bound if pod.uid in held) | frozenset(
+        node.name
+        for node in nodes
+        if node.unschedulable or node.deletion_at or node.annotations or node.uid in rested
     )
     return changed, taken, Pace(rested=rested)
 
@@ -68,11 +68,13 @@ def test_a_change_uproots_nobody_and_takes_no_held_node(first: int) -> None:
         if change is None:
             continue
         assert not held & set(change.remove)
-        moved = {one.uid for one in seen.bound if one.node_name in change.remove}
-        placed = {ref.uid for one in change.plan.placements for ref in one.pods}
-        bought = {ref.uid for one in change.plan.nodes for ref in one.pods}
+        moved = {pod.uid for pod in seen.bound if pod.node_name in change.remove}
+        placed = {ref.uid for placement in change.plan.placements for ref in placement.pods}
+        bought = {ref.uid for node in change.plan.nodes for ref in node.pods}
         assert placed | bought == moved
         closed = {o.name for o in seen.nodes if o.unschedulable or o.deletion_at or o.annotations}
-        assert not {one.node for one in change.plan.placements} & (closed | set(change.remove))
+        assert not {placement.node for placement in change.plan.placements} & (
+            closed | set(change.remove)
+        )
         if change.cause != Cause.CONSOLIDATION and moved:
             assert len(change.remove) == 1

@@ -27,12 +27,12 @@ QUICK = PackingSettings(improve_iterations=2)
 
 def given_to(plan: Plan) -> list[PodRef]:
     """Return the pods that get a node, new or not, as often as they do."""
-    placed = [ref for one in plan.placements for ref in one.pods]
-    return [*placed, *(ref for one in plan.nodes for ref in one.pods)]
+    placed = [ref for placement in plan.placements for ref in placement.pods]
+    return [*placed, *(ref for node in plan.nodes for ref in node.pods)]
 
 
 def pods_of(snapshot: ClusterSnapshot) -> Mapping[str, Pod]:
-    return {one.uid: one for one in snapshot.pending}
+    return {pod.uid: pod for pod in snapshot.pending}
 
 
 def accepts(pod: Pod, labels: Mapping[str, str]) -> bool:
@@ -41,9 +41,9 @@ def accepts(pod: Pod, labels: Mapping[str, str]) -> bool:
     return wanted.node_selector.allow_labels(labels) and any(t.allow_labels(labels) for t in terms)
 
 
-def keeps_apart(one: Pod, other: Pod) -> bool:
+def keeps_apart(other_pod: Pod, other: Pod) -> bool:
     """Whether kube-scheduler would not put `other` where `one` stands, or the other way round."""
-    ports = {p[1:] for p in one.scheduling.host_ports} & {
+    ports = {p[1:] for p in other_pod.scheduling.host_ports} & {
         p[1:] for p in other.scheduling.host_ports
     }
     return bool(ports) or any(
@@ -51,7 +51,7 @@ def keeps_apart(one: Pod, other: Pod) -> bool:
         and term.selector is not None
         and b.namespace in (term.namespaces or (a.namespace,))
         and term.selector.selects(b.labels)
-        for a, b in ((one, other), (other, one))
+        for a, b in ((other_pod, other), (other, other_pod))
         for term in a.scheduling.anti_affinity
     )
 
@@ -71,15 +71,15 @@ def over_skew(members: Sequence[Pod]) -> list[str]:
         and rule.selector.selects(pod.labels)
         and rule.max_skew
         < sum(
-            rule.selector.selects(one.labels)
-            for one in members
-            if one.namespace == pod.namespace and rule in one.scheduling.spreads
+            rule.selector.selects(member.labels)
+            for member in members
+            if member.namespace == pod.namespace and rule in member.scheduling.spreads
         )
     ]
 
 
 def labels_of(snapshot: ClusterSnapshot, node: PlannedNode, option: LaunchOption) -> dict[str, str]:
-    types = {one.name: one for one in snapshot.instance_types}
+    types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
     key = option.offering
     return {
         **types[key.instance_type].labels,
@@ -94,14 +94,14 @@ def test_every_pod_is_placed_once_or_has_a_reason(snapshot: ClusterSnapshot) -> 
     plan = decide(snapshot, QUICK)
     nominated = {ref.uid for slot in snapshot.slots for ref in slot.pods}
     waiting = [
-        one.uid
-        for one in snapshot.pending
-        if one.is_provisionable and one.uid not in nominated | snapshot.promised
+        pod.uid
+        for pod in snapshot.pending
+        if pod.is_provisionable and pod.uid not in nominated | snapshot.promised
     ]
     named = [ref.uid for ref in given_to(plan)]
-    named += [one.pod.uid for one in plan.unschedulable]
+    named += [pod_left.pod.uid for pod_left in plan.unschedulable]
     assert sorted(named) == sorted(waiting)
-    assert all(one.reasons and all(one.reasons) for one in plan.unschedulable)
+    assert all(pod_left.reasons and all(pod_left.reasons) for pod_left in plan.unschedulable)
     assert not plan.remark
 
 
@@ -109,25 +109,27 @@ def test_every_pod_is_placed_once_or_has_a_reason(snapshot: ClusterSnapshot) -> 
 def test_every_option_of_a_planned_node_holds_all_its_pods(snapshot: ClusterSnapshot) -> None:
     plan = decide(snapshot, QUICK)
     pods = pods_of(snapshot)
-    owners = {one.name: one for one in snapshot.provisioners}
+    owners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
     for node in plan.nodes:
         owner = owners[node.provisioner]
         members = [pods[ref.uid] for ref in node.pods]
-        assert node.requests == Resources.total(one.scheduling.requests for one in members)
+        assert node.requests == Resources.total(member.scheduling.requests for member in members)
         assert not owner.paused
         assert not any(
-            first_untolerated(owner.taints, one.scheduling.tolerations) for one in members
+            first_untolerated(owner.taints, member.scheduling.tolerations) for member in members
         )
         assert not over_skew(members)
         for option in (*node.options, *node.fallback):
             labels = labels_of(snapshot, node, option)
             assert (node.requests + node.daemon_requests).fits(option.allocatable)
-            assert all(accepts(one, labels) for one in members)
+            assert all(accepts(member, labels) for member in members)
             assert option.offering not in snapshot.unavailable
             assert all(
-                one.allows(labels.get(one.key)) for one in owner.requirements if one.key in labels
+                requirement.allows(labels.get(requirement.key))
+                for requirement in owner.requirements
+                if requirement.key in labels
             )
-        assert len({one.offering.capacity_type for one in node.options}) == 1
+        assert len({launch_option.offering.capacity_type for launch_option in node.options}) == 1
 
 
 @given(snapshots())
@@ -136,7 +138,7 @@ def test_pods_that_keep_apart_never_share_a_node(snapshot: ClusterSnapshot) -> N
     pods = pods_of(snapshot)
     groups = [[pods[ref.uid] for ref in node.pods] for node in plan.nodes]
     for placement in plan.placements:
-        standing = [one for one in snapshot.bound if one.node_name == placement.node]
+        standing = [pod for pod in snapshot.bound if pod.node_name == placement.node]
         promised = [
             pods[ref.uid]
             for slot in snapshot.slots
@@ -144,19 +146,19 @@ def test_pods_that_keep_apart_never_share_a_node(snapshot: ClusterSnapshot) -> N
             for ref in slot.pods
         ]
         groups.append([*(pods[ref.uid] for ref in placement.pods), *promised])
-        for one in groups[-1]:
-            assert not any(keeps_apart(one, other) for other in standing)
+        for group in groups[-1]:
+            assert not any(keeps_apart(group, other) for other in standing)
     for members in groups:
-        for index, one in enumerate(members):
-            assert not any(keeps_apart(one, other) for other in members[index + 1 :])
+        for index, member in enumerate(members):
+            assert not any(keeps_apart(member, other) for other in members[index + 1 :])
 
 
 @given(snapshots())
 def test_placed_pods_fit_the_room_of_nodes_that_stay(snapshot: ClusterSnapshot) -> None:
     plan = decide(snapshot, QUICK)
     pods = pods_of(snapshot)
-    nodes = {one.name: one for one in snapshot.nodes}
-    slots = {one.name: one for one in snapshot.slots}
+    nodes = {node.name: node for node in snapshot.nodes}
+    slots = {other_slot.name: other_slot for other_slot in snapshot.slots}
     for placement in plan.placements:
         asked = Resources.total(pods[ref.uid].scheduling.requests for ref in placement.pods)
         if placement.slot:
@@ -165,9 +167,9 @@ def test_placed_pods_fit_the_room_of_nodes_that_stay(snapshot: ClusterSnapshot) 
             allocatable = slot.allocatable
         else:
             assert not nodes[placement.node].unschedulable
-            already = [one for one in snapshot.bound if one.node_name == placement.node]
+            already = [pod for pod in snapshot.bound if pod.node_name == placement.node]
             allocatable = nodes[placement.node].allocatable
-        used = Resources.total(one.scheduling.requests for one in already)
+        used = Resources.total(pod.scheduling.requests for pod in already)
         assert asked.fits(allocatable - used)
 
 
@@ -179,7 +181,7 @@ def test_limits_are_kept_even_if_every_node_becomes_its_largest_option(
     for owner in snapshot.provisioners:
         for name, most in (owner.limits or Resources()).items:
             there = sum(
-                one.capacity[name] for one in snapshot.nodes if one.provisioner == owner.name
+                node.capacity[name] for node in snapshot.nodes if node.provisioner == owner.name
             )
             there += sum(s.capacity[name] for s in snapshot.slots if s.provisioner == owner.name)
             bought = [n for n in plan.nodes if n.provisioner == owner.name]
@@ -210,8 +212,8 @@ def test_what_is_promised_is_not_planned_again(snapshot: ClusterSnapshot) -> Non
     plan = decide(snapshot, QUICK)
     promised = {ref.uid for ref in given_to(plan)}
     after = decide(replace(snapshot, promised=snapshot.promised | promised), QUICK)
-    named = set(given_to(after)) | {one.pod for one in after.unschedulable}
-    assert named == {one.pod for one in plan.unschedulable}
+    named = set(given_to(after)) | {pod_left.pod for pod_left in after.unschedulable}
+    assert named == {pod_left.pod for pod_left in plan.unschedulable}
 
 
 @given(snapshots())
@@ -220,7 +222,7 @@ def test_every_planned_node_has_pods_and_a_price_no_lower_than_the_bound(
 ) -> None:
     plan = decide(snapshot, QUICK)
     assert all(node.pods for node in plan.nodes)
-    assert plan.cost_micros_per_hour == sum(one.price_micros_per_hour for one in plan.nodes)
+    assert plan.cost_micros_per_hour == sum(node.price_micros_per_hour for node in plan.nodes)
     assert plan.lower_bound_micros_per_hour <= plan.cost_micros_per_hour
-    counted = Counter(ref for one in plan.nodes for ref in one.pods)
+    counted = Counter(ref for node in plan.nodes for ref in node.pods)
     assert all(count == 1 for count in counted.values())

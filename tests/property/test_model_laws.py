@@ -86,7 +86,7 @@ def test_a_pod_is_kept_away_by_the_first_taint_it_does_not_tolerate(
         taint
         for taint in standing
         if taint.effect != Effect.PREFER_NO_SCHEDULE
-        and not any(one.tolerates(taint) for one in accepted)
+        and not any(toleration.tolerates(taint) for toleration in accepted)
     ]
     assert first_untolerated(standing, accepted) == (refusing[0] if refusing else None)
 

@@ -44,9 +44,9 @@ def some_shapes(draw: st.DrawFn, number: int = 0) -> Shape:
     named["slot/web"] = draw(st.sampled_from([1, 2]))
     price = cores * 30_000 + gib * 2000 + draw(st.integers(0, 9)) * cores * 2000
     pools = [
-        Pool(zone=zone, capacity_type=kind, price_micros_per_hour=one)
+        Pool(zone=zone, capacity_type=kind, price_micros_per_hour=value)
         for zone in draw(st.sampled_from(["a", "ab"]))
-        for kind, one in draw(
+        for kind, value in draw(
             st.sampled_from(
                 [
                     [(CapacityType.ON_DEMAND, price)],
@@ -254,7 +254,7 @@ def _last(asked: PackingProblem) -> int:
 
 def _placeable(asked: PackingProblem) -> list[int]:
     plan = pack(replace(asked, bins=(), compatible_bins=(0,) * len(asked.classes)))
-    placed = [one.count for one in asked.classes]
+    placed = [pod_class.count for pod_class in asked.classes]
     for k, count, _ in plan.unplaced:
         placed[k] -= count
     return placed

@@ -17,8 +17,8 @@ FIVE = Requirement(key="k", minimum=5, maximum=5)
 
 
 @given(requirement(), requirement())
-def test_intersection_is_commutative(one: Requirement, other: Requirement) -> None:
-    assert one.intersect(other) == other.intersect(one)
+def test_intersection_is_commutative(other_requirement: Requirement, other: Requirement) -> None:
+    assert other_requirement.intersect(other) == other.intersect(other_requirement)
 
 
 @given(requirement(), requirement(), requirement())
@@ -27,31 +27,37 @@ def test_intersection_is_associative(a: Requirement, b: Requirement, c: Requirem
 
 
 @given(requirement())
-def test_intersection_is_idempotent_with_an_identity_and_a_zero(one: Requirement) -> None:
-    assert one.intersect(one) == one
-    assert one.intersect(ANYTHING) == one
-    assert one.intersect(NOTHING) == NOTHING
+def test_intersection_is_idempotent_with_an_identity_and_a_zero(
+    other_requirement: Requirement,
+) -> None:
+    assert other_requirement.intersect(other_requirement) == other_requirement
+    assert other_requirement.intersect(ANYTHING) == other_requirement
+    assert other_requirement.intersect(NOTHING) == NOTHING
 
 
 @given(requirement(), requirement(), values)
 @example(FIVE, Requirement.parse("k", "NotIn", ["5"]), "05")
 def test_a_value_is_in_both_exactly_when_it_is_in_the_intersection(
-    one: Requirement, other: Requirement, value: str
+    other_requirement: Requirement, other: Requirement, value: str
 ) -> None:
-    met = one.intersect(other)
+    met = other_requirement.intersect(other)
     for candidate in (value, None):
-        assert met.allows(candidate) == (one.allows(candidate) and other.allows(candidate))
+        assert met.allows(candidate) == (
+            other_requirement.allows(candidate) and other.allows(candidate)
+        )
 
 
 @given(requirement())
-def test_normalizing_twice_changes_nothing_more(one: Requirement) -> None:
-    assert one.normalized().normalized() == one.normalized()
+def test_normalizing_twice_changes_nothing_more(other_requirement: Requirement) -> None:
+    assert other_requirement.normalized().normalized() == other_requirement.normalized()
 
 
 @given(requirement(), requirement())
-def test_the_normal_form_is_unique(one: Requirement, other: Requirement) -> None:
+def test_the_normal_form_is_unique(other_requirement: Requirement, other: Requirement) -> None:
     """Two forms that differ are told apart by some value."""
-    bounds = [b for r in (one, other) for b in (r.minimum, r.maximum) if b is not None]
+    bounds = [
+        b for r in (other_requirement, other) for b in (r.minimum, r.maximum) if b is not None
+    ]
     near = [str(bound + step) for bound in bounds for step in (-1, 0, 1)]
     # Values that neither mentions: a text, and integers anywhere between the bounds.
     fresh = [
@@ -60,32 +66,34 @@ def test_the_normal_form_is_unique(one: Requirement, other: Requirement) -> None
         *(f"-{'0' * 9}{n}" for n in (2, 9)),
     ]
     candidates = [*NASTY_VALUES, *near, *fresh, *(f"0{n}" for n in near), None]
-    agree = all(one.allows(value) == other.allows(value) for value in candidates)
-    assert agree == (one.normalized() == other.normalized())
+    agree = all(other_requirement.allows(value) == other.allows(value) for value in candidates)
+    assert agree == (other_requirement.normalized() == other.normalized())
 
 
 @given(requirement(), values)
-def test_an_empty_requirement_allows_nothing(one: Requirement, value: str) -> None:
-    if one.is_empty():
-        assert not one.allows(value)
-        assert not one.allows(None)
-    if not one.has_value():
-        assert not one.allows(value)
+def test_an_empty_requirement_allows_nothing(other_requirement: Requirement, value: str) -> None:
+    if other_requirement.is_empty():
+        assert not other_requirement.allows(value)
+        assert not other_requirement.allows(None)
+    if not other_requirement.has_value():
+        assert not other_requirement.allows(value)
 
 
 @given(requirement_sets, requirement_sets, label_sets)
 def test_merged_requirements_accept_what_both_accept(
-    one: Requirements, other: Requirements, labels: dict[str, str]
+    requirements: Requirements, other: Requirements, labels: dict[str, str]
 ) -> None:
-    merged = one.merge(other)
-    assert merged == other.merge(one)
-    assert merged.allow_labels(labels) == (one.allow_labels(labels) and other.allow_labels(labels))
+    merged = requirements.merge(other)
+    assert merged == other.merge(requirements)
+    assert merged.allow_labels(labels) == (
+        requirements.allow_labels(labels) and other.allow_labels(labels)
+    )
     assert (merged.first_refusing(labels) is None) == merged.allow_labels(labels)
     if merged.empty_keys():
         assert not merged.allow_labels(labels)
 
 
 @given(requirement_sets)
-def test_merging_is_idempotent_and_nothing_is_its_identity(one: Requirements) -> None:
-    assert one.merge(one) == one
-    assert one.merge(Requirements()) == one
+def test_merging_is_idempotent_and_nothing_is_its_identity(requirements: Requirements) -> None:
+    assert requirements.merge(requirements) == requirements
+    assert requirements.merge(Requirements()) == requirements

@@ -34,12 +34,14 @@ RULES: Final[Sequence[dict[str, Any]]] = (
 @given(pending_pods())
 def test_classes_hold_each_pod_once_whatever_the_order(pods: tuple[Pod, ...]) -> None:
     classes = group(pods)
-    assert sorted(ref.uid for one in classes for ref in one.pods) == sorted(p.uid for p in pods)
+    assert sorted(ref.uid for pod_class in classes for ref in pod_class.pods) == sorted(
+        p.uid for p in pods
+    )
     assert group(tuple(reversed(pods))) == classes
-    by_uid = {one.uid: one for one in pods}
-    for one in classes:
-        assert {by_uid[ref.uid].scheduling for ref in one.pods} == {one.scheduling}
-    ranks = [one.scheduling.priority for one in classes]
+    by_uid = {pod.uid: pod for pod in pods}
+    for pod_class in classes:
+        assert {by_uid[ref.uid].scheduling for ref in pod_class.pods} == {pod_class.scheduling}
+    ranks = [pod_class.scheduling.priority for pod_class in classes]
     assert ranks == sorted(ranks, reverse=True)
 
 
@@ -47,9 +49,13 @@ class Cluster:
     """Nodes with their labels and the pods on them, judged in the plainest way."""
 
     def __init__(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
-        types = {one.name: one.labels for one in snapshot.instance_types}
-        self.labels: dict[str, Mapping[str, str]] = {one.name: one.labels for one in snapshot.nodes}
-        self.pods: dict[str, list[Pod]] = {one.name: [] for one in snapshot.nodes}
+        types = {
+            instance_type.name: instance_type.labels for instance_type in snapshot.instance_types
+        }
+        self.labels: dict[str, Mapping[str, str]] = {
+            other_node.name: other_node.labels for other_node in snapshot.nodes
+        }
+        self.pods: dict[str, list[Pod]] = {other_node.name: [] for other_node in snapshot.nodes}
         self.place: dict[str, str] = {}
         for slot in snapshot.slots:
             of_type = types.get(slot.offering.instance_type, {})
@@ -97,7 +103,9 @@ class Cluster:
         return found
 
     def spread_kept(self, pod: Pod, rule: TopologySpread, labels: Mapping[str, str]) -> bool:
-        wanted = [one.key for one in pod.scheduling.spreads if one.policy == "DoNotSchedule"]
+        wanted = [
+            spread.key for spread in pod.scheduling.spreads if spread.policy == "DoNotSchedule"
+        ]
         if any(key not in labels for key in wanted):
             return False
         counts: dict[str, int] = {}
@@ -107,27 +115,28 @@ class Cluster:
             ):
                 value = of_node[rule.key]
                 counts[value] = counts.get(value, 0) + sum(
-                    one.namespace == pod.namespace and counted(rule, one) for one in self.pods[name]
+                    other_pod.namespace == pod.namespace and counted(rule, other_pod)
+                    for other_pod in self.pods[name]
                 )
         floor = 0 if len(counts) < (rule.min_domains or 0) else min(counts.values(), default=0)
         return counts.get(labels[rule.key], 0) + counted(rule, pod) - floor <= rule.max_skew
 
     def near(self, pod: Pod, term: AffinityTerm, labels: Mapping[str, str]) -> bool:
-        terms = [one for one in pod.scheduling.affinity if one.weight is None]
+        terms = [other_term for other_term in pod.scheduling.affinity if other_term.weight is None]
 
-        def asked(one: Pod) -> bool:
-            return all(selects(each, pod, one) for each in terms)
+        def asked(other_pod: Pod) -> bool:
+            return all(selects(each, pod, other_pod) for each in terms)
 
         if term.key not in labels:
             return False
-        if any(asked(one) for one in self.domain(term.key, labels[term.key])):
+        if any(asked(other_pod) for other_pod in self.domain(term.key, labels[term.key])):
             return True
         nobody = not any(
-            asked(one)
+            asked(other_pod)
             for each in terms
             for name, of_node in self.labels.items()
             if each.key in of_node
-            for one in self.pods[name]
+            for other_pod in self.pods[name]
         )
         return nobody and asked(pod)
 
@@ -167,7 +176,7 @@ def test_each_pod_is_acceptable_at_its_moment(
     world = replace(snapshot, pending=(*snapshot.pending, *ruled))
     plan = decide(world, QUICK)
     cluster = Cluster(world, plan)
-    pods = {one.uid: one for one in world.pending}
+    pods = {pod.uid: pod for pod in world.pending}
     assert sorted(ref.uid for ref in plan.order) == sorted(cluster.place)
     wrong = []
     for ref in plan.order:
@@ -189,7 +198,7 @@ def test_a_preference_never_leaves_a_pod_without_a_place(
     snapshot: ClusterSnapshot, rules: Mapping[str, Any]
 ) -> None:
     plain = make.pods(3, "q", cpu=400)
-    choosy = tuple(replace(one, scheduling=replace(one.scheduling, **rules)) for one in plain)
+    choosy = tuple(replace(pod, scheduling=replace(pod.scheduling, **rules)) for pod in plain)
     empty = replace(snapshot, pending=(), slots=())
     before = decide(replace(empty, pending=plain), QUICK)
     after = decide(replace(empty, pending=choosy), QUICK)

@@ -27,8 +27,8 @@ _TELL_SECONDS: Final = 15.0
 
 def minors() -> tuple[str, ...]:
     """Return the Kubernetes minors that can be built, the oldest first."""
-    found = [one.stem.removeprefix("go-") for one in _SOURCES.glob("go-*.mod")]
-    return tuple(sorted(found, key=lambda text: [int(one) for one in text.split(".")]))
+    found = [path.stem.removeprefix("go-") for path in _SOURCES.glob("go-*.mod")]
+    return tuple(sorted(found, key=lambda text: [int(part) for part in text.split(".")]))
 
 
 def patch_of(minor: str) -> str:
@@ -62,7 +62,7 @@ def build_cluster(minor: str) -> Path:
         f"-tags=minor_1_{short}",
         f"-ldflags={' '.join(flags)}",
     ]
-    others = [one for one in _SOURCES.glob("go-*") if not one.name.startswith(f"go-{minor}.")]
+    others = [path for path in _SOURCES.glob("go-*") if not path.name.startswith(f"go-{minor}.")]
     return _build(_SOURCES, CACHE / f"realcluster-{release}", [*arguments, "."], without=others)
 
 
@@ -155,4 +155,4 @@ def _version_of(go: str) -> tuple[int, ...]:
     if told.returncode != 0:
         return ()
     numbers = re.match(r"go(\d+)\.(\d+)", json.loads(told.stdout)["GOVERSION"])
-    return tuple(int(one) for one in numbers.groups()) if numbers else ()
+    return tuple(int(group) for group in numbers.groups()) if numbers else ()

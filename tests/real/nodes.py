@@ -130,18 +130,18 @@ class HollowNodes:
     def _look(self) -> None:
         pages = self._aws["ec2"].get_paginator("describe_instances").paginate()
         found = {
-            one["InstanceId"]: one
+            instance["InstanceId"]: instance
             for page in pages
             for reservation in page["Reservations"]
-            for one in reservation["Instances"]
-            if one["State"]["Name"] in _MACHINES
+            for instance in reservation["Instances"]
+            if instance["State"]["Name"] in _MACHINES
         }
         now = time.monotonic()
-        for instance_id in [one for one in self._started if one not in found]:
+        for instance_id in [value for value in self._started if value not in found]:
             self._kill(instance_id)
-        for one in found.values():
-            if one["State"]["Name"] == "running" and one["InstanceId"] not in self._started:
-                self._go_on(one, now)
+        for entry in found.values():
+            if entry["State"]["Name"] == "running" and entry["InstanceId"] not in self._started:
+                self._go_on(entry, now)
         for instance_id, started in self._started.items():
             if started is not None and not self._children.alive(instance_id):
                 self.problems.append(f"the kubelet of {instance_id} ended by itself")

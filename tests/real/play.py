@@ -115,7 +115,7 @@ def with_limits(scenario: Scenario, limits: Iterable[float], slack: float) -> Sc
         replace(
             step,
             within_seconds=limit,
-            expects={name: _with_slack(one, slack) for name, one in step.expects.items()},
+            expects={name: _with_slack(expect, slack) for name, expect in step.expects.items()},
         )
         for step, limit in zip(scenario.steps, limits, strict=True)
     )

@@ -43,7 +43,7 @@ def measure(cluster: Cluster) -> float:
     try:
         children.spawn(_NAME, [str(cluster.program), *_command(cluster)])
         client = cluster.client
-        _await(lambda: any(_is_ready(one) for one in client.items("api/v1/nodes")), log)
+        _await(lambda: any(_is_ready(entry) for entry in client.items("api/v1/nodes")), log)
         began = time.monotonic()
         for number in range(PODS):
             client.call("POST", _PODS, _pod(number))
@@ -88,12 +88,14 @@ def _pod(number: int) -> dict[str, Any]:
 
 
 def _running(client: ClusterClient) -> int:
-    return sum(one["status"]["phase"] == "Running" for one in client.items(_PODS))
+    return sum(entry["status"]["phase"] == "Running" for entry in client.items(_PODS))
 
 
 def _is_ready(node: dict[str, Any]) -> bool:
     conditions = node.get("status", {}).get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _await(holds: Callable[[], bool], log: Any) -> None:

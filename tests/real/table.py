@@ -98,16 +98,16 @@ def row_of(key: Key, played: Played, factor: float, seconds: float) -> Row:
     """Return the row of a scenario that was played in so many seconds."""
     report = played.report
     nodes = report["nodes"]
-    waited = [one["initialized_after"] for one in nodes if one["initialized_after"] is not None]
+    waited = [node["initialized_after"] for node in nodes if node["initialized_after"] is not None]
     failures = [
-        f"{one['expectation']}: {one['why']}"
+        f"{failure['expectation']}: {failure['why']}"
         for step in report["steps"]
-        for one in step["failures"]
+        for failure in step["failures"]
     ]
     return Row(
         key=key,
         passed=played.passed,
-        steps=tuple(one["seconds"] for one in report["steps"]),
+        steps=tuple(step["seconds"] for step in report["steps"]),
         nodes=len(nodes),
         initialized=tuple(sorted(waited)),
         early=report["bound_early"],
@@ -130,16 +130,26 @@ def add(row: Row) -> None:
     with _FILE.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(row)) + "\n")
     known = rows()
-    lines = [_line(_COLUMNS), _line("---" for _ in _COLUMNS), *(one.line for one in known)]
-    states = dict.fromkeys(one.key.state for one in known)
-    lines += ["", *(total([one for one in known if one.key.state == state]) for state in states)]
+    lines = [
+        _line(_COLUMNS),
+        _line("---" for _ in _COLUMNS),
+        *(other_row.line for other_row in known),
+    ]
+    states = dict.fromkeys(other_row.key.state for other_row in known)
+    lines += [
+        "",
+        *(
+            total([other_row for other_row in known if other_row.key.state == state])
+            for state in states
+        ),
+    ]
     _FILE.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def total(found: Sequence[Row]) -> str:
     """Return what rows of the same state come to, in words."""
-    passed = sum(one.passed for one in found)
-    early, refused = sum(one.early for one in found), sum(one.refused for one in found)
+    passed = sum(row.passed for row in found)
+    early, refused = sum(row.early for row in found), sum(entry.refused for entry in found)
     return (
         f"{found[0].key.state}: {passed} of {len(found)} rows passed; "
         f"{refused} of {early} pods bound early were refused."
@@ -148,7 +158,7 @@ def total(found: Sequence[Row]) -> str:
 
 def seconds_for(keys: Iterable[Key]) -> float:
     """Return how long scenarios will take: as long as they last did, else as the mean of all."""
-    known = {one.key.scenario: one.seconds for one in rows()}
+    known = {row.key.scenario: row.seconds for row in rows()}
     usual = sum(known.values()) / len(known) if known else _USUAL_SECONDS
     return sum(known.get(key.scenario, usual) for key in keys)
 

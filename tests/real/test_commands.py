@@ -42,7 +42,7 @@ def spoken(page: Path) -> list[str]:
     text = page.read_text(encoding="utf-8")
     lines = [
         *(line for body in blocks(page, "sh", "text") for line in body.splitlines()),
-        *(one.command for one in shown(page)),
+        *(other_shown.command for other_shown in shown(page)),
         *INDENTED.findall(text),
         *INLINE.findall(text),
     ]

@@ -43,8 +43,8 @@ def front(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("f")
     auth = folder / "auth.json"
     tokens = [
-        {"token": one, "username": f"system:node:{one}", "groups": ["system:nodes"]}
-        for one in (*map(str.lower, WITH_USER_DATA), "wrong-authority", "wrong-endpoint")
+        {"token": value, "username": f"system:node:{value}", "groups": ["system:nodes"]}
+        for value in (*map(str.lower, WITH_USER_DATA), "wrong-authority", "wrong-endpoint")
     ]
     auth.write_text(json.dumps({"static_tokens": tokens}))
     children = Children(folder)
@@ -112,7 +112,7 @@ def test_a_machine_joins_with_what_its_user_data_says(
     assert labels["team"] == "blue"
     assert labels["karpenter.sh/capacity-type"] == "spot"
     assert node["spec"]["providerID"] == f"aws:///us-east-1b/i-{name}"
-    taints = [one["key"] for one in node["spec"]["taints"]]
+    taints = [taint["key"] for taint in node["spec"]["taints"]]
     assert {"dedicated", "karpenter.sh/not-ready"} < set(taints)
     assert taints.count("node.cloudprovider.kubernetes.io/uninitialized") == 1
     planned = machines()["m5.large"]["allocatable"]
@@ -123,7 +123,9 @@ def test_a_machine_joins_with_what_its_user_data_says(
 
 def is_ready(node: dict[str, Any]) -> bool:
     conditions = node.get("status", {}).get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def test_a_machine_with_a_wrong_authority_does_not_join(

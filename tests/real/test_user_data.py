@@ -87,7 +87,7 @@ def boots(told: Joining) -> list[Boot]:
 # -- the kubelet -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [one for one in JOININGS if one != "no-network"])
+@pytest.mark.parametrize("name", [value for value in JOININGS if value != "no-network"])
 def test_kubelet_starts_with_what_each_family_is_told(
     program: Path, tmp_path: Path, name: str
 ) -> None:
@@ -212,7 +212,10 @@ def installed() -> Path:
 def test_cloud_init_reads_the_users_parts_first_and_ours_last(
     installed: Path, family: str, custom: str
 ) -> None:
-    told = [FAMILIES[family].user_data(one, CUSTOM[custom]) for one in JOININGS.values()]
+    told = [
+        FAMILIES[family].user_data(other_joining, CUSTOM[custom])
+        for other_joining in JOININGS.values()
+    ]
     ours = "application/node.eks.aws" if family == "AL2023" else "text/x-shellscript"
     for parts in cloud_init_parts(installed, told):
         *theirs, (kind, _) = parts

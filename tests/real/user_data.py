@@ -103,7 +103,7 @@ class Boot:
     def name(self) -> str:
         """Return the name of the Node."""
         key = "--hostname-override="
-        return next(one for one in reversed(self.flags) if one.startswith(key))[len(key) :]
+        return next(flag for flag in reversed(self.flags) if flag.startswith(key))[len(key) :]
 
 
 def boot_of(data: bytes, instance: Instance) -> Boot:
@@ -120,9 +120,9 @@ def boot_of(data: bytes, instance: Instance) -> Boot:
         if text.lstrip().startswith(b"["):
             return _bottlerocket(tomllib.loads(text.decode()), instance)
         parts = _parts(text)
-        if documents := [one for kind, one in parts if kind == _NODE_CONFIG]:
-            return _nodeadm([yaml.safe_load(one) for one in documents], instance)
-        scripts = [one for kind, one in parts if kind == _SCRIPT and _SCRIPT_NAME in one]
+        if documents := [value for kind, value in parts if kind == _NODE_CONFIG]:
+            return _nodeadm([yaml.safe_load(document) for document in documents], instance)
+        scripts = [value for kind, value in parts if kind == _SCRIPT and _SCRIPT_NAME in value]
         if scripts:
             return _bootstrap(scripts[-1], instance)
     except (KeyError, tomllib.TOMLDecodeError, yaml.YAMLError) as error:
@@ -141,7 +141,9 @@ def _parts(text: bytes) -> list[tuple[str, str]]:
     message = email.message_from_bytes(text, policy=compat32)
     if not message.is_multipart() or message.defects:
         raise UnusableError("user data is not a MIME multi-part document")
-    return [(one.get_content_type(), _text(one)) for one in message.walk() if one is not message]
+    return [
+        (node.get_content_type(), _text(node)) for node in message.walk() if node is not message
+    ]
 
 
 def _text(part: Message) -> str:
@@ -188,7 +190,7 @@ def _refuse_unknown(spec: Mapping[str, Any]) -> None:
 
 
 def _bootstrap(script: str, instance: Instance) -> Boot:
-    line = next(one for one in script.splitlines() if one.startswith(_SCRIPT_NAME))
+    line = next(value for value in script.splitlines() if value.startswith(_SCRIPT_NAME))
     words = iter(shlex.split(line)[1:])
     said: dict[str, str] = {}
     cluster = ""
@@ -228,9 +230,9 @@ def _bottlerocket(document: Mapping[str, Any], instance: Instance) -> Boot:
     config = _defaults(instance, pods=pods, network="172.20.0.0/16")
     labels = settings.pop("node-labels", {})
     taints = [
-        {"key": key, "value": one.rpartition(":")[0], "effect": one.rpartition(":")[2]}
+        {"key": key, "value": entry.rpartition(":")[0], "effect": entry.rpartition(":")[2]}
         for key, values in settings.pop("node-taints", {}).items()
-        for one in values
+        for entry in values
     ]
     if dns := settings.pop("cluster-dns-ip", None):
         config["clusterDNS"] = [dns] if isinstance(dns, str) else list(dns)

@@ -47,8 +47,10 @@ def _one(seed: int, enabled: frozenset[str], *, show: bool) -> None:
     _say(str(verdict))
     if verdict.missed:
         _say(describe_missed(seed, enabled))
-    for kind in sorted({one.kind for one in verdict.findings}):
-        finding = next(one for one in verdict.findings if one.kind == kind)
+    for kind in sorted({other_finding.kind for other_finding in verdict.findings}):
+        finding = next(
+            other_finding for other_finding in verdict.findings if other_finding.kind == kind
+        )
         _say(describe(seed, finding, enabled))
 
 
@@ -67,9 +69,9 @@ def _many(seeds: range, enabled: frozenset[str], missed: int) -> None:
             shown.setdefault(kind, f"seed {seed}\n{traceback.format_exc(limit=-4)}")
             continue
         tally.add(seed, verdict)
-        for one in {one.kind: one for one in verdict.findings}.values():
-            kinds[one.kind] += 1
-            shown.setdefault(one.kind, f"seed {seed}: {one.text}")
+        for other_finding in {finding.kind: finding for finding in verdict.findings}.values():
+            kinds[other_finding.kind] += 1
+            shown.setdefault(other_finding.kind, f"seed {seed}: {other_finding.text}")
     spent = time.process_time() - began
     for kind, count in kinds.most_common():
         _say(f"{count:5} {kind}\n      {shown[kind]}")

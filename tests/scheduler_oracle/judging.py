@@ -29,7 +29,11 @@ class Finding:
 def is_provisionable(pod: Json) -> bool:
     """Return whether a waiting pod asks for capacity, read from the raw document."""
     spec, status, meta = pod["spec"], pod["status"], pod["metadata"]
-    owners = {one["kind"] for one in meta.get("ownerReferences") or () if one.get("controller")}
+    owners = {
+        owner_reference["kind"]
+        for owner_reference in meta.get("ownerReferences") or ()
+        if owner_reference.get("controller")
+    }
     return (
         not spec.get("nodeName")
         and not spec.get("schedulingGates")
@@ -38,15 +42,15 @@ def is_provisionable(pod: Json) -> bool:
         and status.get("phase") not in ("Succeeded", "Failed")
         and not owners & {"DaemonSet", "Node"}
         and any(
-            one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable"
-            for one in status.get("conditions") or ()
+            condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable"
+            for condition in status.get("conditions") or ()
         )
     )
 
 
 def asked_for(case: Json) -> dict[str, Json]:
     """Return the pods that the plan must speak about, by uid."""
-    promised = {uid for one in case["slots"] for uid in one["pods"]}
+    promised = {uid for slot in case["slots"] for uid in slot["pods"]}
     return {
         pod["metadata"]["uid"]: pod
         for pod in case["pods"]
@@ -60,13 +64,13 @@ def check_coverage(case: Json, plan: Plan) -> Iterator[Finding]:
     placed = [ref.uid for node in plan.nodes for ref in node.pods]
     placed += [ref.uid for place in plan.placements for ref in place.pods]
     told = Counter(placed)
-    told.update(one.pod.uid for one in plan.unschedulable)
+    told.update(pod_left.pod.uid for pod_left in plan.unschedulable)
     for uid in sorted(asked.keys() | told.keys()):
         if told[uid] != (uid in asked):
             yield Finding("coverage", f"{uid} is spoken of {told[uid]} times")
-    for one in plan.unschedulable:
-        if not one.reasons or not all(one.reasons):
-            yield Finding("no reason", f"{one.pod.key} is refused without a reason")
+    for pod_left in plan.unschedulable:
+        if not pod_left.reasons or not all(pod_left.reasons):
+            yield Finding("no reason", f"{pod_left.pod.key} is refused without a reason")
     if plan.order and sorted(ref.uid for ref in plan.order) != sorted(placed):
         yield Finding("order", "the order is not of exactly the placed pods")
 
@@ -93,7 +97,7 @@ def check_limits(case: Json, plan: Plan, snapshot: ClusterSnapshot) -> Iterator[
 def used_of(case: Json, owner: str) -> Counter[str]:
     """Return the capacity of a provisioner's machines: standing, in flight and ordered."""
     used: Counter[str] = Counter()
-    for node in (*case["nodes"], *(one["node"] for one in case["slots"])):
+    for node in (*case["nodes"], *(slot["node"] for slot in case["slots"])):
         if node["metadata"]["labels"].get(keys.PROVISIONER) == owner:
             used.update(amounts(node["status"]["capacity"]))
     return used
@@ -102,11 +106,11 @@ def used_of(case: Json, owner: str) -> Counter[str]:
 def check_options(case: Json, plan: Plan, snapshot: ClusterSnapshot) -> Iterator[Finding]:
     """Every option is sold, at its price, where the provisioner has subnets, and allowed by it."""
     sold = {
-        (kind.name, one.zone, one.capacity_type): one.price_micros_per_hour
+        (kind.name, offering.zone, offering.capacity_type): offering.price_micros_per_hour
         for kind in snapshot.instance_types
-        for one in kind.offerings
+        for offering in kind.offerings
     }
-    raws = {one["metadata"]["name"]: one for one in case["provisioners"]}
+    raws = {provisioner["metadata"]["name"]: provisioner for provisioner in case["provisioners"]}
     for number, node in enumerate(plan.nodes):
         if not buys(raws[node.provisioner]):
             yield Finding("closed", f"node {number}: {node.provisioner} is paused or going")
@@ -121,16 +125,16 @@ def check_options(case: Json, plan: Plan, snapshot: ClusterSnapshot) -> Iterator
 
 
 def _check_requirements(case: Json, plan: Plan, snapshot: ClusterSnapshot) -> Iterator[Finding]:
-    raws = {one["metadata"]["name"]: one for one in case["provisioners"]}
+    raws = {provisioner["metadata"]["name"]: provisioner for provisioner in case["provisioners"]}
     for number, node in enumerate(plan.nodes):
         for option in (*node.options, *node.fallback):
             made = made_node(f"planned{number}", snapshot, plan, number, option)
             labels = made["metadata"]["labels"]
-            for one in raws[node.provisioner]["spec"]["requirements"]:
-                if one["key"] in _CUSTOM and one["key"] not in labels:
+            for requirement in raws[node.provisioner]["spec"]["requirements"]:
+                if requirement["key"] in _CUSTOM and requirement["key"] not in labels:
                     continue
-                if not matches_expression(one, labels):
-                    text = f"node {number}: {option.offering} breaks {one}"
+                if not matches_expression(requirement, labels):
+                    text = f"node {number}: {option.offering} breaks {requirement}"
                     yield Finding("requirement", text)
 
 
@@ -139,8 +143,10 @@ def made_node(
 ) -> Json:
     """Return the Node that an option of the plan's node becomes."""
     node = plan.nodes[number]
-    owner = next(one for one in snapshot.provisioners if one.name == node.provisioner)
-    types = {one.name: one for one in snapshot.instance_types}
+    owner = next(
+        provisioner for provisioner in snapshot.provisioners if provisioner.name == node.provisioner
+    )
+    types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
     return planned_node(name, node, option, owner, types)
 
 
@@ -150,7 +156,7 @@ def outcomes(plan: Plan, seed: int, samples: int) -> list[list[LaunchOption]]:
     ways = [(*node.options, *node.fallback) for node in plan.nodes]
     found = [[node.options[0] for node in plan.nodes], [way[-1] for way in ways]]
     found += [[rng.choice(way) for way in ways] for _ in range(samples)]
-    distinct = {tuple(one.offering for one in each): each for each in found}
+    distinct = {tuple(launch_option.offering for launch_option in each): each for each in found}
     return list(distinct.values())
 
 
@@ -168,12 +174,12 @@ def build(
 def bind_all(case: Json, plan: Plan, world: World) -> list[Finding]:
     """Bind the plan's pods one by one; return what the scheduler says against it."""
     places = place_of(case, plan)
-    pods = {one["metadata"]["uid"]: one for one in case["pods"]}
+    pods = {pod["metadata"]["uid"]: pod for pod in case["pods"]}
     findings = []
     if plan.order:
         for ref in plan.order:
             reasons = world.reasons(pods[ref.uid], places[ref.uid])
-            findings += [_refused(ref.uid, places[ref.uid], one) for one in reasons]
+            findings += [_refused(ref.uid, places[ref.uid], reason) for reason in reasons]
             world.bind(pods[ref.uid], places[ref.uid])
         return findings
     waiting = sorted(places)
@@ -187,7 +193,7 @@ def bind_all(case: Json, plan: Plan, world: World) -> list[Finding]:
         if len(left) == len(waiting):
             for uid in left:
                 reasons = world.reasons(pods[uid], places[uid])
-                findings += [_refused(uid, places[uid], one) for one in reasons]
+                findings += [_refused(uid, places[uid], reason) for reason in reasons]
                 world.bind(pods[uid], places[uid])
             break
         waiting = left

@@ -49,7 +49,7 @@ class Trials:
         self._case = case
         # What has no instance yet is no room: it may still come to nothing.
         self._ordered = {
-            one["node"]["metadata"]["name"] for one in case["slots"] if one["seen"] == "ordered"
+            slot["node"]["metadata"]["name"] for slot in case["slots"] if slot["seen"] == "ordered"
         }
         left = {
             owner.name: _left(case, plan, owner)
@@ -57,7 +57,9 @@ class Trials:
             if owner.limits is not None
         }
         self._snapshot = snapshot
-        self._types = {one.name: one for one in snapshot.instance_types}
+        self._types = {
+            instance_type.name: instance_type for instance_type in snapshot.instance_types
+        }
         self._ways = [
             _Way(
                 owner, option, labels, self._types[option.offering.instance_type].labels[keys.ARCH]
@@ -105,9 +107,9 @@ class Trials:
 
     def _is_too_small(self, pod: Json, node: Json) -> bool:
         free = amounts(allocatable_of(node))
-        daemons = [daemon_pod(one, node) for one in self._case["daemonsets"]]
-        for one in (pod, *(made for made in daemons if made is not None)):
-            for name, amount in pod_requests(one).items():
+        daemons = [daemon_pod(daemon_set, node) for daemon_set in self._case["daemonsets"]]
+        for daemon in (pod, *(made for made in daemons if made is not None)):
+            for name, amount in pod_requests(daemon).items():
                 free[name] = free.get(name, 0) - amount
         return any(amount < 0 for amount in free.values())
 
@@ -118,7 +120,7 @@ def _left(case: Json, plan: Plan, owner: Provisioner) -> dict[str, int]:
     bought = [node.largest_capacity for node in plan.nodes if node.provisioner == owner.name]
     limits = owner.limits or Resources()
     return {
-        name: amount - used[name] - sum(one[name] for one in bought)
+        name: amount - used[name] - sum(resources[name] for resources in bought)
         for name, amount in limits.items
     }
 
@@ -127,7 +129,7 @@ def takes_pods(node: Json) -> bool:
     """Return whether Dovetail may count on a node: it stays, and is ready or only planned."""
     conditions = node["status"].get("conditions") or ()
     is_ready = node["metadata"]["name"].startswith("planned") or any(
-        one["type"] == "Ready" and one["status"] == "True" for one in conditions
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
     )
     leaving = node["metadata"].get("deletionTimestamp") or node["spec"].get("unschedulable")
     return is_ready and not leaving
@@ -143,17 +145,17 @@ def allowed_options(
         owner: The provisioner.
         left: What its limits leave, by resource; absent for no limit.
     """
-    zones = {one.provisioner: one.zones for one in snapshot.sites}[owner.name]
+    zones = {site.provisioner: site.zones for site in snapshot.sites}[owner.name]
     for kind in snapshot.instance_types:
         configured = as_configured(owner, kind)
         if any(configured.capacity[name] > amount for name, amount in left.items()):
             continue
-        for one in kind.offerings:
-            way = offering(kind.name, one.zone, one.capacity_type.value)
-            if one.zone in zones and way not in snapshot.unavailable:
+        for other_offering in kind.offerings:
+            way = offering(kind.name, other_offering.zone, other_offering.capacity_type.value)
+            if other_offering.zone in zones and way not in snapshot.unavailable:
                 yield LaunchOption(
                     offering=way,
-                    price_micros_per_hour=one.price_micros_per_hour,
+                    price_micros_per_hour=other_offering.price_micros_per_hour,
                     capacity=configured.capacity,
                     allocatable=configured.allocatable,
                 )
@@ -170,12 +172,13 @@ def _picks(owner: Provisioner) -> Iterator[dict[str, str]]:
         picks = [{key: value} for value in allowed]
         if len(allowed) != 1 or wanted.complement:
             picks.append({})
-        found = [{**one, **pick} for one in found for pick in picks]
+        found = [{**entry, **pick} for entry in found for pick in picks]
     yield from found
 
 
 def _is_allowed(owner: Provisioner, labels: Json) -> bool:
     return all(
-        one.allows(labels.get(one.key)) or (one.key in _CUSTOM and one.key not in labels)
-        for one in owner.requirements
+        requirement.allows(labels.get(requirement.key))
+        or (requirement.key in _CUSTOM and requirement.key not in labels)
+        for requirement in owner.requirements
     )

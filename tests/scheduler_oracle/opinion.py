@@ -69,7 +69,7 @@ def judge(case: Json, *, samples: int = 1) -> Verdict:
     worlds = []
     for chosen in outcomes(plan, case["seed"], samples):
         world = build(case, plan, snapshot, chosen)
-        if not any(one.kind == "coverage" for one in findings):
+        if not any(finding.kind == "coverage" for finding in findings):
             findings += bind_all(case, plan, world)
         worlds.append(world)
     tried, missed = _missed(case, snapshot, plan, worlds) if not findings else (0, ())
@@ -90,46 +90,48 @@ def _missed(
 ) -> tuple[int, tuple[str, ...]]:
     """Try every place for some of the pods given up; one counts that every outcome has."""
     unsettled = any(
-        one["seen"] == "ordered" and len({way[keys.ZONE] for way in one["options"]}) > 1
-        for one in case["slots"]
+        slot["seen"] == "ordered" and len({way[keys.ZONE] for way in slot["options"]}) > 1
+        for slot in case["slots"]
     )
     # Where ordered nodes may come up in several zones no single world says what is possible.
     if not plan.unschedulable or len(case["pods"]) > _LARGE or unsettled:
         return 0, ()
-    pods = {one["metadata"]["uid"]: one for one in case["pods"]}
+    pods = {pod["metadata"]["uid"]: pod for pod in case["pods"]}
     trials = Trials(case, snapshot, plan)
     found = []
     # One of each kind: pods of one workload given up alike tell the same.
     kinds = {
-        (pods[one.pod.uid]["metadata"]["labels"].get("app"), one.reasons): one
-        for one in reversed(plan.unschedulable)
+        (pods[pod_left.pod.uid]["metadata"]["labels"].get("app"), pod_left.reasons): pod_left
+        for pod_left in reversed(plan.unschedulable)
     }
-    chosen = sorted(kinds.values(), key=lambda one: one.pod)[:_MOST_TRIED]
-    for one in chosen:
+    chosen = sorted(kinds.values(), key=lambda kind: kind.pod)[:_MOST_TRIED]
+    for pod_left in chosen:
         places = []
         for world in worlds:
-            places.append(trials.place_for(pods[one.pod.uid], world))
+            places.append(trials.place_for(pods[pod_left.pod.uid], world))
             if not places[-1]:
                 break
         if all(places):
-            found.append(f"{one.pod.uid} at {places[0]}, refused: {'; '.join(one.reasons)}")
+            found.append(
+                f"{pod_left.pod.uid} at {places[0]}, refused: {'; '.join(pod_left.reasons)}"
+            )
     return len(chosen), tuple(found)
 
 
 def _by_itself(case: Json, plan: Plan, snapshot: ClusterSnapshot, places: dict[str, str]) -> bool:
     """Return whether the scheduler alone finds room for all on the plan's cheapest nodes."""
-    pods = [one for one in case["pods"] if one["metadata"]["uid"] in places]
+    pods = [pod for pod in case["pods"] if pod["metadata"]["uid"] in places]
     world = build(case, plan, snapshot, [node.options[0] for node in plan.nodes])
     pods.sort(
-        key=lambda one: (
-            -(one["spec"].get("priority") or 0),
-            one["metadata"]["creationTimestamp"],
-            one["metadata"]["uid"],
+        key=lambda entry: (
+            -(entry["spec"].get("priority") or 0),
+            entry["metadata"]["creationTimestamp"],
+            entry["metadata"]["uid"],
         )
     )
-    for one in pods:
-        name = world.free_choice(one)
+    for pod in pods:
+        name = world.free_choice(pod)
         if not name:
             return False
-        world.bind(one, name)
+        world.bind(pod, name)
     return True

@@ -32,8 +32,8 @@ def snapshot_of(case: Json) -> ClusterSnapshot:
     assert not invalid, f"the generator made an invalid Provisioner: {invalid}"
     pods = _pods(case)
     by_uid = {pod.uid: pod for pod in pods}
-    slots = [one for one in case["slots"] if one["seen"] != "ordered"]
-    ordered = [one for one in case["slots"] if one["seen"] == "ordered"]
+    slots = [slot for slot in case["slots"] if slot["seen"] != "ordered"]
+    ordered = [slot for slot in case["slots"] if slot["seen"] == "ordered"]
     snapshot = ClusterSnapshot(
         cluster=CLUSTER,
         taken_at=NOW,
@@ -42,17 +42,19 @@ def snapshot_of(case: Json) -> ClusterSnapshot:
         nodes=_nodes(case, slots),
         provisioners=provisioners,
         sites=tuple(
-            ProvisionerSite(provisioner=one.name, zones=tuple(case["sites"][one.name]))
-            for one in provisioners
+            ProvisionerSite(
+                provisioner=provisioner.name, zones=tuple(case["sites"][provisioner.name])
+            )
+            for provisioner in provisioners
         ),
-        daemonsets=tuple(decode_daemonset(one) for one in case["daemonsets"]),
-        slots=tuple(_slot(case, one, by_uid) for one in slots),
-        intents=tuple(_intent(one) for one in ordered),
-        promised=frozenset(uid for one in ordered for uid in one["pods"]),
-        launching=tuple(_planned(case, one, by_uid) for one in ordered),
+        daemonsets=tuple(decode_daemonset(daemon_set) for daemon_set in case["daemonsets"]),
+        slots=tuple(_slot(case, slot, by_uid) for slot in slots),
+        intents=tuple(_intent(entry) for entry in ordered),
+        promised=frozenset(uid for entry in ordered for uid in entry["pods"]),
+        launching=tuple(_planned(case, entry, by_uid) for entry in ordered),
         namespaces=case["namespaces"],
         instance_types=instance_types(case["types"], case.get("volume_limits")),
-        unavailable=frozenset(offering(*one) for one in case["unavailable"]),
+        unavailable=frozenset(offering(*entry) for entry in case["unavailable"]),
         seed=case["seed"] % 2**32,
     )
     return with_volumes(RawStorage(case), snapshot)
@@ -64,19 +66,19 @@ def offering(name: str, zone: str, capacity_type: str) -> OfferingKey:
 
 def _pods(case: Json) -> list[Pod]:
     decoder = PodDecoder()
-    found = [decoder.decode(one) for one in case["pods"]]
-    found = [one for one in found if not one.is_terminal]
-    return sorted(found, key=lambda one: (one.key, one.uid))
+    found = [decoder.decode(pod) for pod in case["pods"]]
+    found = [pod for pod in found if not pod.is_terminal]
+    return sorted(found, key=lambda entry: (entry.key, entry.uid))
 
 
 def _nodes(case: Json, slots: Iterable[Json]) -> tuple[Node, ...]:
-    owners = {one["metadata"]["name"]: one for one in case["provisioners"]}
+    owners = {provisioner["metadata"]["name"]: provisioner for provisioner in case["provisioners"]}
     raw = standing(case)
-    for one in slots:
-        seen = as_seen(one, owners[owner_of(one)])
+    for slot in slots:
+        seen = as_seen(slot, owners[owner_of(slot)])
         if seen is not None:
             raw.append(seen)
-    return tuple(sorted((decode_node(one) for one in raw), key=lambda one: one.name))
+    return tuple(sorted((decode_node(entry) for entry in raw), key=lambda node: node.name))
 
 
 def owner_of(flying: Json) -> str:
@@ -124,7 +126,7 @@ def _intent(flying: Json) -> LaunchIntent:
 
 def _planned(case: Json, flying: Json, pods: dict[str, Pod]) -> PlannedNode:
     labels = flying["node"]["metadata"]["labels"]
-    assert any(one.items() <= labels.items() for one in flying["options"]), "never that node"
+    assert any(option.items() <= labels.items() for option in flying["options"]), "never that node"
     return PlannedNode(
         provisioner=owner_of(flying),
         labels=_own_labels(flying, place=False),
@@ -159,8 +161,8 @@ def _option(flying: Json, labels: Json) -> LaunchOption:
 
 def _daemons(case: Json, flying: Json) -> Resources:
     decoder = PodDecoder()
-    made = [daemon_pod(one, flying["node"]) for one in case["daemonsets"]]
-    return Resources.total(decoder.decode(one).scheduling.requests for one in made if one)
+    made = [daemon_pod(daemon_set, flying["node"]) for daemon_set in case["daemonsets"]]
+    return Resources.total(decoder.decode(entry).scheduling.requests for entry in made if entry)
 
 
 def _refs(flying: Json, pods: dict[str, Pod]) -> tuple[PodRef, ...]:

@@ -39,8 +39,8 @@ class Tally:
         }
         for name, count in more.items():
             self.counts[name] = self.counts.get(name, 0) + count
-        self.failures += [(seed, one) for one in verdict.findings]
-        self.missed += [(seed, one) for one in verdict.missed]
+        self.failures += [(seed, finding) for finding in verdict.findings]
+        self.missed += [(seed, value) for value in verdict.missed]
 
 
 def run(seeds: Iterable[int], enabled: frozenset[str]) -> Tally:
@@ -66,8 +66,12 @@ def command(seed: int) -> str:
 
 def describe(seed: int, finding: Finding, enabled: frozenset[str]) -> str:
     """Return a finding with the smallest case that shows one of the same kind."""
-    case = shrink(draw(seed, enabled), lambda one: shows(one, finding.kind))
-    found = next(one for one in judge(case).findings if one.kind == finding.kind)
+    case = shrink(draw(seed, enabled), lambda entry: shows(entry, finding.kind))
+    found = next(
+        other_finding
+        for other_finding in judge(case).findings
+        if other_finding.kind == finding.kind
+    )
     lines = [f"seed {seed}: {found.kind}", f"  {found.text}", f"  again: {command(seed)}"]
     return "\n".join([*lines, *written(case)])
 
@@ -92,7 +96,7 @@ def written(case: Json) -> Iterator[str]:
     for key, value in case.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield f"  {key}:"
-            yield from (f"  - {json.dumps(one)}" for one in value)
+            yield from (f"  - {json.dumps(entry)}" for entry in value)
         elif value and key not in ("features", "namespaces", "seed"):
             yield f"  {key}: {json.dumps(value)}"
 
@@ -101,7 +105,7 @@ def shows(case: Json, kind: str) -> bool:
     """Return whether a case shows a finding of a kind."""
     # A document that was cut may break any reader: such a cut shows nothing.
     with contextlib.suppress(Exception):
-        return any(one.kind == kind for one in judge(case).findings)
+        return any(finding.kind == kind for finding in judge(case).findings)
     return False
 
 

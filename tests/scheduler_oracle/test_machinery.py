@@ -26,7 +26,7 @@ def kinds_of(
     case: Json, monkeypatch: pytest.MonkeyPatch, wrong: Wrong = lambda plan: plan
 ) -> set[str]:
     monkeypatch.setattr(opinion, "decide", lambda snapshot, _: wrong(simple_plan(snapshot)))
-    return {one.kind for one in judge(case).findings}
+    return {finding.kind for finding in judge(case).findings}
 
 
 def with_first(plan: Plan, **changes: object) -> Plan:
@@ -107,9 +107,9 @@ def test_a_limit_and_a_requirement_that_are_broken_are_found(
     snapshot = snapshot_of(case)
     spec["requirements"].append({"key": keys.CPU, "operator": "Lt", "values": ["5"]})
     monkeypatch.setattr(opinion, "decide", lambda *_: simple_plan(snapshot))
-    assert {one.kind for one in judge(case).findings} == {"requirement"}
+    assert {finding.kind for finding in judge(case).findings} == {"requirement"}
     case["provisioners"][0]["metadata"]["annotations"] = {keys.PAUSED: "true"}
-    assert {one.kind for one in judge(case).findings} == {"requirement", "closed"}
+    assert {finding.kind for finding in judge(case).findings} == {"requirement", "closed"}
 
 
 def test_a_decision_that_is_not_the_same_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_a_decision_that_is_not_the_same_twice_is_found(monkeypatch: pytest.Monk
         return dataclasses.replace(simple_plan(snapshot), cost_micros_per_hour=next(fees))
 
     monkeypatch.setattr(opinion, "decide", moody)
-    assert {one.kind for one in judge(bare_case()).findings} == {"not repeatable"}
+    assert {finding.kind for finding in judge(bare_case()).findings} == {"not repeatable"}
 
 
 def _together(key: str, kind: str) -> Json:
@@ -183,14 +183,14 @@ def test_a_pod_given_up_without_need_is_missed(monkeypatch: pytest.MonkeyPatch) 
         refs = simple_plan(snapshot).order
         return Plan(
             unschedulable=tuple(
-                Unschedulable(pod=one, reasons=(f"no wish for {one.name}",)) for one in refs
+                Unschedulable(pod=ref, reasons=(f"no wish for {ref.name}",)) for ref in refs
             )
         )
 
     monkeypatch.setattr(opinion, "decide", lazy)
     verdict = judge(bare_case({}, {"nodeSelector": {keys.ARCH: "arm64"}}))
     assert (verdict.findings, verdict.tried) == ((), 2)
-    assert [one.split(" at ")[0] for one in verdict.missed] == ["uid-p0"]
+    assert [value.split(" at ")[0] for value in verdict.missed] == ["uid-p0"]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -205,7 +205,7 @@ def test_counting_on_and_counting_anew_say_the_same(seed: int) -> None:
         free = []
         for node in nodes:
             name = node["metadata"]["name"]
-            here = [one for one in bound if one["spec"]["nodeName"] == name]
+            here = [entry for entry in bound if entry["spec"]["nodeName"] == name]
             assert sorted(world.reasons(pod, name)) == sorted(fits(pod, node, here, view))
             if not world.reasons(pod, name):
                 free.append(name)

@@ -18,7 +18,7 @@ def check(first: int, count: int, record: Callable[[str, Any], None]) -> None:
     tally = run(range(first, first + count), ENABLED)
     record("opinion_first", first)
     record("opinion", tally.counts)
-    wrong = [one for one in tally.failures if one[0] not in OPEN]
+    wrong = [failure for failure in tally.failures if failure[0] not in OPEN]
     if wrong:
         pytest.fail(describe(*wrong[0], ENABLED), pytrace=False)
     assert tally.counts["clusters"] == count

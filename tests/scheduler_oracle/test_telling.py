@@ -26,7 +26,7 @@ def test_a_failing_case_is_cut_down_to_what_it_takes(monkeypatch: pytest.MonkeyP
         {}, {"nodeSelector": {keys.ARCH: "arm64", keys.OS: "linux"}, "priority": 3}, {}
     )
     monkeypatch.setattr(opinion, "decide", lambda snapshot, _: simple_plan(snapshot))
-    smaller = shrink(case, lambda one: shows(one, kind))
+    smaller = shrink(case, lambda entry: shows(entry, kind))
     assert [pod["metadata"]["name"] for pod in smaller["pods"]] == ["p1"]
     assert smaller["pods"][0]["spec"]["nodeSelector"] == {keys.ARCH: "arm64"}
     assert "priority" not in smaller["pods"][0]["spec"]
@@ -38,7 +38,9 @@ def test_a_finding_is_told_with_its_seed_and_how_to_see_it_again(
 ) -> None:
     monkeypatch.setattr(opinion, "decide", lambda snapshot, _: silent(simple_plan(snapshot)))
     case = draw(3, frozenset())
-    finding = next(one for one in judge(case).findings if one.kind == "no reason")
+    finding = next(
+        other_finding for other_finding in judge(case).findings if other_finding.kind == "no reason"
+    )
     text = describe(3, finding, frozenset())
     assert text.splitlines()[0] == "seed 3: no reason"
     assert "-m tests.scheduler_oracle --seed 3" in text
@@ -53,7 +55,7 @@ def test_a_seed_always_gives_the_same_case() -> None:
 
 def test_every_feature_comes_up() -> None:
     everything = frozenset(FEATURES)
-    seen = {one for seed in range(120) for one in draw(seed, everything)["features"]}
+    seen = {feature for seed in range(120) for feature in draw(seed, everything)["features"]}
     assert seen == everything
 
 

@@ -104,7 +104,7 @@ class World:
         assert room.node is not None
         if self.view.nominated:
             bound = self.rooms.bound()
-            here = [one for one in bound if one["spec"]["nodeName"] == name]
+            here = [entry for entry in bound if entry["spec"]["nodeName"] == name]
             return fits(pod, room.node, here, self._with(bound))
         return [
             *node_reasons(pod, room.node),
@@ -175,9 +175,9 @@ class World:
         """Let a node stand, with the daemons that are not on it yet."""
         name = node["metadata"]["name"]
         self.rooms.set_node(name, node)
-        there = {key_of(one) for one in self.rooms.by_name[name].pods.values()}
-        for one in daemons:
-            made = daemon_pod(one, node)
+        there = {key_of(pod) for pod in self.rooms.by_name[name].pods.values()}
+        for daemon in daemons:
+            made = daemon_pod(daemon, node)
             if made is not None and key_of(made) not in there:
                 self.rooms.place(made, name)
 
@@ -189,38 +189,41 @@ def world_of(case: Json, planned: Sequence[Json]) -> World:
     are there too: they form topology domains.
     """
     standing = machines.standing(case)
-    flying = [machines.dressed(case, one["node"]) for one in case["slots"]]
-    pods = [one for one in case["pods"] if not is_finished(one)]
+    flying = [machines.dressed(case, slot["node"]) for slot in case["slots"]]
+    pods = [pod for pod in case["pods"] if not is_finished(pod)]
     nodes = [*standing, *flying, *planned]
     view = ClusterView(
         nodes=nodes,
         namespaces=case["namespaces"],
         csi_nodes=_csi_nodes(case, [*flying, *planned]),
-        storage_classes={one["metadata"]["name"]: one for one in case["storage_classes"]},
-        nominated=[one for one in pods if is_nominated(one)],
+        storage_classes={
+            storage_pod_class["metadata"]["name"]: storage_pod_class
+            for storage_pod_class in case["storage_classes"]
+        },
+        nominated=[pod for pod in pods if is_nominated(pod)],
     )
-    volumes = {one["metadata"]["name"]: one for one in case["volumes"]}
+    volumes = {volume["metadata"]["name"]: volume for volume in case["volumes"]}
     world = World(view, claims_of(case), volumes)
-    names = {one["metadata"]["name"] for one in nodes}
-    for one in pods:
-        place = one["spec"].get("nodeName")
+    names = {entry["metadata"]["name"] for entry in nodes}
+    for pod in pods:
+        place = pod["spec"].get("nodeName")
         if place in names:
-            world.rooms.place(one, place)
+            world.rooms.place(pod, place)
     for node in standing:
         world.rooms.set_node(node["metadata"]["name"], node)
     for node in (*flying, *planned):
         world.add_node(node, case["daemonsets"])
-    by_uid = {one["metadata"]["uid"]: one for one in pods}
-    for one in case["slots"]:
-        for uid in one["pods"]:
+    by_uid = {pod["metadata"]["uid"]: pod for pod in pods}
+    for slot in case["slots"]:
+        for uid in slot["pods"]:
             if uid in by_uid:
-                world.bind(by_uid[uid], one["node"]["metadata"]["name"])
+                world.bind(by_uid[uid], slot["node"]["metadata"]["name"])
     return world
 
 
 def _csi_nodes(case: Json, new: Sequence[Json]) -> dict[str, Json]:
     """Return what each node can attach: new ones as much as machines of their type."""
-    found = {one["metadata"]["name"]: one for one in case.get("csi_nodes", ())}
+    found = {entry["metadata"]["name"]: entry for entry in case.get("csi_nodes", ())}
     for node in new if "volume_limits" in case else ():
         name = node["metadata"]["name"]
         limit = case["volume_limits"].get(node["metadata"]["labels"].get(keys.INSTANCE_TYPE))
@@ -238,7 +241,7 @@ def is_nominated(pod: Json) -> bool:
 def slot_names(case: Json) -> dict[str, str]:
     """Return the node name of every slot, by the slot's name and by the node's own."""
     found: dict[str, str] = {}
-    for one in case["slots"]:
-        name = one["node"]["metadata"]["name"]
-        found |= {f"plan-0/0/{one['number']}": name, name: name}
+    for slot in case["slots"]:
+        name = slot["node"]["metadata"]["name"]
+        found |= {f"plan-0/0/{slot['number']}": name, name: name}
     return found

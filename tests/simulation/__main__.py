@@ -56,8 +56,8 @@ def main() -> int:
         noticed = run("noticed", notices.notices)
         blocked = run("blocked", lifetimes.blocked)
         catches = [
-            run(f"mutation-{one.name}", mutations.hunt, one.name, _MUTATION_SCHEDULES)
-            for one in mutations.MUTATIONS
+            run(f"mutation-{mutation.name}", mutations.hunt, mutation.name, _MUTATION_SCHEDULES)
+            for mutation in mutations.MUTATIONS
         ]
         points = [
             run(f"points-{n}-of-{_PARTS}", crash_points.run_part, n, _PARTS) for n in range(_PARTS)
@@ -68,10 +68,10 @@ def main() -> int:
             seeds=range(arguments.first, arguments.first + arguments.schedules),
             tally=tally,
             workers=arguments.workers,
-            points=[one for part in points for one in part.get()],
-            catches=[one.get() for one in catches],
+            points=[result for part in points for result in part.get()],
+            catches=[catch.get() for catch in catches],
             storm=storm.get(),
-            throttling=[one.get() for one in throttling],
+            throttling=[apply_result.get() for apply_result in throttling],
             burst=burst.get(),
             runaway=runaway.get(),
             lives=Lives(

@@ -26,5 +26,5 @@ def test_nothing_is_left_over_when_nothing_fails(scene: Scene) -> None:
 def test_a_failure_at_any_call_leaves_the_cluster_in_order(part: int) -> None:
     results = crash_points.run_part(part, PARTS)
     assert len(results) > 400
-    wrong = [f"{one.point.fault}: {one.broken}" for one in results if one.broken]
+    wrong = [f"{result.point.fault}: {result.broken}" for result in results if result.broken]
     assert not wrong, "\n".join(wrong[:20])

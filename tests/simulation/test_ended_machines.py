@@ -71,9 +71,9 @@ def busy_world(kind: str, *, unavailable: int | None, volumes: bool = False) -> 
 def take(world: World, end: Callable[[Machine], None]) -> Watch:
     """Let EC2 take a machine with running pods; return what came of them."""
     machine = next(
-        one
-        for one in world.region.alive(CLUSTER)
-        if world.apis[CLUSTER].pods_of_node(one.instance.private_dns_name)
+        other_machine
+        for other_machine in world.region.alive(CLUSTER)
+        if world.apis[CLUSTER].pods_of_node(other_machine.instance.private_dns_name)
     )
     end(machine)
     watch = Watch(world, machine, machine.off)
@@ -111,4 +111,4 @@ def test_pods_of_a_machine_that_somebody_stopped_are_gone_in_seconds(
     assert not watch.early
     assert watch.machine.ended is not None
     # Its volumes were free for the pods that followed.
-    assert {one.phase for one in world.apis[CLUSTER].pods.values()} == {"Running"}
+    assert {pod.phase for pod in world.apis[CLUSTER].pods.values()} == {"Running"}

@@ -8,7 +8,7 @@ MOST = 1000
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", [one.name for one in MUTATIONS])
+@pytest.mark.parametrize("name", [mutation.name for mutation in MUTATIONS])
 def test_a_safeguard_that_is_taken_away_is_missed(name: str) -> None:
     catch = hunt(name, MOST)
     assert catch.invariant, f"{name}: nobody noticed in {MOST} schedules"

@@ -44,7 +44,7 @@ def test_functions_are_called_as_the_stack_says() -> None:
     from infra.aws.components import queues
     from infra.aws.functions import FUNCTIONS
 
-    plans = {one.name: one for one in FUNCTIONS}
+    plans = {function_plan.name: function_plan for function_plan in FUNCTIONS}
     assert set(plans) - set(LIMITS) == {"refresh_catalog"}
     for name, limits in LIMITS.items():
         assert limits.timeout_seconds == plans[name].timeout_seconds

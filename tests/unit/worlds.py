@@ -49,10 +49,10 @@ class World:
         self.cloud = FakeCloud(cluster=NAME, clock=self.clock)
         self.cloud.prices = {
             OfferingKey(
-                instance_type=one.name, zone=way.zone, capacity_type=way.capacity_type
+                instance_type=type_.name, zone=way.zone, capacity_type=way.capacity_type
             ): way.price_micros_per_hour
-            for one in types
-            for way in one.offerings
+            for type_ in types
+            for way in type_.offerings
         }
         self.ledger = FakeLedger()
         self.catalog = FakeCatalog(types)
@@ -121,11 +121,11 @@ class World:
 
     @property
     def alive(self) -> list[Instance]:
-        return [one for one in self.cloud.all_instances if one.is_alive]
+        return [instance for instance in self.cloud.all_instances if instance.is_alive]
 
     @property
     def bound(self) -> dict[str, str]:
-        return {one.name: one.node_name for one in self.cluster.bound_pods()}
+        return {bound_pod.name: bound_pod.node_name for bound_pod in self.cluster.bound_pods()}
 
     def kubelet_joins(self, name: str, *, ready: bool = True, **changes: Any) -> Node:
         """Let a kubelet speak: capacity shown, taints of the cloud and of not-ready gone."""
@@ -185,7 +185,7 @@ class Failures:
     def ports(self, ports: ClusterPorts) -> ClusterPorts:
         """Return the ports of the process."""
         kinds = ("cluster", "cloud", "catalog", "ledger", "decisions", "outbox")
-        wrapped: dict[str, Any] = {one: _Failing(getattr(ports, one), self) for one in kinds}
+        wrapped: dict[str, Any] = {kind: _Failing(getattr(ports, kind), self) for kind in kinds}
         return replace(ports, **wrapped)
 
     def call(self, name: str, method: Callable[[], Any]) -> Any:

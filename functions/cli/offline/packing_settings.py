@@ -46,9 +46,9 @@ def with_settings(base: PackingSettings, given: Iterable[str]) -> PackingSetting
 def changed_keys(settings: PackingSettings, base: PackingSettings = _DEFAULTS) -> tuple[str, ...]:
     """Return the names of settings that differ, each with its value, in order of declaration."""
     return tuple(
-        f"{one.name}={_written(getattr(settings, one.name))}"
-        for one in dataclasses.fields(PackingSettings)
-        if getattr(settings, one.name) != getattr(base, one.name)
+        f"{field.name}={_written(getattr(settings, field.name))}"
+        for field in dataclasses.fields(PackingSettings)
+        if getattr(settings, field.name) != getattr(base, field.name)
     )
 
 
@@ -58,7 +58,7 @@ def each_by_default(settings: PackingSettings) -> tuple[tuple[str, PackingSettin
     A plan with the others as they are says what this one costs. Both diversifications count as
     one when they are the same.
     """
-    changed = [one.split("=", 1)[0] for one in changed_keys(settings)]
+    changed = [changed_key.split("=", 1)[0] for changed_key in changed_keys(settings)]
     both = {getattr(settings, name) for name in _K_FIELDS}
     groups: list[tuple[str, tuple[str, ...]]] = []
     for name in changed:
@@ -82,8 +82,8 @@ def explained() -> tuple[tuple[str, str, str], ...]:
         for match in _ATTRIBUTE.finditer(PackingSettings.__doc__ or "")
     }
     return tuple(
-        (one.name, _written(getattr(_DEFAULTS, one.name)), told.get(one.name, ""))
-        for one in dataclasses.fields(PackingSettings)
+        (field.name, _written(getattr(_DEFAULTS, field.name)), told.get(field.name, ""))
+        for field in dataclasses.fields(PackingSettings)
     )
 
 
@@ -99,7 +99,7 @@ def _change(key: str, value: str) -> dict[str, Any]:
         return {key: _whole(key, value)}
     if isinstance(default, Mapping):
         return {key: _weights(key, value)}
-    known = ", ".join([one.name for one in dataclasses.fields(PackingSettings)] + [BOTH_K])
+    known = ", ".join([field.name for field in dataclasses.fields(PackingSettings)] + [BOTH_K])
     raise InvalidSettingError(f"--set {key}: unknown setting; known are {known}")
 
 

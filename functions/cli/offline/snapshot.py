@@ -92,15 +92,17 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
     provisioners = _provisioners(known, catalog, notes)
     pods, volumes = _pods(known, notes)
     daemonsets = _daemonsets(known, notes)
-    nodes = tuple(_node(one, catalog) for one in known if one.kind == "Node")
-    zones = sorted({way.zone for one in catalog.instance_types for way in one.offerings})
+    nodes = tuple(_node(document, catalog) for document in known if document.kind == "Node")
+    zones = sorted(
+        {way.zone for instance_type in catalog.instance_types for way in instance_type.offerings}
+    )
     sites = tuple(ProvisionerSite(provisioner=p.name, zones=tuple(zones)) for p in provisioners)
-    bound = [one for one in pods if one.node_name]
+    bound = [pod for pod in pods if pod.node_name]
     bound += _missing_daemons(nodes, daemonsets, bound)
     snapshot = ClusterSnapshot(
         cluster=CLUSTER,
         taken_at=datetime.fromisoformat(catalog.date).replace(tzinfo=UTC),
-        pending=tuple(one for one in pods if not one.node_name),
+        pending=tuple(pod for pod in pods if not pod.node_name),
         bound=tuple(sorted(bound, key=lambda pod: (pod.key, pod.uid))),
         nodes=tuple(sorted(nodes, key=lambda node: node.name)),
         provisioners=provisioners,
@@ -123,18 +125,18 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
     """
     found = []
     ignored: Counter[str] = Counter()
-    for one in documents:
-        for field, value in (("apiVersion", one.api_version), ("kind", one.kind)):
+    for document in documents:
+        for field, value in (("apiVersion", document.api_version), ("kind", document.kind)):
             if not value:
                 remedy = f"write the {field} of a Kubernetes object, such as {_EXAMPLES[field]}"
-                raise one.refused(field, one.raw.get(field), remedy)
-        version = _KINDS.get(one.kind)
-        if version is None or _group(version) != _group(one.api_version):
-            ignored[one.kind] += 1
-        elif version != one.api_version:
-            raise one.refused("apiVersion", one.api_version, f"write {version}")
+                raise document.refused(field, document.raw.get(field), remedy)
+        version = _KINDS.get(document.kind)
+        if version is None or _group(version) != _group(document.api_version):
+            ignored[document.kind] += 1
+        elif version != document.api_version:
+            raise document.refused("apiVersion", document.api_version, f"write {version}")
         else:
-            found.append(one)
+            found.append(document)
     if ignored:
         named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
         notes.append(f"not needed for planning, left out: {named}")
@@ -153,35 +155,37 @@ def _once(documents: Sequence[Document]) -> tuple[Document, ...]:
     """
     found: dict[tuple[str, str, str], Document] = {}
     unnamed = []
-    for one in documents:
-        namespace = "" if one.kind in _CLUSTER_WIDE else one.namespace
-        first = found.setdefault((one.kind, namespace, one.name), one)
-        if not one.name:
-            unnamed.append(one)
-        elif first is not one and first.raw != one.raw:
-            remedy = f"another {one.kind} of that name is in {first.where}: keep one of them"
-            raise one.refused("metadata.name", one.name, remedy)
-    return (*(one for one in found.values() if one.name), *unnamed)
+    for document in documents:
+        namespace = "" if document.kind in _CLUSTER_WIDE else document.namespace
+        first = found.setdefault((document.kind, namespace, document.name), document)
+        if not document.name:
+            unnamed.append(document)
+        elif first is not document and first.raw != document.raw:
+            remedy = f"another {document.kind} of that name is in {first.where}: keep one of them"
+            raise document.refused("metadata.name", document.name, remedy)
+    return (*(other_document for other_document in found.values() if other_document.name), *unnamed)
 
 
 def _provisioners(
     documents: Iterable[Document], catalog: Catalog, notes: list[str]
 ) -> tuple[Provisioner, ...]:
     found = []
-    templates = by_name(one.raw for one in documents if one.kind == "AWSNodeTemplate")
-    for one in documents:
-        if one.kind == "AWSNodeTemplate":
+    templates = by_name(
+        document.raw for document in documents if document.kind == "AWSNodeTemplate"
+    )
+    for document in documents:
+        if document.kind == "AWSNodeTemplate":
             problems: list[FieldProblem] = []
-            metadata_of(one)
-            read_node_template(one.raw, problems)
-            finish(one, problems)
-    for one in documents:
-        if one.kind == "Provisioner":
-            metadata_of(one)
+            metadata_of(document)
+            read_node_template(document.raw, problems)
+            finish(document, problems)
+    for document in documents:
+        if document.kind == "Provisioner":
+            metadata_of(document)
             try:
-                found.append(decode_provisioner(one.raw, templates))
+                found.append(decode_provisioner(document.raw, templates))
             except InvalidProvisionerError as error:
-                finish(one, list(error.problems))
+                finish(document, list(error.problems))
     notes.extend(
         f"Provisioner {provisioner.name}: {text}"
         for provisioner in found
@@ -190,38 +194,40 @@ def _provisioners(
             *requirement_warnings(provisioner, catalog.instance_types),
         )
     )
-    return tuple(sorted(found, key=lambda one: one.name))
+    return tuple(sorted(found, key=lambda entry: entry.name))
 
 
 def _daemonsets(documents: Sequence[Document], notes: list[str]) -> tuple[DaemonSet, ...]:
-    runtimes = runtimes_by_name(one.raw for one in documents if one.kind == "RuntimeClass")
+    runtimes = runtimes_by_name(
+        document.raw for document in documents if document.kind == "RuntimeClass"
+    )
     found = []
-    for one in documents:
-        if one.kind == "DaemonSet":
-            metadata = metadata_of(one)
-            check_template(one, spec_of(one, "spec", "template"))
-            given = {**metadata.raw, "namespace": one.namespace}
-            read = decode_daemonset({**one.raw, "metadata": given}, runtimes)
+    for document in documents:
+        if document.kind == "DaemonSet":
+            metadata = metadata_of(document)
+            check_template(document, spec_of(document, "spec", "template"))
+            given = {**metadata.raw, "namespace": document.namespace}
+            read = decode_daemonset({**document.raw, "metadata": given}, runtimes)
             if read.problem:
                 name = f"{read.namespace}/{read.name}"
                 notes.append(f"DaemonSet {name} makes no pods, left out: {read.problem}")
             else:
                 found.append(read)
-    return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
+    return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
 
 
 def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, ...], Volumes]:
-    for one in documents:
-        if one.kind not in WORKLOADS and one.kind != "Pod":
-            metadata_of(one)
+    for document in documents:
+        if document.kind not in WORKLOADS and document.kind != "Pod":
+            metadata_of(document)
     volumes = read_volumes(documents)
     found = PodReader(documents).read()
-    unknown = {f"{one.namespace}/{name}" for one in found for name in volumes.asked(one).unknown}
+    unknown = {f"{pod.namespace}/{name}" for pod in found for name in volumes.asked(pod).unknown}
     if unknown:
         first = min(unknown)
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         notes.append(f"PersistentVolumeClaim {first}{more} not given: taken to fit any zone")
-    resting = sum(not one.node_name and not one.is_provisionable for one in found)
+    resting = sum(not pod.node_name and not pod.is_provisionable for pod in found)
     if resting:
         notes.append(
             f"{resting} pods without a node do not wait for capacity: gated, being deleted, of a "
@@ -232,9 +238,9 @@ def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, .
 
 def _namespaces(documents: Sequence[Document]) -> dict[str, dict[str, str]]:
     found = {
-        one.name: text_map(metadata_of(one).raw.get("labels"))
-        for one in documents
-        if one.kind == "Namespace"
+        document.name: text_map(metadata_of(document).raw.get("labels"))
+        for document in documents
+        if document.kind == "Namespace"
     }
     return {name: {**labels, _NAMESPACE_NAME: name} for name, labels in sorted(found.items())}
 
@@ -284,17 +290,17 @@ def _missing_daemons(
     }
     return [
         Pod(
-            namespace=one.namespace,
-            name=f"{one.name}-{node.name}",
-            uid=f"DaemonSet/{one.namespace}/{one.name}/{node.name}",
-            labels=one.labels,
-            scheduling=one.scheduling,
+            namespace=daemon_set.namespace,
+            name=f"{daemon_set.name}-{node.name}",
+            uid=f"DaemonSet/{daemon_set.namespace}/{daemon_set.name}/{node.name}",
+            labels=daemon_set.labels,
+            scheduling=daemon_set.scheduling,
             node_name=node.name,
-            owner=Owner(kind="DaemonSet", name=one.name, uid="", api_version="apps/v1"),
+            owner=Owner(kind="DaemonSet", name=daemon_set.name, uid="", api_version="apps/v1"),
         )
         for node in nodes
-        for one in daemonsets
-        if (node.name, one.namespace, one.name) not in present
-        and labels_accepted(one.scheduling, node.labels)
-        and not taint_refusal(one.scheduling, node.taints)
+        for daemon_set in daemonsets
+        if (node.name, daemon_set.namespace, daemon_set.name) not in present
+        and labels_accepted(daemon_set.scheduling, node.labels)
+        and not taint_refusal(daemon_set.scheduling, node.taints)
     ]

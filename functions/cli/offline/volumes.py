@@ -51,8 +51,8 @@ def with_volumes(
     limited = limited_drivers(drivers, limits)
     staying, leaving = split_pods(snapshot.bound, snapshot.nodes)
     pending, marked = resolve(volumes, snapshot.pending, staying, limited, leaving=leaving)
-    instead = {one.uid: one for one in marked}
-    bound = tuple(instead.get(one.uid, one) for one in snapshot.bound)
+    instead = {pod.uid: pod for pod in marked}
+    bound = tuple(instead.get(pod.uid, pod) for pod in snapshot.bound)
     resolved = replace(snapshot, pending=pending, bound=bound)
     if not limited:
         return resolved
@@ -63,4 +63,4 @@ def with_volumes(
 def _decoded(
     documents: Sequence[Document], kind: str, decode: Callable[[Raw], _Decoded]
 ) -> tuple[_Decoded, ...]:
-    return tuple(decode(one.named) for one in documents if one.kind == kind)
+    return tuple(decode(document.named) for document in documents if document.kind == kind)

@@ -20,13 +20,17 @@ def plan_document(plan: Plan, elapsed_ms: float) -> dict[str, Any]:
     """
     return {
         "version": VERSION,
-        "nodes": [_node(one) for one in plan.nodes],
+        "nodes": [_node(node) for node in plan.nodes],
         "existing": [
             {"node": placement.node, "pods": _pods(placement.pods)} for placement in plan.placements
         ],
         "unschedulable": [
-            {"namespace": one.pod.namespace, "name": one.pod.name, "reasons": list(one.reasons)}
-            for one in plan.unschedulable
+            {
+                "namespace": pod_left.pod.namespace,
+                "name": pod_left.pod.name,
+                "reasons": list(pod_left.reasons),
+            }
+            for pod_left in plan.unschedulable
         ],
         "cost_micros_per_hour": plan.cost_micros_per_hour,
         "lower_bound_micros_per_hour": plan.lower_bound_micros_per_hour,
@@ -37,7 +41,7 @@ def plan_document(plan: Plan, elapsed_ms: float) -> dict[str, Any]:
 def _node(node: PlannedNode) -> dict[str, Any]:
     return {
         "provisioner": node.provisioner,
-        "options": [_option(one) for one in node.options],
+        "options": [_option(option) for option in node.options],
         "pods": _pods(node.pods),
         "requests": node.requests.to_quantities(),
         "allocatable": node.options[0].allocatable.to_quantities(),
@@ -55,4 +59,4 @@ def _option(option: LaunchOption) -> dict[str, Any]:
 
 
 def _pods(pods: Iterable[PodRef]) -> list[dict[str, str]]:
-    return [{"namespace": one.namespace, "name": one.name} for one in pods]
+    return [{"namespace": pod.namespace, "name": pod.name} for pod in pods]

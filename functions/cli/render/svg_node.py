@@ -103,7 +103,7 @@ def clip(content: str, most: int) -> str:
 
 def safe(content: str) -> str:
     """Return the text as XML takes it: names come from files and may hold anything."""
-    return escape("".join(one if one.isprintable() else "?" for one in content))
+    return escape("".join(value if value.isprintable() else "?" for value in content))
 
 
 def _draw_block(

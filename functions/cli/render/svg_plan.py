@@ -111,7 +111,9 @@ def _blocks(pods: Sequence[Pod]) -> tuple[Block, ...]:
         Block(name=name, count=len(many), used=Resources.total(many))
         for name, many in by_name.items()
     ]
-    return tuple(sorted(blocks, key=lambda one: (-one.used[CPU], -one.used[MEMORY], one.name)))
+    return tuple(
+        sorted(blocks, key=lambda block: (-block.used[CPU], -block.used[MEMORY], block.name))
+    )
 
 
 def workload_of(pod: Pod) -> str:
@@ -127,12 +129,12 @@ def _colours(sizes: Counter[str]) -> dict[str, str]:
 
 
 def _by_size(sizes: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(sizes.items(), key=lambda one: (-one[1], one[0]))
+    return sorted(sizes.items(), key=lambda siz: (-siz[1], siz[0]))
 
 
 def _header(plan: Plan, caption: str, left_out: int) -> list[str]:
     count = sum(len(node.pods) for node in plan.nodes)
-    placed = sum(len(one.pods) for one in plan.placements)
+    placed = sum(len(placement.pods) for placement in plan.placements)
     facts = [
         f"{counted(len(plan.nodes), 'new node')} for {counted(count, 'pod')}",
         f"{dollars(plan.cost_micros_per_hour)}/h",

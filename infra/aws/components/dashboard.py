@@ -18,23 +18,25 @@ class ClusterDashboard(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, cluster: str) -> None:
         super().__init__(scope, construct_id)
         shown = [
-            (topic, [one for one in METRICS if one.topic == topic])
+            (topic, [metric_plan for metric_plan in METRICS if metric_plan.topic == topic])
             for topic in Topic
-            if any(one.topic == topic for one in METRICS)
+            if any(metric_plan.topic == topic for metric_plan in METRICS)
         ]
         graphs = [
             cloudwatch.GraphWidget(
                 title=topic.value,
                 width=_WIDTH,
                 height=_GRAPH_HEIGHT,
-                left=[metric(one, cluster=cluster) for one in plans],
+                left=[metric(plan, cluster=cluster) for plan in plans],
             )
             for topic, plans in shown
         ]
         graphs.append(_health())
-        told = [*(one for _, plans in shown for one in plans)]
-        told += [one for one in METRICS if one.topic is None]
-        actions = "\n".join(f"| {one.name} | {one.action} |" for one in told)
+        told = [*(plan for _, plans in shown for plan in plans)]
+        told += [metric_plan for metric_plan in METRICS if metric_plan.topic is None]
+        actions = "\n".join(
+            f"| {metric_plan.name} | {metric_plan.action} |" for metric_plan in told
+        )
         explanation = cloudwatch.TextWidget(
             markdown=f"| metric | what to do |\n|---|---|\n{actions}", width=24, height=16
         )
@@ -68,5 +70,8 @@ def _health() -> cloudwatch.GraphWidget:
         title="Errors of the functions (all clusters)",
         width=_WIDTH,
         height=_GRAPH_HEIGHT,
-        left=[*errors, *(metric(one) for one in METRICS if one.topic is None)],
+        left=[
+            *errors,
+            *(metric(metric_plan) for metric_plan in METRICS if metric_plan.topic is None),
+        ],
     )

@@ -110,6 +110,6 @@ class Queries(Construct):
                 self,
                 "".join(word.capitalize() for word in name.split()),
                 name=f"Dovetail/{name}",
-                log_group_names=[log_groups[one].log_group_name for one in functions],
+                log_group_names=[log_groups[function].log_group_name for function in functions],
                 query_string=text,
             )

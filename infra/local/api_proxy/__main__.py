@@ -37,8 +37,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
     )
     await front.start()
     stop = asyncio.Event()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(one, stop.set)
+    for value in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(value, stop.set)
     ready = {
         "url": front.url,
         "ca_file": str(ca_file(arguments.tls_dir).resolve()),

@@ -104,7 +104,7 @@ def _current(path: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 
 def _by_name(config: Any, kind: str) -> Mapping[str, Any]:
-    return {one["name"]: one for one in config.get(kind) or ()}
+    return {entry["name"]: entry for entry in config.get(kind) or ()}
 
 
 def _text(path: Path, part: Mapping[str, Any], key: str) -> str:

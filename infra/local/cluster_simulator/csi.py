@@ -73,7 +73,7 @@ class CsiDriver:
             await self._world.patch(NODE, node, {"metadata": {"labels": {DRIVER_ZONE: zone}}})
         found = self._world.informer(CSI_NODE).get(key[1])
         others = (found or {"spec": {}})["spec"].get("drivers") or []
-        if any(one["name"] == DRIVER for one in others):
+        if any(other["name"] == DRIVER for other in others):
             return
         registered = {
             "name": DRIVER,
@@ -140,7 +140,7 @@ class CsiDriver:
         claim = self._world.informer(CLAIM).get(claimed["name"], claimed["namespace"])
         if claim is not None and claim["metadata"]["uid"] == claimed.get("uid"):
             return None
-        if any(volume_of(one) == key[1] for one in self._world.informer(ATTACHMENT)):
+        if any(volume_of(entry) == key[1] for entry in self._world.informer(ATTACHMENT)):
             return self._world.timing.poll()
         await self._world.client.delete(VOLUME, volume)
         return None

@@ -178,16 +178,21 @@ class Ec2Machines:
             for reservation in page["Reservations"]
             for instance in reservation["Instances"]
         ]
-        self._name_images({one["ImageId"] for one in instances} - self._image_names.keys())
+        self._name_images(
+            {instance["ImageId"] for instance in instances} - self._image_names.keys()
+        )
         return [
-            _machine(one, self._zone_ids, self._image_names[one["ImageId"]]) for one in instances
+            _machine(instance, self._zone_ids, self._image_names[instance["ImageId"]])
+            for instance in instances
         ]
 
     def _name_images(self, unknown: Collection[str]) -> None:
         self._image_names.update(dict.fromkeys(unknown, ""))
         if unknown:
             images = self._ec2.describe_images(ImageIds=sorted(unknown))["Images"]
-            self._image_names.update({one["ImageId"]: one.get("Name") or "" for one in images})
+            self._image_names.update(
+                {image["ImageId"]: image.get("Name") or "" for image in images}
+            )
 
 
 def _machine(instance: Object, zone_ids: Mapping[str, str], image_name: str = "") -> Machine:

@@ -82,8 +82,8 @@ class VolumeControllers:
     async def _attach_and_detach(self, _: str) -> float | None:
         """Detach first, then attach; look again while something is still unwanted."""
         wanted = self._wanted()
-        there = {(volume_of(one), one["spec"]["nodeName"]): one
-                 for one in self._world.informer(ATTACHMENT)}  # fmt: skip
+        there = {(volume_of(entry), entry["spec"]["nodeName"]): entry
+                 for entry in self._world.informer(ATTACHMENT)}  # fmt: skip
         for place in self._unwanted_since.keys() - (there.keys() - wanted):
             del self._unwanted_since[place]
         for place in sorted(there.keys() - wanted):
@@ -116,7 +116,7 @@ class VolumeControllers:
         node = self._world.nodes.get(place[1])
         if node is not None and is_true(node, "Ready"):
             return True
-        if node is not None and any(one["key"] == OUT_OF_SERVICE for one in taints_of(node)):
+        if node is not None and any(taint["key"] == OUT_OF_SERVICE for taint in taints_of(node)):
             return True
         timing = self._world.timing
         return now - since > timing.real(timing.force_detach_seconds)
@@ -142,9 +142,9 @@ def volumes_of(world: World, pod: Json) -> list[Json]:
 def are_attached(world: World, pod: Json) -> bool:
     """Return whether the kubelet may start a pod: all its CSI volumes are attached to its node."""
     attached = {
-        (volume_of(one), one["spec"]["nodeName"])
-        for one in world.informer(ATTACHMENT)
-        if is_attached(one) and not is_terminating(one)
+        (volume_of(entry), entry["spec"]["nodeName"])
+        for entry in world.informer(ATTACHMENT)
+        if is_attached(entry) and not is_terminating(entry)
     }
     return all(
         (volume["metadata"]["name"], node_of(pod)) in attached for volume in volumes_of(world, pod)
@@ -169,7 +169,7 @@ async def prebind(world: World, pod: Json, node: Json) -> bool:
             continue
         if any(_is_of(volume, claim) for volume in world.informer(VOLUME)):
             continue
-        free = next((one for one in world.informer(VOLUME) if serves(one, claim, node)), None)
+        free = next((entry for entry in world.informer(VOLUME) if serves(entry, claim, node)), None)
         if free is not None:
             await world.patch(VOLUME, free, {"spec": {"claimRef": _reference(claim)}})
         else:

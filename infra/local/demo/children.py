@@ -147,12 +147,12 @@ def undisturbed() -> Iterator[None]:
         yield
         return
     asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in asking]
+    before = [(signals, signal.signal(signals, signal.SIG_IGN)) for signals in asking]
     try:
         yield
     finally:
-        for one, handler in before:
-            signal.signal(one, handler)
+        for signals, handler in before:
+            signal.signal(signals, handler)
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -176,5 +176,5 @@ def read_documents(paths: Iterable[Path]) -> list[Object]:
             documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
         except (OSError, yaml.YAMLError) as error:
             raise Problem(f"{path}: cannot be read: {str(error).splitlines()[0]}") from error
-        found.extend(one for one in documents if one)
+        found.extend(document for document in documents if document)
     return found

@@ -18,7 +18,11 @@ def why_not_blocked(
         nodes: Of ours.
         events: (reason, name of the object) of each Kubernetes Event.
     """
-    draining = [one for one in nodes if one.deleting is not None and one.gone is None]
+    draining = [
+        node_track
+        for node_track in nodes
+        if node_track.deleting is not None and node_track.gone is None
+    ]
     if not draining:
         return "no node of ours is being drained"
     for node in draining:

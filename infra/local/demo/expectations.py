@@ -51,7 +51,7 @@ def _selected(argument: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _pods_running(situation: Situation, argument: Mapping[str, Any]) -> str:
     pods = situation.timeline.living_pods(_selected(argument))
-    running = [one for one in pods if one.running is not None]
+    running = [pod for pod in pods if pod.running is not None]
     if len(pods) == len(running) == argument["count"]:
         return ""
     return f"{len(running)} of {len(pods)} pods run, expected {argument['count']}"
@@ -66,14 +66,14 @@ def _pods_on_new_nodes(situation: Situation, argument: Mapping[str, Any]) -> str
 
 def _pods_on_known_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
     pods = situation.timeline.living_pods(_selected(argument))
-    there = [one for one in pods if one.node in situation.known_nodes]
+    there = [pod for pod in pods if pod.node in situation.known_nodes]
     if len(there) >= argument["at_least"]:
         return ""
     return f"{len(there)} pods on nodes that stood before, expected {argument['at_least']}"
 
 
 def _pods_on_provisioner(situation: Situation, argument: Mapping[str, Any]) -> str:
-    owners = {one.name: one.labels.get(PROVISIONER) for one in situation.timeline.nodes.values()}
+    owners = {node.name: node.labels.get(PROVISIONER) for node in situation.timeline.nodes.values()}
     for pod in situation.timeline.living_pods(_selected(argument)):
         owner = owners.get(pod.node)
         if owner != argument["provisioner"] and pod.node not in situation.known_nodes:
@@ -93,7 +93,7 @@ def _pods_per_node(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 def _skew(situation: Situation, argument: Mapping[str, Any]) -> str:
     """The most and the fewest pods on a node differ as a topology spread allows."""
-    counts = {one.name: 0 for one in situation.timeline.living_nodes()}
+    counts = {living_node.name: 0 for living_node in situation.timeline.living_nodes()}
     for pod in situation.timeline.living_pods(_selected(argument)):
         counts[pod.node] = counts.get(pod.node, 0) + 1
     skew = max(counts.values(), default=0) - min(counts.values(), default=0)
@@ -103,7 +103,7 @@ def _skew(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _our_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
-    nodes = [one for one in situation.timeline.living_nodes() if one.ours]
+    nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
     if len(nodes) < argument.get("at_least", 0):
         return f"{len(nodes)} nodes of ours, expected at least {argument['at_least']}"
     if len(nodes) > argument.get("at_most", len(nodes)):
@@ -120,18 +120,22 @@ def _our_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _instances_match_nodes(situation: Situation, _: Any) -> str:
-    nodes = {one.instance_id for one in situation.timeline.living_nodes() if one.ours}
-    running = {one for one, state in situation.timeline.instances.items() if state in _ALIVE}
+    nodes = {
+        living_node.instance_id
+        for living_node in situation.timeline.living_nodes()
+        if living_node.ours
+    }
+    running = {value for value, state in situation.timeline.instances.items() if state in _ALIVE}
     if nodes == running:
         return ""
     return f"{len(running)} instances run for {len(nodes)} nodes of ours"
 
 
 def _everything_gone(situation: Situation, _: Any) -> str:
-    nodes = [one for one in situation.timeline.living_nodes() if one.ours]
+    nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
     if nodes:
         return f"{len(nodes)} nodes of ours are still there"
-    running = [one for one, state in situation.timeline.instances.items() if state in _ALIVE]
+    running = [value for value, state in situation.timeline.instances.items() if state in _ALIVE]
     return f"{len(running)} instances still run" if running else ""
 
 
@@ -143,7 +147,7 @@ def _instances_in_all(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _cordoned_before_gone(situation: Situation, _: Any) -> str:
-    ended = [one for one in situation.timeline.our_nodes() if one.gone is not None]
+    ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     if not ended:
         return "no node of ours has gone yet"
     for node in ended:
@@ -158,7 +162,7 @@ def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> s
     """Each ended node waited its ttl, at the speed of the world, and not much longer."""
     ttl = max(1.0, round(argument["ttl_seconds"] / situation.speed))
     slack = float(argument.get("slack_seconds", 30))
-    ended = [one for one in situation.timeline.our_nodes() if one.gone is not None]
+    ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     if not ended:
         return "no node of ours has gone yet"
     for node in ended:
@@ -175,8 +179,8 @@ def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> s
 
 def _cost_near_bound(situation: Situation, argument: Mapping[str, Any]) -> str:
     """The nodes cost hardly more than their pods must, on any nodes."""
-    nodes = [one for one in situation.timeline.living_nodes() if one.ours]
-    cost, bound = sum(price_of(one.labels) for one in nodes), situation.bound_micros_per_hour
+    nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
+    cost, bound = sum(price_of(node.labels) for node in nodes), situation.bound_micros_per_hour
     if not bound:
         return "no step has asked for the bound"
     over = 100 * (cost - bound) / bound
@@ -187,18 +191,18 @@ def _cost_near_bound(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 def _replaced_first(situation: Situation, _: Any) -> str:
     """Each node that was given up with pods on it went after another was ready for them."""
-    ended = [one for one in situation.timeline.our_nodes() if one.gone is not None]
-    used = [one for one in ended if one.most_pods]
+    ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
+    used = [node_track for node_track in ended if node_track.most_pods]
     if not used:
         return "no node of ours that had pods has gone yet"
     for node in used:
-        others = [one for one in situation.timeline.our_nodes() if one is not node]
+        others = [our_node for our_node in situation.timeline.our_nodes() if our_node is not node]
         if not any(
-            one.initialized is not None
+            other.initialized is not None
             and node.deleting is not None
-            and one.initialized <= node.deleting
-            and (one.gone is None or one.gone > node.deleting)
-            for one in others
+            and other.initialized <= node.deleting
+            and (other.gone is None or other.gone > node.deleting)
+            for other in others
         ):
             return f"{node.name} went before another node was ready"
     return ""
@@ -207,13 +211,15 @@ def _replaced_first(situation: Situation, _: Any) -> str:
 def _one_at_a_time(situation: Situation, argument: Mapping[str, Any]) -> str:
     """So many nodes went, and none with pods on it began to while another was on its way."""
     used = [
-        one for one in situation.timeline.our_nodes() if one.deleting is not None and one.most_pods
+        our_node
+        for our_node in situation.timeline.our_nodes()
+        if our_node.deleting is not None and our_node.most_pods
     ]
-    used.sort(key=lambda one: one.deleting or 0.0)
+    used.sort(key=lambda node_track: node_track.deleting or 0.0)
     for before, after in pairwise(used):
         if before.gone is None or (after.deleting or 0.0) < before.gone:
             return f"{after.name} was drained while {before.name} still was"
-    gone = sum(1 for one in used if one.gone is not None)
+    gone = sum(1 for node_track in used if node_track.gone is not None)
     if gone >= argument["at_least"]:
         return ""
     return f"{gone} nodes that had pods are gone, expected {argument['at_least']}"
@@ -221,15 +227,15 @@ def _one_at_a_time(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 def _launched_before_gone(situation: Situation, _: Any) -> str:
     """For a node that went, another was made before it was gone."""
-    ended = [one for one in situation.timeline.our_nodes() if one.gone is not None]
+    ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     if not ended:
         return "no node of ours has gone yet"
     for node in ended:
         begun = node.deleting if node.deleting is not None else node.gone
         later = [
-            one.created
-            for one in situation.timeline.our_nodes()
-            if one.created is not None and begun is not None and one.created >= begun
+            our_node.created
+            for our_node in situation.timeline.our_nodes()
+            if our_node.created is not None and begun is not None and our_node.created >= begun
         ]
         if not later or node.gone is None or min(later) > node.gone:
             return f"{node.name} was gone before another node was made"
@@ -237,7 +243,7 @@ def _launched_before_gone(situation: Situation, _: Any) -> str:
 
 
 def _untouched(situation: Situation, _: Any) -> str:
-    standing = {one.name: one for one in situation.timeline.living_nodes()}
+    standing = {living_node.name: living_node for living_node in situation.timeline.living_nodes()}
     for name in sorted(situation.known_nodes):
         if name not in standing:
             return f"{name} is not Dovetail's and is gone"
@@ -261,7 +267,9 @@ def _bound_after_resource(situation: Situation, argument: Mapping[str, Any]) -> 
 
 def _volumes_in_zone_of_their_pods(situation: Situation, argument: Mapping[str, Any]) -> str:
     """Each pod of a StatefulSet has only ever been in one zone, and all are in so many."""
-    zones_of_node = {one.name: one.labels.get(_ZONE, "") for one in situation.timeline.our_nodes()}
+    zones_of_node = {
+        our_node.name: our_node.labels.get(_ZONE, "") for our_node in situation.timeline.our_nodes()
+    }
     selector = _selected(argument).items()
     places: dict[str, set[str]] = {}
     for pod in situation.timeline.pods.values():
@@ -276,7 +284,9 @@ def _volumes_in_zone_of_their_pods(situation: Situation, argument: Mapping[str, 
 
 def _deleted_node_drained(situation: Situation, _: Any) -> str:
     """A node that was deleted was held, cordoned, and went only when nobody was on it."""
-    deleted = [one for one in situation.timeline.our_nodes() if one.deleting is not None]
+    deleted = [
+        our_node for our_node in situation.timeline.our_nodes() if our_node.deleting is not None
+    ]
     if not deleted:
         return "no node of ours was deleted yet"
     for node in deleted:

@@ -62,19 +62,19 @@ class ForeignCluster(ClusterClient):
         try:
             version = self.call("GET", "version")
             nodes = self.items("api/v1/nodes")
-            self._claims = frozenset(_name(one) for one in self.items(_CLAIMS))
+            self._claims = frozenset(_name(entry) for entry in self.items(_CLAIMS))
             known = self._get(_PROVISIONERS) or {}
         except Refused as refused:
             raise Problem(f"the cluster of the kubeconfig refuses its user: {refused}") from refused
         # Some distributions write "27+".
-        minor = "".join(one for one in version["minor"] if one.isdigit())
+        minor = "".join(entry for entry in version["minor"] if entry.isdigit())
         self._version = (int(version["major"]), int(minor or 0))
-        self._stood = frozenset(_name(one) for one in nodes)
+        self._stood = frozenset(_name(node) for node in nodes)
         # They may belong to an installation that works: nothing is deleted unasked.
         if known.get("items"):
             remedy = f"kubectl delete provisioner {_name(known['items'][0])}"
             raise Problem(f"the cluster has a Provisioner already; if it may go: {remedy}")
-        if left := next((_name(one) for one in nodes if _looks_ours(one)), None):
+        if left := next((_name(node) for node in nodes if _looks_ours(node)), None):
             patch = """--type=merge -p '{"metadata":{"finalizers":null}}'"""
             remedy = f"kubectl patch node {left} {patch} && kubectl delete node {left}"
             raise Problem(f"node {left} is of an earlier run or not ours; if it may go: {remedy}")
@@ -116,20 +116,22 @@ class ForeignCluster(ClusterClient):
     def clean(self) -> str:
         """Delete what was put in, and our nodes; return what would not go, or an empty text."""
         added, self._added = self._added[::-1], []
-        first = [one for one in added if one["kind"] not in _LATER]
-        later = [one for one in added if one["kind"] in _LATER]
+        first = [entry for entry in added if entry["kind"] not in _LATER]
+        later = [entry for entry in added if entry["kind"] in _LATER]
         for document in first:
             self.delete(document)
         left: list[Object] = []
-        if any(one["kind"] in _WORKLOADS for one in first):
+        if any(entry["kind"] in _WORKLOADS for entry in first):
             left = self._wait(lambda: self.items(_PODS), self._end_pod)
             left += self._wait(self._new_claims, self._end_claim)
             left += self._wait(self._new_volumes)
         left += self._wait(self._our_nodes, self._end_node)
         for document in later:
             self.delete(document)
-        left += self._wait(lambda: [one for one in added if self._get(path_of(one)) is not None])
-        return ", ".join(f"{one.get('kind', 'object')} {_name(one)}" for one in left)
+        left += self._wait(
+            lambda: [entry for entry in added if self._get(path_of(entry)) is not None]
+        )
+        return ", ".join(f"{entry.get('kind', 'object')} {_name(entry)}" for entry in left)
 
     # -- inside ---------------------------------------------------------------------------
 
@@ -144,18 +146,18 @@ class ForeignCluster(ClusterClient):
     def _our_nodes(self) -> list[Object]:
         """Return nodes that came after us and carry our label: by `check` they are ours."""
         nodes = self.items("api/v1/nodes")
-        return [one for one in nodes if _looks_ours(one) and _name(one) not in self._stood]
+        return [node for node in nodes if _looks_ours(node) and _name(node) not in self._stood]
 
     def _new_claims(self) -> list[Object]:
         """Return claims that came after us: StatefulSets make them and leave them behind."""
-        return [one for one in self.items(_CLAIMS) if _name(one) not in self._claims]
+        return [entry for entry in self.items(_CLAIMS) if _name(entry) not in self._claims]
 
     def _end_claim(self, claim: Object) -> None:
         self._send("DELETE", f"{_CLAIMS}/{_name(claim)}")
 
     def _new_volumes(self) -> list[Object]:
         """Return volumes of such claims, which their provisioner deletes while the world runs."""
-        return [one for one in self.items(_VOLUMES) if self._is_of_new_claim(one["spec"])]
+        return [entry for entry in self.items(_VOLUMES) if self._is_of_new_claim(entry["spec"])]
 
     def _is_of_new_claim(self, volume: Object) -> bool:
         claim = volume.get("claimRef") or {}
@@ -171,7 +173,11 @@ class ForeignCluster(ClusterClient):
         self._send("DELETE", path)
         for pod in self.items("api/v1/pods", fieldSelector=f"spec.nodeName={_name(node)}"):
             self._end_pod(pod)
-        kept = [one for one in node["metadata"].get("finalizers") or () if one != _FINALIZER]
+        kept = [
+            finalizer
+            for finalizer in node["metadata"].get("finalizers") or ()
+            if finalizer != _FINALIZER
+        ]
         self._send("PATCH", path, {"metadata": {"finalizers": kept}})
 
     def _end_pod(self, pod: Object) -> None:
@@ -196,9 +202,9 @@ class ForeignCluster(ClusterClient):
         while left := find():
             if time.monotonic() > ends:
                 break
-            for one in left if act is not None else ():
+            for entry in left if act is not None else ():
                 assert act is not None
-                act(one)
+                act(entry)
             time.sleep(_LOOK_SECONDS)
         return left
 
@@ -226,27 +232,27 @@ def for_old_servers(document: Object) -> Object:
 
 def _without_rules(part: Any) -> Any:
     if isinstance(part, list):
-        return [_without_rules(one) for one in part]
+        return [_without_rules(entry) for entry in part]
     if not isinstance(part, dict):
         return part
-    return {key: _without_rules(one) for key, one in part.items() if key != _RULES}
+    return {key: _without_rules(entry) for key, entry in part.items() if key != _RULES}
 
 
 def _with_texts(part: Any, key: str = "") -> Any:
     if isinstance(part, list):
-        return [_with_texts(one) for one in part]
+        return [_with_texts(entry) for entry in part]
     if not isinstance(part, dict):
         return part
     return {
-        name: str(one) if key in _AMOUNTS and isinstance(one, int) else _with_texts(one, name)
-        for name, one in part.items()
+        name: str(entry) if key in _AMOUNTS and isinstance(entry, int) else _with_texts(entry, name)
+        for name, entry in part.items()
     }
 
 
 def _served_at(definition: Object) -> str:
     """Return the path of the objects that a definition defines."""
     spec = definition["spec"]
-    version = next(one["name"] for one in spec["versions"] if one["served"])
+    version = next(entry["name"] for entry in spec["versions"] if entry["served"])
     return f"apis/{spec['group']}/{version}/{spec['names']['plural']}"
 
 
@@ -260,5 +266,5 @@ def _looks_ours(node: Object) -> bool:
 
 def _takes_pods(node: Object) -> bool:
     spec = node.get("spec") or {}
-    effects = {one["effect"] for one in spec.get("taints") or ()}
+    effects = {taint["effect"] for taint in spec.get("taints") or ()}
     return not spec.get("unschedulable") and not effects & {"NoSchedule", "NoExecute"}

@@ -35,8 +35,8 @@ class Mischief:
 
     def disturb(self, verbs: Iterable[Mapping[str, Any]]) -> None:
         """Call control verbs, each `{verb: NAME, ...}`."""
-        for one in verbs:
-            arguments = dict(one)
+        for verb in verbs:
+            arguments = dict(verb)
             self._control(str(arguments.pop("verb")), **arguments)
 
     def interrupt(self, instance_id: str, warning_seconds: float) -> None:
@@ -70,7 +70,7 @@ class Mischief:
         state = {"Name": "instance-state-name", "Values": list(_ALIVE)}
         found = self._client("ec2").describe_instances(Filters=[state])
         return frozenset(
-            one["InstanceId"] for row in found["Reservations"] for one in row["Instances"]
+            instance["InstanceId"] for row in found["Reservations"] for instance in row["Instances"]
         )
 
     def kill_when_launched(self, function: str) -> None:
@@ -100,9 +100,9 @@ class Mischief:
     def _name_of(self, function: str) -> str:
         pages = self._client("lambda").get_paginator("list_functions").paginate()
         for page in pages:
-            for one in page["Functions"]:
-                if str(one["FunctionName"]).endswith(function):
-                    return str(one["FunctionName"])
+            for entry in page["Functions"]:
+                if str(entry["FunctionName"]).endswith(function):
+                    return str(entry["FunctionName"])
         raise Problem(f"function {function!r} is not deployed")
 
     @staticmethod

@@ -11,13 +11,13 @@ _PLAIN: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 def machines() -> dict[str, Any]:
     """Return capacity, allocatable, extended resources and EBS volumes of every type."""
     return {
-        one.name: {
-            "capacity": _plain(one.capacity),
-            "allocatable": _plain(one.allocatable),
-            "extended": {k: str(v) for k, v in one.capacity.items if k not in _PLAIN},
-            "volumes": one.volume_limit,
+        instance_type.name: {
+            "capacity": _plain(instance_type.capacity),
+            "allocatable": _plain(instance_type.allocatable),
+            "extended": {k: str(v) for k, v in instance_type.capacity.items if k not in _PLAIN},
+            "volumes": instance_type.volume_limit,
         }
-        for one in load_catalog(embedded_catalog()).instance_types
+        for instance_type in load_catalog(embedded_catalog()).instance_types
     }
 
 

@@ -51,10 +51,10 @@ class Observer:
         # Machines first: a node never seems to stand without the machine it stands on.
         pages = self._ec2.get_paginator("describe_instances").paginate()
         instances = [
-            one
+            instance
             for page in pages
             for reservation in page["Reservations"]
-            for one in reservation["Instances"]
+            for instance in reservation["Instances"]
         ]
         nodes = self._cluster.items("api/v1/nodes")
         pods = self._cluster.items("api/v1/namespaces/default/pods")

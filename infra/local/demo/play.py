@@ -47,7 +47,9 @@ class Player:
         self._observer = observer
         self._speed = speed
         self._say = say
-        self._known = frozenset(one.name for one in observer.timeline.living_nodes())
+        self._known = frozenset(
+            living_node.name for living_node in observer.timeline.living_nodes()
+        )
         self._bound = 0
 
     def play(self, scenario: Scenario) -> tuple[StepResult, ...]:
@@ -134,8 +136,8 @@ class Player:
         while time.monotonic() < ends:
             with self._observer.lock:
                 nodes = self._observer.timeline.living_nodes()
-            if nodes and all(one.ready is not None for one in nodes):
-                self._known = frozenset(one.name for one in nodes)
+            if nodes and all(node.ready is not None for node in nodes):
+                self._known = frozenset(node.name for node in nodes)
                 return
             time.sleep(_LOOK_SECONDS)
         raise Problem("the nodes that stand before the scenario did not become ready")
@@ -151,10 +153,10 @@ class Player:
         with self._observer.lock:
             for pod in timeline.living_pods({}):
                 counts[pod.node] = counts.get(pod.node, 0) + 1
-            nodes = [one for one in timeline.living_nodes() if one.ours]
+            nodes = [living_node for living_node in timeline.living_nodes() if living_node.ours]
         if not nodes:
             raise Problem("there is no node of ours")
-        return max(nodes, key=lambda one: (counts.get(one.name, 0), one.name))
+        return max(nodes, key=lambda node: (counts.get(node.name, 0), node.name))
 
     def _await(self, step: Step) -> tuple[tuple[str, str], ...]:
         """Wait until every expectation of the step holds in one and the same reading."""
@@ -167,7 +169,7 @@ class Player:
 
     def _events(self) -> frozenset[tuple[str, str]]:
         listed = self._cluster.items("api/v1/events")
-        return frozenset((one["reason"], one["involvedObject"]["name"]) for one in listed)
+        return frozenset((entry["reason"], entry["involvedObject"]["name"]) for entry in listed)
 
     def _failures(self, expects: Any) -> tuple[tuple[str, str], ...]:
         situation = Situation(
@@ -178,5 +180,5 @@ class Player:
             events=self._events() if "drain_blocked" in expects else frozenset(),
         )
         with self._observer.lock:
-            found = [(name, check(situation, name, one)) for name, one in expects.items()]
+            found = [(name, check(situation, name, expect)) for name, expect in expects.items()]
         return tuple((name, why) for name, why in found if why)

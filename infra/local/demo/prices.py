@@ -25,9 +25,13 @@ _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 def prices() -> Mapping[tuple[str, str, str], int]:
     """Return micro-dollars per hour by instance type, zone and capacity type."""
     return {
-        (one.name, offering.zone, offering.capacity_type.value): offering.price_micros_per_hour
-        for one in load_catalog(embedded_catalog()).instance_types
-        for offering in one.offerings
+        (
+            instance_type.name,
+            offering.zone,
+            offering.capacity_type.value,
+        ): offering.price_micros_per_hour
+        for instance_type in load_catalog(embedded_catalog()).instance_types
+        for offering in instance_type.offerings
     }
 
 
@@ -53,10 +57,14 @@ def bound_of(
         Problem: If it cannot plan these.
     """
     changed = []
-    for one in documents:
-        count = replicas.get(one["metadata"]["name"]) if one["kind"] == "Deployment" else None
+    for document in documents:
+        count = (
+            replicas.get(document["metadata"]["name"]) if document["kind"] == "Deployment" else None
+        )
         changed.append(
-            one if count is None else {**one, "spec": {**one["spec"], "replicas": count}}
+            document
+            if count is None
+            else {**document, "spec": {**document["spec"], "replicas": count}}
         )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "all.yaml"
@@ -91,11 +99,11 @@ def bound_of(
 def _with_deep_pools() -> Object:
     """Return the embedded catalogue without the spot pools that EC2 passes over."""
     document: Object = json.loads(embedded_catalog())
-    for one in document["types"]:
-        one["offerings"] = [
+    for type_ in document["types"]:
+        type_["offerings"] = [
             offering
-            for offering in one["offerings"]
+            for offering in type_["offerings"]
             if offering["capacity_type"] != SPOT
-            or 2 * pool_depth(one["name"], offering["zone"]) >= DEPTHS
+            or 2 * pool_depth(type_["name"], offering["zone"]) >= DEPTHS
         ]
     return document

@@ -13,5 +13,5 @@ def last_words(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
         return f"its log cannot be read: {error.strerror}"
-    said = [one.strip() for one in lines if one.strip()]
+    said = [line.strip() for line in lines if line.strip()]
     return said[-1][:300] if said else "it said nothing"

@@ -40,31 +40,31 @@ def build_report(
 ) -> dict[str, Any]:
     """Return the report as plain JSON."""
     plans = _plans(world)
-    nodes = [_node(one, timeline) for one in timeline.our_nodes()]
+    nodes = [_node(our_node, timeline) for our_node in timeline.our_nodes()]
     early = timeline.bound_early()
-    bought = [one for one in nodes if one["price_micros_per_hour"]]
+    bought = [node for node in nodes if node["price_micros_per_hour"]]
     cost = sum(plan["plan"]["cost_micros_per_hour"] for plan in plans)
     bound = sum(plan["plan"]["lower_bound_micros_per_hour"] for plan in plans)
-    staying = [one for one in nodes if not one["gone"]]
+    staying = [node for node in nodes if not node["gone"]]
     return {
         "version": 1,
         "scenario": scenario,
-        "passed": all(not one.failures for one in results),
+        "passed": all(not result.failures for result in results),
         "speed": world.options.speed,
         "steps": [
             {
-                "title": one.title,
-                "seconds": round(one.seconds, 1),
-                "failures": [{"expectation": name, "why": why} for name, why in one.failures],
+                "title": result.title,
+                "seconds": round(result.seconds, 1),
+                "failures": [{"expectation": name, "why": why} for name, why in result.failures],
             }
-            for one in results
+            for result in results
         ],
-        "pods": len({one.name for one in timeline.pods.values() if one.running is not None}),
+        "pods": len({pod.name for pod in timeline.pods.values() if pod.running is not None}),
         "bound_early": len(early),
-        "refused": sum(one.refused for one in early),
+        "refused": sum(pod_track.refused for pod_track in early),
         "nodes": nodes,
-        "instance_types": dict(sorted(Counter(one["instance_type"] for one in nodes).items())),
-        "capacity_types": dict(sorted(Counter(one["capacity_type"] for one in nodes).items())),
+        "instance_types": dict(sorted(Counter(node["instance_type"] for node in nodes).items())),
+        "capacity_types": dict(sorted(Counter(node["capacity_type"] for node in nodes).items())),
         "dollars_per_hour_bought": _dollars(sum(n["price_micros_per_hour"] for n in bought)),
         "dollars_per_hour_staying": _dollars(sum(n["price_micros_per_hour"] for n in staying)),
         "plans": len(plans),
@@ -80,11 +80,13 @@ def _plans(world: World) -> list[dict[str, Any]]:
     """Return the recorded decisions that bought something, oldest first."""
     s3 = world.client("s3")
     bucket = next(
-        one["Name"] for one in s3.list_buckets()["Buckets"] if "dovetail" in one["Name"].lower()
+        entry["Name"]
+        for entry in s3.list_buckets()["Buckets"]
+        if "dovetail" in entry["Name"].lower()
     )
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"decisions/{CLUSTER}/").get("Contents", [])
     found = []
-    for row in sorted(listed, key=lambda one: one["Key"]):
+    for row in sorted(listed, key=lambda entry: entry["Key"]):
         if row["Key"].endswith(".json.gz"):
             body = s3.get_object(Bucket=bucket, Key=row["Key"])["Body"].read()
             document = json.loads(gzip.decompress(body))
@@ -121,15 +123,16 @@ def _stages(
     start = min(waiting)
     invocations = world.control("functions/invocations", function="dovetail-provision")
     begun = [
-        moment.seconds_of(datetime.fromisoformat(one["at"])) for one in invocations["invocations"]
+        moment.seconds_of(datetime.fromisoformat(invocation["at"]))
+        for invocation in invocations["invocations"]
     ]
     first = plans[0]
     gathered = moment.seconds_of(datetime.fromisoformat(first["snapshot"]["taken_at"]))
     launched = [
-        moment.seconds_of(one["LaunchTime"])
+        moment.seconds_of(instance["LaunchTime"])
         for page in world.client("ec2").get_paginator("describe_instances").paginate()
         for reservation in page["Reservations"]
-        for one in reservation["Instances"]
+        for instance in reservation["Instances"]
     ]
     nodes = timeline.our_nodes()
     moments = {

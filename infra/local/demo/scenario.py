@@ -51,7 +51,7 @@ class Scenario:
 
 def scenario_names(examples: Path = EXAMPLES) -> tuple[str, ...]:
     """Return the names of all scenarios, sorted."""
-    return tuple(sorted(one.parents[1].name for one in examples.glob(f"*/{_FILE}")))
+    return tuple(sorted(path.parents[1].name for path in examples.glob(f"*/{_FILE}")))
 
 
 def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
@@ -68,7 +68,7 @@ def load_scenario(name: str, examples: Path = EXAMPLES) -> Scenario:
     documents = read_documents([folder / _FILE])
     try:
         (document,) = documents
-        steps = tuple(_step(one) for one in document["steps"])
+        steps = tuple(_step(step) for step in document["steps"])
         settings = {str(k): str(v) for k, v in dict(document.get("settings") or {}).items()}
         title = str(document["title"])
         return Scenario(name=name, title=title, folder=folder, steps=steps, settings=settings)
@@ -101,5 +101,5 @@ def scaled(document: Object, speed: float) -> Object:
 
 def manifests(scenario: Scenario, names: list[str], speed: float) -> list[Object]:
     """Return the documents of some of a scenario's files, ttls scaled."""
-    documents = read_documents(scenario.folder / one for one in names)
-    return [scaled(one, speed) for one in documents]
+    documents = read_documents(scenario.folder / name for name in names)
+    return [scaled(document, speed) for document in documents]

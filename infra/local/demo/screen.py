@@ -58,8 +58,8 @@ class Screen:
         with observer.lock:
             pods = observer.timeline.living_pods({})
             nodes = observer.timeline.living_nodes()
-        running = sum(1 for one in pods if one.running is not None)
-        bound = sum(1 for one in pods if one.bound is not None)
+        running = sum(1 for pod_track in pods if pod_track.running is not None)
+        bound = sum(1 for pod_track in pods if pod_track.bound is not None)
         head = Text(
             f"{observer.now():6.1f} s   pods: {len(pods)}, bound {bound}, running {running}   "
             f"nodes: {len(nodes)}"
@@ -118,7 +118,7 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
         "seconds",
         " → ".join(f"{name} {'?' if at is None else at}" for name, at in stages.items()),
     )
-    staying = [one for one in report["nodes"] if not one["gone"]]
+    staying = [node for node in report["nodes"] if not node["gone"]]
     table.add_row(
         "what stays", f"{len(staying)} nodes, ${report['dollars_per_hour_staying']:.4f}/h"
     )

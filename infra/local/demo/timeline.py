@@ -79,13 +79,15 @@ class Timeline:
         listed = list(pods)
         self._pods(now, listed)
         self._nodes(now, list(nodes), listed)
-        not_ready = {one.name for one in self.living_nodes() if one.ready is None}
+        not_ready = {
+            living_node.name for living_node in self.living_nodes() if living_node.ready is None
+        }
         for track in self.pods.values():
             track.early |= track.bound == now and track.node in not_ready
-        present = {one["InstanceId"]: one for one in instances}
-        for instance_id, one in present.items():
-            self.instances[instance_id] = one["State"]["Name"]
-            self.instance_types[instance_id] = one["InstanceType"]
+        present = {instance["InstanceId"]: instance for instance in instances}
+        for instance_id, entry in present.items():
+            self.instances[instance_id] = entry["State"]["Name"]
+            self.instance_types[instance_id] = entry["InstanceType"]
         for instance_id in self.instances:
             if instance_id not in present:
                 self.instances[instance_id] = "terminated"
@@ -97,11 +99,11 @@ class Timeline:
         """
         return sorted(
             (
-                one
-                for one in self.pods.values()
-                if one.gone is None and not one.refused and selector.items() <= one.labels.items()
+                pod
+                for pod in self.pods.values()
+                if pod.gone is None and not pod.refused and selector.items() <= pod.labels.items()
             ),
-            key=lambda one: one.name,
+            key=lambda pod: pod.name,
         )
 
     def living_nodes(self) -> list[NodeTrack]:
@@ -110,7 +112,7 @@ class Timeline:
 
     def bound_early(self) -> list[PodTrack]:
         """Return every pod ever seen that was bound before its Node was Ready, by name."""
-        return sorted((one for one in self.pods.values() if one.early), key=lambda one: one.name)
+        return sorted((pod for pod in self.pods.values() if pod.early), key=lambda pod: pod.name)
 
     def our_nodes(self) -> list[NodeTrack]:
         """Return every node of ours ever seen, by name."""
@@ -167,7 +169,7 @@ class Timeline:
                 track.gone = now
 
     def _node(self, now: float, track: NodeTrack, node: Object, pods: int) -> None:
-        taints = {one["key"] for one in node["spec"].get("taints") or []}
+        taints = {taint["key"] for taint in node["spec"].get("taints") or []}
         status = node.get("status") or {}
         track.provider_id = node["spec"].get("providerID", track.provider_id)
         track.labels = node["metadata"].get("labels") or {}
@@ -176,8 +178,8 @@ class Timeline:
         for resource in track.allocatable:
             track.shown.setdefault(resource, now)
         ready = any(
-            one["type"] == "Ready" and one["status"] == "True"
-            for one in status.get("conditions") or []
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in status.get("conditions") or []
         )
         if ready and track.ready is None:
             track.ready = now
@@ -201,12 +203,14 @@ class Timeline:
 
 def _unschedulable(status: Object) -> bool:
     return any(
-        one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable"
-        for one in status.get("conditions") or []
+        condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable"
+        for condition in status.get("conditions") or []
     )
 
 
 def _counts(pod: Object) -> bool:
-    owners = {one["kind"] for one in pod["metadata"].get("ownerReferences") or []}
+    owners = {
+        owner_reference["kind"] for owner_reference in pod["metadata"].get("ownerReferences") or []
+    }
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return not ended and not owners & {"DaemonSet", "Node"}

@@ -255,7 +255,9 @@ class Account(ABC):
                 return refusal("UnfulfillableCapacity")
             if SPOT_ROLE in self.denied:
                 return refusal("AuthFailure.ServiceLinkedRoleCreationNotPermitted")
-        return next((one.refusal for one in self.ordered if one.covers(option, kind, now)), None)
+        return next(
+            (ordered.refusal for ordered in self.ordered if ordered.covers(option, kind, now)), None
+        )
 
     def fate(self, launch: Mapping[str, Any]) -> Reason | None:
         """Return why the next instance of this LaunchTemplateData never runs."""

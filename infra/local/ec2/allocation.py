@@ -90,24 +90,24 @@ def ranked(candidates: Iterable[Candidate], strategy: str) -> tuple[Candidate, .
     go by depth (the prioritized one by quarters of it, then priority).
     """
     found = tuple(candidates)
-    deepest = max((one.depth for one in found), default=0)
+    deepest = max((candidate.depth for candidate in found), default=0)
     keys: dict[str, Callable[[Candidate], tuple[float, ...]]] = {
-        "lowest-price": lambda one: (one.price_micros,),
-        "diversified": lambda one: (one.price_micros,),
-        "prioritized": lambda one: (one.priority, one.price_micros),
-        "capacity-optimized": lambda one: (-one.depth, one.price_micros),
-        "capacity-optimized-prioritized": lambda one: (
-            -(one.depth * 4 // DEPTHS),
-            one.priority,
-            one.price_micros,
+        "lowest-price": lambda candidate: (candidate.price_micros,),
+        "diversified": lambda candidate: (candidate.price_micros,),
+        "prioritized": lambda candidate: (candidate.priority, candidate.price_micros),
+        "capacity-optimized": lambda candidate: (-candidate.depth, candidate.price_micros),
+        "capacity-optimized-prioritized": lambda candidate: (
+            -(candidate.depth * 4 // DEPTHS),
+            candidate.priority,
+            candidate.price_micros,
         ),
-        "price-capacity-optimized": lambda one: (
-            0 if one.depth >= deepest * _DEEP_SHARE else 1,
-            one.price_micros,
+        "price-capacity-optimized": lambda candidate: (
+            0 if candidate.depth >= deepest * _DEEP_SHARE else 1,
+            candidate.price_micros,
         ),
     }
     key = keys[strategy]
-    return tuple(sorted(found, key=lambda one: (*key(one), one.index)))
+    return tuple(sorted(found, key=lambda entry: (*key(entry), entry.index)))
 
 
 def allot(candidates: Iterable[Candidate], terms: Terms, stock: Stock) -> Allotment:
@@ -119,13 +119,15 @@ def allot(candidates: Iterable[Candidate], terms: Terms, stock: Stock) -> Allotm
     if terms.target <= 0:
         return Allotment(launches=(), refusals=())
     found = tuple(candidates)
-    dead = tuple((one, one.refusal) for one in found if one.refusal is not None)
-    order = ranked((one for one in found if one.refusal is None), terms.strategy)
+    dead = tuple(
+        (candidate, candidate.refusal) for candidate in found if candidate.refusal is not None
+    )
+    order = ranked((candidate for candidate in found if candidate.refusal is None), terms.strategy)
     scratch = stock.copy()
     best = _fill(_best_group(order, terms, stock), terms, scratch)
     if best.total < max(terms.min_target, 0):
         refusals = best.refusals or tuple(
-            (one, refusal("UnfulfillableCapacity")) for one in order[:1]
+            (candidate, refusal("UnfulfillableCapacity")) for candidate in order[:1]
         )
         return Allotment(launches=(), refusals=dead + refusals)
     stock.pools.rules.update(scratch.pools.rules)
@@ -139,12 +141,12 @@ def _best_group(order: tuple[Candidate, ...], terms: Terms, stock: Stock) -> tup
     if not (terms.single_type or terms.single_zone):
         return order
     groups: dict[tuple[str, str], list[Candidate]] = {}
-    for one in order:
+    for candidate in order:
         key = (
-            one.instance_type if terms.single_type else "",
-            one.zone if terms.single_zone else "",
+            candidate.instance_type if terms.single_type else "",
+            candidate.zone if terms.single_zone else "",
         )
-        groups.setdefault(key, []).append(one)
+        groups.setdefault(key, []).append(candidate)
     best: tuple[Candidate, ...] = ()
     most = -1
     for group in groups.values():
@@ -164,17 +166,19 @@ def _fill(order: tuple[Candidate, ...], terms: Terms, stock: Stock) -> Allotment
     while missing > 0 and open_pools:
         spread = terms.strategy == "diversified"
         share = max(1, missing // len(open_pools)) if spread else missing
-        for one in tuple(open_pools):
+        for open_pool in tuple(open_pools):
             wanted = min(share, missing)
             got, reason = stock.take(
-                one.pool, subnet_id=one.subnet_id, vcpus=one.vcpus, wanted=wanted
+                open_pool.pool, subnet_id=open_pool.subnet_id, vcpus=open_pool.vcpus, wanted=wanted
             )
-            granted[one.index] = granted.get(one.index, 0) + got
+            granted[open_pool.index] = granted.get(open_pool.index, 0) + got
             missing -= got
             if reason is not None:
-                refusals[one.index] = (one, reason)
-                open_pools.remove(one)
+                refusals[open_pool.index] = (open_pool, reason)
+                open_pools.remove(open_pool)
             if missing <= 0:
                 break
-    launches = tuple((one, granted[one.index]) for one in order if granted.get(one.index))
+    launches = tuple(
+        (candidate, granted[candidate.index]) for candidate in order if granted.get(candidate.index)
+    )
     return Allotment(launches=launches, refusals=tuple(refusals.values()))

@@ -192,7 +192,9 @@ class Ec2:
 
     def _stock(self, account: Account, request: FleetRequest) -> Stock:
         """Return what can be launched now: a copy, so that a fleet that fails uses nothing."""
-        places = (account.place(one) for one in sorted({o.subnet_id for o in request.options}))
+        places = (
+            account.place(option) for option in sorted({o.subnet_id for o in request.options})
+        )
         used: Counter[QuotaKey] = Counter()
         if self.pools.vcpu_quota:
             now = self.now()

@@ -43,8 +43,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
     await api.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stop.set)
+    for value in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(value, stop.set)
     ready = {
         "url": api.url,
         "ca_file": str(ca_file(tls).resolve()) if tls else None,

@@ -133,9 +133,11 @@ class Authenticator:
         admin = self.admin_token
         if admin and hmac.compare_digest(admin.encode(), token.encode()):
             return User(name="kubernetes-admin", groups=("system:masters",))
-        for one in self._settings.get("static_tokens") or ():
-            if hmac.compare_digest(str(one["token"]).encode(), token.encode()):
-                return User(name=one["username"], groups=tuple(one.get("groups") or ()))
+        for static_token in self._settings.get("static_tokens") or ():
+            if hmac.compare_digest(str(static_token["token"]).encode(), token.encode()):
+                return User(
+                    name=static_token["username"], groups=tuple(static_token.get("groups") or ())
+                )
         return None
 
     # -- EKS tokens -----------------------------------------------------------------------

@@ -48,7 +48,9 @@ class Loopback:
         if runner is None:
             return
         server = runner.server
-        open_now = [] if server is None else [one.transport for one in server.connections]
+        open_now = (
+            [] if server is None else [connection.transport for connection in server.connections]
+        )
         await runner.cleanup()
         for transport in open_now:
             if transport is not None:

@@ -47,7 +47,10 @@ _PAIR = re.compile(r"^([^\s!=<>()]+)\s*(==|!=|=|<|>)\s*([^\s=!<>()]*)$")
 
 def _field_names(resource: Resource) -> dict[str, str]:
     if resource.custom is not None:
-        paths = [one["jsonPath"] for one in resource.custom.get("selectableFields") or ()]
+        paths = [
+            selectable_field["jsonPath"]
+            for selectable_field in resource.custom.get("selectableFields") or ()
+        ]
         return {path.lstrip("."): "" for path in paths}
     return _FIELDS.get(resource.kind, {})
 
@@ -159,12 +162,15 @@ def matches_selector(selector: JsonObject | None, labels: Mapping[str, str]) -> 
     pairs: Mapping[str, str] = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in pairs.items()):
         return False
-    return all(_expression(one, labels) for one in selector.get("matchExpressions") or ())
+    return all(
+        _expression(match_expression, labels)
+        for match_expression in selector.get("matchExpressions") or ()
+    )
 
 
-def _expression(one: JsonObject, labels: Mapping[str, str]) -> bool:
-    key, values = one["key"], one.get("values") or ()
-    match one["operator"]:
+def _expression(json_object: JsonObject, labels: Mapping[str, str]) -> bool:
+    key, values = json_object["key"], json_object.get("values") or ()
+    match json_object["operator"]:
         case "In":
             return labels.get(key) in values
         case "NotIn":
@@ -179,15 +185,15 @@ def selector_text(selector: JsonObject | None) -> str:
     """Write a LabelSelector object the way `labelSelector=` reads it."""
     selector = selector or {}
     parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for one in selector.get("matchExpressions") or ():
-        values = ",".join(one.get("values") or ())
-        match one["operator"]:
+    for match_expression in selector.get("matchExpressions") or ():
+        values = ",".join(match_expression.get("values") or ())
+        match match_expression["operator"]:
             case "In":
-                parts.append(f"{one['key']} in ({values})")
+                parts.append(f"{match_expression['key']} in ({values})")
             case "NotIn":
-                parts.append(f"{one['key']} notin ({values})")
+                parts.append(f"{match_expression['key']} notin ({values})")
             case "Exists":
-                parts.append(one["key"])
+                parts.append(match_expression["key"])
             case _:
-                parts.append(f"!{one['key']}")
+                parts.append(f"!{match_expression['key']}")
     return ",".join(parts)

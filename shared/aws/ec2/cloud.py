@@ -86,15 +86,15 @@ class Ec2Cloud:
 
     def image_ids(self, parameters: Sequence[str]) -> Mapping[str, str]:
         """Return the AMI id for each SSM parameter name that exists."""
-        unknown = [one for one in parameters if self._images.peek(one) is None]
+        unknown = [parameter for parameter in parameters if self._images.peek(parameter) is None]
         for names in paged(unknown, _PARAMETERS):
             with translated("ssm GetParameters"):
                 answer = self._client("ssm").get_parameters(Names=names)
-            found = {one["Name"]: one["Value"] for one in answer["Parameters"]}
+            found = {parameter["Name"]: parameter["Value"] for parameter in answer["Parameters"]}
             for name in names:
                 self._images.put(name, found.get(name))
-        kept = {one: self._images.peek(one) for one in sorted(set(parameters))}
-        return {name: one[0] for name, one in kept.items() if one is not None and one[0]}
+        kept = {parameter: self._images.peek(parameter) for parameter in sorted(set(parameters))}
+        return {name: entry[0] for name, entry in kept.items() if entry is not None and entry[0]}
 
     def find_images(self, selector: Mapping[str, str]) -> tuple[MachineImage, ...]:
         """Return the AMIs that an `amiSelector` finds, sorted by id; at most a minute old."""
@@ -178,8 +178,8 @@ class Ec2Cloud:
                 self._terminate(ids)
             except NotFoundError:
                 # One unknown id fails all: end those EC2 knows, each for itself.
-                for one in self.instances(ids):
-                    self._terminate_one(one.instance_id)
+                for instance in self.instances(ids):
+                    self._terminate_one(instance.instance_id)
 
     # --- the calls
 
@@ -221,8 +221,10 @@ class Ec2Cloud:
             )
             for row in self._pages("describe_subnets", "Subnets", Filters=filters)
         ]
-        self._zones.update({one.subnet_id: one.zone for one in found})
-        return tuple(sorted(found, key=lambda one: (one.zone, -one.free_addresses, one.subnet_id)))
+        self._zones.update({subnet.subnet_id: subnet.zone for subnet in found})
+        return tuple(
+            sorted(found, key=lambda entry: (entry.zone, -entry.free_addresses, entry.subnet_id))
+        )
 
     def _find_groups(self, selector: Selector) -> tuple[str, ...]:
         if not selector:
@@ -233,11 +235,11 @@ class Ec2Cloud:
 
     def _find_images(self, selector: dict[str, str]) -> tuple[MachineImage, ...]:
         rows = self._pages("describe_images", "Images", **image_request(selector))
-        found = [one for one in map(image_of, rows) if one is not None]
-        return tuple(sorted(found, key=lambda one: one.image_id))
+        found = [image for image in map(image_of, rows) if image is not None]
+        return tuple(sorted(found, key=lambda image: image.image_id))
 
     def _zones_of(self, subnets: Sequence[str]) -> Mapping[str, str]:
-        unknown = [one for one in subnets if one not in self._zones]
+        unknown = [subnet for subnet in subnets if subnet not in self._zones]
         for ids in paged(unknown, _INSTANCES):
             by_id = [{"Name": "subnet-id", "Values": ids}]
             for row in self._pages("describe_subnets", "Subnets", Filters=by_id):
@@ -286,4 +288,4 @@ class Ec2Cloud:
 
 
 def _sorted(rows: Iterable[Any]) -> tuple[Instance, ...]:
-    return tuple(sorted(map(instance_of, rows), key=lambda one: one.instance_id))
+    return tuple(sorted(map(instance_of, rows), key=lambda entry: entry.instance_id))

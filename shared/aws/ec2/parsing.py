@@ -18,7 +18,7 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 
 def tags_of(row: Row) -> dict[str, str]:
     """Return the tags of a resource."""
-    return {one["Key"]: one["Value"] for one in row.get("Tags", ())}
+    return {tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}
 
 
 def instance_of(row: Row) -> Instance:
@@ -43,7 +43,11 @@ def instance_of(row: Row) -> Instance:
 
 def subnets_of(request: Row) -> tuple[str, ...]:
     """Return the subnets that a CreateFleet request names, sorted."""
-    return tuple(sorted({one["SubnetId"] for one in _overrides(request) if one.get("SubnetId")}))
+    return tuple(
+        sorted(
+            {override["SubnetId"] for override in _overrides(request) if override.get("SubnetId")}
+        )
+    )
 
 
 def capacity_type_of(request: Row) -> CapacityType:
@@ -61,12 +65,12 @@ def fleet_answer(response: Row, request: Row, zones: Mapping[str, str]) -> Fleet
     bought_as = capacity_type_of(request)
     instances = sorted(
         (
-            FleetInstance(instance_id=one, offering=_offering(_override(row), zones, kind, row))
+            FleetInstance(instance_id=entry, offering=_offering(_override(row), zones, kind, row))
             for row in response.get("Instances", ())
             for kind in (_capacity_type(row, bought_as),)
-            for one in row.get("InstanceIds", ())
+            for entry in row.get("InstanceIds", ())
         ),
-        key=lambda one: one.instance_id,
+        key=lambda entry: entry.instance_id,
     )
     errors = []
     for row in response.get("Errors", ()):
@@ -103,7 +107,7 @@ def selector_filters(selector: Mapping[str, str], id_filter: str) -> list[dict[s
     """
     filters: list[dict[str, Any]] = []
     for key, text in sorted(selector.items()):
-        values = [one.strip() for one in text.split(",") if one.strip()]
+        values = [part.strip() for part in text.split(",") if part.strip()]
         if key in ("aws-ids", "aws::ids"):
             filters.append({"Name": id_filter, "Values": values})
         elif values == ["*"]:

@@ -26,9 +26,9 @@ def to_attribute(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"S": str(value)}
     if isinstance(value, Mapping):
-        return {"M": {str(key): to_attribute(one) for key, one in value.items()}}
+        return {"M": {str(key): to_attribute(entry) for key, entry in value.items()}}
     if isinstance(value, (list, tuple)):
-        return {"L": [to_attribute(one) for one in value]}
+        return {"L": [to_attribute(entry) for entry in value]}
     raise TypeError(f"cannot be written down: {value!r}")
 
 
@@ -50,7 +50,7 @@ def from_attribute(attribute: Attribute) -> Any:
     if kind == "M":
         return from_item(value)
     if kind == "L":
-        return [from_attribute(one) for one in value]
+        return [from_attribute(entry) for entry in value]
     raise TypeError(f"attribute type {kind!r} is not ours")
 
 

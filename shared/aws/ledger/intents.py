@@ -74,7 +74,7 @@ class Intents(Leases):
         """Return the intents that are not done, sorted by plan, group."""
         pk = rows.cluster_key(cluster, rows.INTENT).pk
         found = self._table.read(pk, rows.INTENT, rows.intent_of)
-        return tuple(sorted(found, key=lambda one: (one.plan_id, one.group)))
+        return tuple(sorted(found, key=lambda entry: (entry.plan_id, entry.group)))
 
     def _row(self, intent: LaunchIntent) -> dict[str, Any]:
         kept = self._table.now() + rows.KEEP_INTENT

@@ -100,8 +100,8 @@ class DynamoLedger(Intents, Slots, Account, Memos):
         """Return the plans of the last hour whose machines are of no use, sorted by plan."""
         pk = rows.cluster_key(cluster, rows.TRIAL).pk
         found = self._table.read(pk, rows.TRIAL, rows.trial_of)
-        young = [one for one in found if now < one.launched_at + rows.KEEP_TRIAL]
-        return tuple(sorted(young, key=lambda one: one.plan_id))
+        young = [trial for trial in found if now < trial.launched_at + rows.KEEP_TRIAL]
+        return tuple(sorted(young, key=lambda entry: entry.plan_id))
 
     def told(self, cluster: str, now: datetime) -> frozenset[str]:
         """Return the marks of what the cluster was told in the last minutes."""

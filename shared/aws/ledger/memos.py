@@ -24,7 +24,7 @@ class Memos:
         """Return the memos whose name has the prefix, sorted by name."""
         key = _key(cluster, prefix)
         found = self._table.read(key.pk, key.sk, _memo)
-        return tuple(sorted(found, key=lambda one: one.name))
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     def change_memo(self, cluster: str, memo: Memo, until: datetime) -> bool:
         """Write a memo if it is still as it was read, and keep it until then.

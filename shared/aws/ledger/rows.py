@@ -198,7 +198,7 @@ def slot_row(slot: Slot) -> dict[str, Any]:
         "daemon_requests": dict(slot.daemon_requests.items),
         "labels": dict(slot.labels),
         "node_name": slot.node_name,
-        "pods": [[one.namespace, one.name, one.uid] for one in slot.pods],
+        "pods": [[pod.namespace, pod.name, pod.uid] for pod in slot.pods],
         "bound": slot.bound,
         "opened": slot.opened,
         "replaces": slot.replaces,

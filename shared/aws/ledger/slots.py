@@ -81,7 +81,7 @@ class Slots(Leases):
         """Return all slots of a cluster, sorted by name."""
         pk = rows.cluster_key(cluster, rows.SLOT).pk
         found = self._table.read(pk, rows.SLOT, rows.slot_of)
-        return tuple(sorted(found, key=lambda one: one.name))
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     def cluster_of(self, instance_id: str) -> str | None:
         """Return the cluster an instance was launched for, None when it is not ours."""

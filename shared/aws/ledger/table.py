@@ -248,7 +248,7 @@ class LedgerTable:
             return request
         request["ConditionExpression"] = condition.text
         if condition.names:
-            request["ExpressionAttributeNames"] = {f"#{one}": one for one in condition.names}
+            request["ExpressionAttributeNames"] = {f"#{name}": name for name in condition.names}
         if condition.values:
             request["ExpressionAttributeValues"] = {
                 f":{name}": to_attribute(value) for name, value in condition.values.items()

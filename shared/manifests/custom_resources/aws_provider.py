@@ -111,7 +111,7 @@ def _selector(
     given = section.text_map(key)
     part = Section(given, section.at(key), section.problems)
     for name, value in given.items():
-        values = [one.strip() for one in value.split(",")]
+        values = [item.strip() for item in value.split(",")]
         if not name or not all(values):
             part.refuse(name, "write a tag name and a value, or * for any value")
             continue
@@ -119,7 +119,7 @@ def _selector(
         if meant == _IDS:
             if len(given) > 1:
                 part.refuse(name, "ids leave nothing to select: remove the other keys")
-            if not all(one.startswith(id_prefix) for one in values):
+            if not all(item.startswith(id_prefix) for item in values):
                 part.refuse(name, f"write ids that begin with {id_prefix}, separated by commas")
         if meant in spellings and meant == _OWNERS and not all(map(_OWNER.match, values)):
             part.refuse(name, "write account numbers, self or amazon, separated by commas")
@@ -170,13 +170,13 @@ def _metadata_options(section: Section) -> MetadataOptions:
 
 def _block_devices(section: Section) -> tuple[BlockDevice, ...]:
     found = []
-    for one in section.sections("blockDeviceMappings"):
-        one.refuse_unknown(("deviceName", "ebs"))
-        name, ebs = one.text("deviceName"), one.section("ebs")
+    for other_section in section.sections("blockDeviceMappings"):
+        other_section.refuse_unknown(("deviceName", "ebs"))
+        name, ebs = other_section.text("deviceName"), other_section.section("ebs")
         if not name:
-            one.refuse("deviceName", "write the device, such as /dev/xvda")
-        if not one.has("ebs"):
-            one.refuse("ebs", "write the volume's settings, at least volumeSize")
+            other_section.refuse("deviceName", "write the device, such as /dev/xvda")
+        if not other_section.has("ebs"):
+            other_section.refuse("ebs", "write the volume's settings, at least volumeSize")
         if ebs is not None:
             found.append(_block_device(name, ebs))
     return tuple(found)

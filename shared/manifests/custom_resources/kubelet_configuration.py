@@ -97,14 +97,14 @@ def _refuse_image_gc(section: Section, high: int | None, low: int | None) -> Non
 
 def _addresses(section: Section) -> tuple[str, ...]:
     found = section.texts("clusterDNS")
-    for one in found:
+    for value in found:
         try:
-            address = ipaddress.ip_address(one)
+            address = ipaddress.ip_address(value)
         except ValueError:
             address = None
         # Whatever follows a percent sign is the zone of an address, also a blank or a quote.
-        if address is None or "%" in one:
-            section.refuse("clusterDNS", f"{one!r} is no IP address")
+        if address is None or "%" in value:
+            section.refuse("clusterDNS", f"{value!r} is no IP address")
     return found
 
 

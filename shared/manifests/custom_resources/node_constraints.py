@@ -62,14 +62,16 @@ def read_annotations(spec: Section) -> dict[str, str]:
 def read_requirements(spec: Section, labels: dict[str, str]) -> Requirements:
     """Return labels and requirements merged, with defaults for keys that neither mentions."""
     given = [Requirement.of(key, value) for key, value in labels.items()]
-    for one in spec.sections("requirements"):
-        parsed = _requirement(one)
+    for section in spec.sections("requirements"):
+        parsed = _requirement(section)
         if parsed is not None:
             given.append(parsed)
     merged = Requirements.of(given)
-    mentioned = {one.key for one in merged}
+    mentioned = {requirement.key for requirement in merged}
     for key in merged.empty_keys():
-        parts = " and ".join(one.describe() for one in given if one.key == key)
+        parts = " and ".join(
+            requirement.describe() for requirement in given if requirement.key == key
+        )
         _refuse_all(spec, parts, "no value satisfies all of these; loosen one")
     for key, known in _KNOWN_VALUES:
         wanted = merged.get(key)
@@ -77,7 +79,7 @@ def read_requirements(spec: Section, labels: dict[str, str]) -> Requirements:
             continue
         if not any(wanted.allows(value) for value in known):
             _refuse_all(spec, wanted.describe(), f"allow at least one of {', '.join(known)}")
-    defaults = [one for one in _DEFAULTS if one.key not in mentioned]
+    defaults = [requirement for requirement in _DEFAULTS if requirement.key not in mentioned]
     if mentioned.isdisjoint(_TYPE_KEYS):
         defaults.extend(_TYPE_DEFAULTS)
     return merged.merge(Requirements.of(defaults))
@@ -89,49 +91,53 @@ def read_taints(spec: Section) -> tuple[tuple[Taint, ...], tuple[Taint, ...]]:
     both = []
     for field in ("taints", "startupTaints"):
         found = []
-        for one in spec.sections(field):
-            taint = _taint(one)
+        for section in spec.sections(field):
+            taint = _taint(section)
             if taint is None:
                 continue
             if (taint.key, taint.effect) in seen:
-                one.refuse("key", f"another taint has this key with effect {taint.effect}")
+                section.refuse("key", f"another taint has this key with effect {taint.effect}")
             seen.add((taint.key, taint.effect))
             found.append(taint)
         both.append(tuple(found))
     return both[0], both[1]
 
 
-def _taint(one: Section) -> Taint | None:
-    one.refuse_unknown(("effect", "key", "timeAdded", "value"))
-    key, value = one.text("key"), one.text("value")
-    effect = one.text("effect", choices=tuple(Effect))
-    if not one.has("effect"):
-        one.refuse("effect", f"use one of {', '.join(Effect)}")
+def _taint(other_section: Section) -> Taint | None:
+    other_section.refuse_unknown(("effect", "key", "timeAdded", "value"))
+    key, value = other_section.text("key"), other_section.text("value")
+    effect = other_section.text("effect", choices=tuple(Effect))
+    if not other_section.has("effect"):
+        other_section.refuse("effect", f"use one of {', '.join(Effect)}")
     if fault := key_fault(key):
-        one.refuse("key", fault)
+        other_section.refuse("key", fault)
     if fault := value_fault(value):
-        one.refuse("value", fault)
+        other_section.refuse("value", fault)
     return Taint(key=key, value=value, effect=Effect(effect)) if effect else None
 
 
-def _requirement(one: Section) -> Requirement | None:
-    before = len(one.problems)
-    one.refuse_unknown(("key", "operator", "values"))
-    key, operator, values = one.text("key"), one.text("operator"), one.texts("values")
+def _requirement(other_section: Section) -> Requirement | None:
+    before = len(other_section.problems)
+    other_section.refuse_unknown(("key", "operator", "values"))
+    key, operator, values = (
+        other_section.text("key"),
+        other_section.text("operator"),
+        other_section.texts("values"),
+    )
     if fault := _label_key_fault(key):
-        one.refuse("key", fault)
+        other_section.refuse("key", fault)
     if operator not in tuple(Operator):
-        one.refuse("operator", f"use one of {', '.join(Operator)}")
+        other_section.refuse("operator", f"use one of {', '.join(Operator)}")
     for value in values:
         if fault := value_fault(value):
-            one.refuse("values", f"{value!r}: {fault}")
-    if len(one.problems) > before:
+            other_section.refuse("values", f"{value!r}: {fault}")
+    if len(other_section.problems) > before:
         return None
     try:
         # A negative bound is refused above: no label value begins with a minus.
         return Requirement.parse(key, operator, values)
     except ValueError as error:
-        one.refuse("values", str(error))
+        other_section.refuse("values", str(error))
         return None
 
 

@@ -25,12 +25,15 @@ _DOCUMENT_HINTS: Final = {key: f"move it under spec: spec.{key}" for key in TEMP
 
 def by_name(raws: Iterable[Raw]) -> dict[str, Raw]:
     """Return AWSNodeTemplates by their names."""
-    return {text(mapping(one.get("metadata")).get("name")): one for one in raws}
+    return {text(mapping(raw.get("metadata")).get("name")): raw for raw in raws}
 
 
 def asks_for_templates(provisioners: Iterable[Raw]) -> bool:
     """Return whether any of these Provisioners names an AWSNodeTemplate."""
-    return any(mapping(one.get("spec")).get("providerRef") is not None for one in provisioners)
+    return any(
+        mapping(provisioner.get("spec")).get("providerRef") is not None
+        for provisioner in provisioners
+    )
 
 
 def read_how_machines_are_made(spec: Section, templates: Mapping[str, Raw]) -> NodeTemplate:
@@ -60,7 +63,7 @@ def read_how_machines_are_made(spec: Section, templates: Mapping[str, Raw]) -> N
 def template_at_fault(provisioner: Raw, problems: Iterable[FieldProblem]) -> str:
     """Return the AWSNodeTemplate a Provisioner names, empty when no problem stands in it."""
     name = text(mapping(mapping(provisioner.get("spec")).get("providerRef")).get("name"))
-    return name if any(one.field.startswith(f"{KIND} {name}.") for one in problems) else ""
+    return name if any(problem.field.startswith(f"{KIND} {name}.") for problem in problems) else ""
 
 
 def read_node_template(raw: Raw, problems: list[FieldProblem]) -> NodeTemplate:

@@ -98,13 +98,13 @@ def decode_provisioners(
                     name=text(metadata.get("name")),
                     uid=text(metadata.get("uid")),
                     resource_version=text(metadata.get("resourceVersion")),
-                    reasons=tuple(one.public for one in error.problems),
+                    reasons=tuple(problem.public for problem in error.problems),
                     template=template_at_fault(raw, error.problems),
                 )
             )
     return (
-        tuple(sorted(usable, key=lambda one: one.name)),
-        tuple(sorted(unusable, key=lambda one: one.name)),
+        tuple(sorted(usable, key=lambda entry: entry.name)),
+        tuple(sorted(unusable, key=lambda entry: entry.name)),
     )
 
 
@@ -179,7 +179,7 @@ def _limits(spec: Section, warnings: list[str]) -> Resources | None:
         f"{', '.join(_NATIVE_RESOURCES)}"
         for name in unknown
     )
-    return Resources(tuple(one for one in ceilings.items if one[0] not in unknown)) or None
+    return Resources(tuple(item for item in ceilings.items if item[0] not in unknown)) or None
 
 
 def _is_resource(name: str) -> bool:

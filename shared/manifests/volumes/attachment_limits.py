@@ -26,7 +26,7 @@ Held = tuple[str, str, str]
 
 def limited_drivers(used: Iterable[str], limits: Iterable[AttachLimits]) -> frozenset[str]:
     """Return those of the drivers whose volumes some node can have only so many of."""
-    known = frozenset({EBS_DRIVER, *(driver for one in limits for driver in one.counts)})
+    known = frozenset({EBS_DRIVER, *(driver for limit in limits for driver in limit.counts)})
     return known.intersection(used)
 
 
@@ -67,9 +67,9 @@ class Attachable:
             numbers[node, driver] = numbers.get((node, driver), 0) + 1
         return cls(
             drivers=drivers,
-            limits={one.node: one.counts for one in limits},
+            limits={limit.node: limit.counts for limit in limits},
             held=numbers,
-            of_type={one.name: one.volume_limit for one in types},
+            of_type={type_.name: type_.volume_limit for type_ in types},
         )
 
     def on_node(self, node: Node) -> Node:
@@ -100,7 +100,10 @@ class Attachable:
         return replace(slot, allocatable=_with(slot.allocatable, amounts))
 
     def _of_new_machine(self, instance_type: str) -> dict[str, int]:
-        return {attachable(one): self._of_new(one, instance_type) for one in sorted(self.drivers)}
+        return {
+            attachable(driver): self._of_new(driver, instance_type)
+            for driver in sorted(self.drivers)
+        }
 
     def _of_new(self, driver: str, instance_type: str) -> int:
         """Return how many a new machine can attach: for other drivers the least any node says."""
@@ -128,7 +131,7 @@ def split_pods(
 
     One that is being deleted, or whose node is cordoned or going, lets its volumes go.
     """
-    closed = {one.name for one in nodes if one.unschedulable or one.deletion_at is not None}
+    closed = {node.name for node in nodes if node.unschedulable or node.deletion_at is not None}
     staying: list[Pod] = []
     leaving: list[Pod] = []
     for pod in pods:
@@ -140,10 +143,10 @@ def split_pods(
 def claims_of(pods: Iterable[Pod]) -> frozenset[str]:
     """Return the claims (namespace/name) of pods."""
     return frozenset(
-        f"{pod.namespace}/{one}"
+        f"{pod.namespace}/{claim}"
         for pod in pods
-        for one in pod.scheduling.claims
-        if not inline_volume(one)
+        for claim in pod.scheduling.claims
+        if not inline_volume(claim)
     )
 
 
@@ -151,9 +154,11 @@ def with_attachable(snapshot: ClusterSnapshot, attachable_by: Attachable) -> Clu
     """Return the snapshot whose nodes, slots and instance types have what they can attach."""
     return replace(
         snapshot,
-        nodes=tuple(attachable_by.on_node(one) for one in snapshot.nodes),
-        slots=tuple(attachable_by.on_slot(one) for one in snapshot.slots),
-        instance_types=tuple(attachable_by.on_type(one) for one in snapshot.instance_types),
+        nodes=tuple(attachable_by.on_node(node) for node in snapshot.nodes),
+        slots=tuple(attachable_by.on_slot(slot) for slot in snapshot.slots),
+        instance_types=tuple(
+            attachable_by.on_type(instance_type) for instance_type in snapshot.instance_types
+        ),
     )
 
 

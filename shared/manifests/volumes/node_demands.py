@@ -85,22 +85,24 @@ class Volumes:
         *,
         complete: bool,
     ) -> None:
-        self._claims = {(one.namespace, one.name): one for one in claims}
-        self._volumes = {one.name: one for one in volumes}
-        self._classes = {one.name: one for one in classes}
+        self._claims = {(claim.namespace, claim.name): claim for claim in claims}
+        self._volumes = {volume.name: volume for volume in volumes}
+        self._classes = {pod_class.name: pod_class for pod_class in classes}
         self._complete = complete
         # The newest of several defaults, as the API server chooses.
-        defaults = sorted((one for one in self._classes.values() if one.is_default), key=_by_age)
+        defaults = sorted(
+            (pod_class for pod_class in self._classes.values() if pod_class.is_default), key=_by_age
+        )
         self._default = defaults[-1].name if defaults else ""
 
     def drivers(self, pods: Iterable[Pod]) -> frozenset[str]:
         """Return the drivers that attach volumes of these pods."""
         asked = (self.asked(pod) for pod in pods if pod.scheduling.claims)
-        return frozenset({use.driver for one in asked for use in one.uses} - {""})
+        return frozenset({use.driver for other_asked in asked for use in other_asked.uses} - {""})
 
     def asked(self, pod: Pod) -> Asked:
         """Return what the pod's claims ask."""
-        to_be = {one.name: one for one in pod.ephemeral}
+        to_be = {claim.name: claim for claim in pod.ephemeral}
         terms: Terms = ()
         uses, unknown = [], []
         problems: list[str] = []
@@ -206,15 +208,15 @@ class Volumes:
     def _free(self, claim: Claim, storage_class: str) -> Terms:
         """Return where volumes made by hand stand that the claim could get."""
         free = [
-            one
-            for _, one in sorted(self._volumes.items())
-            if one.is_free and one.storage_class == storage_class and not one.problems
+            volume
+            for _, volume in sorted(self._volumes.items())
+            if volume.is_free and volume.storage_class == storage_class and not volume.problems
         ]
         if not free and self._complete:
             raise _Problem(f"claim {claim.key}: no volume of class {storage_class} is free")
-        if not all(one.terms for one in free):
+        if not all(volume.terms for volume in free):
             return ()
-        return _joined(term for one in free for term in one.terms)
+        return _joined(term for volume in free for term in volume.terms)
 
 
 def _inline_terms(claim: str) -> Terms:
@@ -234,8 +236,8 @@ def _both(these: Terms, those: Terms) -> Terms:
         raise _Problem(f"they leave more than {_MAX_TERMS} alternatives of node affinity")
     if not these or not those:
         return _joined(these or those)
-    merged = [one.merge(other) for one in these for other in those]
-    possible = [one for one in merged if not one.empty_keys()]
+    merged = [requirements.merge(other) for requirements in these for other in those]
+    possible = [requirements for requirements in merged if not requirements.empty_keys()]
     if not possible:
         key = merged[0].empty_keys()[0]
         raise _Problem(f"no node can have all of them: they differ about {key}")
@@ -251,7 +253,7 @@ def _joined(terms: Iterable[Requirements]) -> Terms:
         if zone is None or zone.complement:
             others.append(term)
             continue
-        rest = tuple(one for one in term if one.key != keys.ZONE)
+        rest = tuple(requirement for requirement in term if requirement.key != keys.ZONE)
         zones[rest] = zones.get(rest, frozenset()) | zone.values
     return (
         *others,
@@ -262,5 +264,5 @@ def _joined(terms: Iterable[Requirements]) -> Terms:
     )
 
 
-def _by_age(one: StorageClass) -> tuple[datetime, str]:
-    return one.created_at or _LONG_AGO, one.name
+def _by_age(other_storage_class: StorageClass) -> tuple[datetime, str]:
+    return other_storage_class.created_at or _LONG_AGO, other_storage_class.name

@@ -38,10 +38,10 @@ def resolve(
         leaving: Pods with a node that let their volumes go, but not before they have ended.
         promised: Uids of waiting pods that have a place on a machine in flight.
     """
-    asked = {one.uid: volumes.asked(one) for one in (*waiting, *standing)}
+    asked = {other_pod.uid: volumes.asked(other_pod) for other_pod in (*waiting, *standing)}
     ties = _ties(asked.values(), frozenset(limited))
-    asked |= {one.uid: volumes.asked(one) for one in leaving}
-    placed_soon = (one for one in waiting if one.uid in promised)
+    asked |= {other_pod.uid: volumes.asked(other_pod) for other_pod in leaving}
+    placed_soon = (other_pod for other_pod in waiting if other_pod.uid in promised)
     holders = _holders(waiting, (*standing, *leaving, *placed_soon), asked)
     shared: dict[Scheduling, Scheduling] = {}
     resolved = []
@@ -59,7 +59,10 @@ def resolve(
         scheduling = shared.setdefault(scheduling, scheduling)
         labels = _labels(pod, own, ties)
         resolved.append(replace(pod, scheduling=scheduling, labels=labels, ephemeral=()))
-    marked = tuple(replace(one, labels=_labels(one, asked[one.uid], ties)) for one in standing)
+    marked = tuple(
+        replace(other_pod, labels=_labels(other_pod, asked[other_pod.uid], ties))
+        for other_pod in standing
+    )
     return tuple(resolved), marked
 
 
@@ -85,7 +88,12 @@ def placed(
 
 def _ties(asked: Iterable[Asked], limited: frozenset[str]) -> dict[str, str]:
     """Return, by shared claim, over which key its pods must be together."""
-    uses = [use for one in asked for use in one.uses if use.driver in limited or not use.driver]
+    uses = [
+        use
+        for other_asked in asked
+        for use in other_asked.uses
+        if use.driver in limited or not use.driver
+    ]
     numbers = Counter(use.claim for use in uses)
     found = {}
     for use in uses:
@@ -101,8 +109,8 @@ def _holders(
     waiting: Iterable[Pod], standing: Iterable[Pod], asked: Mapping[str, Asked]
 ) -> dict[str, Pod]:
     """Return who has, or will be the first to have, each claim that is for a single pod."""
-    able = (one for one in waiting if _comes(one, asked[one.uid]))
-    first = sorted(able, key=lambda one: (not one.nominated_node, -one.scheduling.priority))
+    able = (other_pod for other_pod in waiting if _comes(other_pod, asked[other_pod.uid]))
+    first = sorted(able, key=lambda entry: (not entry.nominated_node, -entry.scheduling.priority))
     found: dict[str, Pod] = {}
     for pod in (*standing, *first):
         for use in asked[pod.uid].uses:

@@ -70,13 +70,13 @@ def claims_to_be(namespace: str, pod: str, spec: Raw) -> tuple[Claim, ...]:
         spec: Its spec.
     """
     found = []
-    for one in mappings(spec.get("volumes")):
-        template = mapping(mapping(one.get("ephemeral")).get("volumeClaimTemplate"))
-        if one.get("ephemeral"):
-            own = {"namespace": namespace, "name": f"{pod}-{text(one.get('name'))}"}
+    for volume in mappings(spec.get("volumes")):
+        template = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
+        if volume.get("ephemeral"):
+            own = {"namespace": namespace, "name": f"{pod}-{text(volume.get('name'))}"}
             given = mapping(template.get("metadata")).get("annotations")
             found.append(decode_claim({**template, "metadata": {**own, "annotations": given}}))
-    return tuple(sorted(found, key=lambda one: one.name))
+    return tuple(sorted(found, key=lambda entry: entry.name))
 
 
 def decode_volume(raw: Raw) -> Volume:
@@ -95,7 +95,7 @@ def decode_volume(raw: Raw) -> Volume:
         if keys.normalize(key) in _PLACE_KEYS
     )
     if places:
-        terms = tuple(one.merge(places) for one in terms) or (places,)
+        terms = tuple(term.merge(places) for term in terms) or (places,)
     driver = text(mapping(spec.get("csi")).get("driver"))
     if spec.get("awsElasticBlockStore"):
         driver = EBS_DRIVER
@@ -121,8 +121,11 @@ def decode_storage_class(raw: Raw) -> StorageClass:
         waits=raw.get("volumeBindingMode") == "WaitForFirstConsumer",
         terms=tuple(
             Requirements.of(
-                Requirement.of(text(one.get("key")), *texts(one.get("values")))
-                for one in mappings(topology.get("matchLabelExpressions"))
+                Requirement.of(
+                    text(match_label_expression.get("key")),
+                    *texts(match_label_expression.get("values")),
+                )
+                for match_label_expression in mappings(topology.get("matchLabelExpressions"))
             )
             for topology in mappings(raw.get("allowedTopologies"))
         ),
@@ -134,10 +137,10 @@ def decode_storage_class(raw: Raw) -> StorageClass:
 def decode_attach_limits(raw: Raw) -> AttachLimits:
     """Return what a CSINode says its node can attach."""
     counts = {}
-    for one in mappings(mapping(raw.get("spec")).get("drivers")):
-        count = integer(mapping(one.get("allocatable")).get("count"))
+    for driver in mappings(mapping(raw.get("spec")).get("drivers")):
+        count = integer(mapping(driver.get("allocatable")).get("count"))
         if count is not None:
-            counts[text(one.get("name"))] = max(count, 0)
+            counts[text(driver.get("name"))] = max(count, 0)
     return AttachLimits(node=text(mapping(raw.get("metadata")).get("name")), counts=counts)
 
 

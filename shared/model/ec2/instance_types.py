@@ -71,7 +71,7 @@ class InstanceType:
         """Capacity less overhead, never below zero for any resource."""
         taken = self.overhead.total
         left = ((name, amount - taken[name]) for name, amount in self.capacity.items)
-        return Resources(tuple(one for one in left if one[1] > 0))
+        return Resources(tuple(entry for entry in left if entry[1] > 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -43,7 +43,7 @@ def largest(options: Iterable[LaunchOption]) -> Resources:
 
 def dearest(options: Iterable[LaunchOption]) -> int:
     """Return the price of the dearest option, in micro-dollars per hour; there is one at least."""
-    return max(one.price_micros_per_hour for one in options)
+    return max(option.price_micros_per_hour for option in options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class Slot:
 
 def slot_of(slots: Iterable[Slot], instance_id: str) -> Slot | None:
     """Return the slot that was paired with an instance, or None."""
-    return next((one for one in slots if one.instance_id == instance_id), None)
+    return next((slot for slot in slots if slot.instance_id == instance_id), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,29 +73,33 @@ def reached(
     refused: Iterable[OfferingKey], instance_types: Iterable[InstanceType]
 ) -> tuple[QuotaReached, ...]:
     """Return the quotas that have no room for these offerings, sorted."""
-    vcpus = {one.name: _vcpus(one) for one in instance_types}
+    vcpus = {instance_type.name: _vcpus(instance_type) for instance_type in instance_types}
     least: dict[Quota, int] = {}
     for offering in refused:
         quota, wanted = quota_of(offering), vcpus.get(offering.instance_type, 0)
         least[quota] = min(least.get(quota, wanted), wanted)
-    return tuple(QuotaReached(quota=one, vcpus=least[one]) for one in sorted(least))
+    return tuple(
+        QuotaReached(quota=other_quota, vcpus=least[other_quota]) for other_quota in sorted(least)
+    )
 
 
 def beyond(
     marks: Iterable[QuotaReached], instance_types: Iterable[InstanceType]
 ) -> frozenset[OfferingKey]:
     """Return the offerings that quotas have no room for."""
-    least = {one.quota: one.vcpus for one in marks}
+    least = {mark.quota: mark.vcpus for mark in marks}
     if not least:
         return frozenset()
     return frozenset(
         key
-        for one in instance_types
-        for way in one.offerings
+        for instance_type in instance_types
+        for way in instance_type.offerings
         for key in (
-            OfferingKey(instance_type=one.name, zone=way.zone, capacity_type=way.capacity_type),
+            OfferingKey(
+                instance_type=instance_type.name, zone=way.zone, capacity_type=way.capacity_type
+            ),
         )
-        if quota_of(key) in least and _vcpus(one) >= least[quota_of(key)]
+        if quota_of(key) in least and _vcpus(instance_type) >= least[quota_of(key)]
     )
 
 

@@ -72,7 +72,9 @@ class Refusals:
 
     def left_out(self, now: datetime) -> frozenset[OfferingKey]:
         """Return the offerings that are not to be asked for now."""
-        return frozenset(one for one, until in self.options.items() if now < until)
+        return frozenset(
+            offering_key for offering_key, until in self.options.items() if now < until
+        )
 
     def as_of(self, shape: str, site: str) -> "Refusals":
         """Return what is known of a Provisioner of this shape and site: nothing if it changed."""
@@ -130,7 +132,9 @@ class Refusals:
         """
         if self.by_machine and not started:
             return self
-        options = {one: at for one, at in self.options.items() if now < at + _REMEMBERED}
+        options = {
+            offering_key: at for offering_key, at in self.options.items() if now < at + _REMEMBERED
+        }
         return Refusals(
             provisioner=self.provisioner,
             shape=self.shape,

@@ -65,6 +65,6 @@ def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]
     for taint in taints:
         if taint.effect == Effect.PREFER_NO_SCHEDULE:
             continue
-        if not any(one.tolerates(taint) for one in accepted):
+        if not any(toleration.tolerates(taint) for toleration in accepted):
             return taint
     return None

@@ -139,7 +139,7 @@ def _parts(
     home = list(range(len(groups)))
     for who in sorted({who for who, _ in found}):
         together = {home[g] for g in who}
-        home = [min(together) if one in together else one for one in home]
+        home = [min(together) if value in together else value for value in home]
     parts: dict[int, list[FreeRoom]] = {}
     for who, room in found:
         parts.setdefault(home[who[0]], []).append(room)

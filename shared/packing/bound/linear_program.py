@@ -156,7 +156,7 @@ def _start(
                 share = amount / largest[i]
                 if best[i][2] < 0 or price * best[i][1] < best[i][0] * share:
                     best[i] = (price, share, number)
-    best = [one if one[2] >= 0 else (4.0 * max(prices), 1.0, -1) for one in best]
+    best = [entry if entry[2] >= 0 else (4.0 * max(prices), 1.0, -1) for entry in best]
     inverse = [[0.0] * size for _ in range(size)]
     for i, (_, share, _) in enumerate(best):
         inverse[i][i] = 1.0 / share

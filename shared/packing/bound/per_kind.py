@@ -192,7 +192,7 @@ def _kind_prices(
             max(sum([costs[i] * inverse[i][j] for i in range(size)]), 0.0) for j in range(size)
         ]
     if idle < len(kinds):
-        duals = [one.best(values)[1] for one in programmes]
+        duals = [programme.best(values)[1] for programme in programmes]
     return [[d / top for d, top in zip(dual, tops, strict=True)] for dual in duals]
 
 
@@ -208,8 +208,8 @@ class _Programme:
     ) -> None:
         self._members = [g for g, mask in enumerate(masks) if mask >> kind & 1]
         asked = [amounts[g] for g in self._members]
-        self._places = [i for i in range(len(room)) if any(one[i] for one in asked)]
-        self._columns = [[one[i] for i in self._places] for one in asked]
+        self._places = [i for i in range(len(room)) if any(entry[i] for entry in asked)]
+        self._columns = [[entry[i] for i in self._places] for entry in asked]
         self._room = [room[i] for i in self._places]
         self._size = len(room)
 
@@ -250,8 +250,8 @@ def _scaled(price: Sequence[float], kind: Kind, cost: int) -> list[int]:
 
     Rounded down, so never worth more.
     """
-    whole = [int(one * _SCALE) for one in price]
-    worth = sum([one * amount for one, amount in zip(whole, kind.room, strict=True)])
+    whole = [int(value * _SCALE) for value in price]
+    worth = sum([value * amount for value, amount in zip(whole, kind.room, strict=True)])
     if not worth:
         return [0] * len(whole)
-    return [one * cost * _SCALE // worth for one in whole]
+    return [value * cost * _SCALE // worth for value in whole]

@@ -102,7 +102,7 @@ def find_prices(
         shares[kind][group] = max(shares[kind][group], part)
     return ResourcePrices(
         group=rows.group,
-        values=tuple(tuple(one) for one in values),
+        values=tuple(tuple(value) for value in values),
         mix=tuple(sorted(found.mix.items())),
         shares={kind: tuple(parts) for kind, parts in shares.items()},
         basis=tuple(
@@ -149,7 +149,7 @@ def lower_bound(
     """
     if not worth.values:
         return 0
-    values = [[int(max(v, 0.0) * _SCALE) for v in one] for one in worth.values]
+    values = [[int(max(v, 0.0) * _SCALE) for v in value] for value in worth.values]
     present = sorted({demand.signature[k] for k, count in enumerate(counts) if count})
     over, under = _most_worth(kinds, worth, values, present)
     worths = [0] * len(counts)

@@ -51,7 +51,7 @@ def with_whole_nodes(
     found = []
     for mask in sorted(only):
         some = [t for t in range(len(kinds)) if mask >> t & 1]
-        inside = [k for one, many in only.items() if not one & ~mask for k in many]
+        inside = [k for value, many in only.items() if not value & ~mask for k in many]
         whole = _nodes(demand, counts, inside, [kinds[t] for t in some]) if some else 0
         missing = whole - sum([parts.get(t, 0.0) for t in some])
         if missing > 0 and missing * min([kinds[t].price for t in some]) > _LEAST_GAIN * total:
@@ -98,7 +98,7 @@ def _nodes(
     """
     total: list[int] = [0] * len(demand.names)
     large = [0] * len(demand.names)
-    tops: list[int] = [max(amounts) for amounts in zip(*[one.room for one in kinds], strict=True)]
+    tops: list[int] = [max(amounts) for amounts in zip(*[kind.room for kind in kinds], strict=True)]
     for k in classes:
         for place, amount in demand.amounts(k):
             total[place] += amount * counts[k]

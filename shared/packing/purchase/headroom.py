@@ -110,7 +110,7 @@ def place_for_growth(
     free = useful_bins(problem, demand, counts)
     if len(free) * sum(counts) > _MOST_LOOKS:
         return None
-    free.sort(key=lambda one: (mix.apart(one[1][0], one[1][1]), one[0]))
+    free.sort(key=lambda entry: (mix.apart(entry[1][0], entry[1][1]), entry[0]))
     worths = [mix.apart(c, m) for c, m in zip(demand.cpu, demand.memory, strict=True)]
     placed: dict[int, dict[int, int]] = {}
     for index, room in free:
@@ -176,7 +176,7 @@ def roomier(
     contents = tuple([(k, count) for k, count in enumerate(counts) if count])
     needs, signatures = ground.needs(contents)
     prices = [kind.planning_price for kind in ground.kinds]
-    most = mix.budget + sum([prices[one.kind] * one.copies for one in found.plan])
+    most = mix.budget + sum([prices[entry.kind] * entry.copies for entry in found.plan])
     scores = [
         (prices[number] - _left_over(problem, kind, needs, mix), number)
         for number, kind in enumerate(ground.kinds)
@@ -193,10 +193,10 @@ def roomier(
 def _score(problem: PackingProblem, ground: Ground, found: Found, mix: Mix) -> float:
     """Return a plan's price less what its free room is worth to pods to come."""
     total = 0.0
-    for one in found.plan:
-        kind = ground.kinds[one.kind]
-        left = _left_over(problem, kind, ground.needs(one.contents)[0], mix)
-        total += one.copies * (kind.planning_price - _PIECES * left)
+    for entry in found.plan:
+        kind = ground.kinds[entry.kind]
+        left = _left_over(problem, kind, ground.needs(entry.contents)[0], mix)
+        total += entry.copies * (kind.planning_price - _PIECES * left)
     return total
 
 

@@ -16,17 +16,19 @@ def merge_kinds(ground: Ground, plan: Sequence[Planned], most: int) -> list[Plan
     The kind is given up whose nodes cost least to move to the kinds that stay, until few enough
     are left or nothing can move any more.
     """
-    used = sorted({one.kind for one in plan})
-    costs = [_moves(ground, one, used) for one in plan]
-    home = [one.kind for one in plan]
+    used = sorted({entry.kind for entry in plan})
+    costs = [_moves(ground, entry, used) for entry in plan]
+    home = [entry.kind for entry in plan]
     while len(used) > most:
         best: tuple[int, int] | None = None
         for kind in used:
             total = 0
-            for position, one in enumerate(plan):
+            for position, entry in enumerate(plan):
                 if home[position] == kind:
                     move = _cheapest_move(costs[position], used, kind)
-                    total += (costs[position].get(move, _NEVER) - ground.prices[kind]) * one.copies
+                    total += (
+                        costs[position].get(move, _NEVER) - ground.prices[kind]
+                    ) * entry.copies
             if best is None or (total, kind) < best:
                 best = (total, kind)
         assert best is not None
@@ -37,14 +39,14 @@ def merge_kinds(ground: Ground, plan: Sequence[Planned], most: int) -> list[Plan
                 home[position] = _cheapest_move(costs[position], used, best[1])
         used.remove(best[1])
     return [
-        Planned(kind=kind, contents=one.contents, copies=one.copies)
-        for kind, one in zip(home, plan, strict=True)
+        Planned(kind=kind, contents=entry.contents, copies=entry.copies)
+        for kind, entry in zip(home, plan, strict=True)
     ]
 
 
-def _moves(ground: Ground, one: Planned, used: Sequence[int]) -> dict[int, int]:
+def _moves(ground: Ground, planned: Planned, used: Sequence[int]) -> dict[int, int]:
     """Return the price of each used kind that holds a node's contents."""
-    needs, signatures = ground.needs(one.contents)
+    needs, signatures = ground.needs(planned.contents)
     found = {}
     for number in used:
         kind = ground.kinds[number]
@@ -71,13 +73,13 @@ def choose_kinds(
     asked: dict[int, list[int]] = {}
     largest: dict[int, list[int]] = {}
     size = len(ground.demand.names)
-    for one in plan:
-        home = ground.kinds[one.kind].signatures
-        needs, _ = ground.needs(one.contents)
+    for entry in plan:
+        home = ground.kinds[entry.kind].signatures
+        needs, _ = ground.needs(entry.contents)
         total = asked.setdefault(home, [0] * size)
-        asked[home] = [a + n * one.copies for a, n in zip(total, needs, strict=True)]
+        asked[home] = [a + n * entry.copies for a, n in zip(total, needs, strict=True)]
         tops = largest.setdefault(home, [0] * size)
-        for k, _ in one.contents:
+        for k, _ in entry.contents:
             for place, amount in ground.demand.amounts(k):
                 tops[place] = max(tops[place], amount)
     if len(asked) > most:
@@ -88,7 +90,7 @@ def choose_kinds(
         if best < 0:
             return []
         chosen.add(best)
-    more = sorted({one.kind for one in plan} - chosen)
+    more = sorted({entry.kind for entry in plan} - chosen)
     while len(chosen) < most and more:
         ways = [(_cost_of(ground, counts, [*chosen, kind]), kind) for kind in more]
         kind = min(ways)[1]

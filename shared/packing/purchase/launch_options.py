@@ -150,12 +150,12 @@ def _standing_in(
         pools = offers.pools(capacity_type, offer)
         if room_left is not None:
             good = {i for i in kind.shapes if _within(problem, i, room_left)}
-            pools = [one for one in pools if one[1][0] in good]
+            pools = [pool for pool in pools if pool[1][0] in good]
         if pools:
             top = top or pools[0][0] * percent
-            found.extend(one for one in pools if one[0] * 100 <= top)
+            found.extend(pool for pool in pools if pool[0] * 100 <= top)
     found.sort()
-    return [one for one in found if one[0] * 100 <= found[0][0] * percent][
+    return [entry for entry in found if entry[0] * 100 <= found[0][0] * percent][
         : problem.settings.max_options
     ]
 

@@ -43,8 +43,8 @@ def purchase(
             only what its pods need; not for use with limits.
     """
     groups: dict[int, list[Planned]] = {}
-    for one in plan:
-        groups.setdefault(one.kind, []).append(one)
+    for entry in plan:
+        groups.setdefault(entry.kind, []).append(entry)
     ways = {kind: _ways_of(ground, kind, groups[kind], offers, None) for kind in sorted(groups)}
     if roomy:
         ways = {kind: _ways_as_large(ground, kind, groups[kind], offers) for kind in sorted(groups)}
@@ -61,8 +61,8 @@ def _ways_of(
 ) -> Ways | None:
     most = [0] * len(ground.demand.names)
     signatures = 0
-    for one in planned:
-        needs, some = ground.needs(one.contents)
+    for entry in planned:
+        needs, some = ground.needs(entry.contents)
         most = [max(a, b) for a, b in zip(most, needs, strict=True)]
         signatures |= some
     return find_ways(offers, most, signatures, ground.kinds[kind].provisioner, room)
@@ -72,8 +72,8 @@ def _ways_as_large(
     ground: Ground, kind: int, planned: Sequence[Planned], offers: Offers
 ) -> Ways | None:
     signatures = 0
-    for one in planned:
-        signatures |= ground.needs(one.contents)[1]
+    for entry in planned:
+        signatures |= ground.needs(entry.contents)[1]
     bought = ground.kinds[kind]
     return find_ways(offers, bought.room, signatures, bought.provisioner)
 
@@ -85,15 +85,15 @@ def _nodes(
     for kind in sorted(groups):
         way = ways[kind]
         assert way is not None
-        for one in groups[kind]:
-            nodes.extend([_node(one, way)] * one.copies)
+        for group in groups[kind]:
+            nodes.extend([_node(group, way)] * group.copies)
     return tuple(nodes)
 
 
-def _node(one: Planned, way: Ways) -> PackedNode:
+def _node(other_planned: Planned, way: Ways) -> PackedNode:
     return PackedNode(
         shape=way.options[0][0],
-        contents=one.contents,
+        contents=other_planned.contents,
         options=way.options,
         fallback_options=way.fallback,
     )
@@ -108,7 +108,7 @@ def _take_all(
         provisioner = ground.kinds[kind].provisioner
         if provisioner in left:
             assert way is not None
-            copies = sum(one.copies for one in planned)
+            copies = sum(entry.copies for entry in planned)
             room = _taken(left[provisioner], way.largest.times(copies))
             if room is None:
                 return None
@@ -122,42 +122,42 @@ def _take_what_fits(
     left = dict(limits)
     nodes: list[PackedNode] = []
     refused: list[Planned] = []
-    for one in sorted(plan, key=lambda one: (_loss(ground, one), one.kind, one.contents)):
-        provisioner = ground.kinds[one.kind].provisioner
+    for item in sorted(plan, key=lambda entry: (_loss(ground, entry), entry.kind, entry.contents)):
+        provisioner = ground.kinds[item.kind].provisioner
         way: Ways | None = None
-        for number in range(one.copies):
+        for number in range(item.copies):
             room = left.get(provisioner)
             # What was bought for the last copy is the best still, as long as it fits.
             taken = None if way is None or room is None else _taken(room, way.largest)
             if way is None or (room is not None and taken is None):
-                way = _cheapest_ways(ground, one, offers, room)
+                way = _cheapest_ways(ground, item, offers, room)
                 taken = None if way is None or room is None else _taken(room, way.largest)
             if way is None or (room is not None and taken is None):
-                alone = Planned(kind=one.kind, contents=one.contents)
-                refused.extend([alone] * (one.copies - number))
+                alone = Planned(kind=item.kind, contents=item.contents)
+                refused.extend([alone] * (item.copies - number))
                 break
             if taken is not None:
                 left[provisioner] = taken
-            nodes.append(_node(one, way))
+            nodes.append(_node(item, way))
     nodes.sort(key=lambda node: (node.options, node.contents))
     return Purchase(nodes=tuple(nodes), refused=tuple(refused), limits=left)
 
 
 def _cheapest_ways(
-    ground: Ground, one: Planned, offers: Offers, room: Resources | None
+    ground: Ground, other_planned: Planned, offers: Offers, room: Resources | None
 ) -> Ways | None:
     """Return the ways within a limit of which none is larger than the cheapest one."""
-    way = _ways_of(ground, one.kind, [one], offers, room)
+    way = _ways_of(ground, other_planned.kind, [other_planned], offers, room)
     if way is None or room is None:
         return way
     cheapest = offers.problem.shapes[way.options[0][0]].capacity
     cap = Resources(tuple((n, min(cheapest[n], max(a, 0))) for n, a in room.items))
-    return _ways_of(ground, one.kind, [one], offers, cap)
+    return _ways_of(ground, other_planned.kind, [other_planned], offers, cap)
 
 
-def _loss(ground: Ground, one: Planned) -> float:
-    value = sum(ground.values[k] * n for k, n in one.contents)
-    return -value / ground.prices[one.kind]
+def _loss(ground: Ground, other_planned: Planned) -> float:
+    value = sum(ground.values[k] * n for k, n in other_planned.contents)
+    return -value / ground.prices[other_planned.kind]
 
 
 def _taken(room: Resources, amounts: Resources) -> Resources | None:
@@ -200,9 +200,9 @@ def could_be_held(
     names = {kind.provisioner for kind in kinds}
     part = 1.0
     if all(name in limits for name in names):
-        common = set.intersection(*[{name for name, _ in limits[one].items} for one in names])
+        common = set.intersection(*[{name for name, _ in limits[value].items} for value in names])
         for resource in sorted(common):
-            room = sum([max(limits[one][resource], 0) for one in names])
+            room = sum([max(limits[name][resource], 0) for name in names])
             asked = sum([n * problem.classes[k].requests[resource] for k, n in enumerate(counts)])
             part = min(part, room / asked) if asked else part
     if part == 1.0:

@@ -36,7 +36,7 @@ def coarsen(ground: Ground, counts: Sequence[int], limits: Mapping[str, object])
     if len(kept) == len(home) and len(set(alike.values())) == len(signatures):
         return None
     number = {place: position for position, place in enumerate(kept)}
-    firsts = {one: position for position, one in enumerate(sorted(set(alike.values())))}
+    firsts = {value: position for position, value in enumerate(sorted(set(alike.values())))}
     found: dict[tuple[int, ...], list[int]] = {}
     for k in present:
         amounts = [0] * len(kept)

@@ -125,7 +125,7 @@ def _reuse(
     pool: Iterable[tuple[int, Contents]],
 ) -> None:
     """Bring known patterns in, those worth most for their price first."""
-    usable = [one for one in pool if all(n <= counts[k] for k, n in one[1])]
+    usable = [entry for entry in pool if all(n <= counts[k] for k, n in entry[1])]
     values, prices = basis.values, ground.prices
     for _ in range(_PIVOTS_PER_CLASS * len(basis.rows) if usable else 0):
         ratios = [sum([values[k] * n for k, n in load]) / prices[kind] for kind, load in usable]

@@ -24,7 +24,8 @@ def build_ending(
     if plan is None:
         return None
     return [
-        one._replace(contents=tuple([(present[k], n) for k, n in one.contents])) for one in plan
+        entry._replace(contents=tuple([(present[k], n) for k, n in entry.contents]))
+        for entry in plan
     ]
 
 

@@ -23,7 +23,7 @@ class _Hall:
         self.places = sorted({kind.signatures for kind in ground.kinds})
         signature = ground.demand.signature
         self.where = [
-            [z for z, mask in enumerate(self.places) if mask >> one & 1] for one in signature
+            [z for z, mask in enumerate(self.places) if mask >> value & 1] for value in signature
         ]
         # Pods with the fewest places first: the others can still go elsewhere.
         self.seats = [
@@ -105,13 +105,13 @@ def seat(
     """
     hall = _Hall(ground, coarse, list(counts))
     seated: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
-    for one in sorted(
-        plan, key=lambda one: (-coarse.ground.prices[one.kind], one.kind, one.contents)
+    for item in sorted(
+        plan, key=lambda entry: (-coarse.ground.prices[entry.kind], entry.kind, entry.contents)
     ):
-        price = coarse.ground.prices[one.kind]
-        worth = sum([coarse.ground.values[k] * n for k, n in one.contents])
-        for _ in range(one.copies):
-            node = _seat_one(hall, one, price, worth)
+        price = coarse.ground.prices[item.kind]
+        worth = sum([coarse.ground.values[k] * n for k, n in item.contents])
+        for _ in range(item.copies):
+            node = _seat_one(hall, item, price, worth)
             if node is None:
                 break
             seated[node] = seated.get(node, 0) + 1
@@ -123,11 +123,11 @@ def seat(
 
 
 def _seat_one(
-    hall: _Hall, one: Planned, price: int, worth: float
+    hall: _Hall, planned: Planned, price: int, worth: float
 ) -> tuple[int, tuple[tuple[int, int], ...]] | None:
     ground = hall.ground
-    for place in hall.best_places(one.contents):
-        taken = hall.fill(place, one.contents)
+    for place in hall.best_places(planned.contents):
+        taken = hall.fill(place, planned.contents)
         value = sum([ground.values[k] * n for k, n in taken.items()])
         contents = tuple(sorted(taken.items()))
         needs, signatures = ground.needs(contents)

@@ -88,7 +88,7 @@ def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
     scale = rules.share / (most or 1.0)
     tries = ([lean * scale * shrink for lean in leans] for shrink in _SHRINK)
     dealt = (_deal_parts(ground, members, counts, free, parts, tight) for parts in tries)
-    return next(one for one in dealt if one is not None)
+    return next(entry for entry in dealt if entry is not None)
 
 
 def _deal_parts(

@@ -24,11 +24,11 @@ class _Node:
         self.room = dict(room.items)
         self.contents: dict[int, int] = {}
 
-    def add(self, index: int, one: PodClass, most: int) -> int:
+    def add(self, index: int, pod_class: PodClass, most: int) -> int:
         """Take as many pods as fit, at most `most`; return how many."""
-        count = min(_fitting(one.requests, self.room), most)
+        count = min(_fitting(pod_class.requests, self.room), most)
         if count:
-            for name, amount in one.requests.items:
+            for name, amount in pod_class.requests.items:
                 self.room[name] = self.room.get(name, 0) - amount * count
             self.contents[index] = self.contents.get(index, 0) + count
         return count
@@ -42,7 +42,7 @@ def pack_simply(problem: PackingProblem, allowed: frozenset[int]) -> Packing:
         allowed: Shapes within the cap on node size.
     """
     left = {name: dict(room.items) for name, room in problem.limits.items()}
-    bins = [_Node(i, i, one.available) for i, one in enumerate(problem.bins)]
+    bins = [_Node(i, i, other_bin.available) for i, other_bin in enumerate(problem.bins)]
     nodes: list[_Node] = []
     unplaced = []
     order = sorted(
@@ -140,5 +140,5 @@ def _reserve(shape: Shape, left: dict[str, int] | None) -> None:
         left[name] -= shape.capacity[name]
 
 
-def _size(one: PodClass) -> tuple[int, ...]:
-    return (one.requests["cpu"], one.requests["memory"])
+def _size(pod_class: PodClass) -> tuple[int, ...]:
+    return (pod_class.requests["cpu"], pod_class.requests["memory"])

@@ -28,8 +28,8 @@ def improve(
         seed: Settles what is tried.
         patience: When to stop earlier.
     """
-    nodes = [one._replace(copies=1) for one in plan for _ in range(one.copies)]
-    waste = [_waste(ground, one) for one in nodes]
+    nodes = [entry._replace(copies=1) for entry in plan for _ in range(entry.copies)]
+    waste = [_waste(ground, node) for node in nodes]
     draws = Draws(seed)
     while work > 0 and len(nodes) > 1 and not patience.ended():
         chosen = _choose(draws, waste)
@@ -49,29 +49,29 @@ def improve(
         found = build_ending(shaken, counts, rules, old)
         if found is None:
             continue
-        nodes = [one for position, one in enumerate(nodes) if position not in chosen]
-        waste = [one for position, one in enumerate(waste) if position not in chosen]
-        for one in found:
-            nodes.extend([one._replace(copies=1)] * one.copies)
-            waste.extend([_waste(ground, one)] * one.copies)
+        nodes = [node for position, node in enumerate(nodes) if position not in chosen]
+        waste = [value for position, value in enumerate(waste) if position not in chosen]
+        for entry in found:
+            nodes.extend([entry._replace(copies=1)] * entry.copies)
+            waste.extend([_waste(ground, entry)] * entry.copies)
     return gather(nodes)
 
 
 def gather(nodes: Sequence[Planned]) -> list[Planned]:
     """Return the plan with equal nodes counted together, by kind and contents."""
     copies: dict[tuple[int, Contents], int] = {}
-    for one in nodes:
-        key = (one.kind, one.contents)
-        copies[key] = copies.get(key, 0) + one.copies
+    for node in nodes:
+        key = (node.kind, node.contents)
+        copies[key] = copies.get(key, 0) + node.copies
     return [
         Planned(kind=kind, contents=contents, copies=many)
         for (kind, contents), many in sorted(copies.items())
     ]
 
 
-def _waste(ground: Ground, one: Planned) -> float:
-    value = sum(ground.values[k] * n for k, n in one.contents)
-    return max(ground.prices[one.kind] - value, 0.0)
+def _waste(ground: Ground, planned: Planned) -> float:
+    value = sum(ground.values[k] * n for k, n in planned.contents)
+    return max(ground.prices[planned.kind] - value, 0.0)
 
 
 def _choose(draws: Draws, waste: Sequence[float]) -> set[int]:

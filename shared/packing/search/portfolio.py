@@ -90,7 +90,7 @@ def _from_patterns(
     Where nodes hold many pods, resource prices say enough and patterns are many.
     """
     pods, classes = sum(counts), sum([1 for count in counts if count])
-    nodes = sum([one.copies for one in known])
+    nodes = sum([entry.copies for entry in known])
     if pods < _LEAST_PODS or classes > MOST_CLASSES or pods > nodes * _COARSE:
         return None
     limit = ground.cost(known)
@@ -106,7 +106,7 @@ def _apart(ground: Ground, counts: Sequence[int], largest: Sequence[int]) -> lis
     """Return few nodes of which none holds pods of two signatures."""
     plan: list[Planned] = []
     signature = ground.demand.signature
-    for one in sorted({signature[k] for k, count in enumerate(counts) if count}):
-        own = [count if signature[k] == one else 0 for k, count in enumerate(counts)]
+    for value in sorted({signature[k] for k, count in enumerate(counts) if count}):
+        own = [count if signature[k] == value else 0 for k, count in enumerate(counts)]
         plan.extend(fewest_nodes(ground, own, largest))
     return plan

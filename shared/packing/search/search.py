@@ -60,7 +60,7 @@ def search(
         rough, name = best_plan(coarse.ground, coarse.counts, effort)
         plan, name = _seated(ground, coarse, rough, counts), f"{name}, seated"
     most = settings.max_launch_groups
-    if most and len({one.kind for one in plan}) > most:
+    if most and len({entry.kind for entry in plan}) > most:
         ground, plan = _few_kinds(problem, ground, counts, plan, again=coarse is None)
     work = settings.improve_iterations * _WORK_PER_TRY * (10 if settings.thorough else 1)
     close_enough = ground.cost(plan) <= target
@@ -94,11 +94,12 @@ def _few_kinds(
     """Return a plan of few kinds where that is possible, and a ground of these alone."""
     most = problem.settings.max_launch_groups
     merged = merge_kinds(ground, plan, most)
-    kept = sorted({one.kind for one in merged})
+    kept = sorted({entry.kind for entry in merged})
     place = {kind: number for number, kind in enumerate(kept)}
     smaller = _with_kinds(ground, counts, kept)
     moved = [
-        Planned(kind=place[one.kind], contents=one.contents, copies=one.copies) for one in merged
+        Planned(kind=place[entry.kind], contents=entry.contents, copies=entry.copies)
+        for entry in merged
     ]
     better = build(smaller, list(counts), Rules(), ground.cost(merged)) if again else None
     found = better or moved

@@ -66,41 +66,49 @@ class Dealer:
     def deal(self, applicants: Iterable[Applicant]) -> Dealt:
         """Return the shares; pods for which no domain is acceptable are in none."""
         todo = sorted(applicants, key=_turn)
-        left = {one.index: len(one.waiting) for one in todo}
+        left = {applicant.index: len(applicant.waiting) for applicant in todo}
         domains: dict[int, list[_Domain]] = {}
-        for one in todo:
-            if any(rule.own for rule in one.stance.kind.affinities):
-                domains[one.index] = self._domains(one)
-                self._want(one, domains[one.index])
+        for applicant in todo:
+            if any(rule.own for rule in applicant.stance.kind.affinities):
+                domains[applicant.index] = self._domains(applicant)
+                self._want(applicant, domains[applicant.index])
         while todo:
             stuck = []
-            for one in todo:
-                before = left[one.index]
-                if one.stance.kind.keys and one.index not in domains:
-                    domains[one.index] = self._domains(one)
-                left[one.index] -= self._deal(one, domains.get(one.index, []), before)
-                if left[one.index]:
-                    stuck.append((one, before))
+            for applicant in todo:
+                before = left[applicant.index]
+                if applicant.stance.kind.keys and applicant.index not in domains:
+                    domains[applicant.index] = self._domains(applicant)
+                left[applicant.index] -= self._deal(
+                    applicant, domains.get(applicant.index, []), before
+                )
+                if left[applicant.index]:
+                    stuck.append((applicant, before))
             # What others were dealt may have opened a domain: once more while anything moves.
-            moved = len(stuck) < len(todo) or any(left[one.index] < n for one, n in stuck)
-            todo = [one for one, _ in stuck if one.stance.kind.is_ruled] if moved else []
+            moved = len(stuck) < len(todo) or any(
+                left[applicant.index] < n for applicant, n in stuck
+            )
+            todo = (
+                [applicant for applicant, _ in stuck if applicant.stance.kind.is_ruled]
+                if moved
+                else []
+            )
         for profile, place, count in self._log:
             add(profile, place, -count)
         return Dealt(tuple(self._runs))
 
-    def _deal(self, one: Applicant, domains: list[_Domain], count: int) -> int:
-        kind = one.stance.kind
+    def _deal(self, applicant: Applicant, domains: list[_Domain], count: int) -> int:
+        kind = applicant.stance.kind
         looks = 1 + len(domains) * (1 + kind.rules) + 2 * len(kind.profile.adds)
-        self._work.spend(looks * (count if domains else 1), one.index)
+        self._work.spend(looks * (count if domains else 1), applicant.index)
         if not kind.keys:
-            self._runs.append((Share(one, Requirements()), count))
+            self._runs.append((Share(applicant, Requirements()), count))
             return count
         if not domains:
             return 0
         crowds = [c for c in kind.profile.adds if c.scope is not None and c.key != keys.HOSTNAME]
         if not kind.is_ruled and not crowds:
             best = min(domains, key=lambda domain: (domain.price, domain.load))
-            self._take(one, best, count)
+            self._take(applicant, best, count)
             return count
         groups = [c for rule in kind.affinities if rule.own for c in rule.counters]
         clinging = self._clinging.setdefault(_side(kind), set()) if _clings(kind) else None
@@ -123,53 +131,55 @@ class Dealer:
                 return dealt
             if clinging is not None:
                 clinging.add(_values(kind, best_domain))
-            self._take(one, best_domain, 1)
+            self._take(applicant, best_domain, 1)
         return count
 
-    def _want(self, one: Applicant, domains: Iterable[_Domain]) -> None:
+    def _want(self, applicant: Applicant, domains: Iterable[_Domain]) -> None:
         """Note which domains the members of a group that stays together can reach."""
-        for rule in one.stance.kind.affinities:
+        for rule in applicant.stance.kind.affinities:
             for counter in rule.counters:
                 for value in {domain.labels.get(counter.key, "") for domain in domains}:
                     known = self._wanted.get((counter, value), 0)
-                    self._wanted[counter, value] = known + len(one.waiting)
+                    self._wanted[counter, value] = known + len(applicant.waiting)
 
-    def _take(self, one: Applicant, domain: _Domain, count: int) -> None:
-        add(one.stance.kind.profile, domain, count)
-        self._log.append((one.stance.kind.profile, domain, count))
+    def _take(self, applicant: Applicant, domain: _Domain, count: int) -> None:
+        add(applicant.stance.kind.profile, domain, count)
+        self._log.append((applicant.stance.kind.profile, domain, count))
         domain.load += count
         if self._runs and self._runs[-1][0] is domain.share:
             self._runs[-1] = (domain.share, self._runs[-1][1] + count)
         else:
             self._runs.append((domain.share, count))
 
-    def _domains(self, one: Applicant) -> list[_Domain]:
+    def _domains(self, applicant: Applicant) -> list[_Domain]:
         """Return the domains that new nodes or nodes with room are in, the cheapest first."""
-        over = one.stance.kind.keys
-        signature = one.stance.signature
-        prices = dict(self._wares.domains(signature, over, one.requests))
-        for domain, spots in self._spots_by_domain(one).items():
-            if any(spot.fitting(one) for spot in spots):
+        over = applicant.stance.kind.keys
+        signature = applicant.stance.signature
+        prices = dict(self._wares.domains(signature, over, applicant.requests))
+        for domain, spots in self._spots_by_domain(applicant).items():
+            if any(spot.fitting(applicant) for spot in spots):
                 prices[domain] = 0
         ordered = sorted(prices, key=lambda domain: (prices[domain], str(domain)))
-        most = min(max(_FEW_DOMAINS, len(one.waiting)), _MOST_DOMAINS)
+        most = min(max(_FEW_DOMAINS, len(applicant.waiting)), _MOST_DOMAINS)
         found = []
         for domain in ordered[:most]:
             labels = dict(zip(over, domain, strict=True))
             if (over, domain) not in self._pins:
                 self._pins[over, domain] = domain_requirements(labels)
-            share = Share(one, self._pins[over, domain])
+            share = Share(applicant, self._pins[over, domain])
             present = {key: value for key, value in labels.items() if value is not None}
             found.append(_Domain(present, prices[domain], share))
         return found
 
-    def _spots_by_domain(self, one: Applicant) -> dict[Domain, list[Spot]]:
-        over = one.stance.kind.keys
-        question = (one.stance.signature, over)
+    def _spots_by_domain(self, applicant: Applicant) -> dict[Domain, list[Spot]]:
+        over = applicant.stance.kind.keys
+        question = (applicant.stance.signature, over)
         if question not in self._by_domain:
             found: dict[Domain, list[Spot]] = {}
             for spot in self._spots:
-                if spot.room is not None and one.stance.signature.accepts(spot.labels, spot.taints):
+                if spot.room is not None and applicant.stance.signature.accepts(
+                    spot.labels, spot.taints
+                ):
                     domain = tuple(spot.labels.get(key) for key in over)
                     found.setdefault(domain, []).append(spot)
             for spots in found.values():
@@ -196,10 +206,10 @@ def accepts_domain(kind: Kind, labels: Mapping[str, str]) -> bool:
     )
 
 
-def _turn(one: Applicant) -> tuple[int, bool, bool, int]:
+def _turn(other_applicant: Applicant) -> tuple[int, bool, bool, int]:
     """Those with higher priority first, then those with rules: who is only counted may wait."""
-    kind = one.stance.kind
-    return (-one.priority, not kind.is_ruled, not kind.by_host, one.index)
+    kind = other_applicant.stance.kind
+    return (-other_applicant.priority, not kind.is_ruled, not kind.by_host, other_applicant.index)
 
 
 def _clings(kind: Kind) -> bool:
@@ -212,7 +222,7 @@ def _clings(kind: Kind) -> bool:
 
 
 def _side(kind: Kind) -> tuple[int, ...]:
-    return tuple(id(one) for one in (*kind.avoids, *kind.shunned) if one.key in kind.keys)
+    return tuple(id(avoid) for avoid in (*kind.avoids, *kind.shunned) if avoid.key in kind.keys)
 
 
 def _values(kind: Kind, domain: _Domain) -> Domain:

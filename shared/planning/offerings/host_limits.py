@@ -63,7 +63,7 @@ class Slots:
 
     def without_slack(self, applicants: Iterable[Applicant]) -> None:
         """Leave out the spreads that far fewer nodes can keep than other rules need anyway."""
-        counts = {one.index: len(one.waiting) for one in applicants}
+        counts = {applicant.index: len(applicant.waiting) for applicant in applicants}
         needs = [
             sum(counts[index] * take for index, take in slot.takes.items()) / slot.capacity
             for slot in self._slots
@@ -77,9 +77,9 @@ class Slots:
         self._taken.clear()
         self._fill()
 
-    def taken(self, one: Applicant) -> Resources:
+    def taken(self, other_applicant: Applicant) -> Resources:
         """Return the slots one pod takes."""
-        return Resources.from_mapping(self._taken.get(one.index, {}))
+        return Resources.from_mapping(self._taken.get(other_applicant.index, {}))
 
     def of_new_node(self) -> Resources:
         """Return the slots a new node has."""
@@ -101,12 +101,12 @@ class Slots:
     def _spreads(self, applicants: Sequence[Applicant]) -> None:
         found: dict[tuple[Counter, int], Spread] = {}
         holders: dict[Counter, dict[int, int]] = {}
-        for one in applicants:
-            adds = one.stance.kind.profile.adds
-            for spread in one.stance.kind.spreads:
+        for applicant in applicants:
+            adds = applicant.stance.kind.profile.adds
+            for spread in applicant.stance.kind.spreads:
                 if spread.counter.key == keys.HOSTNAME and spread.counter in adds:
                     found.setdefault((spread.counter, spread.max_skew), spread)
-                    holders.setdefault(spread.counter, {})[one.index] = 1
+                    holders.setdefault(spread.counter, {})[applicant.index] = 1
         for (counter, max_skew), spread in found.items():
             self._add(max_skew, holders[counter], spread)
 
@@ -114,14 +114,14 @@ class Slots:
         """Rules that keep pods from their like; between different pods the judge sees to it."""
         found: dict[Counter, list[int]] = {}
         counted: dict[Counter, list[int]] = {}
-        for one in applicants:
-            adds = frozenset(one.stance.kind.profile.adds)
+        for applicant in applicants:
+            adds = frozenset(applicant.stance.kind.profile.adds)
             for counter in adds:
                 if counter.key == keys.HOSTNAME:
-                    counted.setdefault(counter, []).append(one.index)
-            for counter in one.stance.kind.avoids:
+                    counted.setdefault(counter, []).append(applicant.index)
+            for counter in applicant.stance.kind.avoids:
                 if counter.key == keys.HOSTNAME and counter in adds:
-                    found.setdefault(counter, []).append(one.index)
+                    found.setdefault(counter, []).append(applicant.index)
         for counter, holders in found.items():
             own = frozenset(holders)
             others = [index for index in counted[counter] if index not in own]
@@ -131,19 +131,19 @@ class Slots:
     def _ports(self, applicants: Sequence[Applicant]) -> None:
         """One of a port's slots for each address that is asked for; any address takes them all."""
         wanted: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
-        for one in applicants:
-            for address, protocol, number in one.ports:
+        for applicant in applicants:
+            for address, protocol, number in applicant.ports:
                 by_address = wanted.setdefault((protocol, number), {})
-                by_address.setdefault(_named(address), {})[one.index] = 1
+                by_address.setdefault(_named(address), {})[applicant.index] = 1
         for by_address in wanted.values():
             everywhere = by_address.get("", {})
             for address in sorted({"", *by_address}):
                 self._add(1, {**by_address.get(address, {}), **everywhere})
 
 
-def closed_hosts(one: Applicant) -> frozenset[str]:
+def closed_hosts(other_applicant: Applicant) -> frozenset[str]:
     """Return the hosts whose present pods keep the applicant away for good."""
-    kind = one.stance.kind
+    kind = other_applicant.stance.kind
     closed = {
         host
         for counter in (*kind.avoids, *kind.shunned)

@@ -19,7 +19,7 @@ class Wares:
     def __init__(self, offers: Sequence[Offer], rooms: Sequence[Room]) -> None:
         self.offers = tuple(offers)
         self.rooms = tuple(rooms)
-        self._amounts = [dict(one.available.items) for one in self.offers]
+        self._amounts = [dict(offer.available.items) for offer in self.offers]
         self._variants: dict[int, tuple[object, ...]] = {}
         self._ways: dict[Signature, dict[int, tuple[Offering, ...]]] = {}
         self._listing = Listing(self.offers)
@@ -41,7 +41,7 @@ class Wares:
     def largest_capacity(self, ways: Iterable[Ware]) -> Resources:
         """Return the most that any way has of each resource."""
         most = Resources()
-        for index in sorted({one.offer for one in ways}):
+        for index in sorted({way.offer for way in ways}):
             most = most.largest(self.offers[index].instance_type.capacity)
         return most
 
@@ -90,7 +90,7 @@ class Wares:
     def by_seller(self) -> Mapping[object, int]:
         """Return the wares of each provisioner as a bit mask, in the order they are tried."""
         masks = self._listing.where("seller", lambda index: self.offers[index].provisioner.name)
-        names = dict.fromkeys(one.provisioner.name for one in self.offers)
+        names = dict.fromkeys(offer.provisioner.name for offer in self.offers)
         return {name: masks[name] for name in names}
 
     def rooms_accepting(self, signature: Signature) -> int:
@@ -135,12 +135,14 @@ class Wares:
         """Return an offer of each size and the bit mask of all wares of it, most cpu first."""
         if self._sizes is None:
             first: dict[Resources, int] = {}
-            for index, one in enumerate(self.offers):
-                first.setdefault(one.available, index)
-            alike = [first[one.available] for one in self.offers]
+            for index, offer in enumerate(self.offers):
+                first.setdefault(offer.available, index)
+            alike = [first[offer.available] for offer in self.offers]
             masks = self._listing.where("size", lambda index: alike[index])
-            order = sorted(first.values(), key=lambda one: (-self._amounts[one].get("cpu", 0), one))
-            self._sizes = [(one, masks[one]) for one in order]
+            order = sorted(
+                first.values(), key=lambda entry: (-self._amounts[entry].get("cpu", 0), entry)
+            )
+            self._sizes = [(value, masks[value]) for value in order]
         return self._sizes
 
     def domains(

@@ -46,7 +46,7 @@ class Listing:
         self._offers = offers
         self.listed = tuple(
             sorted(
-                (Ware(index, way) for index, one in enumerate(offers) for way in one.offerings),
+                (Ware(index, way) for index, offer in enumerate(offers) for way in offer.offerings),
                 key=rank,
             )
         )
@@ -60,8 +60,8 @@ class Listing:
     def mask_of(self, wares: Iterable[Ware]) -> int:
         """Return a bit mask of some wares."""
         if self._numbers is None:
-            self._numbers = {_place(one): number for number, one in enumerate(self.listed)}
-        return bit_mask([self._numbers[_place(one)] for one in wares], len(self.listed))
+            self._numbers = {_place(ware): number for number, ware in enumerate(self.listed)}
+        return bit_mask([self._numbers[_place(ware)] for ware in wares], len(self.listed))
 
     def of_mask(self, mask: int) -> Iterable[Ware]:
         """Return the wares of a bit mask, in order."""
@@ -98,7 +98,7 @@ class Listing:
         found = self._found.get(about)
         if found is None:
             values = [value(index) for index in range(len(self._offers))]
-            found = self._found[about] = _by_value([values[one.offer] for one in self.listed])
+            found = self._found[about] = _by_value([values[ware.offer] for ware in self.listed])
         return found
 
     def accepting(self, signature: Signature) -> int:
@@ -124,27 +124,27 @@ class Listing:
     def _allowing(self, term: Requirements) -> int:
         mask = self._all
         undecided = self.where("undecided", lambda index: self._offers[index].undecided)
-        for one in term:
-            mask &= self._allowed_by(one)
+        for requirement in term:
+            mask &= self._allowed_by(requirement)
             # A term about a label whose value is still open needs a pick of that value.
             for open_keys, some in undecided.items():
                 assert isinstance(open_keys, frozenset)
-                if one.key in open_keys:
+                if requirement.key in open_keys:
                     mask &= ~some
         return mask
 
-    def _allowed_by(self, one: Requirement) -> int:
-        if one not in self._allowed:
+    def _allowed_by(self, requirement: Requirement) -> int:
+        if requirement not in self._allowed:
             mask = 0
-            if one.key == keys.HOSTNAME:
-                mask = self._all if one.allows(UNKNOWN_HOST) else 0
+            if requirement.key == keys.HOSTNAME:
+                mask = self._all if requirement.allows(UNKNOWN_HOST) else 0
             else:
-                for value, some in self.labelled(one.key).items():
+                for value, some in self.labelled(requirement.key).items():
                     assert value is None or isinstance(value, str)
-                    if one.allows(value):
+                    if requirement.allows(value):
                         mask |= some
-            self._allowed[one] = mask
-        return self._allowed[one]
+            self._allowed[requirement] = mask
+        return self._allowed[requirement]
 
     def grouped(self, signatures: Sequence[Signature]) -> list[tuple[int, int, tuple[Ware, ...]]]:
         """Return the wares of each offer by which of some signatures accept them.

@@ -54,37 +54,41 @@ class Applicant:
     )
 
     def __init__(
-        self, index: int, one: PodClass, book: Rulebook, wares: Wares, *, soft_taints: bool
+        self, index: int, pod_class: PodClass, book: Rulebook, wares: Wares, *, soft_taints: bool
     ) -> None:
         self.index = index
-        self.one = one
-        self.requests: Resources = one.scheduling.requests
-        self.ports: tuple[Port, ...] = one.scheduling.host_ports
-        self.shared = one.scheduling.shared
-        self.priority = one.scheduling.priority
-        self.waiting: list[PodRef] = list(reversed(one.pods))
-        self.ladder = preferences(one.scheduling, soft_taints=soft_taints)
+        self.one = pod_class
+        self.requests: Resources = pod_class.scheduling.requests
+        self.ports: tuple[Port, ...] = pod_class.scheduling.host_ports
+        self.shared = pod_class.scheduling.shared
+        self.priority = pod_class.scheduling.priority
+        self.waiting: list[PodRef] = list(reversed(pod_class.pods))
+        self.ladder = preferences(pod_class.scheduling, soft_taints=soft_taints)
         self.rung = 0
         self.closed = False
         self.turned_away: set[str] = set()
         self._book = book
         self._now: Stance | None = None
         self._wares = wares
-        required = accepted_terms(one.scheduling)
-        self.ladder = tuple(one for one in self.ladder if self._possible(required, one))
+        required = accepted_terms(pod_class.scheduling)
+        self.ladder = tuple(
+            preference for preference in self.ladder if self._possible(required, preference)
+        )
         # What is demanded of labels, by how many of the heaviest preferences are kept.
         self._terms = [required]
         for wish in reversed(self.ladder):
             self._terms.append(self._with(self._terms[-1], wish))
 
-    def _possible(self, required: tuple[Requirements, ...], one: Preference) -> bool:
+    def _possible(self, required: tuple[Requirements, ...], preference: Preference) -> bool:
         """Return whether any node there is or could be keeps a preference about nodes."""
-        if one.wish != Wish.NODES:
+        if preference.wish != Wish.NODES:
             return True
-        return self._able(self._signature(self._with(required, one), strict=False))
+        return self._able(self._signature(self._with(required, preference), strict=False))
 
-    def _with(self, terms: tuple[Requirements, ...], one: Preference) -> tuple[Requirements, ...]:
-        return wanted_terms(terms, self.one.scheduling, one)
+    def _with(
+        self, terms: tuple[Requirements, ...], preference: Preference
+    ) -> tuple[Requirements, ...]:
+        return wanted_terms(terms, self.one.scheduling, preference)
 
     def is_able(self) -> bool:
         """Return whether labels, taints and amounts leave any node for what is insisted on now."""

@@ -94,7 +94,7 @@ class Spot(Place):
 
     def ports_free(self, ports: Iterable[Port]) -> bool:
         """Return whether no pod on it has one of these host ports."""
-        return not any(conflict(one, other) for one in ports for other in self.ports)
+        return not any(conflict(port, other) for port in ports for other in self.ports)
 
     def put(self, applicant: Applicant, pods: Sequence[PodRef]) -> None:
         """Place pods; whether they may be is asked before."""
@@ -178,18 +178,18 @@ def group_of(
 ) -> Group:
     """Return the group of these options, as far as they carry the labels of the first."""
     variant = wares.variant(ways[0].offer)
-    kept = tuple(one for one in ways if wares.variant(one.offer) == variant)
-    spare = tuple(one for one in fallback if wares.variant(one.offer) == variant)
+    kept = tuple(way for way in ways if wares.variant(way.offer) == variant)
+    spare = tuple(ware for ware in fallback if wares.variant(ware.offer) == variant)
     settled = {}
     undecided = set()
     for key in topology_keys:
-        values = {wares.label(one, key) for one in (*kept, *spare)}
+        values = {wares.label(ware, key) for ware in (*kept, *spare)}
         value = wares.label(kept[0], key)
         if len(values) > 1:
             undecided.add(key)
         elif value is not None:
             settled[key] = value
-    offers = sorted({one.offer for one in (*kept, *spare)})
+    offers = sorted({ware.offer for ware in (*kept, *spare)})
     least = dict(wares.offers[offers[0]].available.items)
     for index in offers[1:]:
         amounts = dict(wares.offers[index].available.items)

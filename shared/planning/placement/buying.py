@@ -113,10 +113,10 @@ def _purchase(board: Board, able: _Able, mask: int, most_cpu: int) -> Purchase |
     ways = _options(board, able.among(mask & alike, most_cpu))
     weights = board.settings.type_weights
     worth = min(
-        one.offering.price_micros_per_hour
-        * weights.get(wares.offers[one.offer].instance_type.name, 100)
+        way.offering.price_micros_per_hour
+        * weights.get(wares.offers[way.offer].instance_type.name, 100)
         // 100
-        for one in (ways if weights else ways[:1])
+        for way in (ways if weights else ways[:1])
     )
     fallback = _options(board, able.among(mask & ~alike, most_cpu))
     return Purchase(ways=ways, fallback=fallback, worth=worth)
@@ -126,10 +126,10 @@ def _options(board: Board, able: Iterator[Ware]) -> tuple[Ware, ...]:
     """Return options in the order of their prices, up to the ceiling and the number allowed."""
     kept: list[Ware] = []
     ceiling = 0
-    for one in able:
-        price = one.offering.price_micros_per_hour
+    for ware in able:
+        price = ware.offering.price_micros_per_hour
         ceiling = ceiling or price * (100 + board.settings.option_price_ceiling_percent)
         if price * 100 > ceiling or len(kept) == board.settings.max_options:
             break
-        kept.append(one)
+        kept.append(ware)
     return tuple(kept)

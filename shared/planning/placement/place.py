@@ -32,63 +32,65 @@ class _Step:
     domain: Mapping[str, str | None]
 
 
-def place(board: Board, one: Applicant) -> None:
+def place(board: Board, applicant: Applicant) -> None:
     """Place as many of the applicant's waiting pods as can be; the others keep waiting."""
-    while one.waiting:
-        before = len(one.waiting)
-        fill(board, one)
-        if one.waiting:
-            _extend(board, one)
-        if len(one.waiting) == before:
+    while applicant.waiting:
+        before = len(applicant.waiting)
+        fill(board, applicant)
+        if applicant.waiting:
+            _extend(board, applicant)
+        if len(applicant.waiting) == before:
             return
 
 
-def fill(board: Board, one: Applicant) -> None:
+def fill(board: Board, applicant: Applicant) -> None:
     """Place waiting pods where there is space."""
-    kind = one.stance.kind
-    while one.waiting:
-        before = len(one.waiting)
-        for spot in _candidates(board, one):
-            while one.waiting and _may_stand(board, one, spot):
+    kind = applicant.stance.kind
+    while applicant.waiting:
+        before = len(applicant.waiting)
+        for spot in _candidates(board, applicant):
+            while applicant.waiting and _may_stand(board, applicant, spot):
                 # Pods that look at nobody need no second question.
-                alone = kind.is_ruled or bool(one.ports)
-                count = 1 if alone else min(spot.fitting(one), len(one.waiting))
-                board.admit(one, spot, count)
-            if not one.waiting:
+                alone = kind.is_ruled or bool(applicant.ports)
+                count = 1 if alone else min(spot.fitting(applicant), len(applicant.waiting))
+                board.admit(applicant, spot, count)
+            if not applicant.waiting:
                 return
-        if len(one.waiting) == before or not kind.spreads:
+        if len(applicant.waiting) == before or not kind.spreads:
             return
 
 
-def _candidates(board: Board, one: Applicant) -> list[Spot]:
+def _candidates(board: Board, applicant: Applicant) -> list[Spot]:
     """Return the spots with space for a pod; for pods that share a host the roomiest first."""
-    cpu = one.requests["cpu"]
-    board.work.spend(len(board.spots) * (1 + one.stance.kind.rules // 8), one.index)
+    cpu = applicant.requests["cpu"]
+    board.work.spend(len(board.spots) * (1 + applicant.stance.kind.rules // 8), applicant.index)
     found = [
-        spot for spot in board.spots if spot.free.get("cpu", 0) >= cpu and spot.fitting(one) > 0
+        spot
+        for spot in board.spots
+        if spot.free.get("cpu", 0) >= cpu and spot.fitting(applicant) > 0
     ]
-    if one.stance.kind.with_host:
-        found.sort(key=lambda spot: -min(spot.fitting(one), len(one.waiting)))
-        whole = [spot for spot in found if spot.fitting(one) >= len(one.waiting)]
-        if not any(_asked_for(one, spot) for spot in found):
+    if applicant.stance.kind.with_host:
+        found.sort(key=lambda spot: -min(spot.fitting(applicant), len(applicant.waiting)))
+        whole = [spot for spot in found if spot.fitting(applicant) >= len(applicant.waiting)]
+        if not any(_asked_for(applicant, spot) for spot in found):
             # All of them have to stand together: a node with room for a few only would not do.
             return whole
     return found
 
 
-def _asked_for(one: Applicant, spot: Spot) -> bool:
+def _asked_for(applicant: Applicant, spot: Spot) -> bool:
     return any(
         counter.counts.get(spot.labels.get(counter.key, ""), 0) > 0
-        for rule in one.stance.kind.affinities
+        for rule in applicant.stance.kind.affinities
         for counter in rule.counters
     )
 
 
-def _may_stand(board: Board, one: Applicant, spot: Spot) -> bool:
+def _may_stand(board: Board, applicant: Applicant, spot: Spot) -> bool:
     """Return whether one more pod may go onto a spot as it is."""
-    if spot.fitting(one) < 1 or (one.ports and not spot.ports_free(one.ports)):
+    if spot.fitting(applicant) < 1 or (applicant.ports and not spot.ports_free(applicant.ports)):
         return False
-    stance = one.stance
+    stance = applicant.stance
     if spot.room is not None:
         return accepts(stance.kind, spot.labels) and stance.signature.accepts(
             spot.labels, spot.taints
@@ -104,17 +106,17 @@ def _may_stand(board: Board, one: Applicant, spot: Spot) -> bool:
     )
 
 
-def _extend(board: Board, one: Applicant) -> None:
+def _extend(board: Board, applicant: Applicant) -> None:
     """Buy a larger machine or a further one, whichever is cheaper for each pod it takes."""
-    sellers = board.wares.sellers(one.stance.signature)
+    sellers = board.wares.sellers(applicant.stance.signature)
     sold_out = board.sold_out() & sellers
-    one.turned_away |= sold_out
-    steps = list(_new(board, one)) if sellers - sold_out else []
-    if one.stance.kind.with_host:
-        steps += _grown(board, one)
+    applicant.turned_away |= sold_out
+    steps = list(_new(board, applicant)) if sellers - sold_out else []
+    if applicant.stance.kind.with_host:
+        steps += _grown(board, applicant)
     if not steps:
         return
-    if one.stance.kind.with_host:
+    if applicant.stance.kind.with_host:
         best = min(steps, key=lambda step: (-step.pods, step.price))
     else:
         best = min(steps, key=lambda step: (step.price / step.pods, step.pods))
@@ -124,27 +126,29 @@ def _extend(board: Board, one: Applicant) -> None:
     else:
         board.set_ways(spot, best.purchase.ways, best.purchase.fallback)
     for _ in range(best.pods):
-        if _may_stand(board, one, spot):
-            board.admit(one, spot, 1)
+        if _may_stand(board, applicant, spot):
+            board.admit(applicant, spot, 1)
     board.drop_empty()
 
 
-def _new(board: Board, one: Applicant) -> Iterator[_Step]:
-    kind = one.stance.kind
-    domains = board.wares.domains(one.stance.signature, kind.keys, one.requests_with(()))
-    sellers = board.wares.sellers(one.stance.signature)
+def _new(board: Board, applicant: Applicant) -> Iterator[_Step]:
+    kind = applicant.stance.kind
+    domains = board.wares.domains(
+        applicant.stance.signature, kind.keys, applicant.requests_with(())
+    )
+    sellers = board.wares.sellers(applicant.stance.signature)
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
-        board.work.spend(_PURCHASE, one.index)
+        board.work.spend(_PURCHASE, applicant.index)
         labels = dict(zip(kind.keys, domain, strict=True))
-        single = _buy(board, one, 1, labels)
+        single = _buy(board, applicant, 1, labels)
         if single is None:
-            one.turned_away |= sellers & board.limits.keys()
+            applicant.turned_away |= sellers & board.limits.keys()
             continue
-        most = _acceptable(one, labels, board.company(single.ways[0]))
+        most = _acceptable(applicant, labels, board.company(single.ways[0]))
         if not most:
             continue
         for count in _counts(most):
-            bought = _buy(board, one, count, labels)
+            bought = _buy(board, applicant, count, labels)
             if bought is not None:
                 yield _Step(bought.worth, count, None, bought, labels)
                 if kind.with_host:
@@ -155,10 +159,12 @@ def _new(board: Board, one: Applicant) -> Iterator[_Step]:
 
 
 def _buy(
-    board: Board, one: Applicant, count: int, labels: Mapping[str, str | None]
+    board: Board, applicant: Applicant, count: int, labels: Mapping[str, str | None]
 ) -> Purchase | None:
     wanted = Wanted(
-        signatures=(one.stance.signature,), requests=one.requests_with((), count), labels=labels
+        signatures=(applicant.stance.signature,),
+        requests=applicant.requests_with((), count),
+        labels=labels,
     )
     return buy(board, wanted)
 
@@ -173,7 +179,7 @@ def _counts(most: int) -> Iterator[int]:
 
 
 def _acceptable(
-    one: Applicant, domain: Mapping[str, str | None], company: Sequence[Profile]
+    applicant: Applicant, domain: Mapping[str, str | None], company: Sequence[Profile]
 ) -> int:
     """Return how many pods, one after the other, the judge accepts on a new node in a domain.
 
@@ -184,9 +190,9 @@ def _acceptable(
     """
     labels = {key: value for key, value in domain.items() if value is not None}
     place_there = Place("", {**labels, keys.HOSTNAME: "\x00"}, partial=True)
-    kind = one.stance.kind
-    most = min(len(one.waiting), _MOST_AT_ONCE)
-    if one.ports:
+    kind = applicant.stance.kind
+    most = min(len(applicant.waiting), _MOST_AT_ONCE)
+    if applicant.ports:
         most = min(most, 1)
     if not kind.is_ruled:
         return most
@@ -202,22 +208,22 @@ def _acceptable(
     return count
 
 
-def _grown(board: Board, one: Applicant) -> Iterator[_Step]:
+def _grown(board: Board, applicant: Applicant) -> Iterator[_Step]:
     """Yield larger machines for nodes of this plan."""
-    stance = one.stance
+    stance = applicant.stance
     spots = [spot for spot in board.spots if spot.room is None]
     for spot in spots:
-        board.work.spend(_PURCHASE, one.index)
-        if one.ports and not spot.ports_free(one.ports):
+        board.work.spend(_PURCHASE, applicant.index)
+        if applicant.ports and not spot.ports_free(applicant.ports):
             continue
         labels = spot.labels
         if not accepts(stance.kind, labels) or set(stance.kind.keys) - labels.keys():
             continue
         settled = {key: value for key, value in labels.items() if key in board.topology_keys}
-        for count in _counts(len(one.waiting)):
+        for count in _counts(len(applicant.waiting)):
             wanted = Wanted(
                 signatures=(*spot.signatures, stance.signature),
-                requests=spot.requests + one.requests_with(spot.volumes, count),
+                requests=spot.requests + applicant.requests_with(spot.volumes, count),
                 labels=settled,
                 variant=board.wares.variant(spot.ways[0].offer),
             )

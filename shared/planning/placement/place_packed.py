@@ -25,10 +25,10 @@ class Seats:
         self.spots.append(spot)
         self.counts.append(count)
 
-    def find(self, one: Applicant) -> int:
+    def find(self, applicant: Applicant) -> int:
         """Return the index of a seat the judge accepts such a pod on, -1 for none."""
         seats = len(self.spots)
-        kind = one.stance.kind
+        kind = applicant.stance.kind
         if not seats or not accepts_domain(kind, self.spots[0].labels):
             return -1
         if not kind.by_host:
@@ -70,9 +70,9 @@ def admit(
             seats_of.setdefault(share, []).append(seats[number])
     for share, count in runs:
         left = count
-        for one in seats_of[share]:
-            left -= _seat(board, share.applicant, one, left)
-    loose = {spot.name: spot for one in seats for spot in one.spots if spot.room is None}
+        for seat in seats_of[share]:
+            left -= _seat(board, share.applicant, seat, left)
+    loose = {spot.name: spot for seat in seats for spot in seat.spots if spot.room is None}
     board.loose.extend(loose.values())
     board.drop_empty()
 
@@ -92,22 +92,22 @@ def _open(board: Board, assembled: Assembled, packing: Packing, seats: Sequence[
             seats[number].add(spot, count)
 
 
-def _seat(board: Board, one: Applicant, seats: Seats, count: int) -> int:
+def _seat(board: Board, applicant: Applicant, seats: Seats, count: int) -> int:
     """Place up to so many pods; return how many."""
     placed = 0
-    if not one.stance.kind.is_ruled:
+    if not applicant.stance.kind.is_ruled:
         while placed < count and seats.spots:
             taken = min(count - placed, seats.counts[-1])
-            board.admit(one, seats.spots[-1], taken)
+            board.admit(applicant, seats.spots[-1], taken)
             seats.take(len(seats.spots) - 1, taken)
             placed += taken
         return placed
     while placed < count:
-        board.work.spend(1 + len(seats.spots) // 8, one.index)
-        index = seats.find(one)
+        board.work.spend(1 + len(seats.spots) // 8, applicant.index)
+        index = seats.find(applicant)
         if index < 0:
             return placed
-        board.admit(one, seats.spots[index], 1)
+        board.admit(applicant, seats.spots[index], 1)
         seats.take(index, 1)
         placed += 1
     return placed

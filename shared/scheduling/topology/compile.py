@@ -33,7 +33,9 @@ class Rulebook:
         """Make the counters of all rules and preferences of a pod that waits."""
         for rule in scheduling.spreads:
             self._spread_counter(namespace, scheduling, rule)
-        required = tuple(one for one in scheduling.affinity if one.weight is None)
+        required = tuple(
+            other_term for other_term in scheduling.affinity if other_term.weight is None
+        )
         if required:
             self._together(namespace, required)
         for term in scheduling.affinity:
@@ -91,10 +93,10 @@ class Rulebook:
         )
         shunned = self._census.shunning(namespace, labels)
         profile = self.profile(namespace, labels, scheduling)
-        judging = [one.counter for one in spreads]
-        judging += [counter for one in affinities for counter in one.counters]
+        judging = [spread.counter for spread in spreads]
+        judging += [counter for affinity in affinities for counter in affinity.counters]
         judging += [*avoids, *shunned]
-        concerned = {one.key for one in (*judging, *profile.adds)}
+        concerned = {add.key for add in (*judging, *profile.adds)}
         return Kind(
             profile=profile,
             spreads=spreads,
@@ -102,7 +104,7 @@ class Rulebook:
             avoids=avoids,
             shunned=shunned,
             keys=tuple(sorted(concerned - {keys.HOSTNAME})),
-            by_host=any(one.key == keys.HOSTNAME for one in judging),
+            by_host=any(counter.key == keys.HOSTNAME for counter in judging),
         )
 
     def _affinities(
@@ -112,7 +114,7 @@ class Rulebook:
         scheduling: Scheduling,
         wishes: set[Preference],
     ) -> Iterable[Affinity]:
-        groups = [tuple(one for one in scheduling.affinity if one.weight is None)]
+        groups = [tuple(term for term in scheduling.affinity if term.weight is None)]
         groups += [
             (term,)
             for index, term in enumerate(scheduling.affinity)
@@ -147,7 +149,11 @@ class Rulebook:
     def _spread_counter(
         self, namespace: str, scheduling: Scheduling, rule: TopologySpread
     ) -> Counter:
-        hard = {one.key for one in scheduling.spreads if one.policy == SpreadPolicy.DO_NOT_SCHEDULE}
+        hard = {
+            spread.key
+            for spread in scheduling.spreads
+            if spread.policy == SpreadPolicy.DO_NOT_SCHEDULE
+        }
         scope = Scope(
             terms=node_terms(scheduling) if rule.honor_affinity else None,
             tolerations=scheduling.tolerations if rule.honor_taints else None,

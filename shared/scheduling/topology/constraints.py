@@ -115,13 +115,16 @@ class Kind:
         Where a pod could have a new node itself, an empty host is reckoned with from the start.
         """
         return any(
-            one.counter.key == keys.HOSTNAME and one.reach is not None for one in self.spreads
+            spread.counter.key == keys.HOSTNAME and spread.reach is not None
+            for spread in self.spreads
         )
 
     @property
     def with_host(self) -> bool:
         """Whether it must share its host with others."""
-        return any(one.key == keys.HOSTNAME for rule in self.affinities for one in rule.counters)
+        return any(
+            counter.key == keys.HOSTNAME for rule in self.affinities for counter in rule.counters
+        )
 
 
 def accepts(kind: Kind, labels: Mapping[str, str]) -> bool:

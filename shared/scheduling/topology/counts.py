@@ -34,7 +34,11 @@ class Scope:
         if place.partial:
             # Only the domain is known: the rest is taken to be in favour.
             return self.terms is None or any(
-                all(one.allows(labels[one.key]) for one in term if one.key in labels)
+                all(
+                    requirement.allows(labels[requirement.key])
+                    for requirement in term
+                    if requirement.key in labels
+                )
                 for term in self.terms
             )
         labels = place.full
@@ -81,7 +85,7 @@ class Place:
         """Return whether a scope includes the place."""
         known = self._scopes.get(scope)
         if known is None:
-            known = scope.includes(self) and all(one.within(scope) for one in self.maybe)
+            known = scope.includes(self) and all(place.within(scope) for place in self.maybe)
             self._scopes[scope] = known
         return known
 
@@ -156,8 +160,8 @@ class _Index:
         near = list(self._by_label.get(None, ()))
         for pair in labels.items():
             near += self._by_label.get(pair, ())
-        near.sort(key=lambda one: one[0])
-        return tuple(one for _, one in near if one.selection.counts(namespace, labels))
+        near.sort(key=lambda entry: entry[0])
+        return tuple(counter for _, counter in near if counter.selection.counts(namespace, labels))
 
 
 class Census:
@@ -219,11 +223,11 @@ class Census:
             self._counting[question] = self._by_counted.counting(namespace, labels)
         counting = self._counting[question]
         if terminating:
-            counting = tuple(one for one in counting if not one.living)
+            counting = tuple(counter for counter in counting if not counter.living)
         adds = (*counting, *owned)
         if not adds:
             return NOTHING
-        return self._profiles.setdefault(tuple(id(one) for one in adds), Profile(adds))
+        return self._profiles.setdefault(tuple(id(counter) for counter in adds), Profile(adds))
 
     def open(self, place: Place) -> None:
         """Take note of a node: its domains count even while nobody stands there."""
@@ -256,7 +260,7 @@ class Census:
     def keys(self) -> tuple[str, ...]:
         """Return the topology keys of all rules but the host's, sorted."""
         counters = (*self._counted.values(), *self._owners.values())
-        return tuple(sorted({one.key for one in counters} - {keys.HOSTNAME}))
+        return tuple(sorted({counter.key for counter in counters} - {keys.HOSTNAME}))
 
     def eligible_domains(self) -> int:
         """Return how many domains the spreads look at, hosts left out, all spreads together."""

@@ -20,7 +20,11 @@ class Companions:
     def __init__(self, daemonsets: Iterable[DaemonSet], book: Rulebook) -> None:
         """Find them; all rules must be registered in the rule book."""
         profiles = [
-            (one, book.profile(one.namespace, one.labels, one.scheduling)) for one in daemonsets
+            (
+                daemon_set,
+                book.profile(daemon_set.namespace, daemon_set.labels, daemon_set.scheduling),
+            )
+            for daemon_set in daemonsets
         ]
         self._counted = tuple(pair for pair in profiles if pair[1] is not NOTHING)
         self.keys = frozenset(
@@ -47,6 +51,7 @@ class Companions:
             return ()
         return tuple(
             profile
-            for one, profile in self._counted
-            if (one.namespace, one.name) not in present and runs_on(one, labels, taints)
+            for daemon_set, profile in self._counted
+            if (daemon_set.namespace, daemon_set.name) not in present
+            and runs_on(daemon_set, labels, taints)
         )

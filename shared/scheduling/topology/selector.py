@@ -32,7 +32,9 @@ class Selection:
         """Return the first selector as people write it."""
         selector = self.parts[0][1]
         asked = [f"{key}={value}" for key, value in selector.match_labels]
-        asked += [one.describe() for one in selector.requirements if one.key]
+        asked += [
+            requirement.describe() for requirement in selector.requirements if requirement.key
+        ]
         if selector == _NOBODY:
             return "no pods: its labelSelector is missing"
         return f"pods with {', '.join(asked)}" if asked else "any pods"

@@ -47,7 +47,7 @@ def catalog() -> tuple[InstanceType, ...]:
         for family, ratio, price in _FAMILIES
         for size, vcpus in (("large", 2), ("xlarge", 4), ("2xlarge", 8), ("4xlarge", 16))
     ]
-    return tuple(sorted(found, key=lambda one: one.name))
+    return tuple(sorted(found, key=lambda entry: entry.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,31 +139,33 @@ def _applied(
     seen: ClusterSnapshot, change: Consolidation, rng: random.Random, step: int
 ) -> tuple[ClusterSnapshot, int]:
     """Return the cluster after the change, any option bought, and how many pods lost a place."""
-    types = {one.name: one for one in seen.instance_types}
-    moved = {ref.uid: one.node for one in change.plan.placements for ref in one.pods}
-    nodes = [one for one in seen.nodes if one.name not in change.remove]
+    types = {allowed_type.name: allowed_type for allowed_type in seen.instance_types}
+    moved = {
+        ref.uid: placement.node for placement in change.plan.placements for ref in placement.pods
+    }
+    nodes = [other_node for other_node in seen.nodes if other_node.name not in change.remove]
     for number, planned in enumerate(change.plan.nodes):
         name = f"r{step:02}-{number:02}"
         bought = rng.choice(_all_options(planned))
         nodes.append(_node(name, types[bought.instance_type], bought.zone))
         moved |= {ref.uid: name for ref in planned.pods}
     bound = [
-        dataclasses.replace(one, node_name=moved.get(one.uid, ""))
-        if one.node_name in change.remove
-        else one
-        for one in seen.bound
+        dataclasses.replace(other_pod, node_name=moved.get(other_pod.uid, ""))
+        if other_pod.node_name in change.remove
+        else other_pod
+        for other_pod in seen.bound
     ]
     after = dataclasses.replace(
         seen,
         nodes=tuple(nodes),
-        bound=tuple(one for one in bound if one.node_name),
+        bound=tuple(other_pod for other_pod in bound if other_pod.node_name),
         taken_at=seen.taken_at + _ROUND,
     )
-    return after, sum(1 for one in bound if not one.node_name)
+    return after, sum(1 for other_pod in bound if not other_pod.node_name)
 
 
 def _all_options(planned: PlannedNode) -> Sequence[OfferingKey]:
-    return [one.offering for one in (*planned.options, *planned.fallback)]
+    return [option.offering for option in (*planned.options, *planned.fallback)]
 
 
 def _cost(seen: ClusterSnapshot) -> int:
@@ -172,8 +174,8 @@ def _cost(seen: ClusterSnapshot) -> int:
 
 def _bound(seen: ClusterSnapshot) -> int:
     waiting = tuple(
-        dataclasses.replace(one, node_name="", unschedulable=True, phase="Pending")
-        for one in seen.bound
+        dataclasses.replace(other_pod, node_name="", unschedulable=True, phase="Pending")
+        for other_pod in seen.bound
     )
     fresh = dataclasses.replace(seen, nodes=(), bound=(), pending=waiting)
     return decide(fresh, _PACKING).lower_bound_micros_per_hour
@@ -187,12 +189,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     settled = list(_progress(range(given.first_seed, given.first_seed + given.clusters)))
     before, after = sum(s.costs[0] for s in settled), sum(s.costs[-1] for s in settled)
-    bound = sum(one.bound for one in settled)
-    dearer = [one.seed for one in settled if not one.only_fell]
-    slow = [one.seed for one in settled if one.rounds > 5]
-    lost = [one.seed for one in settled if one.lost]
+    bound = sum(cluster.bound for cluster in settled)
+    dearer = [cluster.seed for cluster in settled if not cluster.only_fell]
+    slow = [cluster.seed for cluster in settled if cluster.rounds > 5]
+    lost = [cluster.seed for cluster in settled if cluster.lost]
     lines = [
-        f"clusters {len(settled)}, rounds at most {max(one.rounds for one in settled)}",
+        f"clusters {len(settled)}, rounds at most {max(cluster.rounds for cluster in settled)}",
         f"before ${before / 1e6:.2f}/h, after ${after / 1e6:.2f}/h, bound ${bound / 1e6:.2f}/h",
         (
             f"saved {100 * (before - after) / before:.1f} % of the cost, "

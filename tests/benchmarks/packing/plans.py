@@ -107,8 +107,8 @@ def row(
     made, milliseconds = several(lambda: pack(asked))
     return Row(
         case=name,
-        pods=sum(one.count for one in asked.classes),
-        classes=sum(1 for one in asked.classes if one.count),
+        pods=sum(pod_class.count for pod_class in asked.classes),
+        classes=sum(1 for pod_class in asked.classes if pod_class.count),
         settings=settings,
         bound_micros_per_hour=made.lower_bound_micros_per_hour,
         ours=Bought(
@@ -149,8 +149,8 @@ def whole_rows(count: int = 100_000) -> Iterator[Row]:
         asked = workloads.problem(rows)
         made = pack(asked)
         waiting: dict[workloads.Row, list[int]] = {}
-        for number, one in enumerate(rows):
-            waiting.setdefault(one, []).append(number)
+        for number, entry in enumerate(rows):
+            waiting.setdefault(entry, []).append(number)
         queues = list(waiting.values())
         bound = [
             [queues[k].pop() for k, n in node.contents for _ in range(n)] for node in made.nodes

@@ -82,7 +82,7 @@ def shapes(
     wanted: Callable[[dict[str, Any]], bool] = general, capacity_type: str = "on-demand"
 ) -> tuple[Shape, ...]:
     """Return the shapes alone."""
-    return tuple(one.shape for one in listed(wanted, capacity_type))
+    return tuple(other_listed.shape for other_listed in listed(wanted, capacity_type))
 
 
 def _listed(row: dict[str, Any], pools: list[Pool]) -> Listed:

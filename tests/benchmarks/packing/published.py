@@ -21,11 +21,11 @@ class _Table:
 
 
 def _read(problem: PackingProblem) -> _Table:
-    names = sorted({name for one in problem.classes for name in one.requests})
+    names = sorted({name for pod_class in problem.classes for name in pod_class.requests})
     shapes = problem.shapes
     return _Table(
         names=names,
-        requests=[[one.requests[name] for name in names] for one in problem.classes],
+        requests=[[pod_class.requests[name] for name in names] for pod_class in problem.classes],
         rooms=[_amounts(shape.allocatable, names) for shape in shapes],
         prices=[shape.pools[0].price_micros_per_hour for shape in shapes],
         usable=[[i for i in range(len(shapes)) if mask >> i & 1] for mask in problem.compatible],

@@ -29,7 +29,9 @@ def ours(settings: PackingSettings) -> Buy:
         nonlocal running
         bins = tuple(Bin(name=str(n), available=room) for n, room in enumerate(rooms))
         asked = workloads.problem(rows, settings=settings, bins=bins, running=running)
-        running += Resources.total(one.requests.times(one.count) for one in asked.classes)
+        running += Resources.total(
+            pod_class.requests.times(pod_class.count) for pod_class in asked.classes
+        )
         every = (1 << len(bins)) - 1
         asked = workloads.with_bins(asked, every)
         made = pack(asked)

@@ -123,7 +123,7 @@ def problem(
         compatible.append(masks[where])
     made = PackingProblem(
         classes=tuple(classes),
-        shapes=tuple(one.shape for one in table),
+        shapes=tuple(listed.shape for listed in table),
         compatible=tuple(compatible),
         compatible_bins=(0,) * len(classes),
         settings=settings,
@@ -138,8 +138,8 @@ def with_bins(asked: PackingProblem, mask: int) -> PackingProblem:
 
 def _mask(table: tuple[price_table.Listed, ...], where: str) -> int:
     mask = 0
-    for index, one in enumerate(table):
-        if where in ("", "any") or where in (one.arch, one.gpu):
+    for index, listed in enumerate(table):
+        if where in ("", "any") or where in (listed.arch, listed.gpu):
             mask |= 1 << index
     return mask
 

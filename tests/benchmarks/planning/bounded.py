@@ -243,11 +243,11 @@ def shapes(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def _sized(one: Callable[[int], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _sized(entry: Callable[[int], list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return the pod that is as large as etcd accepts."""
     probe = 100
-    each = (len(json.dumps(one(2 * probe))) - len(json.dumps(one(probe)))) / probe
-    return one(int(_POD_BYTES / each) - 10)
+    each = (len(json.dumps(entry(2 * probe))) - len(json.dumps(entry(probe)))) / probe
+    return entry(int(_POD_BYTES / each) - 10)
 
 
 CASES: Final[dict[str, Callable[[], list[dict[str, Any]]]]] = {
@@ -270,7 +270,7 @@ def snapshot(pods: Sequence[dict[str, Any]]) -> ClusterSnapshot:
     Its Provisioner leaves the labels `team` and `stage` open, with no list of values.
     """
     decoder = PodDecoder()
-    found = [decoder.decode(json.loads(json.dumps(one))) for one in pods]
+    found = [decoder.decode(json.loads(json.dumps(pod))) for pod in pods]
     left_open = [Requirement.parse(key, "Exists", []) for key in ("team", "stage")]
     return make.snapshot(
         *sorted(found, key=lambda pod: pod.key),
@@ -287,7 +287,7 @@ def every_type() -> tuple[InstanceType, ...]:
 
 def placed(plan: Plan, namespace: str) -> int:
     """Return how many pods of a namespace a plan has places for."""
-    groups = [one.pods for one in plan.nodes] + [one.pods for one in plan.placements]
+    groups = [node.pods for node in plan.nodes] + [placement.pods for placement in plan.placements]
     return sum(ref.namespace == namespace for group in groups for ref in group)
 
 
@@ -360,7 +360,7 @@ def main() -> None:
         pstats.Stats(profile).sort_stats("tottime").print_stats(30)
     elif chosen.json:
         found = measure(chosen.case)
-        sys.stdout.write(json.dumps({one: getattr(found, one) for one in Cost.__slots__}))
+        sys.stdout.write(json.dumps({slot: getattr(found, slot) for slot in Cost.__slots__}))
     elif chosen.case:
         sys.stdout.write(f"{measure(chosen.case)}\n")
     else:

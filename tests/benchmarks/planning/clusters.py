@@ -32,11 +32,11 @@ _GENERATION = "karpenter.k8s.aws/instance-generation"
 def general_types() -> tuple[InstanceType, ...]:
     """Return the getting-started pool on demand in three zones: amd64, c, m or r, newer than 2."""
     found = []
-    for one in load_catalog(embedded_catalog()).instance_types:
-        labels = one.labels
+    for instance_type in load_catalog(embedded_catalog()).instance_types:
+        labels = instance_type.labels
         ways = tuple(
             way
-            for way in one.offerings
+            for way in instance_type.offerings
             if way.zone in ZONES and way.capacity_type == CapacityType.ON_DEMAND
         )
         if (
@@ -46,7 +46,7 @@ def general_types() -> tuple[InstanceType, ...]:
             and int(labels.get(_GENERATION, "0")) > 2
             and not labels[keys.INSTANCE_SIZE].startswith("metal")
         ):
-            found.append(replace(one, offerings=ways))
+            found.append(replace(instance_type, offerings=ways))
     return tuple(found)
 
 

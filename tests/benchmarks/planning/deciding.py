@@ -72,24 +72,26 @@ def bound(snapshot: ClusterSnapshot) -> int:
         )
         slot = Resources(((_SLOT, 1),)) if alone else Resources()
         counts[pod.scheduling.requests + slot] += 1
-    classes = tuple(PodClass(requests=one, count=count) for one, count in counts.items())
+    classes = tuple(
+        PodClass(requests=resources, count=count) for resources, count in counts.items()
+    )
     shapes = tuple(
         Shape(
             provisioner="default",
-            instance_type=one.name,
-            allocatable=one.allocatable - _DAEMONS + Resources(((_SLOT, 1),)),
-            capacity=one.capacity,
+            instance_type=instance_type.name,
+            allocatable=instance_type.allocatable - _DAEMONS + Resources(((_SLOT, 1),)),
+            capacity=instance_type.capacity,
             pools=tuple(
                 Pool(
                     zone=way.zone,
                     capacity_type=way.capacity_type,
                     price_micros_per_hour=way.price_micros_per_hour,
                 )
-                for way in one.offerings
+                for way in instance_type.offerings
             ),
-            vcpus=one.capacity["cpu"] // 1000,
+            vcpus=instance_type.capacity["cpu"] // 1000,
         )
-        for one in snapshot.instance_types
+        for instance_type in snapshot.instance_types
     )
     asked = PackingProblem(
         classes=classes,

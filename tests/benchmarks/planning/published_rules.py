@@ -47,12 +47,14 @@ def v1(snapshot: ClusterSnapshot) -> tuple[int, int, int]:
 
 class _Run:
     def __init__(self, types: Sequence[InstanceType], pods: Sequence[Pod]) -> None:
-        rooms = [one.allocatable - _DAEMONS for one in types]
+        rooms = [type_.allocatable - _DAEMONS for type_ in types]
         self._rooms = [tuple(room[name] for name in _NAMES) for room in rooms]
         self._prices = [
-            {way.zone: way.price_micros_per_hour for way in one.offerings} for one in types
+            {way.zone: way.price_micros_per_hour for way in type_.offerings} for type_ in types
         ]
-        self._selectors = tuple(dict.fromkeys(one for pod in pods for one in _selectors(pod)))
+        self._selectors = tuple(
+            dict.fromkeys(selector for pod in pods for selector in _selectors(pod))
+        )
         self._by_zone: dict[LabelSelector, Counter[str]] = defaultdict(Counter)
         self._by_pods: dict[int, dict[int, _Node]] = defaultdict(dict)
         self.nodes: list[_Node] = []
@@ -122,9 +124,9 @@ class _Run:
 
 def _selectors(pod: Pod) -> Iterator[LabelSelector]:
     rules = pod.scheduling
-    found = [one.selector for one in rules.spreads]
-    found += [one.selector for one in (*rules.affinity, *rules.anti_affinity)]
-    return (one for one in found if one is not None)
+    found = [spread.selector for spread in rules.spreads]
+    found += [term.selector for term in (*rules.affinity, *rules.anti_affinity)]
+    return (label_selector for label_selector in found if label_selector is not None)
 
 
 def _host_takes(node: _Node, pod: Pod) -> bool:

@@ -32,7 +32,7 @@ def violations(snapshot: ClusterSnapshot, plan: Plan) -> Counter[str]:
     found: Counter[str] = Counter()
     pods = {pod.uid: pod for pod in snapshot.pending}
     seen = Counter(ref.uid for node in plan.nodes for ref in node.pods)
-    left_out = Counter(one.pod.uid for one in plan.unschedulable)
+    left_out = Counter(pod_left.pod.uid for pod_left in plan.unschedulable)
     found["pods not placed exactly once"] = sum(seen[uid] + left_out[uid] != 1 for uid in pods)
     found["pods nobody asked for"] = sum(uid not in pods for uid in (*seen, *left_out))
     found["pods without a place"] = len(left_out)
@@ -119,7 +119,7 @@ class _Cluster:
 
     def _watch(self, watched: _Watched, key: str) -> Counter[Hashable]:
         if (watched, key) not in self._counts:
-            there = [(one, node) for one, node in self._history if watched.counts(one)]
+            there = [(pod, node) for pod, node in self._history if watched.counts(pod)]
             counts = Counter(self._domain(node, key) for _, node in there)
             self._counts[watched, key] = counts
             if key == keys.HOSTNAME:

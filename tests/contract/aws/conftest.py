@@ -54,7 +54,7 @@ def place(aws: Session, monkeypatch: pytest.MonkeyPatch) -> Place:
     # Loading a thousand images is most of what a test would take.
     from moto.ec2.models import amis
 
-    few = [one for one in amis.AMIS if one["ami_id"] == IMAGE]
+    few = [entry for entry in amis.AMIS if entry["ami_id"] == IMAGE]
     monkeypatch.setattr(amis, "AMIS", few)
     return furnish(aws)
 

@@ -45,7 +45,7 @@ def test_all_clusters_are_found_sorted_by_name(
     for name in reversed(names):
         attach(aws, name)
     other = ClusterRegistry(aws, path=PATH, clock=FakeClock())
-    assert [one.name for one in other.all()] == names
+    assert [cluster_attachment.name for cluster_attachment in other.all()] == names
     clock.advance(timedelta(seconds=5))
     assert registry.one("c03").instance_profile == "c03-nodes"
 
@@ -106,9 +106,9 @@ def test_an_attachment_that_cannot_be_read_does_not_stop_the_others(
     attach(aws, "good")
     attach(aws, "bad", launch_role="nonsense")
     attach(aws, "liar", name="good")
-    assert [one.name for one in registry.all()] == ["good"]
+    assert [cluster_attachment.name for cluster_attachment in registry.all()] == ["good"]
     assert len(notices) == 2
-    assert any("/dovetail/clusters/bad: launch_role" in one for one in notices)
+    assert any("/dovetail/clusters/bad: launch_role" in notice for notice in notices)
     with pytest.raises(PermanentError, match="launch_role"):
         registry.one("bad")
     with pytest.raises(PermanentError, match="another cluster's"):
@@ -139,7 +139,7 @@ def test_the_stricter_of_attachment_and_parameter_brakes(
     assert registry.brakes("one") == Brakes(
         paused=True, ceiling=Ceiling(max_nodes=5, max_price_micros_per_hour=12_500_000)
     )
-    assert [one.name for one in registry.all()] == ["one"]
+    assert [cluster_attachment.name for cluster_attachment in registry.all()] == ["one"]
     assert notices == []
 
 

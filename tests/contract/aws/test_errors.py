@@ -23,7 +23,7 @@ def client_error(code: str, status: int = 400, reasons: tuple[str, ...] = ()) ->
     response = {
         "Error": {"Code": code, "Message": "the message"},
         "ResponseMetadata": {"HTTPStatusCode": status},
-        "CancellationReasons": [{"Code": one} for one in reasons],
+        "CancellationReasons": [{"Code": reason} for reason in reasons],
     }
     return ClientError(response, "Operation")
 
@@ -120,8 +120,8 @@ def test_errors_without_an_answer_are_translated_too(
 
 def sdk_errors(kind: type[Exception]) -> list[type[Exception]]:
     found = [kind]
-    for one in kind.__subclasses__():
-        found += sdk_errors(one)
+    for subclass in kind.__subclasses__():
+        found += sdk_errors(subclass)
     return found
 
 
@@ -146,7 +146,7 @@ def calls_outside_translation(tree: ast.AST) -> list[int]:
     inside: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.With) and any(
-            ast.unparse(one.context_expr).startswith("translated(") for one in node.items
+            ast.unparse(item.context_expr).startswith("translated(") for item in node.items
         ):
             inside |= set(ast.walk(node))
     return [
@@ -167,7 +167,7 @@ def test_a_call_without_translation_is_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted(Path(shared.aws.__path__[0]).glob("*.py")), ids=lambda path: path.stem
+    "path", sorted(Path(shared.aws.__path__[0]).rglob("*.py")), ids=lambda path: path.stem
 )
 def test_every_call_stands_where_its_errors_are_translated(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -104,7 +104,7 @@ def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_clus
     )
 
     assert wiring.ports("test").instance_profile == "nodes"
-    assert [one["RoleArn"] for one in asked] == roles
+    assert [entry["RoleArn"] for entry in asked] == roles
 
 
 def test_a_cluster_of_a_former_release_is_left_alone_until_its_stack_is_deployed(

@@ -101,7 +101,7 @@ def test_delays_are_whole_seconds_up_to_fifteen_minutes(
     sent: list[dict[str, Any]] = []
     monkeypatch.setattr(aws.client("sqs"), "send_message", lambda **call: sent.append(call))
     sqs.wake("test", delay)
-    assert [one["DelaySeconds"] for one in sent] == [seconds]
+    assert [entry["DelaySeconds"] for entry in sent] == [seconds]
 
 
 def test_a_timer_gets_its_payload_and_when_it_was_started(
@@ -110,9 +110,9 @@ def test_a_timer_gets_its_payload_and_when_it_was_started(
     sqs.start_timer(TimerKind.TERMINATION, "one", PAYLOAD)
     states = aws.client("stepfunctions")
     (machine,) = (
-        one["stateMachineArn"]
-        for one in states.list_state_machines()["stateMachines"]
-        if one["name"] == "termination"
+        state_machine["stateMachineArn"]
+        for state_machine in states.list_state_machines()["stateMachines"]
+        if state_machine["name"] == "termination"
     )
     (execution,) = states.list_executions(stateMachineArn=machine)["executions"]
     given = json.loads(states.describe_execution(executionArn=execution["executionArn"])["input"])
@@ -138,10 +138,12 @@ def test_bind_gets_node_ready_events_of_at_most_200_nodes(
     monkeypatch.setattr(aws.client("lambda"), "invoke", invoke)
     nodes = [f"node-{n}" for n in range(201)]
     sqs.invoke_bind("test", nodes)
-    assert {(one["FunctionName"], one["InvocationType"]) for one in calls} == {("bind", "Event")}
-    messages = [decode(json.loads(one["Payload"])) for one in calls]
-    assert {one.kind for one in messages} == {Kind.NODE_READY}
-    assert [[ref.name for ref in one.wake.objects] for one in messages] == [
+    assert {(entry["FunctionName"], entry["InvocationType"]) for entry in calls} == {
+        ("bind", "Event")
+    }
+    messages = [decode(json.loads(entry["Payload"])) for entry in calls]
+    assert {message.kind for message in messages} == {Kind.NODE_READY}
+    assert [[ref.name for ref in message.wake.objects] for message in messages] == [
         nodes[:200],
         nodes[200:],
     ]
@@ -183,8 +185,8 @@ def test_a_dead_letter_carries_the_record_and_the_reason(aws: Session, queue: st
     letters.send("", "")
     letters.send("bell\x07 and \x00", "x" * 5000)
     found = [
-        (one["Body"], one["MessageAttributes"]["reason"]["StringValue"])
-        for one in received(aws, queue)
+        (entry["Body"], entry["MessageAttributes"]["reason"]["StringValue"])
+        for entry in received(aws, queue)
     ]
     assert sorted(found) == sorted(
         [

@@ -57,7 +57,7 @@ def test_an_answer_that_is_no_object_is_not_taken_for_an_empty_list(raw: bytes) 
     with scripted([Answer(raw=raw)]) as server:
         api = connect_endpoint(server.url, "", lambda: "t")
         with pytest.raises(UnavailableError, match="no JSON object"):
-            list_all(api, "/api/v1/pods", lambda one: one)
+            list_all(api, "/api/v1/pods", lambda entry: entry)
 
 
 def test_a_name_stays_one_segment_of_its_path() -> None:

@@ -93,12 +93,14 @@ class Watched:
     @property
     def watched_from(self) -> list[str]:
         return [
-            one.query["resourceVersion"] for one in self.server.requests if "watch" in one.query
+            request.query["resourceVersion"]
+            for request in self.server.requests
+            if "watch" in request.query
         ]
 
     @property
     def lists(self) -> int:
-        return sum("watch" not in one.query for one in self.server.requests)
+        return sum("watch" not in request.query for request in self.server.requests)
 
 
 @contextmanager

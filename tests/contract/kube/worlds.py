@@ -58,7 +58,7 @@ class InMemory:
         self.fake.attachments[node] = (*self.fake.attachments.get(node, ()), name)
 
     def happenings(self) -> dict[tuple[str, str], int]:
-        return {(one.name, one.reason): n for one, n in self.fake.happenings.items()}
+        return {(event.name, event.reason): n for event, n in self.fake.happenings.items()}
 
     def condition(self, provisioner: str, kind: str = "Active") -> tuple[bool, str, str] | None:
         known = self.fake.conditions if kind == "Active" else self.fake.usable
@@ -160,17 +160,17 @@ class OverHttp:
         (ready,) = raw["conditions"]
         return TemplateStatus(
             subnets=tuple(
-                Subnet(subnet_id=one["id"], zone=one["zone"], free_addresses=0)
-                for one in raw["subnets"]
+                Subnet(subnet_id=subnet["id"], zone=subnet["zone"], free_addresses=0)
+                for subnet in raw["subnets"]
             ),
-            security_groups=tuple(one["id"] for one in raw["securityGroups"]),
+            security_groups=tuple(security_group["id"] for security_group in raw["securityGroups"]),
             images=tuple(
                 FoundImage(
-                    image_id=one["id"],
-                    name=one["name"],
-                    labels={need["key"]: need["values"][0] for need in one["requirements"]},
+                    image_id=entry["id"],
+                    name=entry["name"],
+                    labels={need["key"]: need["values"][0] for need in entry["requirements"]},
                 )
-                for one in raw["amis"]
+                for entry in raw["amis"]
             ),
             problems=() if ready["status"] == "True" else tuple(ready["message"].split("; ")),
         )

@@ -9,7 +9,7 @@ import yaml
 from infra.local.kube.kinds import custom_resources
 from infra.local.kube.schemas.custom_resources import Schemas
 
-PATH = Path(__file__).resolve().parents[2] / "infra" / "cluster" / "provisioners.yaml"
+PATH = Path(__file__).resolve().parents[3] / "infra" / "cluster" / "provisioners.yaml"
 CRD: dict[str, Any] = yaml.safe_load(PATH.read_text())
 (VERSION,) = CRD["spec"]["versions"]
 SCHEMA: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]

@@ -26,8 +26,8 @@ def _differences(mine: Any, source: Any, path: str = "") -> Iterator[tuple[str, 
         for key in sorted(mine.keys() | source.keys()):
             yield from _differences(mine.get(key), source.get(key), f"{path}.{key}")
     elif isinstance(mine, list) and isinstance(source, list) and len(mine) == len(source):
-        for number, (one, other) in enumerate(zip(mine, source, strict=True)):
-            yield from _differences(one, other, f"{path}[{number}]")
+        for number, (entry, other) in enumerate(zip(mine, source, strict=True)):
+            yield from _differences(entry, other, f"{path}[{number}]")
     elif mine != source:
         yield path, mine, source
 
@@ -59,14 +59,18 @@ def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only() -> None:
 
 def test_helm_is_asked_for_two_values_and_nothing_else() -> None:
     actions = [
-        one for path in (CHART / "templates").iterdir() for one in _ACTION.findall(path.read_text())
+        entry
+        for path in (CHART / "templates").iterdir()
+        for entry in _ACTION.findall(path.read_text())
     ]
     schema = json.loads((CHART / "values.schema.json").read_text())
     (values,) = _documents(CHART / "values.yaml")
 
     assert sorted(actions) == sorted([CLUSTER_VALUE, IMAGE_VALUE])
-    assert all(re.fullmatch(r'\{\{ required "[^"]+" \.Values\.\w+ \}\}', one) for one in actions)
-    assert {re.findall(r"\.Values\.(\w+)", one)[0] for one in actions} == set(values)
+    assert all(
+        re.fullmatch(r'\{\{ required "[^"]+" \.Values\.\w+ \}\}', action) for action in actions
+    )
+    assert {re.findall(r"\.Values\.(\w+)", action)[0] for action in actions} == set(values)
     jsonschema.validate(values, schema)
 
 

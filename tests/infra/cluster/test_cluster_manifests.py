@@ -9,7 +9,7 @@ import yaml
 from infra.aws.names import BUS, FORWARDER_ACCOUNT, FORWARDER_NAMESPACE, Right
 from shared.settings import ForwarderSettings
 
-FOLDER = Path(__file__).resolve().parents[2] / "infra" / "cluster"
+FOLDER = Path(__file__).resolve().parents[3] / "infra" / "cluster"
 
 
 def _documents(name: str) -> list[dict[str, Any]]:
@@ -19,9 +19,9 @@ def _documents(name: str) -> list[dict[str, Any]]:
 def _rights(role: str) -> set[tuple[str, str]]:
     """Return (verb, resource) of a ClusterRole."""
     (found,) = [
-        one
-        for one in _documents("access.yaml")
-        if one["kind"] == "ClusterRole" and one["metadata"]["name"] == role
+        document
+        for document in _documents("access.yaml")
+        if document["kind"] == "ClusterRole" and document["metadata"]["name"] == role
     ]
     return {
         (verb, resource)
@@ -33,7 +33,7 @@ def _rights(role: str) -> set[tuple[str, str]]:
 
 def test_every_manifest_is_applied() -> None:
     (kustomization,) = _documents("kustomization.yaml")
-    files = {one.name for one in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
+    files = {path.name for path in FOLDER.glob("*.yaml")} - {"kustomization.yaml"}
 
     assert set(kustomization["resources"]) == files
 
@@ -56,7 +56,7 @@ def test_the_forwarder_only_looks() -> None:
 def test_launching_deletes_nothing_and_terminating_makes_no_node() -> None:
     launch, terminate = _rights("dovetail-launch"), _rights("dovetail-terminate")
 
-    assert not [one for one in launch if one[0] == "delete"]
+    assert not [entry for entry in launch if entry[0] == "delete"]
     assert ("create", "pods/binding") in launch
     assert ("create", "pods/eviction") not in launch
     assert ("create", "nodes") not in terminate
@@ -76,10 +76,10 @@ def test_acting_inside_makes_no_node_and_deletes_no_pod() -> None:
 @pytest.mark.parametrize("right", list(Right))
 def test_the_group_of_an_access_entry_is_bound_to_its_role(right: Right) -> None:
     (binding,) = [
-        one
-        for one in _documents("access.yaml")
-        if one["kind"] == "ClusterRoleBinding"
-        and one["subjects"][0]["name"] == right.kubernetes_group
+        document
+        for document in _documents("access.yaml")
+        if document["kind"] == "ClusterRoleBinding"
+        and document["subjects"][0]["name"] == right.kubernetes_group
     ]
 
     assert binding["roleRef"]["name"] == f"dovetail-{right.value}"
@@ -88,11 +88,13 @@ def test_the_group_of_an_access_entry_is_bound_to_its_role(right: Right) -> None
 
 def test_the_forwarder_runs_as_the_identity_the_stack_gives_it() -> None:
     (deployment,) = _documents("forwarder.yaml")
-    accounts = [one for one in _documents("access.yaml") if one["kind"] == "ServiceAccount"]
-
-    assert [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in accounts] == [
-        (FORWARDER_NAMESPACE, FORWARDER_ACCOUNT)
+    accounts = [
+        document for document in _documents("access.yaml") if document["kind"] == "ServiceAccount"
     ]
+
+    assert [
+        (account["metadata"]["namespace"], account["metadata"]["name"]) for account in accounts
+    ] == [(FORWARDER_NAMESPACE, FORWARDER_ACCOUNT)]
     assert deployment["metadata"]["namespace"] == FORWARDER_NAMESPACE
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == FORWARDER_ACCOUNT
 
@@ -100,9 +102,9 @@ def test_the_forwarder_runs_as_the_identity_the_stack_gives_it() -> None:
 def test_the_forwarder_can_read_its_settings_and_answers_its_probes() -> None:
     (deployment,) = _documents("forwarder.yaml")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    given = {one["name"]: one["value"] for one in container["env"]}
+    given = {entry["name"]: entry["value"] for entry in container["env"]}
     settings = ForwarderSettings.from_environment({**given, "DOVETAIL_CLUSTER": "prod"})
-    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
 
     assert settings.bus == BUS
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
@@ -133,13 +135,13 @@ def test_the_forwarder_may_be_held_to_names_https_and_its_credentials() -> None:
 
     assert kustomization["resources"] == ["network_policy.yaml"]
     assert _isolates_the_forwarder(policy, "Egress")
-    assert {(one["protocol"], one["port"]) for one in anywhere.pop("ports")} == {
+    assert {(entry["protocol"], entry["port"]) for entry in anywhere.pop("ports")} == {
         ("UDP", 53),
         ("TCP", 53),
         ("TCP", 443),
     }
     assert anywhere == {}
-    assert [one["ipBlock"]["cidr"] for one in credentials["to"]] == [
+    assert [credential["ipBlock"]["cidr"] for credential in credentials["to"]] == [
         "169.254.170.23/32",
         "fd00:ec2::23/128",
     ]

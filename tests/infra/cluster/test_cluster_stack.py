@@ -34,8 +34,8 @@ def test_each_role_that_calls_the_cluster_has_an_entry_of_its_own(
 ) -> None:
     for name, template in clusters.items():
         entries = {
-            one.properties["PrincipalArn"].rsplit("/", 1)[1]: one.properties
-            for one in template.of("AWS::EKS::AccessEntry")
+            resource.properties["PrincipalArn"].rsplit("/", 1)[1]: resource.properties
+            for resource in template.of("AWS::EKS::AccessEntry")
         }
         launch = entries.pop(f"Dovetail-{name}-eu-west-1-launch")
         inside = entries.pop(f"Dovetail-{name}-eu-west-1-inside")
@@ -47,7 +47,7 @@ def test_each_role_that_calls_the_cluster_has_an_entry_of_its_own(
         assert terminate["KubernetesGroups"] == ["dovetail:terminate"]
         assert node["Type"] == "EC2_LINUX"
         assert "KubernetesGroups" not in node
-        assert {one["ClusterName"] for one in (launch, terminate, node)} == {name}
+        assert {entry["ClusterName"] for entry in (launch, terminate, node)} == {name}
 
 
 def test_the_forwarder_has_an_identity_for_its_service_account(
@@ -64,9 +64,9 @@ def test_the_forwarder_s_role_trusts_the_cluster_of_this_region_alone(
     clusters: Mapping[str, Template],
 ) -> None:
     (role,) = [
-        one
-        for one in clusters["demo"].of("AWS::IAM::Role")
-        if "pods.eks.amazonaws.com" in json.dumps(one.properties["AssumeRolePolicyDocument"])
+        resource
+        for resource in clusters["demo"].of("AWS::IAM::Role")
+        if "pods.eks.amazonaws.com" in json.dumps(resource.properties["AssumeRolePolicyDocument"])
     ]
     for statement in role.properties["AssumeRolePolicyDocument"]["Statement"]:
         arn = statement["Condition"]["StringEquals"]["aws:RequestTag/eks-cluster-arn"]
@@ -89,7 +89,9 @@ def test_role_names_fit_iam_in_the_region_with_the_longest_name(length: int) -> 
     stack = Stack(App(), "S")
     for right in Right:
         name = stack.resolve(names.cluster_role_name(cluster, right))
-        parts = ["ap-northeast-1" if isinstance(one, dict) else one for one in name["Fn::Join"][1]]
+        parts = [
+            "ap-northeast-1" if isinstance(entry, dict) else entry for entry in name["Fn::Join"][1]
+        ]
         assert len("".join(parts)) <= 64
 
 

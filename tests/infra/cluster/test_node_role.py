@@ -39,9 +39,9 @@ def chosen(folder: Path) -> Template:
 def managed(template: Template) -> set[str]:
     """Return the names of the managed policies of the node role."""
     (role,) = [
-        one
-        for one in template.of("AWS::IAM::Role")
-        if str(one.properties.get("RoleName", "")).startswith("DovetailNode-")
+        resource
+        for resource in template.of("AWS::IAM::Role")
+        if str(resource.properties.get("RoleName", "")).startswith("DovetailNode-")
     ]
     return {arn.rsplit("/", 1)[1] for arn in role.properties["ManagedPolicyArns"]}
 

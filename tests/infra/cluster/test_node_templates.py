@@ -19,7 +19,7 @@ from shared.manifests.problems import FieldProblem
 from tests.infra.cluster.provisioner_documents import SPEC, complaints, document
 from tests.infra.cluster.provisioner_documents import WHOLE as PROVISIONER
 
-PATH = Path(__file__).resolve().parents[2] / "infra" / "cluster" / "node_templates.yaml"
+PATH = Path(__file__).resolve().parents[3] / "infra" / "cluster" / "node_templates.yaml"
 CRD: dict[str, Any] = yaml.safe_load(PATH.read_text())
 (VERSION,) = CRD["spec"]["versions"]
 SCHEMA: dict[str, Any] = VERSION["schema"]["openAPIV3Schema"]
@@ -85,7 +85,7 @@ def test_a_template_with_everything_passes_here_and_in_the_functions() -> None:
 @pytest.mark.parametrize("field", sorted(TEMPLATE_FIELDS))
 def test_a_field_beside_spec_is_refused_with_its_place(field: str) -> None:
     manifest = template({}, **{field: WHOLE.get(field, "x")})
-    assert [one for one in said(manifest) if f"move it to spec.{field}" in one]
+    assert [value for value in said(manifest) if f"move it to spec.{field}" in value]
     assert refused_by_functions(manifest)
 
 

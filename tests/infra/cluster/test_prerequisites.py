@@ -50,8 +50,8 @@ def findings(capsys: pytest.CaptureFixture[str]) -> dict[str, list[dict[str, Any
     parsed.run(parsed)
     (found,) = json.loads(capsys.readouterr().out)
     kinds: dict[str, list[dict[str, Any]]] = {}
-    for one in found["findings"]:
-        kinds.setdefault(one["kind"], []).append(one)
+    for finding in found["findings"]:
+        kinds.setdefault(finding["kind"], []).append(finding)
     return kinds
 
 
@@ -61,10 +61,10 @@ def test_each_step_of_a_deployment_takes_a_finding_away(
     before = findings(capsys)
     assert set(before) >= {"not-attached", "service-linked-role"}
     assert "authentication-mode" not in before
-    for one in before["service-linked-role"]:
-        service = one["command"].rsplit(" ", 1)[1]
+    for entry in before["service-linked-role"]:
+        service = entry["command"].rsplit(" ", 1)[1]
         here.client("iam").create_role(
-            RoleName=one["subject"],
+            RoleName=entry["subject"],
             Path=f"/aws-service-role/{service}/",
             AssumeRolePolicyDocument="{}",
         )
@@ -73,7 +73,7 @@ def test_each_step_of_a_deployment_takes_a_finding_away(
     assert not set(after) & {"not-attached", "service-linked-role", "access-entry"}
     # The embedded API knows no quotas, and there is no cluster behind its endpoint.
     unknown = {"quotas", "concurrency", "autoscalers", "launch-rights", "node-role"}
-    assert {one["subject"] for one in after.get("not-checked", ())} <= unknown
+    assert {entry["subject"] for entry in after.get("not-checked", ())} <= unknown
     _lose_and_mend_entries(here, capsys)
 
 
@@ -92,11 +92,14 @@ def _lose_and_mend_entries(here: EmbeddedAws, capsys: pytest.CaptureFixture[str]
     for arn in roles:
         eks.delete_access_entry(clusterName=CLUSTER, principalArn=arn)
     found = findings(capsys)["access-entry"]
-    assert {one["subject"] for one in found} == {arn.rsplit("/", 1)[1] for arn in roles}
-    for one in found:
-        eks.create_access_entry(**_arguments(one["command"]))
+    assert {entry["subject"] for entry in found} == {arn.rsplit("/", 1)[1] for arn in roles}
+    for entry in found:
+        eks.create_access_entry(**_arguments(entry["command"]))
     assert "access-entry" not in findings(capsys)
-    kinds = {one.principal: (one.kind, one.groups) for one in account.access_entries()}
+    kinds = {
+        access_entry.principal: (access_entry.kind, access_entry.groups)
+        for access_entry in account.access_entries()
+    }
     assert kinds[attachment.node_role][0] == "EC2_LINUX"
     assert kinds[attachment.launch_role] == ("STANDARD", ("dovetail:launch",))
 
@@ -112,10 +115,12 @@ def test_what_selectors_find_and_what_the_node_role_has_is_read(
 
     found = account.selected(both)
 
-    assert {one.name.split("-")[0] for one in found} == {"sg", "subnet"}
-    assert all(f"kubernetes.io/cluster/{CLUSTER}" in one.tags for one in found)
-    assert all(one.arn.endswith(f"/{one.name}") for one in found if one.arn)
-    assert [one for one in found if one.name.startswith("subnet-") and not one.arn] == []
+    assert {selected.name.split("-")[0] for selected in found} == {"sg", "subnet"}
+    assert all(f"kubernetes.io/cluster/{CLUSTER}" in selected.tags for selected in found)
+    assert all(selected.arn.endswith(f"/{selected.name}") for selected in found if selected.arn)
+    assert [
+        selected for selected in found if selected.name.startswith("subnet-") and not selected.arn
+    ] == []
     assert account.selected(NodeTemplate()) == ()
     assert attachment is not None
     assert attachment.metadata_hop_limit == 2
@@ -152,7 +157,9 @@ def test_vcpus_in_use_are_counted_by_way_of_buying_and_family(
     monkeypatch.setattr(account, "_pages", lambda *_, **__: iter([reservation]))
     monkeypatch.setattr(account, "_limit", {"L-1216C47A": 640, "L-34B43A08": 64}.__getitem__)
 
-    assert [(one.name, one.limit, one.used) for one in account.vcpu_quotas()] == [
+    assert [
+        (vcpu_quota.name, vcpu_quota.limit, vcpu_quota.used) for vcpu_quota in account.vcpu_quotas()
+    ] == [
         ("on-demand", 640, 4),
         ("spot", 64, 4),
     ]

@@ -35,7 +35,7 @@ def test_an_empty_spec_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"), [one[1:] for one in REFUSED], ids=[one[0] for one in REFUSED]
+    ("spec", "said"), [entry[1:] for entry in REFUSED], ids=[entry[0] for entry in REFUSED]
 )
 def test_a_wrong_manifest_is_refused_here_and_in_the_functions(
     spec: dict[str, Any], said: str
@@ -52,7 +52,7 @@ def test_a_field_of_spec_beside_it_is_refused_with_its_place(field: str) -> None
     value = WHOLE.get(field, {})
     found = complaints(document({}, **{field: value}))
 
-    assert [one for one in found if f"move it to spec.{field}" in one]
+    assert [item for item in found if f"move it to spec.{field}" in item]
 
 
 def test_a_manifest_without_spec_is_refused() -> None:

@@ -40,7 +40,10 @@ def test_it_is_the_kind_the_manifests_name() -> None:
     )
     assert spec["names"]["categories"] == ["karpenter"]
     assert VERSION["subresources"] == {"status": {}}
-    assert [one["name"] for one in VERSION["additionalPrinterColumns"]] == [
+    assert [
+        additional_printer_column["name"]
+        for additional_printer_column in VERSION["additionalPrinterColumns"]
+    ] == [
         "Active",
         "Reason",
         "Weight",

@@ -13,26 +13,32 @@ from shared.doctor.prerequisites import LEAST_CONCURRENCY
 from shared.settings import PREFIX
 from tests.infra.templates import Resource, Template
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PLANS = {plan.name: plan for plan in FUNCTIONS}
 
 
 def _functions(template: Template) -> dict[str, Resource]:
     """Return the functions by the name of their package."""
     return {
-        one.properties["Handler"].split(".")[1]: one for one in template.of("AWS::Lambda::Function")
+        resource.properties["Handler"].split(".")[1]: resource
+        for resource in template.of("AWS::Lambda::Function")
     }
 
 
 def _queue(template: Template, part: str) -> Resource:
-    return next(one for one in template.of("AWS::SQS::Queue") if one.logical_id.startswith(part))
+    return next(
+        resource
+        for resource in template.of("AWS::SQS::Queue")
+        if resource.logical_id.startswith(part)
+    )
 
 
 def test_functions_that_wake_themselves_are_exempt_from_loop_detection_and_no_others(
     control_plane: Template,
 ) -> None:
     found = {
-        name: one.properties["RecursiveLoop"] for name, one in _functions(control_plane).items()
+        name: function.properties["RecursiveLoop"]
+        for name, function in _functions(control_plane).items()
     }
 
     assert {name for name, value in found.items() if value == "Allow"} == {"provision", "bind"}
@@ -40,14 +46,14 @@ def test_functions_that_wake_themselves_are_exempt_from_loop_detection_and_no_ot
 
 
 def test_every_queue_has_a_dead_letter_queue_or_is_one(control_plane: Template) -> None:
-    queues = {one.logical_id: one for one in control_plane.of("AWS::SQS::Queue")}
+    queues = {resource.logical_id: resource for resource in control_plane.of("AWS::SQS::Queue")}
     wake = _queue(control_plane, "QueuesWakeFE")
     redrive = wake.raw["Properties"]["RedrivePolicy"]
 
     assert len(queues) == 3
     assert redrive["maxReceiveCount"] == 5
     assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][0].startswith("QueuesWakeFailures")
-    without = {name for name, one in queues.items() if "RedrivePolicy" not in one.properties}
+    without = {name for name, queue in queues.items() if "RedrivePolicy" not in queue.properties}
     assert {name[:17] for name in without} == {"QueuesWakeFailure", "QueuesDeadLetters"}
 
 
@@ -61,7 +67,7 @@ def test_queues_are_encrypted_and_refuse_plain_http(control_plane: Template) -> 
                 assert statement["Action"] == "sqs:*"
                 refusing.add(statement["Resource"])
 
-    assert all(one.properties["SqsManagedSseEnabled"] is True for one in queues)
+    assert all(queue.properties["SqsManagedSseEnabled"] is True for queue in queues)
     assert len(refusing) == len(queues)
 
 
@@ -115,8 +121,8 @@ def test_timers_named_in_the_environment_are_the_machines_of_the_template(
     control_plane: Template,
 ) -> None:
     names = {
-        one.properties["StateMachineName"]
-        for one in control_plane.of("AWS::StepFunctions::StateMachine")
+        resource.properties["StateMachineName"]
+        for resource in control_plane.of("AWS::StepFunctions::StateMachine")
     }
     variables = _functions(control_plane)["sweep"].properties["Environment"]["Variables"]
     named = {
@@ -126,7 +132,8 @@ def test_timers_named_in_the_environment_are_the_machines_of_the_template(
 
     assert named == names
     functions = {
-        one.properties["FunctionName"] for one in control_plane.of("AWS::Lambda::Function")
+        resource.properties["FunctionName"]
+        for resource in control_plane.of("AWS::Lambda::Function")
     }
     assert variables["DOVETAIL_BIND_FUNCTION"] in functions
     assert variables["DOVETAIL_PROVISION_FUNCTION"] in functions
@@ -138,11 +145,11 @@ def test_a_function_runs_on_arm_with_its_own_role_and_kept_logs(
 ) -> None:
     functions = _functions(control_plane)
     function = functions[name]
-    roles = [one.raw["Properties"]["Role"]["Fn::GetAtt"][0] for one in functions.values()]
+    roles = [resource.raw["Properties"]["Role"]["Fn::GetAtt"][0] for resource in functions.values()]
     (log,) = [
-        one
-        for one in control_plane.of("AWS::Logs::LogGroup")
-        if one.properties["LogGroupName"].removeprefix("/aws/lambda/")
+        resource
+        for resource in control_plane.of("AWS::Logs::LogGroup")
+        if resource.properties["LogGroupName"].removeprefix("/aws/lambda/")
         == function.properties["FunctionName"]
     ]
 
@@ -166,18 +173,18 @@ def test_a_handler_named_in_the_template_exists(name: str) -> None:
 
 def test_asynchronous_calls_end_in_the_dead_letters(control_plane: Template) -> None:
     found = {
-        one.properties["FunctionName"]: one
-        for one in control_plane.of("AWS::Lambda::EventInvokeConfig")
+        resource.properties["FunctionName"]: resource
+        for resource in control_plane.of("AWS::Lambda::EventInvokeConfig")
     }
     fast_lane = found["dovetail-provision"].properties
 
     assert set(found) == {
         f"dovetail-{plan.name.replace('_', '-')}" for plan in FUNCTIONS if plan.asynchronous
     }
-    for name, one in found.items():
+    for name, resource in found.items():
         if name == "dovetail-provision":
             continue
-        target = one.raw["Properties"]["DestinationConfig"]["OnFailure"]["Destination"]
+        target = resource.raw["Properties"]["DestinationConfig"]["OnFailure"]["Destination"]
         assert target["Fn::GetAtt"][0].startswith("QueuesDeadLetters")
     # What fails there comes by the queue or is found by sweep: no alarm may ring for it.
     assert "DestinationConfig" not in fast_lane
@@ -194,7 +201,10 @@ def test_the_ledger_is_one_recoverable_table_that_outlives_the_stack(
         {"AttributeName": "pk", "KeyType": "HASH"},
         {"AttributeName": "sk", "KeyType": "RANGE"},
     ]
-    assert {one["AttributeType"] for one in table.properties["AttributeDefinitions"]} == {"S"}
+    assert {
+        attribute_definition["AttributeType"]
+        for attribute_definition in table.properties["AttributeDefinitions"]
+    } == {"S"}
     assert table.properties["BillingMode"] == "PAY_PER_REQUEST"
     assert table.properties["TimeToLiveSpecification"] == {
         "AttributeName": "expires_at",
@@ -213,11 +223,11 @@ def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: T
     rules = bucket.properties["LifecycleConfiguration"]["Rules"]
 
     # Launches hold user data, in which people keep secrets.
-    assert {(one["Prefix"], one["ExpirationInDays"]) for one in rules} == {
+    assert {(rule["Prefix"], rule["ExpirationInDays"]) for rule in rules} == {
         ("decisions/", 30),
         ("launches/", 1),
     }
-    assert {one["Status"] for one in rules} == {"Enabled"}
+    assert {rule["Status"] for rule in rules} == {"Enabled"}
     assert "VersioningConfiguration" not in bucket.properties
     assert all(bucket.properties["PublicAccessBlockConfiguration"].values())
     assert "BucketEncryption" in bucket.properties
@@ -253,7 +263,9 @@ def test_alarms_are_sent_to_the_topic_that_is_given() -> None:
 
 
 def _alarms(template: Template) -> Mapping[str, Resource]:
-    return {one.logical_id[6:-8]: one for one in template.of("AWS::CloudWatch::Alarm")}
+    return {
+        resource.logical_id[6:-8]: resource for resource in template.of("AWS::CloudWatch::Alarm")
+    }
 
 
 def test_there_is_an_alarm_for_each_way_to_fail(control_plane: Template) -> None:
@@ -262,10 +274,10 @@ def test_there_is_an_alarm_for_each_way_to_fail(control_plane: Template) -> None
     assert {"WakeFailuresNotEmpty", "DeadLettersNotEmpty", "WakeQueueOld", "HeartbeatMissing"} < (
         names
     )
-    assert {one for one in names if one.endswith("Errors")} == {
+    assert {name for name in names if name.endswith("Errors")} == {
         f"{''.join(word.capitalize() for word in name.split('_'))}Errors" for name in PLANS
     }
-    assert {one for one in names if one.endswith("TimerFailed")} == {
+    assert {name for name in names if name.endswith("TimerFailed")} == {
         "EmptinessTimerFailed",
         "ExpirationTimerFailed",
         "RegistrationTimerFailed",
@@ -276,7 +288,7 @@ def test_there_is_an_alarm_for_each_way_to_fail(control_plane: Template) -> None
 
 def test_silence_of_the_forwarder_rings(control_plane: Template) -> None:
     alarm = _alarms(control_plane)["HeartbeatMissing"].properties
-    dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+    dimensions = {dimension["Name"]: dimension["Value"] for dimension in alarm["Dimensions"]}
 
     assert alarm["TreatMissingData"] == "breaching"
     assert alarm["ComparisonOperator"] == "LessThanThreshold"

@@ -63,10 +63,10 @@ def test_every_rule_has_a_target_with_a_dead_letter_queue(control_plane: Templat
 
 def test_every_rule_may_call_its_target(control_plane: Template) -> None:
     permitted = {
-        (one.raw["Properties"]["FunctionName"]["Fn::GetAtt"][0], source["Fn::GetAtt"][0])
-        for one in control_plane.of("AWS::Lambda::Permission")
-        for source in [one.raw["Properties"]["SourceArn"]]
-        if one.properties["Principal"] == "events.amazonaws.com"
+        (resource.raw["Properties"]["FunctionName"]["Fn::GetAtt"][0], source["Fn::GetAtt"][0])
+        for resource in control_plane.of("AWS::Lambda::Permission")
+        for source in [resource.raw["Properties"]["SourceArn"]]
+        if resource.properties["Principal"] == "events.amazonaws.com"
     }
     calling = {
         (_target(rule), rule.logical_id)
@@ -81,9 +81,9 @@ def test_the_fast_lane_takes_only_the_first_event_and_never_repeats_it(
     control_plane: Template,
 ) -> None:
     (rule,) = [
-        one
-        for one in control_plane.of("AWS::Events::Rule")
-        if _target(one).startswith("ProvisionFunction")
+        resource
+        for resource in control_plane.of("AWS::Events::Rule")
+        if _target(resource).startswith("ProvisionFunction")
     ]
     (target,) = rule.properties["Targets"]
 
@@ -104,11 +104,11 @@ def test_rules_for_our_messages_are_on_our_bus_and_the_others_on_the_default_one
 
 def test_interrupt_hears_what_aws_says_of_machines(control_plane: Template) -> None:
     rules = [
-        one
-        for one in control_plane.of("AWS::Events::Rule")
-        if _target(one).startswith("InterruptFunction")
+        resource
+        for resource in control_plane.of("AWS::Events::Rule")
+        if _target(resource).startswith("InterruptFunction")
     ]
-    details = {kind: _pattern(one) for one in rules for kind in _pattern(one)["detail-type"]}
+    details = {kind: _pattern(rule) for rule in rules for kind in _pattern(rule)["detail-type"]}
 
     assert set(details) == NOTICES
     assert details["EC2 Instance State-change Notification"]["detail"]["state"] == [
@@ -124,7 +124,7 @@ def test_interrupt_hears_what_aws_says_of_machines(control_plane: Template) -> N
 
 
 def test_queues_take_events_only_from_rules_of_this_stack(control_plane: Template) -> None:
-    rules = {one.logical_id for one in control_plane.of("AWS::Events::Rule")}
+    rules = {resource.logical_id for resource in control_plane.of("AWS::Events::Rule")}
     senders: dict[str, set[str]] = {}
     for policy in control_plane.of("AWS::SQS::QueuePolicy"):
         for statement in policy.raw["Properties"]["PolicyDocument"]["Statement"]:
@@ -146,9 +146,9 @@ def test_queues_take_events_only_from_rules_of_this_stack(control_plane: Templat
 )
 def test_schedules_wake_their_function(control_plane: Template, rate: str, function: str) -> None:
     (rule,) = [
-        one
-        for one in control_plane.of("AWS::Events::Rule")
-        if one.properties.get("ScheduleExpression") == rate
+        resource
+        for resource in control_plane.of("AWS::Events::Rule")
+        if resource.properties.get("ScheduleExpression") == rate
     ]
 
     assert _target(rule).startswith(f"{function}Function")
@@ -158,9 +158,9 @@ def test_the_catalogue_is_written_once_the_stack_is_complete_and_again_if_that_f
     control_plane: Template,
 ) -> None:
     (rule,) = [
-        one
-        for one in control_plane.of("AWS::Events::Rule")
-        if one.logical_id.startswith("DeliveryDeployed")
+        resource
+        for resource in control_plane.of("AWS::Events::Rule")
+        if resource.logical_id.startswith("DeliveryDeployed")
     ]
     (target,) = rule.properties["Targets"]
 
@@ -171,8 +171,8 @@ def test_the_catalogue_is_written_once_the_stack_is_complete_and_again_if_that_f
     assert _target(rule).startswith("RefreshCatalogFunction")
     assert target["RetryPolicy"]["MaximumRetryAttempts"] >= 2
     (hourly,) = [
-        one
-        for one in control_plane.of("AWS::Events::Rule")
-        if one.logical_id.startswith("DeliveryEveryHour")
+        resource
+        for resource in control_plane.of("AWS::Events::Rule")
+        if resource.logical_id.startswith("DeliveryEveryHour")
     ]
     assert hourly.properties["Targets"][0]["RetryPolicy"]["MaximumRetryAttempts"] == 2

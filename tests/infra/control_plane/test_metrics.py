@@ -16,8 +16,8 @@ from shared.runtime.observability import CLUSTER_DIMENSION, NAMESPACE, UNITS
 from shared.sweep.sweep import SweepReport
 from tests.infra.templates import Template, walk
 
-ROOT = Path(__file__).resolve().parents[2]
-TABLE = {one.name: one for one in METRICS}
+ROOT = Path(__file__).resolve().parents[3]
+TABLE = {metric_plan.name: metric_plan for metric_plan in METRICS}
 
 
 def _counted(path: Path) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _counted(path: Path) -> Iterator[str]:
 
 def _modules() -> Iterator[Path]:
     yield from (ROOT / "shared" / "runtime").glob("*.py")
-    yield from (one for one in (ROOT / "functions").glob("*/handler.py"))
+    yield from (path for path in (ROOT / "functions").glob("*/handler.py"))
 
 
 def test_the_table_has_exactly_what_is_counted() -> None:
@@ -52,11 +52,11 @@ def test_the_table_has_exactly_what_is_counted() -> None:
 
 def test_each_metric_says_who_writes_it_and_what_to_do() -> None:
     assert len(METRICS) >= 15
-    assert len({one.action for one in METRICS}) == len(METRICS) == len(TABLE)
-    for one in METRICS:
-        assert one.service in {plan.name for plan in FUNCTIONS}
-        assert len(one.action) > 20
-        assert len(one.action.splitlines()) == 1
+    assert len({metric_plan.action for metric_plan in METRICS}) == len(METRICS) == len(TABLE)
+    for metric_plan in METRICS:
+        assert metric_plan.service in {plan.name for plan in FUNCTIONS}
+        assert len(metric_plan.action) > 20
+        assert len(metric_plan.action.splitlines()) == 1
 
 
 def _widgets(template: Template) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def test_a_cluster_s_dashboard_shows_each_metric_and_none_of_another_cluster(
             if line[0] == NAMESPACE
         ]
 
-        assert {line[1] for line in lines} == {one.name for one in METRICS}
+        assert {line[1] for line in lines} == {metric_plan.name for metric_plan in METRICS}
         for line in lines:
             words = [word for word in line[2:] if isinstance(word, str)]
             dimensions = dict(zip(words[::2], words[1::2], strict=True))
@@ -91,12 +91,12 @@ def test_a_dashboard_has_a_graph_for_each_topic_and_tells_what_to_do(
     clusters: Mapping[str, Template],
 ) -> None:
     widgets = _widgets(clusters["prod"])
-    titles = [one["properties"].get("title") for one in widgets]
-    (text,) = [one["properties"]["markdown"] for one in widgets if one["type"] == "text"]
+    titles = [widget["properties"].get("title") for widget in widgets]
+    (text,) = [widget["properties"]["markdown"] for widget in widgets if widget["type"] == "text"]
 
-    assert {one.value for one in Topic} <= set(titles)
-    for one in METRICS:
-        assert f"| {one.name} | {one.action} |" in text
+    assert {topic.value for topic in Topic} <= set(titles)
+    for metric_plan in METRICS:
+        assert f"| {metric_plan.name} | {metric_plan.action} |" in text
 
 
 def test_alarms_watch_metrics_that_are_written(
@@ -108,7 +108,9 @@ def test_alarms_watch_metrics_that_are_written(
             for node in walk(alarm.properties):
                 if isinstance(node, dict) and node.get("Namespace") == NAMESPACE:
                     watched.add(node["MetricName"])
-                    given = {one["Name"]: one["Value"] for one in node["Dimensions"]}
+                    given = {
+                        dimension["Name"]: dimension["Value"] for dimension in node["Dimensions"]
+                    }
                     assert given["service"] == TABLE[node["MetricName"]].service
 
     assert len(watched) >= 8
@@ -117,11 +119,14 @@ def test_alarms_watch_metrics_that_are_written(
 
 def test_saved_questions_ask_for_fields_that_are_logged(control_plane: Template) -> None:
     fields = {
-        "report": {one.name for one in dataclasses.fields(ProvisionReport)},
+        "report": {other_field.name for other_field in dataclasses.fields(ProvisionReport)},
         "findings": set(SweepReport().findings),
         "state": {"result"},
     }
-    saved = {one.properties["Name"]: one for one in control_plane.of("AWS::Logs::QueryDefinition")}
+    saved = {
+        resource.properties["Name"]: resource
+        for resource in control_plane.of("AWS::Logs::QueryDefinition")
+    }
 
     assert set(saved) == {f"Dovetail/{name}" for name in QUERIES}
     for name, (functions, text) in QUERIES.items():

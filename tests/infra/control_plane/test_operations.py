@@ -14,7 +14,7 @@ from botocore.session import Session
 
 from tests.infra.templates import Resource, Template
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "docs" / "operations"
 INDEX = FOLDER / "README.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -43,7 +43,9 @@ def _alarm_name(alarm: Resource) -> str:
 def alarms(control_plane: Template, clusters: Mapping[str, Template]) -> Mapping[str, Resource]:
     templates = (control_plane, clusters["prod"])
     return {
-        _alarm_name(one): one for each in templates for one in each.of("AWS::CloudWatch::Alarm")
+        _alarm_name(resource): resource
+        for each in templates
+        for resource in each.of("AWS::CloudWatch::Alarm")
     }
 
 
@@ -64,8 +66,8 @@ def test_every_alarm_names_a_page_that_names_it(alarms: Mapping[str, Resource]) 
 
 
 def test_every_page_says_meaning_place_and_remedy(alarms: Mapping[str, Resource]) -> None:
-    named = {one.properties["AlarmDescription"].rsplit("/", 1)[1] for one in alarms.values()}
-    pages = {one.name for one in FOLDER.glob("*.md") if one.stem not in GUIDES}
+    named = {alarm.properties["AlarmDescription"].rsplit("/", 1)[1] for alarm in alarms.values()}
+    pages = {path.name for path in FOLDER.glob("*.md") if path.stem not in GUIDES}
 
     assert pages == named
     for page in sorted(pages):
@@ -95,13 +97,15 @@ def _wrong(words: list[str]) -> str:
         model = _service(service)
     except UnknownServiceError:
         return f"no service {service}"
-    operations = {xform_name(one, "-"): one for one in model.operation_names}
+    operations = {
+        xform_name(operation_name, "-"): operation_name for operation_name in model.operation_names
+    }
     if operation not in operations:
         return f"no operation {service} {operation}"
     shape = model.operation_model(operations[operation]).input_shape
-    known = GLOBAL | {f"--{xform_name(one, '-')}" for one in (shape.members if shape else ())}
-    given = {one for one in words[3:] if one.startswith("--")}
-    plain = {one.replace("--no-", "--") for one in given}
+    known = GLOBAL | {f"--{xform_name(member, '-')}" for member in (shape.members if shape else ())}
+    given = {word for word in words[3:] if word.startswith("--")}
+    plain = {value.replace("--no-", "--") for value in given}
     return f"no option {sorted(plain - known)}" if plain - known else ""
 
 
@@ -136,7 +140,7 @@ def test_what_kubectl_is_asked_for_on_a_page_exists() -> None:
     }
     for page in PAGES:
         for line in re.findall(r"^ {4,}kubectl (.*)$", page.read_text(), re.MULTILINE):
-            words = [one for one in shlex.split(line) if not one.startswith("-")]
+            words = [part for part in shlex.split(line) if not part.startswith("-")]
             assert verbs & set(words[:2]), f"{page.name}: kubectl {line}"
 
 

@@ -65,14 +65,14 @@ def test_functions_that_call_a_cluster_stand_in_the_subnets_and_no_other(
     private: Template, control_plane: Template
 ) -> None:
     standing = {
-        one.properties["FunctionName"]: one.properties["VpcConfig"]
-        for one in private.of("AWS::Lambda::Function")
-        if "VpcConfig" in one.properties
+        resource.properties["FunctionName"]: resource.properties["VpcConfig"]
+        for resource in private.of("AWS::Lambda::Function")
+        if "VpcConfig" in resource.properties
     }
 
     assert sorted(standing) == sorted(f"dovetail-{name}" for name in CALLERS)
     assert all(
-        one == {"SubnetIds": SUBNETS, "SecurityGroupIds": [GROUP]} for one in standing.values()
+        entry == {"SubnetIds": SUBNETS, "SecurityGroupIds": [GROUP]} for entry in standing.values()
     )
     assert "VpcConfig" not in json.dumps(control_plane.raw)
 
@@ -91,10 +91,10 @@ def test_the_security_rules_find_nothing_unexplained_with_every_choice_made(fold
 
 @pytest.mark.parametrize("function", CALLERS)
 def test_lambda_makes_interfaces_in_these_subnets_only(rights: Grants, function: str) -> None:
-    here = [f"{EC2}:subnet/{one}" for one in SUBNETS]
+    here = [f"{EC2}:subnet/{value}" for value in SUBNETS]
     here += [f"{EC2}:security-group/{GROUP}", f"{EC2}:network-interface/eni-1"]
 
-    assert all(rights.allows(ask(function, MAKE, one)) for one in here)
+    assert all(rights.allows(ask(function, MAKE, value)) for value in here)
     assert not rights.allows(ask(function, MAKE, f"{EC2}:subnet/subnet-0dddddddd"))
     assert not rights.allows(ask(function, MAKE, f"{EC2}:security-group/sg-0dddddddd"))
     assert not rights.allows(ask("refresh_catalog", MAKE, here[0]))
@@ -131,12 +131,15 @@ def test_traces_are_sent_from_here_and_to_nowhere_else(
         assert not rights.allows(ask("refresh_catalog", action, **elsewhere))
     assert not rights.allows(ask("provision", "xray:GetTraceSummaries", **HERE))
     functions = private.of("AWS::Lambda::Function")
-    assert {one.properties["TracingConfig"]["Mode"] for one in functions} == {"Active"}
+    assert {function.properties["TracingConfig"]["Mode"] for function in functions} == {"Active"}
     assert {
-        one.properties["Environment"]["Variables"]["POWERTOOLS_TRACE_DISABLED"] for one in functions
+        function.properties["Environment"]["Variables"]["POWERTOOLS_TRACE_DISABLED"]
+        for function in functions
     } == {"false"}
     machines = private.of("AWS::StepFunctions::StateMachine")
-    assert all(one.properties["TracingConfiguration"] == {"Enabled": True} for one in machines)
+    assert all(
+        resource.properties["TracingConfiguration"] == {"Enabled": True} for resource in machines
+    )
     for machine in machines:
         role = machine.raw["Properties"]["RoleArn"]["Fn::GetAtt"][0]
         for action in (*TRACES, "xray:GetSamplingRules", "xray:GetSamplingTargets"):
@@ -164,10 +167,12 @@ def test_an_entry_that_stands_already_is_left_to_whoever_made_it(
     folder: Path, cluster: str, made: list[str]
 ) -> None:
     template = Template(folder / f"{cluster_stack(cluster)}.template.json")
-    entries = [one.properties["PrincipalArn"] for one in template.of("AWS::EKS::AccessEntry")]
+    entries = [
+        resource.properties["PrincipalArn"] for resource in template.of("AWS::EKS::AccessEntry")
+    ]
 
-    kinds = [one.rpartition("-" if "/Dovetail-" in one else "/")[2] for one in entries]
-    kinds = ["nodes" if one.startswith("DovetailNode-") else one for one in kinds]
+    kinds = [entry.rpartition("-" if "/Dovetail-" in entry else "/")[2] for entry in entries]
+    kinds = ["nodes" if kind.startswith("DovetailNode-") else kind for kind in kinds]
     assert sorted(kinds) == made
     # All else is as it was: the roles, their trust and their rights.
     assert len(template.of("AWS::IAM::Role")) == 5
@@ -193,9 +198,9 @@ def test_machines_carry_a_role_of_the_user_s_where_it_is_named(
     assert not passes(role, "lambda.amazonaws.com")
     assert not passes("Theirs" if role == "Mine" else "Mine")
     (entry,) = [
-        one.properties
-        for one in template.of("AWS::EKS::AccessEntry")
-        if one.properties["PrincipalArn"].endswith(f"/{role}")
+        resource.properties
+        for resource in template.of("AWS::EKS::AccessEntry")
+        if resource.properties["PrincipalArn"].endswith(f"/{role}")
     ]
     assert entry["Type"] == "EC2_LINUX"
 
@@ -203,7 +208,7 @@ def test_machines_carry_a_role_of_the_user_s_where_it_is_named(
 def test_without_a_choice_no_interface_is_spoken_of(
     control_plane: Template, clusters: Mapping[str, Template]
 ) -> None:
-    texts: list[Any] = [one for one in walk(control_plane.raw) if isinstance(one, str)]
+    texts: list[Any] = [node for node in walk(control_plane.raw) if isinstance(node, str)]
 
-    assert not [one for one in texts if one == MAKE]
+    assert not [text for text in texts if text == MAKE]
     assert len(clusters["prod"].of("AWS::EKS::AccessEntry")) == 4

@@ -10,8 +10,8 @@ import pytest
 from infra.aws import bundling
 from infra.aws.bundling import PRUNED, SERVICES, BundlingError, LockedInstall
 
-ROOT = Path(__file__).resolve().parents[2]
-BLOCKED = sorted(one.replace("/", ".") for one in PRUNED if one.startswith("kubernetes/"))
+ROOT = Path(__file__).resolve().parents[3]
+BLOCKED = sorted(value.replace("/", ".") for value in PRUNED if value.startswith("kubernetes/"))
 PROGRAM = f"""
 import importlib, pathlib, sys
 
@@ -21,7 +21,7 @@ class Missing:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Missing())
-for path in sorted(pathlib.Path("shared/kube").glob("*.py")):
+for path in sorted(pathlib.Path("shared/kube").rglob("*.py")):
     importlib.import_module(".".join(path.with_suffix("").parts))
 for path in sorted(pathlib.Path("functions").glob("*/handler.py")):
     importlib.import_module(".".join(path.with_suffix("").parts))
@@ -45,7 +45,7 @@ def test_the_bundle_has_a_description_of_every_service_that_functions_call() -> 
     elsewhere = ("account.py", "event_bus.py")
     text = "".join(
         path.read_text()
-        for path in (ROOT / "shared" / "aws").glob("*.py")
+        for path in (ROOT / "shared" / "aws").rglob("*.py")
         if path.name not in elsewhere
     )
     called = set(re.findall(r'(?:client|_pages)\(\s*"([a-z0-9-]+)"', text))

@@ -19,7 +19,7 @@ from shared.node_lifecycle.termination import Terminating
 from tests.builders import NOW, node, offering, provisioner
 from tests.unit.worlds import NAME, World
 
-RELEASE = Path(__file__).resolve().parents[1] / "data" / "release"
+RELEASE = Path(__file__).resolve().parents[2] / "data" / "release"
 STATES: Mapping[str, Mapping[str, Any]] = json.loads((RELEASE / "timer_states.json").read_text())
 MOST_STEPS = 50
 RESULTS = {
@@ -35,9 +35,11 @@ def definitions() -> dict[str, dict[str, Any]]:
     """Return the last release's definition of each state machine, by its function's name."""
     template = json.loads((RELEASE / "DovetailControlPlane.template.json").read_text())
     return {
-        logical_id.split("Machine")[0].lower(): json.loads(one["Properties"]["DefinitionString"])
-        for logical_id, one in template["Resources"].items()
-        if one["Type"] == "AWS::StepFunctions::StateMachine"
+        logical_id.split("Machine")[0].lower(): json.loads(
+            resource["Properties"]["DefinitionString"]
+        )
+        for logical_id, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::StepFunctions::StateMachine"
     }
 
 
@@ -56,9 +58,9 @@ def play(
             case "Choice":
                 name = next(
                     (
-                        one["Next"]
-                        for one in at["Choices"]
-                        if state[one["Variable"].removeprefix("$.")] == one["StringEquals"]
+                        choice["Next"]
+                        for choice in at["Choices"]
+                        if state[choice["Variable"].removeprefix("$.")] == choice["StringEquals"]
                     ),
                     at["Default"],
                 )
@@ -144,7 +146,9 @@ def test_an_execution_of_the_last_release_ends_with_the_present_code(kind: str) 
 def test_every_error_the_present_code_repeats_is_repeated_by_executions_that_run() -> None:
     """A new kind of error would end the timers of the last release: it needs a former name."""
     # What a list that expires ends with has a former name: shared.kube.lists sees to that.
-    ours = {one.__name__ for one in RetryableError.__subclasses__()} - {ExpiredError.__name__}
+    ours = {subclass.__name__ for subclass in RetryableError.__subclasses__()} - {
+        ExpiredError.__name__
+    }
 
     assert len(ours) >= 4
     for kind, definition in definitions().items():

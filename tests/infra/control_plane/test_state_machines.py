@@ -40,11 +40,11 @@ def definition() -> dict[str, Any]:
 def test_no_state_leads_nowhere_and_each_is_reached(definition: dict[str, Any]) -> None:
     states = definition["States"]
     named = {definition["StartAt"]} | {
-        one[key]
-        for one in walk(states)
-        if isinstance(one, dict)
+        node[key]
+        for node in walk(states)
+        if isinstance(node, dict)
         for key in ("Next", "Default")
-        if key in one
+        if key in node
     }
 
     assert named == set(states)
@@ -58,10 +58,10 @@ def test_only_jsonpath_is_used(definition: dict[str, Any]) -> None:
 
 
 def test_lengths_of_waits_are_in_the_state(definition: dict[str, Any]) -> None:
-    waits = [one for one in definition["States"].values() if one["Type"] == "Wait"]
+    waits = [state for state in definition["States"].values() if state["Type"] == "Wait"]
 
-    assert [one["SecondsPath"] for one in waits] == ["$.wait_seconds"]
-    assert not any("Seconds" in one or "Timestamp" in one for one in waits)
+    assert [wait["SecondsPath"] for wait in waits] == ["$.wait_seconds"]
+    assert not any("Seconds" in wait or "Timestamp" in wait for wait in waits)
 
 
 def test_every_retryable_error_is_repeated_and_no_other_of_ours(
@@ -70,7 +70,7 @@ def test_every_retryable_error_is_repeated_and_no_other_of_ours(
     (retry,) = definition["States"]["Step"]["Retry"]
     # The adapter to Kubernetes has one of its own, which a long list may end with.
     assert issubclass(ExpiredError, errors.RetryableError)
-    ours = {one.__name__ for one in errors.RetryableError.__subclasses__()}
+    ours = {subclass.__name__ for subclass in errors.RetryableError.__subclasses__()}
 
     assert set(retry["ErrorEquals"]) == ours | SERVICE_ERRORS
     assert "Catch" not in json.dumps(definition)
@@ -89,9 +89,9 @@ def test_a_step_may_take_as_long_as_its_function(
     control_plane: Template, definition: dict[str, Any]
 ) -> None:
     longest = max(
-        one.properties["Timeout"]
-        for one in control_plane.of("AWS::Lambda::Function")
-        if one.properties["Handler"].split(".")[1].capitalize() in TIMERS
+        resource.properties["Timeout"]
+        for resource in control_plane.of("AWS::Lambda::Function")
+        if resource.properties["Handler"].split(".")[1].capitalize() in TIMERS
     )
 
     assert definition["States"]["Step"]["TimeoutSeconds"] > longest
@@ -102,9 +102,9 @@ def test_each_timer_takes_its_steps_in_its_own_function(
     control_plane: Template, timer: str
 ) -> None:
     (machine,) = [
-        one
-        for one in control_plane.of("AWS::StepFunctions::StateMachine")
-        if one.logical_id.startswith(f"{timer}Machine")
+        resource
+        for resource in control_plane.of("AWS::StepFunctions::StateMachine")
+        if resource.logical_id.startswith(f"{timer}Machine")
     ]
     function = machine.raw["Properties"]["DefinitionSubstitutions"]["FunctionArn"]
     role = machine.raw["Properties"]["RoleArn"]["Fn::GetAtt"][0]

@@ -12,7 +12,7 @@ from infra.aws.app import main
 from infra.aws.config import ConfigError
 from tests.infra.templates import Template, walk
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_no_finding_of_the_security_rules_is_unexplained(
@@ -20,8 +20,8 @@ def test_no_finding_of_the_security_rules_is_unexplained(
 ) -> None:
     reports = security_report["pluginReports"]
 
-    assert [one["pluginName"] for one in reports] == ["AwsSolutions"]
-    assert [one["ruleName"] for one in reports[0]["violations"]] == []
+    assert [report["pluginName"] for report in reports] == ["AwsSolutions"]
+    assert [violation["ruleName"] for violation in reports[0]["violations"]] == []
 
 
 def test_templates_are_clean_for_cfn_lint(
@@ -30,16 +30,16 @@ def test_templates_are_clean_for_cfn_lint(
     # W3005: CDK writes dependencies that a reference implies already; harmless.
     for template in (control_plane, *clusters.values()):
         found = lint_all(template.path.read_text())
-        remarks = [one for one in found if one.rule.id == "W3005" or one.rule.id[0] == "I"]
-        assert [str(one) for one in found if one not in remarks] == []
+        remarks = [entry for entry in found if entry.rule.id == "W3005" or entry.rule.id[0] == "I"]
+        assert [str(entry) for entry in found if entry not in remarks] == []
 
 
 def test_synthesis_asks_nobody_for_account_region_or_lookups(assembly: Path) -> None:
     manifest = json.loads((assembly / "manifest.json").read_text())
     stacks = {
-        name: one
-        for name, one in manifest["artifacts"].items()
-        if one["type"] == "aws:cloudformation:stack"
+        name: artifact
+        for name, artifact in manifest["artifacts"].items()
+        if artifact["type"] == "aws:cloudformation:stack"
     }
 
     assert sorted(stacks) == [
@@ -48,7 +48,7 @@ def test_synthesis_asks_nobody_for_account_region_or_lookups(assembly: Path) -> 
         "DovetailCluster-staging",
         "DovetailControlPlane",
     ]
-    assert {one["environment"] for one in stacks.values()} == {
+    assert {stack["environment"] for stack in stacks.values()} == {
         "aws://unknown-account/unknown-region"
     }
     assert "missing" not in manifest

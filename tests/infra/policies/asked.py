@@ -321,8 +321,10 @@ class _Arns:
         self.dead_letters = self.of("AWS::SQS::Queue", "QueuesDeadLetters")
 
     def id(self, kind: str, beginning: str, but: str = "-") -> str:
-        found = [one.logical_id for one in self._template.of(kind)]
-        (match,) = [one for one in found if one.startswith(beginning) and not one.startswith(but)]
+        found = [resource.logical_id for resource in self._template.of(kind)]
+        (match,) = [
+            value for value in found if value.startswith(beginning) and not value.startswith(but)
+        ]
         return match
 
     def of(self, kind: str, beginning: str, but: str = "-") -> str:

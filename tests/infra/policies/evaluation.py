@@ -37,7 +37,7 @@ class Ask:
 
 def _glob(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
     expression = "".join(
-        ".*" if one == "*" else "." if one == "?" else re.escape(one) for one in pattern
+        ".*" if value == "*" else "." if value == "?" else re.escape(value) for value in pattern
     )
     return re.fullmatch(expression, text, re.IGNORECASE if ignore_case else 0) is not None
 
@@ -73,7 +73,7 @@ def _condition_holds(condition: Mapping[str, Any], context: Mapping[str, str]) -
         compare = _OPERATORS[operator]
         for key, wanted in keys.items():
             value = given.get(key.lower())
-            if value is None or not any(compare(str(one), value) for one in listed(wanted)):
+            if value is None or not any(compare(str(entry), value) for entry in listed(wanted)):
                 return False
     return True
 
@@ -86,7 +86,7 @@ def _principal_matches(principal: Any, asking: str) -> bool:
         # An account stands for everybody in it.
         partition, account = asking.split(":")[1], asking.split(":")[4]
         accepted.append(f"arn:{partition}:iam::{account}:root")
-    return any(one in accepted for values in dict(principal).values() for one in listed(values))
+    return any(entry in accepted for values in dict(principal).values() for entry in listed(values))
 
 
 def applies(statement: Statement, ask: Ask) -> bool:
@@ -94,8 +94,10 @@ def applies(statement: Statement, ask: Ask) -> bool:
     if "Principal" in statement and not _principal_matches(statement["Principal"], ask.principal):
         return False
     return (
-        any(_glob(one, ask.action, ignore_case=True) for one in listed(statement["Action"]))
-        and any(arn_matches(one, ask.resource) for one in listed(statement.get("Resource", "*")))
+        any(_glob(entry, ask.action, ignore_case=True) for entry in listed(statement["Action"]))
+        and any(
+            arn_matches(entry, ask.resource) for entry in listed(statement.get("Resource", "*"))
+        )
         and _condition_holds(statement.get("Condition", {}), _context(ask))
     )
 
@@ -108,5 +110,5 @@ def _context(ask: Ask) -> Mapping[str, str]:
 
 def is_allowed(ask: Ask, statements: Iterable[Statement]) -> bool:
     """Return whether these statements together allow what is asked."""
-    fitting = [one for one in statements if applies(one, ask)]
-    return bool(fitting) and all(one["Effect"] == "Allow" for one in fitting)
+    fitting = [statement for statement in statements if applies(statement, ask)]
+    return bool(fitting) and all(entry["Effect"] == "Allow" for entry in fitting)

@@ -76,17 +76,17 @@ def _collect(cluster: str, template: Template) -> Iterator[Grant]:
     for role in template.of("AWS::IAM::Role"):
         arn = f"arn:aws:iam::123456789012:role/{_role_name(role)}"
         owner = _owner(role, cluster)
-        for number, one in enumerate(template.statements(role.logical_id)):
-            yield Grant(owner=owner, number=number, principal=arn, statement=one)
+        for number, entry in enumerate(template.statements(role.logical_id)):
+            yield Grant(owner=owner, number=number, principal=arn, statement=entry)
         trust = role.properties["AssumeRolePolicyDocument"]["Statement"]
-        for number, one in enumerate(trust):
-            statement = {**one, "Resource": arn}
+        for number, entry in enumerate(trust):
+            statement = {**entry, "Resource": arn}
             yield Grant(owner=f"trust of {owner}", number=number, principal="", statement=statement)
     for kind in ("AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy"):
         for policy in template.of(kind):
             owner = policy.logical_id.rsplit("Policy", 1)[0]
-            for number, one in enumerate(policy.properties["PolicyDocument"]["Statement"]):
-                yield Grant(owner=owner, number=number, principal="", statement=one)
+            for number, property_ in enumerate(policy.properties["PolicyDocument"]["Statement"]):
+                yield Grant(owner=owner, number=number, principal="", statement=property_)
     for permission in template.of("AWS::Lambda::Permission"):
         yield _permission(permission)
 
@@ -119,7 +119,7 @@ def _owner(role: Resource, cluster: str) -> str:
 
 def widened(statement: Statement) -> Iterator[tuple[str, Statement]]:
     """Yield a statement without each one of its bounds: (which bound, statement)."""
-    if not any("*" in one for one in listed(statement["Action"])):
+    if not any("*" in entry for entry in listed(statement["Action"])):
         yield "Action", {**statement, "Action": "*"}
     if "*" not in listed(statement.get("Resource", "*")):
         yield "Resource", {**statement, "Resource": "*"}
@@ -128,7 +128,7 @@ def widened(statement: Statement) -> Iterator[tuple[str, Statement]]:
     condition = statement.get("Condition", {})
     for operator, keys in condition.items():
         for key in keys:
-            rest = {name: one for name, one in keys.items() if name != key}
+            rest = {name: entry for name, entry in keys.items() if name != key}
             yield key, {**statement, "Condition": {**condition, operator: rest}}
 
 

@@ -34,7 +34,10 @@ def grants(control_plane: Template, cluster: Template) -> Grants:
 
 def table(rights: Grants) -> str:
     """Return the rights as Markdown, those of roles first."""
-    rows = [_row(one) for one in sorted(rights.all, key=lambda one: (not one.principal, one.name))]
+    rows = [
+        _row(grant)
+        for grant in sorted(rights.all, key=lambda entry: (not entry.principal, entry.name))
+    ]
     head = (
         "| whose | statement | effect | actions | on | only when | bounds tested |\n"
         "|---|---|---|---|---|---|---|"
@@ -56,7 +59,7 @@ def _row(grant: Grant) -> str:
         _lines(_conditions(statement)),
         tested,
     )
-    return f"| {' | '.join(_shown(one) for one in cells)} |"
+    return f"| {' | '.join(_shown(cell) for cell in cells)} |"
 
 
 def _conditions(statement: Mapping[str, Any]) -> list[str]:
@@ -66,21 +69,23 @@ def _conditions(statement: Mapping[str, Any]) -> list[str]:
         for key, value in keys.items()
     ]
     if "Principal" in statement and statement["Principal"] != "*":
-        who = [one for values in dict(statement["Principal"]).values() for one in listed(values)]
+        who = [
+            entry for values in dict(statement["Principal"]).values() for entry in listed(values)
+        ]
         found.append(f"asked by {' or '.join(map(str, who))}")
     return found or ["–"]
 
 
 def _lines(values: list[Any]) -> str:
-    return "<br>".join(str(one) for one in values)
+    return "<br>".join(str(value) for value in values)
 
 
 def _shown(text: str) -> str:
     for given, plain in _PLAIN.items():
         text = text.replace(given, plain)
     return "<br>".join(
-        f"`{one}`" if any(mark in one for mark in "*:<") else one
-        for one in text.replace("|", "\\|").split("<br>")
+        f"`{part}`" if any(mark in part for mark in "*:<") else part
+        for part in text.replace("|", "\\|").split("<br>")
     )
 
 
@@ -88,7 +93,8 @@ def main(assembly: str) -> int:
     """Write the table into the page."""
     folder = Path(assembly)
     read = [
-        Template(folder / f"{one}.template.json") for one in (CONTROL_PLANE, cluster_stack(CLUSTER))
+        Template(folder / f"{value}.template.json")
+        for value in (CONTROL_PLANE, cluster_stack(CLUSTER))
     ]
     text = table(grants(*read))
     PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), text, MARKS), encoding="utf-8")

@@ -34,7 +34,7 @@ def asks(control_plane: Template, clusters: Mapping[str, Template]) -> tuple[Ask
 
 
 def test_everything_the_product_asks_is_allowed(grants: Grants, asks: tuple[Ask, ...]) -> None:
-    refused = [one for one in asks if not grants.allows(one)]
+    refused = [ask for ask in asks if not grants.allows(ask)]
 
     assert len(asks) > 380
     assert refused == []
@@ -45,12 +45,12 @@ def test_no_right_is_given_that_is_never_used(grants: Grants, asks: tuple[Ask, .
     for grant in grants.all:
         if grant.statement["Effect"] != "Allow":
             continue
-        mine = [one for one in asks if grant.principal in ("", one.principal)]
+        mine = [ask for ask in asks if grant.principal in ("", ask.principal)]
         for part in ("Action", "Resource"):
-            for one in listed(grant.statement[part]):
-                narrowed = {**grant.statement, part: one}
+            for entry in listed(grant.statement[part]):
+                narrowed = {**grant.statement, part: entry}
                 if not any(applies(narrowed, ask) for ask in mine):
-                    unused.append((grant.name, one))
+                    unused.append((grant.name, entry))
 
     assert unused == []
 
@@ -88,7 +88,7 @@ def _near_misses(grant: Grant, bound: str, asks: tuple[Ask, ...]) -> Iterator[As
             case "Action":
                 yield change(action=f"{ask.action.split(':')[0]}:DoSomethingElse")
             case "Resource":
-                yield from (change(resource=one) for one in _elsewhere(ask.resource))
+                yield from (change(resource=value) for value in _elsewhere(ask.resource))
             case "Principal":
                 yield change(principal=f"arn:aws:iam::{asked.ACCOUNT}:role/somebody")
                 yield change(principal="somebody.amazonaws.com")
@@ -124,12 +124,12 @@ def test_a_cluster_s_launch_role_makes_nothing_for_another_cluster(
 ) -> None:
     role = asked.cluster_role(mine, "launch")
     bound = [
-        one for one in asked.asked_to_launch(other) if other in f"{one.resource} {one.context}"
+        ask for ask in asked.asked_to_launch(other) if other in f"{ask.resource} {ask.context}"
     ]
 
     assert len(bound) > 40
-    for one in bound:
-        assert not grants.allows(dataclasses.replace(one, principal=role)), one
+    for ask in bound:
+        assert not grants.allows(dataclasses.replace(ask, principal=role)), ask
 
 
 @pytest.mark.parametrize(("mine", "other"), PAIRS)
@@ -138,9 +138,9 @@ def test_a_cluster_s_terminate_role_ends_nothing_of_another_cluster(
 ) -> None:
     role = asked.cluster_role(mine, "terminate")
     refused = [
-        one.action
-        for one in asked.asked_to_terminate(other)
-        if not grants.allows(dataclasses.replace(one, principal=role))
+        ask.action
+        for ask in asked.asked_to_terminate(other)
+        if not grants.allows(dataclasses.replace(ask, principal=role))
     ]
 
     assert refused == ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate", "eks:DescribeCluster"]
@@ -148,17 +148,17 @@ def test_a_cluster_s_terminate_role_ends_nothing_of_another_cluster(
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_launch_and_terminate_never_do_each_other_s_work(grants: Grants, cluster: str) -> None:
-    launching = {one.action for one in asked.asked_to_launch(cluster)}
-    ending = {one.action for one in asked.asked_to_terminate(cluster)}
+    launching = {ask.action for ask in asked.asked_to_launch(cluster)}
+    ending = {ask.action for ask in asked.asked_to_terminate(cluster)}
 
-    for one in asked.asked_to_launch(cluster):
-        if one.action not in ending:
+    for ask in asked.asked_to_launch(cluster):
+        if ask.action not in ending:
             swapped = asked.cluster_role(cluster, "terminate")
-            assert not grants.allows(dataclasses.replace(one, principal=swapped))
-    for one in asked.asked_to_terminate(cluster):
-        if one.action not in launching:
+            assert not grants.allows(dataclasses.replace(ask, principal=swapped))
+    for ask in asked.asked_to_terminate(cluster):
+        if ask.action not in launching:
             swapped = asked.cluster_role(cluster, "launch")
-            assert not grants.allows(dataclasses.replace(one, principal=swapped))
+            assert not grants.allows(dataclasses.replace(ask, principal=swapped))
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -188,13 +188,13 @@ def test_a_function_assumes_one_kind_of_role_and_nobody_else_any(
 def test_the_inside_role_changes_nothing_in_ec2(grants: Grants, cluster: str) -> None:
     """It reads what bind and four timers read; whatever launches or ends machines is refused."""
     role = asked.cluster_role(cluster, "inside")
-    own = {(one.action, one.resource) for one in asked.asked_inside(cluster)}
+    own = {(ask.action, ask.resource) for ask in asked.asked_inside(cluster)}
     others = [*asked.asked_to_launch(cluster), *asked.asked_to_terminate(cluster)]
 
     allowed = {
-        (one.action, one.resource)
-        for one in others
-        if grants.allows(dataclasses.replace(one, principal=role))
+        (other.action, other.resource)
+        for other in others
+        if grants.allows(dataclasses.replace(other, principal=role))
     }
 
     assert allowed == own
@@ -203,33 +203,33 @@ def test_the_inside_role_changes_nothing_in_ec2(grants: Grants, cluster: str) ->
 def test_no_policy_names_a_role_by_its_id(grants: Grants) -> None:
     """IAM stores a principal that is a role as its id, which a role made again does not have."""
     named = [
-        one
+        entry
         for grant in grants.all
         if "Principal" in grant.statement and grant.statement["Principal"] != "*"
         for values in grant.statement["Principal"].values()
-        for one in listed(values)
+        for entry in listed(values)
     ]
 
     assert len(named) > 20
-    assert [one for one in named if ":role/" in one] == []
+    assert [entry for entry in named if ":role/" in entry] == []
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_the_cluster_holds_no_right_in_ec2(grants: Grants, cluster: str) -> None:
     """Neither its forwarder nor its machines, as far as we give them anything."""
-    inside = [one for one in grants.all if one.owner == f"Forwarder of {cluster}"]
-    nodes = [one for one in grants.all if one.owner == f"Nodes of {cluster}"]
+    inside = [grant for grant in grants.all if grant.owner == f"Forwarder of {cluster}"]
+    nodes = [grant for grant in grants.all if grant.owner == f"Nodes of {cluster}"]
 
-    assert [one.statement["Action"] for one in inside] == ["events:PutEvents"]
+    assert [grant.statement["Action"] for grant in inside] == ["events:PutEvents"]
     assert nodes == []
 
 
 def test_queues_and_bucket_refuse_what_comes_without_tls(
     grants: Grants, asks: tuple[Ask, ...]
 ) -> None:
-    stored = [one for one in asks if one.resource.startswith(("arn:aws:sqs:", "arn:aws:s3:"))]
+    stored = [ask for ask in asks if ask.resource.startswith(("arn:aws:sqs:", "arn:aws:s3:"))]
 
-    assert {one.resource.split(":")[2] for one in stored} == {"sqs", "s3"}
-    for one in stored:
-        plain = {**one.context, "aws:SecureTransport": "false"}
-        assert not grants.allows(dataclasses.replace(one, context=plain))
+    assert {ask.resource.split(":")[2] for ask in stored} == {"sqs", "s3"}
+    for ask in stored:
+        plain = {**ask.context, "aws:SecureTransport": "false"}
+        assert not grants.allows(dataclasses.replace(ask, context=plain))

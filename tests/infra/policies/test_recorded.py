@@ -98,7 +98,7 @@ def _whose(grant: Grant) -> str:
 
 
 def _actions(grant: Grant) -> set[str]:
-    return {str(one) for one in listed(grant.statement["Action"])}
+    return {str(entry) for entry in listed(grant.statement["Action"])}
 
 
 def test_whatever_a_run_asks_for_is_granted(statements: tuple[Grant, ...]) -> None:
@@ -107,7 +107,7 @@ def test_whatever_a_run_asks_for_is_granted(statements: tuple[Grant, ...]) -> No
         granted.setdefault(_whose(grant), set()).update(_actions(grant))
 
     assert {"provision", "launch", "bind", "inside", "termination", "terminate"} <= set(RECORD)
-    lacking = {(role, one) for role, found in RECORD.items() for one in found - granted[role]}
+    lacking = {(role, value) for role, found in RECORD.items() for value in found - granted[role]}
     assert lacking == set()
 
 

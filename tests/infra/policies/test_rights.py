@@ -21,9 +21,9 @@ LAUNCHING = {"ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate"}
 
 def _functions_role(template: Template, name: str) -> str:
     (function,) = [
-        one
-        for one in template.of("AWS::Lambda::Function")
-        if one.properties["Handler"] == f"functions.{name}.handler.handler"
+        resource
+        for resource in template.of("AWS::Lambda::Function")
+        if resource.properties["Handler"] == f"functions.{name}.handler.handler"
     ]
     role: str = function.raw["Properties"]["Role"]["Fn::GetAtt"][0]
     return role
@@ -32,21 +32,21 @@ def _functions_role(template: Template, name: str) -> str:
 def _of_function(template: Template, name: str) -> dict[str, dict[str, Any]]:
     """Return the statements of a function's role by id."""
     found = template.statements(_functions_role(template, name))
-    return {one["Sid"]: one for one in found if "Sid" in one}
+    return {entry["Sid"]: entry for entry in found if "Sid" in entry}
 
 
 def _of_cluster(template: Template, right: Right) -> dict[str, dict[str, Any]]:
     """Return the statements of a cluster's role by id."""
     (role,) = [
-        one.logical_id
-        for one in template.of("AWS::IAM::Role")
-        if str(one.properties.get("RoleName", "")).endswith(f"-{right.value}")
+        resource.logical_id
+        for resource in template.of("AWS::IAM::Role")
+        if str(resource.properties.get("RoleName", "")).endswith(f"-{right.value}")
     ]
-    return {one["Sid"]: one for one in template.statements(role)}
+    return {statement["Sid"]: statement for statement in template.statements(role)}
 
 
 def _actions(statements: Mapping[str, dict[str, Any]]) -> set[str]:
-    return {action for one in statements.values() for action in listed(one["Action"])}
+    return {action for statement in statements.values() for action in listed(statement["Action"])}
 
 
 def _all_statements(
@@ -64,21 +64,23 @@ def test_no_statement_has_a_wildcard_action(
 
     assert len(statements) > 60
     for statement in statements:
-        assert not [one for one in listed(statement["Action"]) if "*" in one]
+        assert not [entry for entry in listed(statement["Action"]) if "*" in entry]
 
 
 def test_a_bare_wildcard_resource_is_for_reading_only(
     control_plane: Template, clusters: Mapping[str, Template]
 ) -> None:
     bare = [
-        one for one in _all_statements(control_plane, clusters) if "*" in listed(one["Resource"])
+        statement
+        for statement in _all_statements(control_plane, clusters)
+        if "*" in listed(statement["Resource"])
     ]
 
-    assert {one["Sid"] for one in bare} == {"Look", "ReadOffers", "ReadPrices"}
-    for one in bare:
-        assert all(a.split(":")[1].startswith(("Describe", "Get")) for a in listed(one["Action"]))
-        if one["Sid"] != "ReadPrices":
-            assert one["Condition"] == {"StringEquals": {"aws:RequestedRegion": "eu-west-1"}}
+    assert {entry["Sid"] for entry in bare} == {"Look", "ReadOffers", "ReadPrices"}
+    for entry in bare:
+        assert all(a.split(":")[1].startswith(("Describe", "Get")) for a in listed(entry["Action"]))
+        if entry["Sid"] != "ReadPrices":
+            assert entry["Condition"] == {"StringEquals": {"aws:RequestedRegion": "eu-west-1"}}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_a_function_starts_these_timers_and_no_other(
 ) -> None:
     statement = _of_function(control_plane, name).get("StartTimers", {"Resource": []})
 
-    assert {one.rsplit(":", 1)[1] for one in listed(statement["Resource"])} == {
+    assert {entry.rsplit(":", 1)[1] for entry in listed(statement["Resource"])} == {
         timer.machine_name for timer in timers
     }
 
@@ -109,7 +111,7 @@ def test_a_function_starts_these_timers_and_no_other(
 def test_only_these_functions_wake_or_invoke_others(control_plane: Template) -> None:
     rights = {name: _of_function(control_plane, name) for name in PLANS}
 
-    assert {name for name, one in rights.items() if "Wake" in one} == {
+    assert {name for name, right in rights.items() if "Wake" in right} == {
         "expiration",
         "interrupt",
         "provision",
@@ -122,7 +124,7 @@ def test_only_these_functions_wake_or_invoke_others(control_plane: Template) -> 
         "Sweep": {"sweep"},
     }.items():
         assert {name for name, given in rights.items() if f"Invoke{invoked}" in given} == by
-    assert {name for name, one in rights.items() if "TakeWakeUps" in one} == {"provision"}
+    assert {name for name, right in rights.items() if "TakeWakeUps" in right} == {"provision"}
     assert rights["sweep"]["InvokeBind"]["Resource"].endswith(":function:dovetail-bind")
 
 
@@ -159,12 +161,12 @@ def test_each_cluster_role_is_assumed_by_exactly_the_functions_that_need_it(
         patterns = _of_function(control_plane, name).get("AssumeClusterRole", {"Resource": []})
         for role_name in trusted:
             arn = f"arn:aws:iam::123456789012:role/{role_name}"
-            if any(fnmatchcase(arn, one) for one in listed(patterns["Resource"])):
+            if any(fnmatchcase(arn, entry) for entry in listed(patterns["Resource"])):
                 principal = f"arn:aws:iam::123456789012:role/{own}"
                 allowed.setdefault(role_name, set()).add(principal)
 
     assert trusted == allowed
-    assert sorted(len(one) for one in trusted.values()) == [1, 3, 5]
+    assert sorted(len(entry) for entry in trusted.values()) == [1, 3, 5]
 
 
 def test_launch_and_terminate_never_share_a_role_or_a_function(
@@ -173,7 +175,10 @@ def test_launch_and_terminate_never_share_a_role_or_a_function(
     for template in clusters.values():
         for role in template.of("AWS::IAM::Role"):
             actions = _actions(
-                {str(i): one for i, one in enumerate(template.statements(role.logical_id))}
+                {
+                    str(i): statement
+                    for i, statement in enumerate(template.statements(role.logical_id))
+                }
             )
             assert not (actions & LAUNCHING and actions & ENDING)
     for name in PLANS:
@@ -203,20 +208,20 @@ def test_machines_are_launched_only_with_tags_that_name_the_cluster(
     assert statements["MakeTemplates"]["Condition"] == {"StringEquals": naming}
     unbound = {
         sid
-        for sid, one in statements.items()
-        if set(listed(one["Action"])) & LAUNCHING and "Condition" not in one
+        for sid, statement in statements.items()
+        if set(listed(statement["Action"])) & LAUNCHING and "Condition" not in statement
     }
     assert unbound == {"AskForImages", "AskForSpot"}
     for sid in unbound:
-        assert not [one for one in listed(statements[sid]["Resource"]) if ":instance/" in one]
+        assert not [entry for entry in listed(statements[sid]["Resource"]) if ":instance/" in entry]
 
 
 def test_tags_are_set_only_while_something_is_made(clusters: Mapping[str, Template]) -> None:
     for template in clusters.values():
         for policy in template.of("AWS::IAM::Policy"):
-            for one in policy.properties["PolicyDocument"]["Statement"]:
-                if "ec2:CreateTags" in listed(one["Action"]):
-                    assert "ec2:CreateAction" in one["Condition"]["StringEquals"]
+            for property_ in policy.properties["PolicyDocument"]["Statement"]:
+                if "ec2:CreateTags" in listed(property_["Action"]):
+                    assert "ec2:CreateAction" in property_["Condition"]["StringEquals"]
 
 
 def test_only_machines_and_templates_of_the_cluster_are_ended(
@@ -240,15 +245,15 @@ def test_only_machines_and_templates_of_the_cluster_are_ended(
 def test_only_the_node_role_is_passed_and_only_to_ec2(clusters: Mapping[str, Template]) -> None:
     for template in clusters.values():
         passing = [
-            one
+            property_
             for policy in template.of("AWS::IAM::Policy")
-            for one in policy.properties["PolicyDocument"]["Statement"]
-            if "iam:PassRole" in listed(one["Action"])
+            for property_ in policy.properties["PolicyDocument"]["Statement"]
+            if "iam:PassRole" in listed(property_["Action"])
         ]
         (node_role,) = [
-            one
-            for one in template.of("AWS::IAM::Role")
-            if str(one.properties.get("RoleName", "")).startswith("DovetailNode-")
+            resource
+            for resource in template.of("AWS::IAM::Role")
+            if str(resource.properties.get("RoleName", "")).startswith("DovetailNode-")
         ]
         (statement,) = passing
 

@@ -20,8 +20,8 @@ def test_the_table_of_rights_is_current(
 
 
 def test_every_test_the_page_names_exists() -> None:
-    written = "".join(one.read_text() for one in TESTS.rglob("test_*.py"))
+    written = "".join(path.read_text() for path in TESTS.rglob("test_*.py"))
     named = set(re.findall(r"`(test_\w+)`", PAGE.read_text()))
 
     assert len(named) > 6
-    assert [one for one in sorted(named) if f"def {one}(" not in written] == []
+    assert [entry for entry in sorted(named) if f"def {entry}(" not in written] == []

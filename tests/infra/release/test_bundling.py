@@ -62,7 +62,7 @@ def _asset(outdir: Path, bundle: str = "code") -> Path:
 
 
 def _files(folder: Path) -> list[str]:
-    return sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file())
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_the_code_asset_carries_what_lambda_runs_and_nothing_else(

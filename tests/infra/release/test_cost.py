@@ -13,7 +13,7 @@ from tools.cost_inputs import PRICES
 from tools.cost_model import HOURS, Bill, minutes_of, total
 from tools.made_part import replaced
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "cost.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "cost.md"
 CONTROLLERS = 2 * HOURS * PRICES["m5_large_hour"]
 
 
@@ -45,11 +45,14 @@ def test_a_node_s_life_costs_less_than_two_minutes_of_a_machine(bill: Bill) -> N
 
 def test_the_bill_follows_the_template(control_plane: Template, bill: Bill) -> None:
     changed: dict[str, Any] = copy.deepcopy(control_plane.raw)
-    for one in changed["Resources"].values():
-        if one["Type"] == "AWS::Lambda::Function":
-            one["Properties"]["MemorySize"] *= 2
-        if one["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in one["Properties"]:
-            one["Properties"]["ScheduleExpression"] = "rate(10 minutes)"
+    for resource in changed["Resources"].values():
+        if resource["Type"] == "AWS::Lambda::Function":
+            resource["Properties"]["MemorySize"] *= 2
+        if (
+            resource["Type"] == "AWS::Events::Rule"
+            and "ScheduleExpression" in resource["Properties"]
+        ):
+            resource["Properties"]["ScheduleExpression"] = "rate(10 minutes)"
     other = {line.name: line.dollars for line in Bill(changed, {"Resources": {}}).idle()}
     mine = {line.name: line.dollars for line in bill.idle()}
 
@@ -59,7 +62,7 @@ def test_the_bill_follows_the_template(control_plane: Template, bill: Bill) -> N
 
 
 def test_only_rates_are_understood() -> None:
-    assert [minutes_of(f"rate({one})") for one in ("1 minute", "2 hours", "1 day")] == [
+    assert [minutes_of(f"rate({value})") for value in ("1 minute", "2 hours", "1 day")] == [
         1,
         120,
         1440,

@@ -56,9 +56,9 @@ class Meter:
         if "UpdateExpression" in params:
             # All rows but the lease are written whole: what is asked for is what stands then.
             names, values = (params[f"ExpressionAttribute{part}"] for part in ("Names", "Values"))
-            text = [*names.values(), *(str(v) for one in values.values() for v in one.values())]
+            text = [*names.values(), *(str(v) for value in values.values() for v in value.values())]
             self.sizes[key] = max(
-                self.sizes.get(key, 0), sum(len(one.encode()) for one in text) + len(key)
+                self.sizes.get(key, 0), sum(len(entry.encode()) for entry in text) + len(key)
             )
         return math.ceil(max(1, self.sizes.get(key, 0)) / 1024)
 
@@ -149,7 +149,9 @@ def test_a_decision_is_as_large_as_the_cost_model_says() -> None:
     world = World(provisioner(), grown(0), types=types)
     world.provision()
     (size,) = (
-        len(one) for key, one in world.decisions.documents.items() if key.endswith(".json.gz")
+        len(document)
+        for key, document in world.decisions.documents.items()
+        if key.endswith(".json.gz")
     )
 
     assert near(size, "decision_bytes"), size

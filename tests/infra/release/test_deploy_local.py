@@ -59,9 +59,9 @@ def test_of_a_deployment_for_trying_out_nothing_is_left(
 
 def test_types_that_are_left_out_are_few_and_have_their_reasons(assembly: Path) -> None:
     declared = {
-        one["Type"]
+        resource["Type"]
         for path in assembly.glob("*.template.json")
-        for one in json.loads(path.read_text())["Resources"].values()
+        for resource in json.loads(path.read_text())["Resources"].values()
     }
 
     assert declared & not_emulated().keys() == {

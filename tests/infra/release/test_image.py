@@ -14,7 +14,7 @@ import yaml
 from tools import forwarder_files
 from tools.forwarder_files import LEFT_OUT, LIMIT_BYTES, kept, size
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements" / "functions.txt"
 DOCKERFILE = ROOT / "functions" / "forwarder" / "Dockerfile"
 IMPORTS = """
@@ -24,7 +24,7 @@ _make_client("us-east-1", 3)
 from kubernetes.client.api_client import ApiClient
 ApiClient().sanitize_for_serialization({"a": [1]})
 """
-BLOCKED = sorted({one.replace("-", "_") for one in LEFT_OUT} - {"attrs"} | {"attr", "attrs"})
+BLOCKED = sorted({value.replace("-", "_") for value in LEFT_OUT} - {"attrs"} | {"attr", "attrs"})
 WITHOUT = f"""
 import sys
 
@@ -83,8 +83,10 @@ def test_the_forwarder_runs_without_the_packages_that_are_left_out() -> None:
 
 def test_a_package_is_left_out_with_its_hashes_and_the_rest_stays_as_it_is() -> None:
     lock = LOCK.read_text()
-    names = {one.lower() for one in re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.MULTILINE)}
-    rest = {one.lower() for one in re.findall(r"^([A-Za-z0-9._-]+)==", kept(lock), re.MULTILINE)}
+    names = {entry.lower() for entry in re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.MULTILINE)}
+    rest = {
+        entry.lower() for entry in re.findall(r"^([A-Za-z0-9._-]+)==", kept(lock), re.MULTILINE)
+    }
 
     assert names >= LEFT_OUT
     assert rest == names - LEFT_OUT
@@ -104,7 +106,7 @@ def test_the_image_is_built_by_the_tool_that_is_weighed_here() -> None:
 def test_what_the_pod_asks_for_is_what_was_measured() -> None:
     """docs/benchmarks.md has the forwarder's peak with 10,000 pods and 500 nodes."""
     documents = yaml.safe_load_all((ROOT / "infra" / "cluster" / "forwarder.yaml").read_text())
-    (deployment,) = [one for one in documents if one["kind"] == "Deployment"]
+    (deployment,) = [document for document in documents if document["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     (peak,) = re.findall(r"^## Forwarder\n\n.*?peak ([\d.]+) MiB", page, re.MULTILINE)

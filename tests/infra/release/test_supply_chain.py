@@ -14,7 +14,9 @@ from tools import check_installed, make_bundle, make_sbom
 
 def test_every_locked_package_is_in_the_bill_with_its_hashes() -> None:
     bill = make_sbom.document()
-    listed = {(one["name"], one["version"]): one for one in bill["components"]}
+    listed = {
+        (component["name"], component["version"]): component for component in bill["components"]
+    }
 
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     for lock in (make_sbom.RUNTIME, make_sbom.DEVELOPMENT):
@@ -23,7 +25,9 @@ def test_every_locked_package_is_in_the_bill_with_its_hashes() -> None:
             assert hashes
             assert {row["content"] for row in reference["hashes"]} >= set(hashes)
     assert listed["aws-cdk", _node_version("aws-cdk")]["hashes"][0]["alg"] == "SHA-512"
-    assert len({one["bom-ref"] for one in bill["components"]}) == len(bill["components"])
+    assert len({component["bom-ref"] for component in bill["components"]}) == len(
+        bill["components"]
+    )
 
 
 def _node_version(name: str) -> str:
@@ -32,10 +36,14 @@ def _node_version(name: str) -> str:
 
 
 def test_what_is_shipped_is_told_apart_from_what_only_develops() -> None:
-    scopes = {one["name"]: one["scope"] for one in make_sbom.document()["components"]}
+    scopes = {
+        component["name"]: component["scope"] for component in make_sbom.document()["components"]
+    }
 
-    assert {scopes[one] for one in ("boto3", "kubernetes", "pydantic", "pyyaml")} == {"required"}
-    assert {scopes[one] for one in ("moto", "pytest", "aws-cdk-lib", "aws-cdk")} == {"excluded"}
+    assert {scopes[value] for value in ("boto3", "kubernetes", "pydantic", "pyyaml")} == {
+        "required"
+    }
+    assert {scopes[value] for value in ("moto", "pytest", "aws-cdk-lib", "aws-cdk")} == {"excluded"}
 
 
 def test_every_shipped_package_is_under_a_licence_somebody_looked_at() -> None:
@@ -43,11 +51,11 @@ def test_every_shipped_package_is_under_a_licence_somebody_looked_at() -> None:
     assert make_sbom.unexplained(bill) == ()
 
     spoilt = copy.deepcopy(bill)
-    shipped = [one for one in spoilt["components"] if one["scope"] == "required"]
+    shipped = [component for component in spoilt["components"] if component["scope"] == "required"]
     shipped[0]["licenses"] = [{"license": {"name": "AGPL-3.0"}}]
     del shipped[1]["licenses"]
     found = make_sbom.unexplained(spoilt)
-    assert [one.rsplit(": ", 1)[1] for one in found] == ["AGPL-3.0", "no licence stated"]
+    assert [value.rsplit(": ", 1)[1] for value in found] == ["AGPL-3.0", "no licence stated"]
 
 
 def test_the_same_locks_give_the_same_bytes(

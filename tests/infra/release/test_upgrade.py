@@ -9,7 +9,7 @@ import pytest
 
 from tests.infra.templates import Template
 
-RELEASE = Path(__file__).resolve().parents[1] / "data" / "release"
+RELEASE = Path(__file__).resolve().parents[2] / "data" / "release"
 # Types with a state or with a name others know, and the properties that replace them when changed.
 # Source: "Update requires: Replacement" in
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/ (2026-08).
@@ -51,7 +51,10 @@ def test_nothing_with_a_state_is_lost(
     control_plane: Template,
     clusters: Mapping[str, Template],
 ) -> None:
-    present = {one.path.name: one.raw for one in (control_plane, clusters["prod"])}
+    present = {
+        other_template.path.name: other_template.raw
+        for other_template in (control_plane, clusters["prod"])
+    }
 
     assert released.keys() == present.keys()
     for name, template in present.items():
@@ -76,8 +79,10 @@ def test_a_running_timer_keeps_its_machine_and_its_way(
 ) -> None:
     """Its execution keeps the definition it began with; what that calls must still be there."""
     old = released["DovetailControlPlane.template.json"]["Resources"]
-    functions = {one.logical_id for one in control_plane.of("AWS::Lambda::Function")}
-    machines = [one for one in old.values() if one["Type"] == "AWS::StepFunctions::StateMachine"]
+    functions = {resource.logical_id for resource in control_plane.of("AWS::Lambda::Function")}
+    machines = [
+        entry for entry in old.values() if entry["Type"] == "AWS::StepFunctions::StateMachine"
+    ]
 
     assert len(machines) == 4
     for machine in machines:

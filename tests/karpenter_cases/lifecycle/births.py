@@ -57,16 +57,16 @@ def image(name: str, architecture: str = "amd64", *, days: int = 0, **tags: str)
     )
 
 
-def tagged(one: MachineImage, **labels: str) -> MachineImage:
-    return replace(one, tags={**one.tags, **labels})
+def tagged(other_image: MachineImage, **labels: str) -> MachineImage:
+    return replace(other_image, tags={**other_image.tags, **labels})
 
 
 def world(*raws: Mapping[str, Any], types: Iterable[InstanceType] = CATALOG) -> World:
     """Return a world with these manifests; a template `nodes` is there unless one is given."""
     made = World(types=types)
-    if not any(one["kind"] == "AWSNodeTemplate" for one in raws):
+    if not any(raw["kind"] == "AWSNodeTemplate" for raw in raws):
         made.cluster.apply(template())
-    made.cluster.apply(*sorted(raws, key=lambda one: str(one["kind"])))
+    made.cluster.apply(*sorted(raws, key=lambda raw: str(raw["kind"])))
     return made
 
 
@@ -105,7 +105,11 @@ def text_of(there: World) -> str:
 
 def parts(text: str) -> list[str]:
     message = message_from_string(text)
-    return [str(one.get_payload()) for one in message.get_payload() if not isinstance(one, str)]
+    return [
+        str(other_message.get_payload())
+        for other_message in message.get_payload()
+        if not isinstance(other_message, str)
+    ]
 
 
 def arguments(text: str) -> list[str]:

@@ -22,7 +22,7 @@ PACKING = PackingSettings(improve_iterations=2)
 
 def machine(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
     """Return a node of ours of a type of the catalogue."""
-    shape = next(one for one in CATALOG if one.name == kind)
+    shape = next(instance_type for instance_type in CATALOG if instance_type.name == kind)
     labels = {**node(name).labels, keys.INSTANCE_TYPE: kind, **overrides.pop("labels", {})}
     room = {"capacity": shape.capacity, "allocatable": shape.allocatable}
     return node(name, labels=labels, **{**room, **overrides})

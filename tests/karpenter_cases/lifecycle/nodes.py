@@ -88,4 +88,4 @@ def changed(world: World, **changes: Any) -> Node:
 
 
 def reasons(world: World) -> set[str]:
-    return {one.reason for one in world.cluster.happenings}
+    return {happening.reason for happening in world.cluster.happenings}

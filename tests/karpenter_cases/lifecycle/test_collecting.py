@@ -15,7 +15,7 @@ from tests.unit.worlds import MINUTE, NAME, World
 def ended(world: World) -> list[str]:
     """Return the machines whose end was begun."""
     timers = world.outbox.timers_of(TimerKind.TERMINATION)
-    return sorted(str(one.payload["instance_id"]) for one in timers)
+    return sorted(str(timer.payload["instance_id"]) for timer in timers)
 
 
 def swept(world: World, span: Any = 5 * MINUTE) -> World:
@@ -45,7 +45,7 @@ def test_a_machine_that_ended_before_it_was_a_node_frees_its_pods() -> None:
 
 def test_many_machines_that_ended_before_they_were_nodes_free_their_pods() -> None:
     world = launched(5)
-    world.cloud.end(*(one.instance_id for one in world.alive))
+    world.cloud.end(*(instance.instance_id for instance in world.alive))
     world.provision()
     world.cloud.delays.named *= 0
     world.provision_until_quiet()
@@ -108,11 +108,11 @@ def test_a_machine_with_its_node_stays_with_it() -> None:
 
 def test_many_machines_with_their_nodes_stay_with_them() -> None:
     names = [f"n{n}" for n in range(20)]
-    world = World(provisioner(), *(node(one) for one in names))
-    world.cluster.add(*(pod(f"p-{one}", node_name=one) for one in names))
-    world.cloud.add(*(machine(f"i-{one}") for one in names))
+    world = World(provisioner(), *(node(name) for name in names))
+    world.cluster.add(*(pod(f"p-{name}", node_name=name) for name in names))
+    world.cloud.add(*(machine(f"i-{name}") for name in names))
     assert ended(swept(world)) == []
-    assert all(one.deletion_at is None for one in world.cluster.nodes())
+    assert all(other_node.deletion_at is None for other_node in world.cluster.nodes())
 
 
 def test_a_machine_that_a_launch_has_written_down_stays() -> None:

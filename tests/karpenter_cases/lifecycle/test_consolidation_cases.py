@@ -221,12 +221,12 @@ def test_several_nodes_are_looked_at_again_before_the_first_goes() -> None:
     for _ in range(2):
         world.advance(MINUTE)
     if state["new_nodes"]:
-        for one in world.cluster.nodes():
-            if one.ready is None:
-                world.kubelet_joins(one.name)
-                world.bind(one.name)
+        for node in world.cluster.nodes():
+            if node.ready is None:
+                world.kubelet_joins(node.name)
+                world.bind(node.name)
     step(world, state)
-    assert all(one.deletion_at is None for one in world.cluster.nodes())
+    assert all(node.deletion_at is None for node in world.cluster.nodes())
 
 
 def test_when_an_empty_node_may_not_go_the_others_are_thought_of_next() -> None:
@@ -261,7 +261,7 @@ def test_an_even_spread_over_zones_is_kept() -> None:
     bound = tuple(on(name, spreads=(spread(),), cpu=1000) for name in "abc")
     found = changed(cluster(*nodes, bound=bound))
     assert found.remove == ("c",)
-    assert {one.offering.zone for one in found.plan.nodes[0].options} == {zones[2]}
+    assert {option.offering.zone for option in found.plan.nodes[0].options} == {zones[2]}
 
 
 def test_pods_that_avoid_each_other_are_not_put_together() -> None:

@@ -33,7 +33,9 @@ def test_as_long_as_a_budget_lets_some_go_the_others_are_asked_again_soon() -> N
     steps, waits = Terminating(world.ports, None), []
     state: dict[str, Any] = dict(world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload)
     for leaving in (members[:2], members[2:4], members[4:]):
-        world.cluster.budgeted = {one.key for one in members} - {one.key for one in leaving}
+        world.cluster.budgeted = {member.key for member in members} - {
+            other_pod.key for other_pod in leaving
+        }
         state = steps.step(state)
         waits.append(state["wait_seconds"])
         world.cluster.kubelets_stop_pods()
@@ -140,7 +142,7 @@ def test_nodes_that_go_at_once_do_not_disturb_each_other() -> None:
     service = Terminating(world.ports, None)
     for name in names:
         service.begin(name)
-    states = [one.payload for one in world.outbox.timers_of(TimerKind.TERMINATION)]
+    states = [timer.payload for timer in world.outbox.timers_of(TimerKind.TERMINATION)]
     assert len(states) == 5
     for _ in range(4):
         states = [state if state["next"] == "done" else service.step(state) for state in states]
@@ -153,7 +155,7 @@ def test_load_balancers_are_told_before_anybody_is_evicted() -> None:
     world = going(pod(node_name="n1"))
     drain(world)
     assert keys.EXCLUDE_FROM_LOAD_BALANCERS in world.node.labels
-    methods = [one.method for one in world.cluster.calls]
+    methods = [call.method for call in world.cluster.calls]
     assert methods.index("change_node") < methods.index("evict")
 
 
@@ -203,7 +205,8 @@ def test_two_nodes_of_one_machine_both_go() -> None:
     service = Terminating(world.ports, None)
     service.begin("n2")
     results = [
-        service.step(one.payload)["result"] for one in world.outbox.timers_of(TimerKind.TERMINATION)
+        service.step(timer.payload)["result"]
+        for timer in world.outbox.timers_of(TimerKind.TERMINATION)
     ]
     assert results == ["terminated", "terminated"]
     assert world.cluster.nodes() == ()

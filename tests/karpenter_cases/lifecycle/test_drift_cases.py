@@ -29,9 +29,9 @@ def born_of(owner: Any, **changes: Any) -> Node:
     return machine("a", annotations={keys.PROVISIONER_HASH: shape_hash(owner)}, **changes)
 
 
-def found(one: Node, owner: Any = OWNER, *, drift: bool = True, image: str = "") -> Any:
+def found(node: Node, owner: Any = OWNER, *, drift: bool = True, image: str = "") -> Any:
     return looked(
-        cluster(one, bound=(on(one.name),), provisioners=(owner,)),
+        cluster(node, bound=(on(node.name),), provisioners=(owner,)),
         drift=drift,
         images=Images(of_instance={"i-a": image}, current={"default": ("ami-new",)}),
     ).change

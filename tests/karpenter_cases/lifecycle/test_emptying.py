@@ -108,13 +108,13 @@ PACKING = PackingSettings(diversification_k_on_demand=1, diversification_k_spot=
 
 
 def machine(name: str) -> Node:
-    shape = next(one for one in CATALOG if one.name == "m5.large")
+    shape = next(instance_type for instance_type in CATALOG if instance_type.name == "m5.large")
     return node(name, capacity=shape.capacity, allocatable=shape.allocatable)
 
 
 def outlook(*names: str, bound: tuple[Pod, ...] = (), **more: Any) -> Outlook:
     seen = snapshot(
-        nodes=tuple(machine(one) for one in names),
+        nodes=tuple(machine(name) for name in names),
         bound=bound,
         provisioners=(provisioner(consolidation=True),),
         taken_at=NOW + timedelta(hours=1),

@@ -33,9 +33,9 @@ def health(*names: str) -> dict[str, Any]:
 def told(world: World, *events: dict[str, Any]) -> list[str]:
     index = NodeIndex()
     return [
-        Interrupting(world.ports, index).run(notice, one).action
+        Interrupting(world.ports, index).run(notice, value).action
         for notice in map(decode_notice, events)
-        for one in notice.instance_ids
+        for value in notice.instance_ids
     ]
 
 
@@ -63,10 +63,10 @@ def test_a_machine_that_stops_takes_its_node_out_of_service() -> None:
 def test_many_notices_take_many_nodes_out_of_service() -> None:
     names = [f"n{number}" for number in range(20)]
     world = World(provisioner(), *map(node, names))
-    events = [event(SPOT, one) for one in names[:10]]
-    events += [event(STATE, one, state="stopped") for one in names[10:15]] + [health(*names[15:])]
+    events = [event(SPOT, name) for name in names[:10]]
+    events += [event(STATE, name, state="stopped") for name in names[10:15]] + [health(*names[15:])]
     assert told(world, *events) == ["drained"] * 20
-    assert all(one.deletion_at is not None for one in world.cluster.nodes())
+    assert all(other_node.deletion_at is not None for other_node in world.cluster.nodes())
     assert set(world.outbox.looks) == {NAME}
 
 

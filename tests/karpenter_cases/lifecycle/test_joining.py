@@ -31,7 +31,7 @@ BATCH = Taint(key="batch", effect=Effect.NO_SCHEDULE)
 
 
 def taints(world: World) -> set[str]:
-    return {one.key for one in world.node.taints}
+    return {taint.key for taint in world.node.taints}
 
 
 @pytest.mark.parametrize("ready", [False, None])
@@ -235,7 +235,7 @@ def test_a_machine_is_launched_for_a_pod() -> None:
 def test_that_it_is_launched_is_written_down() -> None:
     world = World(provisioner(), pod())
     world.provision()
-    assert [one.instance_id for one in world.ledger.slots(NAME)] == [world.alive[0].instance_id]
+    assert [slot.instance_id for slot in world.ledger.slots(NAME)] == [world.alive[0].instance_id]
     assert world.ledger.cluster_of(world.alive[0].instance_id) == NAME
 
 

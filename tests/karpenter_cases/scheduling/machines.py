@@ -32,8 +32,8 @@ def node(
     amounts = allocatable
     if amounts is None:
         amounts = {
-            one: f"{amount}m" if one == "cpu" else str(amount)
-            for one, amount in kind.allocatable.items
+            value: f"{amount}m" if value == "cpu" else str(amount)
+            for value, amount in kind.allocatable.items
         }
     ours = {keys.PROVISIONER_NAME: owner} if owner else {}
     condition = {"type": "Ready", "status": "Unknown" if ready is None else str(ready)}
@@ -94,6 +94,6 @@ def slot(
             keys.INSTANCE_TYPE: kind.name,
             **(labels or {}),
         },
-        pods=tuple(make.ref(one) for one in pods),
+        pods=tuple(make.ref(pod) for pod in pods),
         **more,
     )

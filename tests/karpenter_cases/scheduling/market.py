@@ -41,7 +41,7 @@ def machine(
         for step, zone in enumerate(zones)
         for kind in sold_as
     ]
-    offerings.sort(key=lambda one: (one.price_micros_per_hour, one.zone, one.capacity_type))
+    offerings.sort(key=lambda entry: (entry.price_micros_per_hour, entry.zone, entry.capacity_type))
     amounts = {"cpu": cpu * 1000, "memory": memory * GIB, "pods": pods}
     amounts |= {"ephemeral-storage": 20 * GIB, **(extra or {})}
     return InstanceType(

@@ -34,7 +34,7 @@ class Home:
     new: PlannedNode | None = None
 
     def values(self, key: str) -> set[str | None]:
-        return {one.get(key) for one in self.standings}
+        return {standing.get(key) for standing in self.standings}
 
 
 class Outcome:
@@ -44,26 +44,28 @@ class Outcome:
         self.snapshot = snapshot
         self.plan = plan
         self.homes: dict[str, Home] = {}
-        types = {one.name: one for one in snapshot.instance_types}
+        types = {instance_type.name: instance_type for instance_type in snapshot.instance_types}
         for number, planned in enumerate(plan.nodes):
             standings = tuple(
                 {
-                    **types[one.offering.instance_type].labels,
+                    **types[option.offering.instance_type].labels,
                     **planned.labels,
-                    keys.ZONE: one.offering.zone,
-                    keys.CAPACITY_TYPE: one.offering.capacity_type.value,
+                    keys.ZONE: option.offering.zone,
+                    keys.CAPACITY_TYPE: option.offering.capacity_type.value,
                     keys.HOSTNAME: f"new-{number}",
                 }
-                for one in (*planned.options, *planned.fallback)
+                for option in (*planned.options, *planned.fallback)
             )
             home = Home(f"new-{number}", planned.provisioner, standings, planned)
             self.homes.update({ref.name: home for ref in planned.pods})
-        labels = {one.name: one.labels for one in snapshot.slots}
-        labels |= {one.name: one.labels for one in snapshot.nodes}
+        labels = {slot.name: slot.labels for slot in snapshot.slots}
+        labels |= {other_node.name: other_node.labels for other_node in snapshot.nodes}
         for placed in plan.placements:
             there = Home(placed.node, "", (labels[placed.node],))
             self.homes.update({ref.name: there for ref in placed.pods})
-        self.pending = {one.pod.name: "; ".join(one.reasons) for one in plan.unschedulable}
+        self.pending = {
+            pod_left.pod.name: "; ".join(pod_left.reasons) for pod_left in plan.unschedulable
+        }
         assert not self.homes.keys() & self.pending.keys()
 
     @property
@@ -97,7 +99,7 @@ class Outcome:
     @property
     def types(self) -> list[str]:
         """The type each new node would be launched as first, sorted."""
-        return sorted(one.options[0].offering.instance_type for one in self.new)
+        return sorted(planned_node.options[0].offering.instance_type for planned_node in self.new)
 
     def counts(self, key: str, prefix: str = "", *, standing: bool = False) -> dict[str, int]:
         """Return how many pods are in each domain of a key; each node must be sure of its own.
@@ -112,10 +114,10 @@ class Outcome:
                 (value,) = home.values(key)
                 assert value is not None
                 found[value] += 1
-        labels = {one.name: one.labels for one in self.snapshot.nodes}
-        for one in self.snapshot.bound if standing else ():
-            if one.name.startswith(prefix) and key in labels.get(one.node_name, {}):
-                found[labels[one.node_name][key]] += 1
+        labels = {other_node.name: other_node.labels for other_node in self.snapshot.nodes}
+        for other_pod in self.snapshot.bound if standing else ():
+            if other_pod.name.startswith(prefix) and key in labels.get(other_pod.node_name, {}):
+                found[labels[other_pod.node_name][key]] += 1
         return dict(found)
 
     def shares(self, key: str, prefix: str = "", *, standing: bool = False) -> list[int]:
@@ -129,12 +131,12 @@ def solve(*waiting: Pod, market: Sequence[InstanceType] = MARKET, **more: Any) -
     Manifests of volumes are given as `stored`.
     """
     provisioners = more.pop("provisioners", (provisioner(),))
-    more.setdefault("sites", tuple(make.site(one.name, ZONES) for one in provisioners))
+    more.setdefault("sites", tuple(make.site(entry.name, ZONES) for entry in provisioners))
     stored = more.pop("stored", ())
     snapshot = make.snapshot(
         *waiting,
         provisioners=provisioners,
-        instance_types=tuple(sorted(market, key=lambda one: one.name)),
+        instance_types=tuple(sorted(market, key=lambda entry: entry.name)),
         **more,
     )
     cluster = FakeCluster()
@@ -150,7 +152,7 @@ def alone(words: Mapping[str, Any], **more: Any) -> Outcome:
 
 def settled(outcome: Outcome) -> dict[str, Any]:
     """Return the nodes and standing pods of a later snapshot: the plan has come true."""
-    types = {one.name: one for one in outcome.snapshot.instance_types}
+    types = {instance_type.name: instance_type for instance_type in outcome.snapshot.instance_types}
     nodes = list(outcome.snapshot.nodes)
     names: dict[str, str] = {}
     for number, planned in enumerate(outcome.plan.nodes):
@@ -166,14 +168,14 @@ def settled(outcome: Outcome) -> dict[str, Any]:
         nodes.append(made)
         names[f"new-{number}"] = made.name
     bound = list(outcome.snapshot.bound)
-    for one in outcome.snapshot.pending:
-        if one.name in outcome.homes:
-            home = outcome.homes[one.name].name
-            bound.append(stand(one, names.get(home, home)))
+    for other_pod in outcome.snapshot.pending:
+        if other_pod.name in outcome.homes:
+            home = outcome.homes[other_pod.name].name
+            bound.append(stand(other_pod, names.get(home, home)))
     return {"nodes": tuple(nodes), "bound": tuple(bound)}
 
 
-def stand(one: Pod, on: str) -> Pod:
+def stand(other_pod: Pod, on: str) -> Pod:
     """Return the pod, running on a node."""
-    fields = {name: getattr(one, name) for name in Pod.__dataclass_fields__}
+    fields = {name: getattr(other_pod, name) for name in Pod.__dataclass_fields__}
     return Pod(**{**fields, "node_name": on, "phase": "Running", "unschedulable": False})

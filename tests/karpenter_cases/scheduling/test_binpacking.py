@@ -35,7 +35,7 @@ def test_a_further_node_is_made_when_one_is_full() -> None:
     owner = provisioner("default", (keys.INSTANCE_TYPE, "In", TINY.name))
     outcome = solve(*pods(10, cpu="10m", memory="1800M"), provisioners=(owner,))
     assert outcome.types == [TINY.name] * 5
-    assert {len(one.pods) for one in outcome.new} == {2}
+    assert {len(planned_node.pods) for planned_node in outcome.new} == {2}
 
 
 def test_small_pods_fill_what_large_ones_leave() -> None:
@@ -44,9 +44,9 @@ def test_small_pods_fill_what_large_ones_leave() -> None:
     small = pods(4, "small", cpu="10m", memory="1Gi")
     outcome = solve(*small, *large, provisioners=(owner,))
     assert len(outcome.new) == 4
-    assert {tuple(sorted(ref.name[:5] for ref in one.pods)) for one in outcome.new} == {
-        ("large", "small")
-    }
+    assert {
+        tuple(sorted(ref.name[:5] for ref in planned_node.pods)) for planned_node in outcome.new
+    } == {("large", "small")}
 
 
 def test_nodes_are_packed_tightly() -> None:
@@ -72,7 +72,7 @@ def test_the_number_of_pods_fills_a_node_too() -> None:
     owner = provisioner("default", (keys.INSTANCE_TYPE, "In", TINY.name))
     outcome = solve(*pods(65, cpu="1m", memory="1M"), provisioners=(owner,))
     assert outcome.types == [TINY.name] * 3
-    assert max(len(one.pods) for one in outcome.new) <= 30
+    assert max(len(planned_node.pods) for planned_node in outcome.new) <= 30
 
 
 def test_an_init_container_that_needs_more_decides_the_size() -> None:
@@ -95,7 +95,7 @@ def test_every_option_of_a_node_holds_its_pods_whatever_it_costs() -> None:
         machine("m5.d", 16, 2, 10),
     )
     outcome = alone({"cpu": "3", "memory": "3Gi"}, market=odd)
-    offered = {one.offering.instance_type for one in outcome.options()}
+    offered = {option.offering.instance_type for option in outcome.options()}
     assert offered <= {"m5.a", "m5.c"}
     assert outcome.types == ["m5.c"]
 
@@ -106,7 +106,7 @@ def test_devices_are_counted_like_any_resource(device: str) -> None:
     outcome = solve(*ones, pod("two", extra={device: "2"}))
     assert len(outcome.new) == 2
     assert outcome.where("one0") == outcome.where("one1") != outcome.where("two")
-    assert {one.capacity[device] for one in outcome.options("two")} == {2}
+    assert {option.capacity[device] for option in outcome.options("two")} == {2}
 
 
 def test_pods_with_and_without_a_device_are_told_apart_by_price() -> None:

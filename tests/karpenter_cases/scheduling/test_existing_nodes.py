@@ -21,7 +21,7 @@ def test_a_node_of_somebody_else_takes_a_pod() -> None:
 def test_a_node_of_somebody_else_takes_as_many_pods_as_it_has_room_for() -> None:
     there = node("static", owner="", allocatable={**FOREIGN, "cpu": "101", "memory": "110Gi"})
     outcome = solve(*pods(100, cpu="1", memory="1Gi"), nodes=(there,))
-    assert {outcome.where(one) for one in outcome.homes} == {"static"}
+    assert {outcome.where(home) for home in outcome.homes} == {"static"}
     assert outcome.new == ()
 
 
@@ -58,8 +58,8 @@ def test_a_full_node_takes_nothing_and_a_pod_that_ended_fills_none() -> None:
 
 def test_what_is_left_over_goes_to_new_nodes() -> None:
     outcome = solve(*pods(6, cpu="1"), nodes=(node(kind=SMALL),), market=(TINY, SMALL, LARGE))
-    assert [outcome.where(one) for one in sorted(outcome.homes)].count("n1") == 3
-    assert sum(len(one.pods) for one in outcome.new) == 3
+    assert [outcome.where(home) for home in sorted(outcome.homes)].count("n1") == 3
+    assert sum(len(planned_node.pods) for planned_node in outcome.new) == 3
 
 
 def test_a_cordoned_node_takes_nothing() -> None:

@@ -112,18 +112,18 @@ def test_a_spread_over_zones_counts_what_is_on_its_way() -> None:
     )
     outcome = solve(*first, *pods(5, **SPREAD), slots=flying)
     assert outcome.new == ()
-    homes = [outcome.where(one) for one in outcome.homes]
+    homes = [outcome.where(home) for home in outcome.homes]
     assert sorted(homes.count(f"plan-1/0/{n}") for n in range(3)) == [1, 2, 2]
     assert homes.count("plan-1/0/0") == 1
 
 
 def test_a_spread_over_hosts_counts_what_is_on_its_way() -> None:
     first = pods(4, "first", **HOST_SPREAD)
-    flying = tuple(slot(number, pods=[one]) for number, one in enumerate(first))
+    flying = tuple(slot(number, pods=[other_pod]) for number, other_pod in enumerate(first))
     outcome = solve(*first, *pods(5, **HOST_SPREAD), slots=flying)
     assert len(outcome.homes) == 5
-    assert len({outcome.where(one) for one in outcome.homes}) == 5
-    assert {outcome.where(one) for one in outcome.homes} & {"plan-1/0/0"} == set()
+    assert len({outcome.where(home) for home in outcome.homes}) == 5
+    assert {outcome.where(home) for home in outcome.homes} & {"plan-1/0/0"} == set()
 
 
 def test_a_node_without_any_taint_takes_the_pod() -> None:

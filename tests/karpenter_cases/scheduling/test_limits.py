@@ -13,7 +13,7 @@ def limited(**resources: str) -> Raw:
 
 
 def bought(outcome: Outcome, resource: str = "cpu") -> int:
-    return sum(one.largest_capacity[resource] for one in outcome.new)
+    return sum(planned_node.largest_capacity[resource] for planned_node in outcome.new)
 
 
 def test_nothing_is_bought_when_more_than_the_limit_stands() -> None:

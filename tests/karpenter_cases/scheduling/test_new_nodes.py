@@ -121,7 +121,7 @@ def test_a_launch_asks_for_the_architecture_a_pod_needs() -> None:
     )
     world = World(arm, make.pod(node_selector=needs(keys.ARCH, "In", "arm64")))
     world.provision()
-    assert {one.offering.instance_type for one in world.alive} == {"c6g.large"}
+    assert {instance.offering.instance_type for instance in world.alive} == {"c6g.large"}
 
 
 def test_a_launch_asks_for_types_that_hold_what_is_requested() -> None:

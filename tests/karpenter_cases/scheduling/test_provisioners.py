@@ -51,7 +51,7 @@ def test_pods_get_nodes_by_every_kind_of_selector() -> None:
 def test_of_several_that_fit_the_first_by_name_is_taken() -> None:
     owners = tuple(provisioner(name) for name in ("gamma", "alpha", "beta"))
     outcome = solve(*pods(3), provisioners=owners)
-    assert {one.provisioner for one in outcome.new} == {"alpha"}
+    assert {planned_node.provisioner for planned_node in outcome.new} == {"alpha"}
 
 
 def test_the_heaviest_that_fits_is_always_taken() -> None:
@@ -61,7 +61,7 @@ def test_the_heaviest_that_fits_is_always_taken() -> None:
         provisioner("heavy", weight=100),
     )
     outcome = solve(*pods(3), provisioners=owners)
-    assert {one.provisioner for one in outcome.new} == {"heavy"}
+    assert {planned_node.provisioner for planned_node in outcome.new} == {"heavy"}
 
 
 def test_a_provisioner_that_is_named_wins_over_heavier_ones() -> None:
@@ -98,7 +98,7 @@ def test_a_provisioner_that_is_being_deleted_makes_nothing() -> None:
 def test_a_node_gets_no_more_pods_than_its_kubelet_is_told() -> None:
     owner = provisioner(kubeletConfiguration={"maxPods": 1})
     outcome = solve(*pods(3, cpu="100m"), provisioners=(owner,))
-    assert [len(one.pods) for one in outcome.new] == [1, 1, 1]
+    assert [len(planned_node.pods) for planned_node in outcome.new] == [1, 1, 1]
 
 
 def test_pods_that_tolerate_a_provisioners_taint_get_its_nodes() -> None:

@@ -71,7 +71,7 @@ def volume(name: str = "v1", zone: str = "", **source: Any) -> Raw:
 
 
 def mounts(*claims: str) -> list[Raw]:
-    return [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+    return [{"name": value, "persistentVolumeClaim": {"claimName": value}} for value in claims]
 
 
 def ephemeral(name: str = "tmp", storage: str | None = FAST) -> Raw:
@@ -240,7 +240,7 @@ def test_volumes_of_a_class_that_is_not_there_are_made_for_nobody() -> None:
     outcome = made_for_pods("missing", storage_class())
     assert outcome.new == ()
     assert len(outcome.pending) == 6
-    assert all("missing" in one for one in outcome.pending.values())
+    assert all("missing" in value for value in outcome.pending.values())
 
 
 def test_volumes_of_a_class_of_the_driver_built_in_once_are_counted_too() -> None:

@@ -36,15 +36,15 @@ def provisioner(name: str = "default", *requirements: Expression, **spec: Any) -
         (keys.ARCH, "In", "amd64", "arm64"),
         (GENERATION, "Gt", "0"),
     )
-    named = {one[0] for one in requirements} | set(spec.get("labels", {}))
-    given = [*requirements, *(one for one in open_to if one[0] not in named)]
+    named = {requirement[0] for requirement in requirements} | set(spec.get("labels", {}))
+    given = [*requirements, *(entry for entry in open_to if entry[0] not in named)]
     return decode_provisioner(
         {
             "apiVersion": "karpenter.sh/v1alpha5",
             "kind": "Provisioner",
             "metadata": {"name": name, "uid": f"uid-{name}", **spec.pop("metadata", {})},
             "spec": {
-                "requirements": [wants(*one) for one in given],
+                "requirements": [wants(*entry) for entry in given],
                 "provider": {"subnetSelector": {"a": "b"}, "securityGroupSelector": {"a": "b"}},
                 **spec,
             },
@@ -56,7 +56,7 @@ def container(
     cpu: str = "", memory: str = "", extra: Mapping[str, str] | None = None, **more: Any
 ) -> Raw:
     """Return a container that requests the amounts that are not empty."""
-    requests = {name: one for name, one in (("cpu", cpu), ("memory", memory)) if one}
+    requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value}
     return {"name": "main", "resources": {"requests": {**requests, **(extra or {})}}, **more}
 
 
@@ -99,16 +99,16 @@ def affinity(
     )
 
     def term(expressions: Sequence[Expression]) -> Raw:
-        return {"matchExpressions": [wants(*one) for one in expressions]}
+        return {"matchExpressions": [wants(*expression) for expression in expressions]}
 
     def weighted(terms: Sequence[tuple[int, Raw]]) -> list[Raw]:
-        return [{"weight": weight, "podAffinityTerm": one} for weight, one in terms]
+        return [{"weight": weight, "podAffinityTerm": entry} for weight, entry in terms]
 
     node: Raw = {}
     if required:
-        node[need] = {"nodeSelectorTerms": [term(one) for one in required]}
+        node[need] = {"nodeSelectorTerms": [term(entry) for entry in required]}
     if preferred:
-        node[like] = [{"weight": weight, "preference": term(one)} for weight, one in preferred]
+        node[like] = [{"weight": weight, "preference": term(entry)} for weight, entry in preferred]
     return {
         "nodeAffinity": node,
         "podAffinity": {need: list(together), like: weighted(rather_together)},
@@ -145,7 +145,7 @@ def pod_manifest(
     **spec: Any,
 ) -> Raw:
     """Return a pod: one that waits for capacity, or one that stands on `node`."""
-    words = {one: spec.pop(one) for one in AFFINITY_WORDS if one in spec}
+    words = {value: spec.pop(value) for value in AFFINITY_WORDS if value in spec}
     if words:
         spec["affinity"] = affinity(**words)
     metadata: Raw = {
@@ -194,7 +194,7 @@ def pods(count: int, prefix: str = "p", **words: Any) -> tuple[Pod, ...]:
 
 
 def daemonset(name: str = "agent", cpu: str = "1", memory: str = "1Gi", **spec: Any) -> DaemonSet:
-    words = {one: spec.pop(one) for one in AFFINITY_WORDS if one in spec}
+    words = {value: spec.pop(value) for value in AFFINITY_WORDS if value in spec}
     if words:
         spec["affinity"] = affinity(**words)
     spec.setdefault("containers", [container(cpu, memory)])

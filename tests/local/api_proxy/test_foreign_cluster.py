@@ -66,7 +66,7 @@ def volume(claim_name: str) -> dict[str, Any]:
 
 
 def names(cluster: ForeignCluster, path: str) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in cluster.items(path))
+    return sorted(entry["metadata"]["name"] for entry in cluster.items(path))
 
 
 def test_definitions_are_served_once_they_are_applied_though_their_cache_is_filled_first() -> None:

@@ -111,12 +111,12 @@ def test_the_server_behind_is_told_who_calls(auth_file: Path) -> None:
     with behind() as server, RunningFront(Target(url=server.url, token=BEHIND), auth_file) as front:
         for bearer in (token(), "admin"):
             status(front.url, bearer, "/a%2Fb?c=%20d")
-    caller, admin = (one["headers"] for one in server.seen)
-    assert [one["path"] for one in server.seen] == ["/a%2Fb?c=%20d"] * 2
+    caller, admin = (entry["headers"] for entry in server.seen)
+    assert [entry["path"] for entry in server.seen] == ["/a%2Fb?c=%20d"] * 2
     assert ("Authorization", f"Bearer {BEHIND}") in caller
-    claims = [one for one in caller if one[0].startswith("Impersonate")]
+    claims = [entry for entry in caller if entry[0].startswith("Impersonate")]
     assert claims == [("Impersonate-User", "planner"), ("Impersonate-Group", "planners")]
-    assert not [one for one in admin if one[0].startswith("Impersonate")]
+    assert not [entry for entry in admin if entry[0].startswith("Impersonate")]
 
 
 def test_a_caller_cannot_claim_to_be_somebody_else(auth_file: Path) -> None:
@@ -127,7 +127,9 @@ def test_a_caller_cannot_claim_to_be_somebody_else(auth_file: Path) -> None:
         api.close()
     headers = [(key.lower(), value) for key, value in server.seen[0]["headers"]]
     assert ("impersonate-user", "f") in headers
-    assert not [one for one in headers if "system:masters" in one or "x-remote-user" in one]
+    assert not [
+        header for header in headers if "system:masters" in header or "x-remote-user" in header
+    ]
 
 
 def test_a_target_that_is_no_path_is_refused(auth_file: Path) -> None:

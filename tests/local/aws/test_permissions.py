@@ -128,6 +128,6 @@ def test_a_role_that_does_not_trust_the_caller_is_recorded(
     strangers = [lab.role(), target({"AWS": [lab.role()]}), target(account, lab.role())]
     for arn in (*friends, *strangers):
         sts.assume_role(RoleArn=arn, RoleSessionName="test")
-    missing = {one for one in lacking(lab, role) if "without trust" in one}
+    missing = {value for value in lacking(lab, role) if "without trust" in value}
     assert missing >= {f"sts:AssumeRole without trust of {arn}" for arn in strangers}
     assert not missing & {f"sts:AssumeRole without trust of {arn}" for arn in friends}

@@ -62,7 +62,7 @@ def await_end(pids: list[int]) -> None:
 def test_every_repair_has_a_self_test() -> None:
     own = {name for name in REPAIRS if not name.startswith("ec2")}
     assert own == set(SELF_TESTS)
-    text = "".join(file.read_text() for file in Path(__file__).parent.glob("test_*.py"))
+    text = "".join(file.read_text() for file in Path(__file__).parent.rglob("test_*.py"))
     assert [name for name in SELF_TESTS.values() if f"def {name}(" not in text] == []
 
 

@@ -57,7 +57,7 @@ def view(claims: dict[str, Json], **more: Any) -> ClusterView:
         "storage_classes": {"late": storage_class()},
         **more,
     }
-    return ClusterView(claims={("default", n): one for n, one in claims.items()}, **fields)
+    return ClusterView(claims={("default", n): entry for n, entry in claims.items()}, **fields)
 
 
 def test_a_volume_of_the_pod_alone_has_a_claim_named_after_both() -> None:
@@ -83,8 +83,8 @@ def test_a_claim_on_its_way_out_or_chosen_for_another_node_holds_the_pod_back() 
 def test_a_class_without_a_maker_needs_a_free_volume_that_fits() -> None:
     by_hand = {"late": storage_class(provisioner="kubernetes.io/no-provisioner")}
 
-    def reasons(one: Json | None, **of_claim: Any) -> list[str]:
-        volumes = {} if one is None else {"pv": one}
+    def reasons(json: Json | None, **of_claim: Any) -> list[str]:
+        volumes = {} if json is None else {"pv": json}
         cluster = view({"v": claim(**of_claim)}, storage_classes=by_hand, volumes=volumes)
         return check(using("v"), make_node(zone="a"), cluster)
 

@@ -65,7 +65,7 @@ def is_running(bench: Bench, name: str) -> bool:
 def attached(bench: Bench) -> list[str]:
     """Return the nodes that have the volume attached."""
     found = bench.items(ATTACHMENTS)
-    return [one["spec"]["nodeName"] for one in found if one.get("status", {}).get("attached")]
+    return [entry["spec"]["nodeName"] for entry in found if entry.get("status", {}).get("attached")]
 
 
 def test_limit_of_volumes_is_in_csinode_and_never_in_the_status_of_the_node(disk: Bench) -> None:

@@ -22,4 +22,4 @@ def refused(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def ids_of(answer: Mapping[str, Any]) -> list[str]:
-    return [one for row in answer["Instances"] for one in row["InstanceIds"]]
+    return [entry for row in answer["Instances"] for entry in row["InstanceIds"]]

@@ -99,8 +99,11 @@ def test_a_machine_of_each_family_is_launched_with_its_image_and_disks(
         LaunchTemplateName=min(body.templates), Versions=["$Latest"]
     )["LaunchTemplateVersions"][0]["LaunchTemplateData"]
     assert row["Monitoring"]["Enabled"] is True
-    devices = [one["DeviceName"] for one in row.get("BlockDeviceMappings", ())]
-    assert devices == [one.device_name for one in FAMILIES[family].disks]
+    devices = [
+        block_device_mapping["DeviceName"]
+        for block_device_mapping in row.get("BlockDeviceMappings", ())
+    ]
+    assert devices == [disk.device_name for disk in FAMILIES[family].disks]
     text = base64.b64decode(row["UserData"]).decode()
     assert ("blue" in text) == (family != "Custom")
 

@@ -261,4 +261,6 @@ def test_an_answer_can_be_lost_after_the_work_is_done(
         assert refusal.value.response["Error"]["Code"] == expected
     replay = fleet(overrides, ClientToken="plan-1")
     found = account.ec2.describe_instances()["Reservations"]
-    assert [one["InstanceId"] for row in found for one in row["Instances"]] == ids_of(replay)
+    assert [instance["InstanceId"] for row in found for instance in row["Instances"]] == ids_of(
+        replay
+    )

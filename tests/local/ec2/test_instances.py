@@ -76,7 +76,7 @@ def test_a_terminated_instance_is_forgotten_after_an_hour(
     account.pass_time(1)
     assert len(shown(account)) == 2
     account.pass_time(3600)
-    assert [one["InstanceId"] for one in shown(account)] == names[1:]
+    assert [entry["InstanceId"] for entry in shown(account)] == names[1:]
 
 
 def test_an_instance_starts_and_ends_in_steps_and_says_so(
@@ -166,7 +166,7 @@ def test_filters_find_one_of_two(
     mark = [{"ResourceType": "instance", "Tags": [{"Key": "plan", "Value": "p1"}]}]
     wanted = ids_of(fleet([override("c5.large", zone_b)], kind="spot", TagSpecifications=mark))
     filters = [{"Name": name, "Values": [value, "nothing"]}]
-    assert [one["InstanceId"] for one in shown(account, Filters=filters)] == wanted
+    assert [entry["InstanceId"] for entry in shown(account, Filters=filters)] == wanted
 
 
 def test_state_and_name_filters_follow_the_state(
@@ -175,13 +175,13 @@ def test_state_and_name_filters_follow_the_state(
     [name] = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])]))
     by_name = [{"Name": "private-dns-name", "Values": ["ip-10-0-0-4.ec2.internal"]}]
     alive = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
-    assert [one["InstanceId"] for one in shown(account, Filters=by_name + alive)] == [name]
+    assert [entry["InstanceId"] for entry in shown(account, Filters=by_name + alive)] == [name]
     account.ec2.terminate_instances(InstanceIds=[name])
     assert shown(account, Filters=by_name + alive) == []
     account.pass_time(1)
     assert shown(account, Filters=by_name) == []
     [other] = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])]))
-    assert [one["InstanceId"] for one in shown(account, Filters=alive)] == [other]
+    assert [entry["InstanceId"] for entry in shown(account, Filters=alive)] == [other]
 
 
 def test_an_unknown_filter_or_instance_is_a_proper_error(account: Any) -> None:
@@ -275,7 +275,7 @@ def test_topology_is_told_of_the_types_that_have_a_network_of_their_own(
     (fast,) = ids_of(fleet([override("g6e.xlarge", subnet)]))
     account.pass_time(60)
     told = account.ec2.describe_instance_topology(InstanceIds=[plain, fast])["Instances"]
-    assert [one["InstanceId"] for one in told] == [fast]
+    assert [entry["InstanceId"] for entry in told] == [fast]
     assert told[0]["AvailabilityZone"] == "us-east-1a"
     assert told[0]["ZoneId"] == "use1-az6"
     assert len(set(told[0]["NetworkNodes"])) == 3

@@ -87,11 +87,13 @@ def test_fleets_of_many_threads_never_share_a_machine_or_a_pool(
     control.call("capacity/set", {"type": "m5.large", "count": 20})
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(lambda _: client.create_fleet(**request(3)), range(8)))
-    names = [one for answer in answers for row in answer["Instances"] for one in row["InstanceIds"]]
+    names = [
+        entry for answer in answers for row in answer["Instances"] for entry in row["InstanceIds"]
+    ]
     assert (len(names), len(set(names))) == (20, 20)
     assert sum(bool(answer["Errors"]) for answer in answers) == 2
     found = client.describe_instances()["Reservations"]
-    addresses = {one["PrivateIpAddress"] for row in found for one in row["Instances"]}
+    addresses = {instance["PrivateIpAddress"] for row in found for instance in row["Instances"]}
     assert len(addresses) == 20
 
 

@@ -133,7 +133,7 @@ class Stream:
         return [next(lines) for _ in range(count)]
 
     def seen(self, count: int) -> list[tuple[str, str]]:
-        return [(one["type"], one["object"]["metadata"]["name"]) for one in self.take(count)]
+        return [(entry["type"], entry["object"]["metadata"]["name"]) for entry in self.take(count)]
 
 
 def pod(name: str, *, node: str = "", grace: int = 30, **metadata: Any) -> Json:

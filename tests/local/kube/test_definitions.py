@@ -83,12 +83,12 @@ def test_lists_and_watches_of_a_new_definition_are_put_off() -> None:
 
 def test_a_definition_is_established_and_discovered(widgets: Api) -> None:
     status = widgets.get(f"{CRDS}/widgets.example.dev").body["status"]
-    assert {one["type"]: one["status"] for one in status["conditions"]} == {
+    assert {condition["type"]: condition["status"] for condition in status["conditions"]} == {
         "NamesAccepted": "True",
         "Established": "True",
     }
     resources = widgets.get("/apis/example.dev/v1").body["resources"]
-    assert [one["name"] for one in resources] == ["widgets", "widgets/status"]
+    assert [resource["name"] for resource in resources] == ["widgets", "widgets/status"]
     assert resources[0]["shortNames"] == ["wd"]
 
 
@@ -122,7 +122,7 @@ def test_what_the_schema_forbids_is_invalid(widgets: Api, spec: Json, field: str
 
 def test_a_required_field_must_be_there(widgets: Api) -> None:
     reply = widgets.post(WIDGETS, {"metadata": {"name": "w"}, "spec": {}})
-    assert [(one["reason"], one["field"]) for one in reply.causes] == [
+    assert [(cause["reason"], cause["field"]) for cause in reply.causes] == [
         ("FieldValueRequired", "spec.size")
     ]
 
@@ -180,7 +180,10 @@ def test_items_of_a_list_name_their_kind_and_columns_come_from_the_definition(
     assert listed["kind"] == "WidgetList"
     assert listed["items"][0]["kind"] == "Widget"
     table = widgets.get(WIDGETS, accept=TABLE).body
-    assert [one["name"] for one in table["columnDefinitions"]] == ["Name", "Size"]
+    assert [column_definition["name"] for column_definition in table["columnDefinitions"]] == [
+        "Name",
+        "Size",
+    ]
     assert table["rows"][0]["cells"] == ["w", 4]
 
 

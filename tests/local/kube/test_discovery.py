@@ -20,8 +20,8 @@ GROUPS = {
 
 def test_every_group_is_listed_with_its_preferred_version(api: Api) -> None:
     groups = api.get("/apis").body["groups"]
-    assert {one["name"] for one in groups} == GROUPS
-    assert {one["preferredVersion"]["version"] for one in groups} == {"v1"}
+    assert {group["name"] for group in groups} == GROUPS
+    assert {group["preferredVersion"]["version"] for group in groups} == {"v1"}
     assert api.get("/api").body["versions"] == ["v1"]
     assert api.get("/apis/apps").body["kind"] == "APIGroup"
     assert api.get("/apis/absent").status == 404
@@ -29,11 +29,11 @@ def test_every_group_is_listed_with_its_preferred_version(api: Api) -> None:
 
 
 def test_subresources_name_the_kind_they_take(api: Api) -> None:
-    core = {one["name"]: one["kind"] for one in api.get("/api/v1").body["resources"]}
+    core = {resource["name"]: resource["kind"] for resource in api.get("/api/v1").body["resources"]}
     assert core["pods/eviction"] == "Eviction"
     assert core["pods/binding"] == "Binding"
     assert core["nodes/status"] == "Node"
-    apps = {one["name"]: one for one in api.get("/apis/apps/v1").body["resources"]}
+    apps = {resource["name"]: resource for resource in api.get("/apis/apps/v1").body["resources"]}
     assert apps["deployments/scale"]["group"] == "autoscaling"
 
 
@@ -41,7 +41,7 @@ def test_aggregated_discovery_tells_everything_at_once(api: Api) -> None:
     for path, expected in (("/api", {""}), ("/apis", GROUPS)):
         body = api.get(path, accept=AGGREGATED).body
         assert body["kind"] == "APIGroupDiscoveryList"
-        assert {one["metadata"]["name"] for one in body["items"]} == expected
+        assert {item["metadata"]["name"] for item in body["items"]} == expected
 
 
 def test_openapi_names_patch_operations_and_merge_keys(api: Api) -> None:
@@ -51,7 +51,7 @@ def test_openapi_names_patch_operations_and_merge_keys(api: Api) -> None:
     document = api.get(address).body
     patch = document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
     assert patch["x-kubernetes-group-version-kind"]["kind"] == "Pod"
-    assert "fieldValidation" in [one["name"] for one in patch["parameters"]]
+    assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
     containers = document["components"]["schemas"]["core.PodSpec"]["properties"]["containers"]
     assert containers["x-kubernetes-patch-merge-key"] == "name"
     assert api.get("/openapi/v3/apis/absent/v1").status == 404

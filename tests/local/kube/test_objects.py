@@ -31,7 +31,9 @@ def test_a_pod_gets_the_defaults_the_scheduler_and_the_drain_read(api: Api) -> N
     assert spec["schedulerName"] == "default-scheduler"
     assert spec["restartPolicy"] == "Always"
     assert spec["priority"] == 0
-    seconds = {one["key"]: one["tolerationSeconds"] for one in spec["tolerations"]}
+    seconds = {
+        toleration["key"]: toleration["tolerationSeconds"] for toleration in spec["tolerations"]
+    }
     assert seconds == {
         "node.kubernetes.io/not-ready": 300,
         "node.kubernetes.io/unreachable": 300,

@@ -61,11 +61,13 @@ def test_a_strategic_patch_merges_conditions_by_type_and_replaces_taints(api: Ap
     api.post(NODES, node("n"))
     ready = {"type": "Ready", "status": "False"}
     changed = api.patch(f"{NODES}/n/status", {"status": {"conditions": [ready]}}, STRATEGIC).body
-    states = {one["type"]: one["status"] for one in changed["status"]["conditions"]}
+    states = {
+        condition["type"]: condition["status"] for condition in changed["status"]["conditions"]
+    }
     assert states == {"Ready": "False", "MemoryPressure": "False"}
     gone = {"$patch": "delete", "type": "MemoryPressure"}
     changed = api.patch(f"{NODES}/n/status", {"status": {"conditions": [gone]}}, STRATEGIC).body
-    assert [one["type"] for one in changed["status"]["conditions"]] == ["Ready"]
+    assert [condition["type"] for condition in changed["status"]["conditions"]] == ["Ready"]
     taints = [{"key": "a", "effect": "NoSchedule"}]
     changed = api.patch(f"{NODES}/n", {"spec": {"taints": taints}}, STRATEGIC).body
     assert changed["spec"]["taints"] == taints
@@ -76,10 +78,12 @@ def test_a_strategic_patch_merges_containers_by_name_and_finalizers_as_a_set(api
     more = {"name": "side", "image": "example.com/side:1"}
     patch: Json = {"spec": {"template": {"spec": {"containers": [more]}}}}
     made = api.patch(f"{DEPLOYMENTS}/web", patch, STRATEGIC).body
-    names = [one["name"] for one in made["spec"]["template"]["spec"]["containers"]]
+    names = [container["name"] for container in made["spec"]["template"]["spec"]["containers"]]
     assert names == ["main", "side"]
-    for one in ("example.com/a", "example.com/b"):
-        made = api.patch(f"{DEPLOYMENTS}/web", {"metadata": {"finalizers": [one]}}, STRATEGIC).body
+    for value in ("example.com/a", "example.com/b"):
+        made = api.patch(
+            f"{DEPLOYMENTS}/web", {"metadata": {"finalizers": [value]}}, STRATEGIC
+        ).body
     assert made["metadata"]["finalizers"] == ["example.com/a", "example.com/b"]
     less = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a"]}}
     made = api.patch(f"{DEPLOYMENTS}/web", less, STRATEGIC).body
@@ -95,7 +99,7 @@ def test_a_strategic_patch_retains_named_keys_and_keeps_an_order(api: Api) -> No
     more = {"name": "side", "image": "example.com/side:1"}
     inner = {"$setElementOrder/containers": order, "containers": [more]}
     made = api.patch(f"{DEPLOYMENTS}/web", {"spec": {"template": {"spec": inner}}}, STRATEGIC).body
-    names = [one["name"] for one in made["spec"]["template"]["spec"]["containers"]]
+    names = [container["name"] for container in made["spec"]["template"]["spec"]["containers"]]
     assert names == ["side", "main"]
 
 
@@ -123,7 +127,7 @@ def test_apply_conflicts_with_another_manager_unless_forced(api: Api) -> None:
     apply(api, "one", {"a": "1"})
     refused = apply(api, "two", {"a": "2"})
     assert (refused.status, refused.body["reason"]) == (409, "Conflict")
-    assert [(one["reason"], one["field"]) for one in refused.causes] == [
+    assert [(cause["reason"], cause["field"]) for cause in refused.causes] == [
         ("FieldManagerConflict", ".data.a")
     ]
     assert apply(api, "two", {"a": "2"}, force="true").body["data"] == {"a": "2"}
@@ -172,7 +176,9 @@ def test_apply_merges_and_drops_keyed_items(api: Api) -> None:
     assert api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").status == 201
     containers.pop()
     made = api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").body
-    assert [one["name"] for one in made["spec"]["template"]["spec"]["containers"]] == ["main"]
+    assert [container["name"] for container in made["spec"]["template"]["spec"]["containers"]] == [
+        "main"
+    ]
 
 
 @pytest.mark.parametrize("text", [b"apiVersion: v1\nkind: ConfigMap\ndata: {a: '1'}\n"])

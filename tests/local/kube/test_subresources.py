@@ -57,7 +57,7 @@ def test_a_binding_sets_the_node_and_the_condition(api: Api) -> None:
     bound = api.get(f"{PODS}/a").body
     assert bound["spec"]["nodeName"] == "n"
     assert bound["metadata"]["annotations"] == {"example.com/by": "us"}
-    states = {one["type"]: one["status"] for one in bound["status"]["conditions"]}
+    states = {condition["type"]: condition["status"] for condition in bound["status"]["conditions"]}
     assert states == {"PodScheduled": "True"}
 
 
@@ -119,7 +119,9 @@ def test_an_eviction_without_a_budget_deletes_with_the_grace_of_the_pod(api: Api
     assert evict(api, "a").status == 201
     marked = api.get(f"{PODS}/a").body
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 30
-    reasons = {one["type"]: one.get("reason") for one in marked["status"]["conditions"]}
+    reasons = {
+        condition["type"]: condition.get("reason") for condition in marked["status"]["conditions"]
+    }
     assert reasons["DisruptionTarget"] == "EvictionByEvictionAPI"
 
 
@@ -133,7 +135,7 @@ def test_an_eviction_spends_the_budget_and_is_refused_when_it_is_spent(api: Api)
     assert list(status["disruptedPods"]) == ["a"]
     refused = evict(api, "b")
     assert (refused.status, refused.body["reason"]) == (429, "TooManyRequests")
-    assert [one["reason"] for one in refused.causes] == ["DisruptionBudget"]
+    assert [cause["reason"] for cause in refused.causes] == ["DisruptionBudget"]
     assert "needs 3 healthy pods and has 3 currently" in refused.causes[0]["message"]
     assert "retry-after" not in refused.headers
     assert "deletionTimestamp" not in api.get(f"{PODS}/b").body["metadata"]

@@ -35,7 +35,7 @@ def test_deleting_a_pod_is_seen_as_modified_and_then_deleted(api: Api) -> None:
         first, last = stream.take(2)
     assert (first["type"], last["type"]) == ("MODIFIED", "DELETED")
     assert first["object"]["metadata"]["deletionGracePeriodSeconds"] == 0
-    versions = [int(one["object"]["metadata"]["resourceVersion"]) for one in (first, last)]
+    versions = [int(entry["object"]["metadata"]["resourceVersion"]) for entry in (first, last)]
     assert versions == sorted(set(versions))
 
 

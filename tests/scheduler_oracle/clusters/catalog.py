@@ -19,7 +19,7 @@ _ACCELERATED: Final = ("g4dn.xlarge", "g4dn.2xlarge", "g4dn.12xlarge", "inf1.xla
 def _catalog() -> dict[str, InstanceType]:
     """Return the shipped types by name, as sold in three zones."""
     catalog = load_catalog(embedded_catalog()).with_zones(ZONES)
-    return {one.name: one for one in catalog.instance_types}
+    return {instance_type.name: instance_type for instance_type in catalog.instance_types}
 
 
 def instance_types(
@@ -34,7 +34,10 @@ def instance_types(
     limits = volume_limits or {}
     found = [_catalog()[name] for name in sorted(names)]
     return tuple(
-        replace(one, volume_limit=limits[one.name]) if one.name in limits else one for one in found
+        replace(instance_type, volume_limit=limits[instance_type.name])
+        if instance_type.name in limits
+        else instance_type
+        for instance_type in found
     )
 
 
@@ -58,4 +61,4 @@ def draw_unavailable(dice: Dice, names: Sequence[str]) -> list[list[str]]:
         (dice.one(names), dice.one(ZONES), dice.one(("on-demand", "spot")))
         for _ in range(dice.upto(1, 30))
     }
-    return [list(one) for one in sorted(found)]
+    return [list(entry) for entry in sorted(found)]

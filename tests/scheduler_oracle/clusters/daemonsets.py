@@ -56,7 +56,7 @@ def daemon_pod(daemonset: Json, node: Json) -> Json | None:
         "spec": spec,
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
-    lasting = [one for one in taints_of(node) if one["key"] not in _PASSING]
+    lasting = [taint for taint in taints_of(node) if taint["key"] not in _PASSING]
     if untolerated(lasting, made, HARD_EFFECTS) or not matches_node_affinity(made, node):
         return None
     spec["nodeName"] = node["metadata"]["name"]

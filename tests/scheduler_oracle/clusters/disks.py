@@ -27,28 +27,33 @@ class RawStorage:
     case: Json
 
     def claims(self, namespaces: Collection[str]) -> tuple[Claim, ...]:
-        found = [decode_claim(one) for one in self.case["claims"]]
-        found.sort(key=lambda one: (one.namespace, one.name))
-        return tuple(one for one in found if one.namespace in namespaces)
+        found = [decode_claim(claim) for claim in self.case["claims"]]
+        found.sort(key=lambda claim: (claim.namespace, claim.name))
+        return tuple(claim for claim in found if claim.namespace in namespaces)
 
     def volumes(self, names: Collection[str], free_of: Collection[str] = ()) -> tuple[Volume, ...]:
-        found = sorted((decode_volume(one) for one in self.case["volumes"]), key=lambda v: v.name)
+        found = sorted(
+            (decode_volume(volume) for volume in self.case["volumes"]), key=lambda v: v.name
+        )
         return tuple(
-            one
-            for one in found
-            if one.name in names or (one.is_free and one.storage_class in free_of)
+            volume
+            for volume in found
+            if volume.name in names or (volume.is_free and volume.storage_class in free_of)
         )
 
     def storage_classes(self) -> tuple[StorageClass, ...]:
-        found = (decode_storage_class(one) for one in self.case["storage_classes"])
-        return tuple(sorted(found, key=lambda one: one.name))
+        found = (
+            decode_storage_class(storage_pod_class)
+            for storage_pod_class in self.case["storage_classes"]
+        )
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     def attach_limits(self) -> tuple[AttachLimits, ...]:
-        found = (decode_attach_limits(one) for one in self.case.get("csi_nodes", ()))
-        return tuple(sorted(found, key=lambda one: one.node))
+        found = (decode_attach_limits(csi_node) for csi_node in self.case.get("csi_nodes", ()))
+        return tuple(sorted(found, key=lambda entry: entry.node))
 
     def attached_volumes(self) -> tuple[Attachment, ...]:
-        bound = {key_of(one): one["spec"].get("volumeName") for one in self.case["claims"]}
+        bound = {key_of(claim): claim["spec"].get("volumeName") for claim in self.case["claims"]}
         found = []
         for pod in self.case["pods"]:
             space, node = pod["metadata"]["namespace"], pod["spec"].get("nodeName")
@@ -65,7 +70,7 @@ class RawStorage:
 
 def claims_of(case: Json) -> dict[Key, Json]:
     """Return the claims of a case, with those a controller makes for single pods."""
-    found = {key_of(one): one for one in case["claims"]}
+    found = {key_of(claim): claim for claim in case["claims"]}
     for pod in case["pods"]:
         for volume in pod["spec"].get("volumes") or ():
             if volume.get("ephemeral"):

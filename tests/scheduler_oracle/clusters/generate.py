@@ -30,7 +30,7 @@ def draw(seed: int, enabled: frozenset[str]) -> Json:
     """Return the case of a seed; only enabled features come up."""
     rng = random.Random(seed)
     share = rng.choice((0.1, 0.2, 0.2, 0.35, 0.5))
-    on = {one for one in FEATURES if rng.random() < _COMMON.get(one, share)}
+    on = {value for value in FEATURES if rng.random() < _COMMON.get(value, share)}
     on.add(rng.choice(FEATURES))
     dice = Dice(rng, frozenset(on) & enabled)
     case: Json = {
@@ -123,12 +123,12 @@ class _Rooms:
     def __init__(self, case: Json) -> None:
         self._free: dict[str, dict[str, int]] = {}
         self._ports: dict[str, list[tuple[str, str, int]]] = {}
-        for node in (*case["nodes"], *(one["node"] for one in case["slots"])):
+        for node in (*case["nodes"], *(slot["node"] for slot in case["slots"])):
             name = node["metadata"]["name"]
             self._free[name] = amounts(allocatable_of(node))
             self._ports[name] = []
-            for one in case["daemonsets"]:
-                made = daemon_pod(one, node)
+            for daemon_set in case["daemonsets"]:
+                made = daemon_pod(daemon_set, node)
                 if made is not None and self.take(made, node) and node in case["nodes"]:
                     case["pods"].append(made)
 

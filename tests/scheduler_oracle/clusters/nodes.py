@@ -72,17 +72,17 @@ def _labels_of(dice: Dice, owner: Json) -> Json:
     """Return what a provisioner puts on its nodes; of several values one, or none."""
     spec = owner["spec"]
     found = {keys.PROVISIONER: owner["metadata"]["name"], **(spec.get("labels") or {})}
-    for one in spec["requirements"]:
-        if one["key"] in (keys.RACK, keys.LEVEL) and one.get("values"):
-            value = dice.one(one["values"]) if one["operator"] == "In" else "2"
-            if len(one["values"]) == 1 or dice.luck(0.7):
-                found[one["key"]] = value
+    for requirement in spec["requirements"]:
+        if requirement["key"] in (keys.RACK, keys.LEVEL) and requirement.get("values"):
+            value = dice.one(requirement["values"]) if requirement["operator"] == "In" else "2"
+            if len(requirement["values"]) == 1 or dice.luck(0.7):
+                found[requirement["key"]] = value
     return found
 
 
 def standing(case: Json) -> list[Json]:
     """Return the nodes of a case that stand, with all labels that others give them."""
-    return [dressed(case, one) for one in case["nodes"]]
+    return [dressed(case, entry) for entry in case["nodes"]]
 
 
 def dressed(case: Json, made: Json) -> Json:
@@ -102,13 +102,13 @@ def make_unfit(dice: Dice, made: Json) -> None:
             made["spec"]["taints"].append(dict(CORDON))
     elif way == 1:
         made["status"]["conditions"] = ready("False")
-        made["spec"]["taints"].extend(dict(one) for one in NOT_READY)
+        made["spec"]["taints"].extend(dict(entry) for entry in NOT_READY)
     elif way == 2:
         made["metadata"]["deletionTimestamp"] = "2026-01-01T00:10:00Z"
         made["spec"]["unschedulable"] = True
     else:
         made["status"]["conditions"] = ready("False")
-        made["spec"]["taints"].extend(dict(one) for one in NOT_READY)
+        made["spec"]["taints"].extend(dict(entry) for entry in NOT_READY)
         made["spec"]["unschedulable"] = True
 
 
@@ -126,10 +126,10 @@ def slot(dice: Dice, number: int, owner: Json, types: list[str]) -> Json:
     place = {key: labels[key] for key in (keys.INSTANCE_TYPE, keys.ZONE, keys.CAPACITY_TYPE)}
     options = [place]
     if dice.luck(0.5):
-        options += [{**place, keys.INSTANCE_TYPE: one} for one in _alike(labels, types)]
+        options += [{**place, keys.INSTANCE_TYPE: value} for value in _alike(labels, types)]
     if dice.luck(0.5):
         elsewhere = [zone for zone in ZONES if zone != place[keys.ZONE]]
-        options += [{**one, keys.ZONE: zone} for zone in elsewhere for one in options]
+        options += [{**option, keys.ZONE: zone} for zone in elsewhere for option in options]
     return {
         "number": number,
         "node": made,
@@ -142,9 +142,10 @@ def slot(dice: Dice, number: int, owner: Json, types: list[str]) -> Json:
 def _alike(labels: Json, types: list[str]) -> list[str]:
     """Return other types of the same architecture."""
     return [
-        one.name
-        for one in instance_types(types)
-        if one.labels[keys.ARCH] == labels[keys.ARCH] and one.name != labels[keys.INSTANCE_TYPE]
+        instance_type.name
+        for instance_type in instance_types(types)
+        if instance_type.labels[keys.ARCH] == labels[keys.ARCH]
+        and instance_type.name != labels[keys.INSTANCE_TYPE]
     ]
 
 

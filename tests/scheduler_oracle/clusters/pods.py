@@ -53,40 +53,40 @@ def pod(dice: Dice, made_from: Json, name: str, number: int) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", **one}
 
 
-def stand(one: Json, node: str) -> None:
+def stand(json: Json, node: str) -> None:
     """Bind a pod to a node."""
-    one["spec"]["nodeName"] = node
-    one["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    json["spec"]["nodeName"] = node
+    json["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def make_odd(dice: Dice, one: Json) -> None:
+def make_odd(dice: Dice, json: Json) -> None:
     """Make a pod one that nobody should plan for."""
     way = dice.upto(0, 4)
     if way == 0:
-        one["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
-        one["metadata"]["deletionGracePeriodSeconds"] = 30
+        json["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+        json["metadata"]["deletionGracePeriodSeconds"] = 30
     elif way == 1:
-        one["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
-        one["status"] = {
+        json["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
+        json["status"] = {
             "phase": "Pending",
             "conditions": [{**WAITS, "reason": "SchedulingGated"}],
         }
     elif way == 2:
-        one["status"] = {"phase": "Pending"}
+        json["status"] = {"phase": "Pending"}
     elif way == 3:
-        one["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet"
+        json["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet"
     else:
-        one["status"] = {"phase": dice.one(("Succeeded", "Failed"))}
+        json["status"] = {"phase": dice.one(("Succeeded", "Failed"))}
 
 
-def make_leaving(dice: Dice, one: Json) -> None:
+def make_leaving(dice: Dice, json: Json) -> None:
     """Make a standing pod end, leave, or be a static one."""
     way = dice.upto(0, 2)
     if way == 0:
-        one["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
-        one["metadata"]["deletionGracePeriodSeconds"] = 30
+        json["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+        json["metadata"]["deletionGracePeriodSeconds"] = 30
     elif way == 1:
-        one["status"] = {"phase": dice.one(("Succeeded", "Failed"))}
+        json["status"] = {"phase": dice.one(("Succeeded", "Failed"))}
     else:
-        one["metadata"]["ownerReferences"][0]["kind"] = "Node"
-        one["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+        json["metadata"]["ownerReferences"][0]["kind"] = "Node"
+        json["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}

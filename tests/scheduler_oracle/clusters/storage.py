@@ -64,13 +64,13 @@ def _give(dice: Dice, case: Json, pod: Json) -> None:
     node = pod["spec"].get("nodeName")
     name = f"data-{pod['metadata']['name']}"
     if node is not None:
-        here = next(one for one in case["nodes"] if one["metadata"]["name"] == node)
+        here = next(entry for entry in case["nodes"] if entry["metadata"]["name"] == node)
         zone = here["metadata"]["labels"].get(keys.ZONE)
         if zone is not None:
             _mount(pod, name)
             _bind(case, pod, name, zone)
         return
-    common = [one["metadata"] for one in case["claims"] if _is_common(one)]
+    common = [entry["metadata"] for entry in case["claims"] if _is_common(entry)]
     if common and dice.has("shared_claims", 0.4):
         other = dice.one(common)
         if other["namespace"] == pod["metadata"]["namespace"]:
@@ -86,7 +86,7 @@ def _give(dice: Dice, case: Json, pod: Json) -> None:
     if way == "bound":
         _bind(case, pod, name, dice.one(ZONES))
     elif way == "hand" and not any(
-        one["spec"].get("storageClassName") == "hand" for one in case["claims"]
+        entry["spec"].get("storageClassName") == "hand" for entry in case["claims"]
     ):
         case["volumes"].append(_volume(f"pv-{name}", dice.one(ZONES), "hand"))
         case["claims"].append(claim(pod, name, "hand"))

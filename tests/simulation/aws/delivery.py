@@ -168,12 +168,12 @@ class Delivery:
 
     def _poll(self) -> None:
         time = self.kernel.time
-        ready = [one for one in self.queue.values() if one.visible <= time]
+        ready = [record for record in self.queue.values() if record.visible <= time]
         if not ready:
             return
         self._last_busy = time
         seed = self.faults.seed
-        ready.sort(key=lambda one: draw(seed, "order", one.number, one.receives))
+        ready.sort(key=lambda record: draw(seed, "order", record.number, record.receives))
         size = _BATCH if draw(seed, "split", ready[0].number, time) < 0.7 else 1
         for start in range(0, len(ready), size):
             self._batch(ready[start : start + size])
@@ -181,27 +181,30 @@ class Delivery:
     def _batch(self, records: list[Record]) -> None:
         hidden = self.kernel.time + VISIBILITY_SECONDS * 1_000_000
         taken = []
-        for one in records:
-            if one.receives >= MAX_RECEIVES:
-                self.dead.append(one.text)
+        for record in records:
+            if record.receives >= MAX_RECEIVES:
+                self.dead.append(record.text)
                 self.lost += 1
-                del self.queue[one.number]
+                del self.queue[record.number]
                 continue
-            self.redelivered += one.receives > 0
-            one.receives += 1
-            one.visible = hidden
-            taken.append(one)
+            self.redelivered += record.receives > 0
+            record.receives += 1
+            record.visible = hidden
+            taken.append(record)
         if not taken:
             return
         self.kernel.at(hidden + 1_000_000, self._poll)
         event = {"Records": [{"messageId": str(r.number), "body": r.text} for r in taken]}
 
         def over(outcome: Any) -> None:
-            failed = {str(one.number) for one in taken}
+            failed = {str(record.number) for record in taken}
             if isinstance(outcome, dict):
-                failed = {one["itemIdentifier"] for one in outcome["batchItemFailures"]}
-            for one in taken:
-                if str(one.number) not in failed:
-                    self.queue.pop(one.number, None)
+                failed = {
+                    batch_item_failure["itemIdentifier"]
+                    for batch_item_failure in outcome["batchItemFailures"]
+                }
+            for record in taken:
+                if str(record.number) not in failed:
+                    self.queue.pop(record.number, None)
 
         self.call("provision", event, over)

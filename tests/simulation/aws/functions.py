@@ -58,8 +58,8 @@ _ENVIRONMENT: Final = {
     "provision_function": "provision",
     "sweep_function": "sweep",
     **{
-        f"{one}_machine": f"arn:aws:states:us-east-1:1:stateMachine:{one}"
-        for one in ("emptiness", "expiration", "registration", "replacement", "termination")
+        f"{value}_machine": f"arn:aws:states:us-east-1:1:stateMachine:{value}"
+        for value in ("emptiness", "expiration", "registration", "replacement", "termination")
     },
 }
 

@@ -40,7 +40,7 @@ class Outbox:
         return self._timers.start(kind.value, name, payload)
 
     def invoke_bind(self, cluster: str, nodes: Sequence[str]) -> None:
-        objects = [ObjectRef(name=one) for one in nodes[:MAX_OBJECTS]]
+        objects = [ObjectRef(name=node) for node in nodes[:MAX_OBJECTS]]
         self._invoke("bind", wake(Kind.NODE_READY, cluster, self._kernel.now(), objects=objects))
 
     def _invoke(self, function: str, message: Message) -> None:

@@ -115,7 +115,7 @@ class Region:
 
     def alive(self, cluster: str) -> list[Machine]:
         """Return the machines that nobody has begun to stop or to terminate."""
-        return [one for one in self.kept(cluster) if not one.leaves]
+        return [machine for machine in self.kept(cluster) if not machine.leaves]
 
     def launched(self, machine: Machine) -> None:
         """Let a machine exist; one that cannot start ends by itself."""
@@ -228,24 +228,24 @@ class RegionCloud(FakeCloud):
             region.failed += 1
         elif not region.first_success:
             region.first_success = region.calls
-        if any(one["ErrorCode"] == _NO_CAPACITY for one in answer["Errors"]):
+        if any(error["ErrorCode"] == _NO_CAPACITY for error in answer["Errors"]):
             region.lacking |= self._asked(request)
         return {**answer, "Errors": self._named(answer["Errors"])}
 
     def _asked(self, request: Mapping[str, Any]) -> set[OfferingKey]:
         """Return what a request asks for: EC2 names only a part of what it is short of."""
-        zones = {one.subnet_id: one.zone for one in self.all_subnets()}
+        zones = {subnet.subnet_id: subnet.zone for subnet in self.all_subnets()}
         bought_as = CapacityType(
             request["TargetCapacitySpecification"]["DefaultTargetCapacityType"]
         )
         return {
             OfferingKey(
-                instance_type=one["InstanceType"],
-                zone=zones[one["SubnetId"]],
+                instance_type=override["InstanceType"],
+                zone=zones[override["SubnetId"]],
                 capacity_type=bought_as,
             )
             for config in request["LaunchTemplateConfigs"]
-            for one in config["Overrides"]
+            for override in config["Overrides"]
         }
 
     def _named(self, errors: list[Any]) -> list[Any]:
@@ -255,11 +255,11 @@ class RegionCloud(FakeCloud):
         failures name a single offering.
         """
         whole = draw(self.region.seed, "named", self.region.calls)
-        short = [one for one in errors if one["ErrorCode"] == _NO_CAPACITY]
+        short = [error for error in errors if error["ErrorCode"] == _NO_CAPACITY]
         if whole < 0.12 or not short:
             return errors
         kept = short[: 1 if whole < 0.95 else 0]
-        return [one for one in errors if one not in short or one in kept]
+        return [error for error in errors if error not in short or error in kept]
 
     def _call(self, method: str, subject: object = None) -> None:
         """Remember nothing: schedules are many."""

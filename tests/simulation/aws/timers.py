@@ -118,9 +118,9 @@ def error_name(outcome: BaseException) -> str:
 
 
 def _choose(state: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    for one in state["Choices"]:
-        if document.get(one["Variable"].removeprefix("$.")) == one["StringEquals"]:
-            return str(one["Next"])
+    for choice in state["Choices"]:
+        if document.get(choice["Variable"].removeprefix("$.")) == choice["StringEquals"]:
+            return str(choice["Next"])
     return str(state["Default"])
 
 

@@ -114,7 +114,7 @@ class Result:
 
 def run_part(number: int, parts: int) -> list[Result]:
     """Run every so-many-th point, from a number on."""
-    return [_run(one) for one in points()[number::parts]]
+    return [_run(point) for point in points()[number::parts]]
 
 
 def _run(point: Point) -> Result:

@@ -45,8 +45,8 @@ def run(world: World, seconds: float, *, until_quiet: float = 0, end: bool = Tru
         finally:
             if end:
                 world.kernel.end()
-    left += [f"dead letter: {one}" for one in world.delivery.dead]
-    return left + [f"timer: {one}" for one in world.timers.failed]
+    left += [f"dead letter: {value}" for value in world.delivery.dead]
+    return left + [f"timer: {value}" for value in world.timers.failed]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Storm:
 
 def storm(minutes: int = 90, seed: int = 1) -> Storm:
     """Replay the published storm: 13 pods a minute, each a machine, and hardly any to be had."""
-    types = FakeCatalog.embedded(*(f"{one}.2xlarge" for one in _FAMILIES)).instance_types()
+    types = FakeCatalog.embedded(*(f"{value}.2xlarge" for value in _FAMILIES)).instance_types()
     requirements = Requirements.of(
         (
             Requirement.of(keys.CAPACITY_TYPE, "spot", "on-demand"),
@@ -93,7 +93,7 @@ def storm(minutes: int = 90, seed: int = 1) -> Storm:
     )
     world = World(scene, CallFaults.only((), 0))
     prices = world.clouds["cluster-a"].prices
-    left_over = sorted(prices, key=lambda one: draw(seed, "left over", one))[:_AVAILABLE]
+    left_over = sorted(prices, key=lambda price: draw(seed, "left over", price))[:_AVAILABLE]
     for offering in prices:
         if offering not in left_over:
             world.region.run_out(offering, minutes * 60 * _SECOND, 0)
@@ -144,7 +144,7 @@ def throttled(methods: tuple[str, ...] = EC2_CALLS) -> Throttling:
         world = World(SCENES[0], CallFaults.only((), 0))
         world.recorder.every_second = every_second
         left = run(world, 320, until_quiet=600)
-        counts.append(sum(world.recorder.made[one] for one in methods))
+        counts.append(sum(world.recorder.made[method] for method in methods))
         redelivered = world.delivery.redelivered
     return Throttling(methods, counts[0], counts[1], redelivered, tuple(left[:3]))
 
@@ -195,9 +195,9 @@ def burst(nodes: int = 1000) -> Burst:
         for cpu in (7000, 6500, 6000)
     ]
     small = Workload(name="small", kind=FLOATING, cpu=3500, memory=4 * GIB)
-    scalings = [Scaling(1, one.name, share) for one in shapes]
+    scalings = [Scaling(1, shape.name, share) for shape in shapes]
     scalings += [Scaling(1, "small", 2 * share)]
-    ended = [Scaling(400, one.workload, 0) for one in scalings]
+    ended = [Scaling(400, scaling.workload, 0) for scaling in scalings]
     scene = Scene(
         seed=5,
         clusters=(
@@ -211,11 +211,13 @@ def burst(nodes: int = 1000) -> Burst:
     )
     world = World(scene, CallFaults.only((), 0))
     left = run(world, 410, until_quiet=900)
-    groups = {(one.cluster, one.plan_id, one.group) for one in world.ledger.intents.values()}
+    groups = {
+        (intent.cluster, intent.plan_id, intent.group) for intent in world.ledger.intents.values()
+    }
     return Burst(
         machines=len(world.region.machines),
         launch_groups=len(groups),
-        calls={one: world.recorder.made[one] for one in EC2_CALLS},
+        calls={value: world.recorder.made[value] for value in EC2_CALLS},
         left=tuple(left[:3]),
     )
 
@@ -256,6 +258,8 @@ def runaway(minutes: int = 60, *, smaller: bool = False) -> Runaway:
     return Runaway(
         minutes=minutes,
         machines=len(world.region.machines),
-        running=sum(one.phase == "Running" for one in api.pods.values()),
-        events=tuple(sorted({one.reason for one in api.happenings if one.kind != "Node"})),
+        running=sum(other_pod.phase == "Running" for other_pod in api.pods.values()),
+        events=tuple(
+            sorted({happening.reason for happening in api.happenings if happening.kind != "Node"})
+        ),
     )

@@ -33,9 +33,12 @@ class _Ends:
 
     def look(self) -> None:
         api, ledger, time = self.world.apis[self.cluster], self.world.ledger, self.world.kernel.time
-        promised = {one.instance_id for one in ledger.slots(self.cluster)}
-        ttl_of = {one.name: one.ttl_after_empty for one in api.provisioner_values.values()}
-        used = {one.node_name for one in api.pods.values() if one.counts_for_emptiness}
+        promised = {slot.instance_id for slot in ledger.slots(self.cluster)}
+        ttl_of = {
+            provisioner_value.name: provisioner_value.ttl_after_empty
+            for provisioner_value in api.provisioner_values.values()
+        }
+        used = {pod.node_name for pod in api.pods.values() if pod.counts_for_emptiness}
         for name, node in api.node_values.items():
             ttl = ttl_of.get(node.provisioner)
             if node.deletion_at is not None:
@@ -48,7 +51,7 @@ class _Ends:
                 self.since.pop(name, None)
             else:
                 self.since.setdefault(name, time + int(ttl.total_seconds() * _SECOND))
-        for name in [one for one in self.since if one not in api.node_values]:
+        for name in [value for value in self.since if value not in api.node_values]:
             self.gone[name] = (time - self.since.pop(name)) / _SECOND
 
     def ending(self, machine: Machine) -> None:
@@ -72,7 +75,9 @@ class Emptied:
 
     def within(self, seconds: float) -> float:
         """Return the part of the Nodes that were gone so soon."""
-        return sum(one <= seconds for one in self.gone_seconds) / max(len(self.gone_seconds), 1)
+        return sum(gone_second <= seconds for gone_second in self.gone_seconds) / max(
+            len(self.gone_seconds), 1
+        )
 
 
 def emptied(schedules: int, first: int = 0, *, share: float = 0) -> Emptied:
@@ -85,19 +90,19 @@ def emptied(schedules: int, first: int = 0, *, share: float = 0) -> Emptied:
     gone: list[float] = []
     for seed in range(first, first + schedules):
         scene = replace(draw_scene(seed), sweeps=True)
-        quiet = tuple(replace(one, holds=()) for one in scene.clusters)
+        quiet = tuple(replace(cluster, holds=()) for cluster in scene.clusters)
         elsewhere = _ELSEWHERE | _MESSAGES if share else _ELSEWHERE
         faults = CallFaults(seed, share=share, elsewhere=elsewhere)
         faults.until = int(scene.busy_seconds * _SECOND)
         world = World(replace(scene, clusters=quiet), faults)
-        watchers = [_Ends(world, one.name) for one in quiet]
-        for one in watchers:
-            world.apis[one.cluster].watched.append(one.look)
-            world.endings.append(one.ending)
+        watchers = [_Ends(world, cluster_scene.name) for cluster_scene in quiet]
+        for watcher in watchers:
+            world.apis[watcher.cluster].watched.append(watcher.look)
+            world.endings.append(watcher.ending)
         run(world, scene.busy_seconds, until_quiet=600)
-        for one in watchers:
-            ended.extend(one.ended.values())
-            gone.extend(one.gone.values())
+        for watcher in watchers:
+            ended.extend(watcher.ended.values())
+            gone.extend(watcher.gone.values())
     return Emptied(schedules, tuple(sorted(ended)), tuple(sorted(gone)))
 
 
@@ -137,11 +142,11 @@ def blocked(minutes: int = 60) -> Blocked:
     world = World(Scene(seed=4, clusters=(cluster,)), CallFaults.only((), 0))
     run(world, 200, end=False)
     first, api = len(world.region.machines), world.apis["cluster-a"]
-    before = {one.uid for one in api.pods.values()}
+    before = {pod.uid for pod in api.pods.values()}
     run(world, 60 * minutes)
     return Blocked(
         minutes=minutes,
         first=first,
         machines=len(world.region.machines),
-        moved=len(before - {one.uid for one in api.pods.values()}),
+        moved=len(before - {pod.uid for pod in api.pods.values()}),
     )

@@ -58,24 +58,24 @@ class _Asked:
             if not self.waiting:
                 self.extra += 1
                 return
-            name = min(self.waiting, key=lambda one: (self.waiting[one], one))
+            name = min(self.waiting, key=lambda entry: (self.waiting[entry], entry))
         begun = self.waiting.pop(name)
         self.seconds.append((self.world.kernel.time - begun) / _SECOND)
 
     def _workloads_of(self, cluster: str, request: Mapping[str, Any]) -> list[str]:
         """Return for whom each machine is that a request is the first to ask for."""
         tags = {
-            one["Key"]: one["Value"]
+            tag["Key"]: tag["Value"]
             for spec in request["TagSpecifications"]
-            for one in spec["Tags"]
+            for tag in spec["Tags"]
         }
         plan, group = tags[keys.TAG_PLAN], int(tags[keys.TAG_GROUP])
         intent = self.world.ledger.intents[cluster, plan, group]
         attempt = LaunchBody.from_bytes(self.world.decisions.documents[intent.body_key]).attempt
-        fresh = [one for one in attempt.slots if (plan, group, one.number) not in self._slots]
-        self._slots |= {(plan, group, one.number) for one in fresh}
-        names = [one.pods[0].name.rpartition("-")[0] for one in fresh]
-        return sorted(names, key=lambda one: (one not in self.waiting, one))
+        fresh = [slot for slot in attempt.slots if (plan, group, slot.number) not in self._slots]
+        self._slots |= {(plan, group, promised_slot.number) for promised_slot in fresh}
+        names = [promised_slot.pods[0].name.rpartition("-")[0] for promised_slot in fresh]
+        return sorted(names, key=lambda name: (name not in self.waiting, name))
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def notices(count: int = 15_000, nodes: int = 200, spread: float = 1.0) -> Notic
                     ),
                 ),
                 workloads=tuple(pods),
-                scalings=tuple(Scaling(1, one.name, 1) for one in pods),
+                scalings=tuple(Scaling(1, pod.name, 1) for pod in pods),
             ),
         ),
     )
@@ -143,7 +143,7 @@ def notices(count: int = 15_000, nodes: int = 200, spread: float = 1.0) -> Notic
         late = between(0, spread, scene.seed, "notice", number)
         if number % every == 0 and number // every < len(taken):
             machine = taken[number // every]
-            world.kernel.after(late, lambda one=machine: answered.warn(one, asked))  # type: ignore[misc]
+            world.kernel.after(late, lambda entry=machine: answered.warn(entry, asked))  # type: ignore[misc]
         else:
             world.kernel.after(late, lambda n=number: answered.put(f"i-f{n:016x}"))  # type: ignore[misc]
     left = run(world, 120, until_quiet=600)

@@ -108,18 +108,20 @@ class Figures:
 
     def missed(self) -> list[str]:
         """Return every bar that was missed."""
-        found = [f"seed {one.seed}: {one.text}" for one in self.tally.broken]
-        found += [f"too few messages or faults: seed {one}" for one in self.tally.short[:5]]
+        found = [f"seed {outcome.seed}: {outcome.text}" for outcome in self.tally.broken]
+        found += [f"too few messages or faults: seed {value}" for value in self.tally.short[:5]]
         found += [f"no schedule crashed {when} {site}" for site, when in self.tally.not_crashed]
         found += [f"crash point {p.point.fault}: {p.broken}" for p in self.points if p.broken]
-        found += [f"mutation not caught: {one.mutation}" for one in self.catches if one.seed < 0]
+        found += [
+            f"mutation not caught: {catch.mutation}" for catch in self.catches if catch.seed < 0
+        ]
         storm, burst = self.storm, self.burst
         if storm.failed > MOST_FAILED or storm.first_success > MOST_TRIES or storm.left:
             found.append(f"storm: {storm}")
         found += [
-            f"throttling: {one}"
-            for one in self.throttling
-            if one.factor > MOST_FACTOR or one.redelivered or one.left
+            f"throttling: {run}"
+            for run in self.throttling
+            if run.factor > MOST_FACTOR or run.redelivered or run.left
         ]
         if burst.missed:
             found.append(f"burst: {burst}")
@@ -153,16 +155,16 @@ class Figures:
         yield ""
         yield "| crash points | run | wrong |"
         yield "|---|---|---|"
-        for kind in sorted({one.point.kind for one in self.points}):
+        for kind in sorted({point.point.kind for point in self.points}):
             for when in ("before", "after"):
                 run = [p for p in self.points if (p.point.kind, p.point.when) == (kind, when)]
-                wrong = sum(1 for one in run if one.broken)
+                wrong = sum(1 for result in run if result.broken)
                 yield f"| {kind} {when} the call | {len(run):,} | {wrong} |"
         yield ""
         yield "| safeguard taken away | noticed by | after schedules |"
         yield "|---|---|---|"
-        for one in self.catches:
-            yield f"| {one.mutation} | {one.invariant or 'nobody'} | {one.schedules:,} |"
+        for catch in self.catches:
+            yield f"| {catch.mutation} | {catch.invariant or 'nobody'} | {catch.schedules:,} |"
         yield ""
         yield from self._days()
         yield ""
@@ -177,11 +179,11 @@ class Figures:
             f"{storm.attempts} calls launched nothing; first success: call {storm.first_success} "
             f"| {MOST_FAILED}; {MOST_TRIES} |"
         )
-        for one in self.throttling:
-            what = "CreateFleet call" if len(one.methods) == 1 else "call of each EC2 method"
+        for run in self.throttling:
+            what = "CreateFleet call" if len(run.methods) == 1 else "call of each EC2 method"
             yield (
-                f"| every second {what} throttled | {one.calls_throttled} calls for {one.calls} "
-                f"({one.factor:.1f} x), {one.redelivered} redeliveries | {MOST_FACTOR:.0f} x; 0 |"
+                f"| every second {what} throttled | {run.calls_throttled} calls for {run.calls} "
+                f"({run.factor:.1f} x), {run.redelivered} redeliveries | {MOST_FACTOR:.0f} x; 0 |"
             )
         calls = ", ".join(f"{name} {count:,}" for name, count in burst.calls.items())
         yield (

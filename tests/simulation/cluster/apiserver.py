@@ -59,10 +59,10 @@ class ApiServer(FakeCluster):
             self.kernel.after(_SOON, self._look)
 
     def pods_of(self, app: str) -> list[Pod]:
-        return [one for one in self.pods.values() if one.labels.get("app") == app]
+        return [pod for pod in self.pods.values() if pod.labels.get("app") == app]
 
     def pods_of_node(self, name: str) -> list[Pod]:
-        return [one for one in self.pods.values() if one.node_name == name]
+        return [pod for pod in self.pods.values() if pod.node_name == name]
 
     def make(self, pod: Pod) -> None:
         version = self._next_version()
@@ -140,7 +140,7 @@ class ApiServer(FakeCluster):
         )
 
     def healthy(self, workload: Workload) -> int:
-        return sum(1 for one in self.pods_of(workload.name) if one.ready and not one.is_terminating)
+        return sum(1 for pod in self.pods_of(workload.name) if pod.ready and not pod.is_terminating)
 
     def bind(self, pod: Pod, node: str) -> None:
         super().bind(pod, node)

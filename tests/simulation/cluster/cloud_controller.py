@@ -61,6 +61,6 @@ class CloudController:
 
     def _taint(self, node: Node, *, shut_down: bool) -> None:
         if shut_down != (_TAINT in node.taints):
-            others = tuple(one for one in node.taints if one != _TAINT)
+            others = tuple(taint for taint in node.taints if taint != _TAINT)
             taints = (*others, _TAINT) if shut_down else others
             self._api.put_node(replace(node, taints=taints))

@@ -51,8 +51,8 @@ class Forwarder:
         self._out = Outgoing(self._api.name, lambda: 0.5)
         self._flushing = False
         self._read()
-        for one in Collection:
-            self._say(self._observer.synced(one, self._kernel.now()))
+        for collection in Collection:
+            self._say(self._observer.synced(collection, self._kernel.now()))
 
     def _look(self) -> None:
         if self._lives:
@@ -63,7 +63,7 @@ class Forwarder:
         api, seen = self._api, self._seen
         # Names of pods have a slash, and names of nodes a dot.
         found: dict[str, object] = {**api.pods, **api.node_values, **api.provisioner_values}
-        for key in [one for one in seen if one not in found]:
+        for key in [value for value in seen if value not in found]:
             del seen[key]
             self._observe(self._views.pop(key), None)
         for key in [key for key, value in found.items() if seen.get(key) is not value]:
@@ -139,7 +139,7 @@ def view(value: object) -> View:
                 counts=value.counts_for_emptiness,
             )
         case Node():
-            taints = sorted(one.key for one in value.taints)
+            taints = sorted(taint.key for taint in value.taints)
             return NodeView(
                 name=value.name,
                 uid=value.uid,

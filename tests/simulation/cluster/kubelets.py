@@ -244,7 +244,7 @@ class NodeSide:
         allocatable = instance_type.allocatable
         if instance.instance_id in self.smaller:
             allocatable = allocatable - Resources.of(cpu=400)
-        taints = tuple(one for one in node.taints if one.key != keys.NODE_NOT_READY_TAINT)
+        taints = tuple(taint for taint in node.taints if taint.key != keys.NODE_NOT_READY_TAINT)
         self.api.put_node(
             replace(
                 node,
@@ -268,8 +268,8 @@ class NodeSide:
 
     def _untaint(self, name: str, gone: frozenset[str]) -> None:
         node = self.api.node_values.get(name)
-        if node is not None and any(one.key in gone for one in node.taints):
-            taints = tuple(one for one in node.taints if one.key not in gone)
+        if node is not None and any(taint.key in gone for taint in node.taints):
+            taints = tuple(taint for taint in node.taints if taint.key not in gone)
             self.api.put_node(replace(node, taints=taints))
 
     def _register(self, machine: Machine) -> None:
@@ -287,8 +287,8 @@ class NodeSide:
             keys.HOSTNAME: name,
         }
         taints = [
-            Taint(key=one["key"], value=one["value"], effect=Effect(one["effect"]))
-            for one in flags.taints
+            Taint(key=taint["key"], value=taint["value"], effect=Effect(taint["effect"]))
+            for taint in flags.taints
         ]
         node = Node(
             name=name,
@@ -352,7 +352,9 @@ class NodeSide:
             return
         self._starting.add(pod.uid)
         others = [
-            one for one in self.api.pods_of_node(node.name) if one.uid in self._starting - {pod.uid}
+            other_pod
+            for other_pod in self.api.pods_of_node(node.name)
+            if other_pod.uid in self._starting - {pod.uid}
         ]
         rejected = self.faults.event(
             Site("kubelet", "admit", self.api.name), self.kernel.time, (Action.REJECTS, 0.015)

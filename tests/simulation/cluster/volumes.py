@@ -68,7 +68,9 @@ class Volumes:
             self._kernel.after(_DETACHES, lambda: self._detach(node, volume))
         else:
             del self._unwanted[node, volume]
-            left = tuple(one for one in self._api.attachments[node] if one != volume)
+            left = tuple(
+                attachment for attachment in self._api.attachments[node] if attachment != volume
+            )
             self._api.attachments[node] = left
             self._api.touch()
 
@@ -76,4 +78,4 @@ class Volumes:
         if name in self._kubelets or self._kernel.time - since >= _BY_FORCE * 1_000_000:
             return True
         node = self._api.node_values.get(name)
-        return node is not None and any(one.key == OUT_OF_SERVICE for one in node.taints)
+        return node is not None and any(taint.key == OUT_OF_SERVICE for taint in node.taints)

@@ -86,8 +86,8 @@ def keep(api: "ApiServer", workload: Workload, mine: list[Pod]) -> None:
         # Others leave what has failed where it is.
         if pod.phase == "Failed" and workload.kind == STATEFUL:
             api.remove(pod)
-    present = [one for one in mine if not one.is_terminal]
-    active = [one for one in present if not one.is_terminating]
+    present = [other_pod for other_pod in mine if not other_pod.is_terminal]
+    active = [other_pod for other_pod in present if not other_pod.is_terminating]
     if workload.kind == STATEFUL:
         _keep_numbered(api, workload, present)
         return
@@ -95,13 +95,13 @@ def keep(api: "ApiServer", workload: Workload, mine: list[Pod]) -> None:
     for _ in range(wanted - len(active)):
         api.make(workload.pod(workload.made, api.name))
     if workload.kind != JOB and len(active) > wanted:
-        leaving = sorted(active, key=lambda one: (bool(one.node_name), one.key))
+        leaving = sorted(active, key=lambda entry: (bool(entry.node_name), entry.key))
         for pod in leaving[: len(active) - wanted]:
             api.stop(pod)
 
 
 def _keep_numbered(api: "ApiServer", workload: Workload, present: list[Pod]) -> None:
-    names = {one.name for one in present}
+    names = {other_pod.name for other_pod in present}
     for number in range(workload.replicas):
         if f"{workload.name}-{number}" not in names:
             api.make(workload.pod(number, api.name))
@@ -149,23 +149,29 @@ def schedule(api: "ApiServer") -> None:
     """Bind what fits somewhere, and mark the rest unschedulable, as kube-scheduler does."""
     pods = api.pods.values()
     waiting = sorted(
-        [one for one in pods if not one.node_name and one.deletion_at is None],
-        key=lambda one: one.key,
+        [
+            other_pod
+            for other_pod in pods
+            if not other_pod.node_name and other_pod.deletion_at is None
+        ],
+        key=lambda entry: entry.key,
     )
     if not waiting:
         return
     open_nodes = [
-        one
-        for one in api.node_values.values()
-        if one.ready is True and not one.unschedulable and one.deletion_at is None
+        node_value
+        for node_value in api.node_values.values()
+        if node_value.ready is True
+        and not node_value.unschedulable
+        and node_value.deletion_at is None
     ]
-    standing: dict[str, list[Pod]] = {one.name: [] for one in open_nodes}
+    standing: dict[str, list[Pod]] = {open_node.name: [] for open_node in open_nodes}
     for pod in pods if open_nodes else ():
         if pod.node_name in standing:
             standing[pod.node_name].append(pod)
     used = {name: used_on(there) for name, there in standing.items()}
-    rooms = {one.name: room_on(one) for one in open_nodes}
-    open_nodes.sort(key=lambda one: one.name)
+    rooms = {open_node.name: room_on(open_node) for open_node in open_nodes}
+    open_nodes.sort(key=lambda other_node: other_node.name)
     hopeless: set[str] = set()
     for pod in waiting:
         # Its pods are all alike: where one finds no room, none does.

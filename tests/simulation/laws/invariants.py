@@ -81,8 +81,8 @@ class Invariants:
         """Check what must never be asked for, whoever asks."""
         match site.method:
             case "terminate":
-                for one in args[0]:
-                    self._may_end(one)
+                for arg in args[0]:
+                    self._may_end(arg)
             case "change_node" | "delete_node":
                 self._may_change(args[0], args[1].finalizers if len(args) > 1 else None)
             case "delete_pod":
@@ -127,16 +127,17 @@ class Invariants:
         if owner is None or not (owner.limits or owner.ceiling):
             return
         mine = [
-            one
-            for one in world.region.alive(machine.cluster)
-            if one.instance.tags.get(keys.PROVISIONER_NAME) == name
+            other_machine
+            for other_machine in world.region.alive(machine.cluster)
+            if other_machine.instance.tags.get(keys.PROVISIONER_NAME) == name
         ]
         if owner.ceiling:
             self._under(owner.ceiling, machine, mine)
         if owner.limits is None:
             return
         bought = Resources.total(
-            world.types[one.instance.offering.instance_type].capacity for one in mine
+            world.types[other_machine.instance.offering.instance_type].capacity
+            for other_machine in mine
         )
         for resource, most in owner.limits.items:
             if bought[resource] > most:
@@ -149,7 +150,10 @@ class Invariants:
     def _under(self, ceiling: Ceiling, machine: Machine, mine: Sequence[Machine]) -> None:
         """Check that there are no more machines, and dearer ones, than there may be."""
         nodes, dollars = ceiling.max_nodes, ceiling.max_price_micros_per_hour
-        price = sum(self._world.clouds[one.cluster].prices[one.instance.offering] for one in mine)
+        price = sum(
+            self._world.clouds[other_machine.cluster].prices[other_machine.instance.offering]
+            for other_machine in mine
+        )
         if nodes is not None and len(mine) > nodes:
             fail("ceiling", f"{machine.cluster}: {len(mine)} machines of {nodes}")
         if dollars is not None and price > dollars:
@@ -268,10 +272,10 @@ class Invariants:
         ):
             return
         room = self._world.types[machine.instance.offering.instance_type].allocatable
-        pods = [one for one in api.pods_of_node(name) if not one.is_terminal]
+        pods = [other_pod for other_pod in api.pods_of_node(name) if not other_pod.is_terminal]
         cpu, memory, _ = used_on(pods)
         if cpu > room[CPU] or memory > room[MEMORY]:
-            who = ", ".join(one.key for one in pods)
+            who = ", ".join(other_pod.key for other_pod in pods)
             fail("room", f"{site}: {cpu} millicores, {memory} bytes on {name}: {who}")
         for pod in pods:
             if not pod.scheduling.node_selector.allow_labels(node.labels):

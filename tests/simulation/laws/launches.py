@@ -105,8 +105,12 @@ class LaunchLaws:
             return
         alive = sum(
             1
-            for one in self._world.region.alive(machine.cluster)
-            if (one.instance.tags[keys.TAG_PLAN], one.instance.tags[keys.TAG_GROUP]) == key[1:]
+            for other_machine in self._world.region.alive(machine.cluster)
+            if (
+                other_machine.instance.tags[keys.TAG_PLAN],
+                other_machine.instance.tags[keys.TAG_GROUP],
+            )
+            == key[1:]
         )
         body = self._world.decisions.documents.get(f"launches/{key[0]}/{key[1]}/{key[2]}-0.json")
         planned = len(_attempt_in(body).slots) if body else 0
@@ -122,7 +126,7 @@ class LaunchLaws:
         if self._unsaid:
             return True
         ledger, now = self._world.ledger, self._world.kernel.now()
-        return any(count and ledger.abandoned(one, now) for one, count in self._unheard.items())
+        return any(count and ledger.abandoned(value, now) for value, count in self._unheard.items())
 
     # --- inside
 
@@ -145,9 +149,9 @@ class LaunchLaws:
     def _asked(self, process: Process, cluster: str, request: Mapping[str, Any]) -> None:
         """Check that EC2 is asked by the holder of the lease only, and that an intent says so."""
         tags = {
-            one["Key"]: one["Value"]
+            tag["Key"]: tag["Value"]
             for spec in request["TagSpecifications"]
-            for one in spec["Tags"]
+            for tag in spec["Tags"]
         }
         plan, group = tags[keys.TAG_PLAN], int(tags[keys.TAG_GROUP])
         intent = self._world.ledger.intents.get((cluster, plan, group))
@@ -172,7 +176,7 @@ class LaunchLaws:
         ledger, decisions = self._world.ledger, self._world.decisions
         mine = _pods_of(decisions.documents[intent.body_key])
         pods = self._world.apis[intent.cluster].pods.values()
-        placed = {one.uid: one.node_name for one in pods if one.node_name}
+        placed = {pod.uid: pod.node_name for pod in pods if pod.node_name}
 
         def waits(uid: str, replaced: str) -> bool:
             return uid not in placed or placed[uid] in replaced.split(",")
@@ -183,14 +187,14 @@ class LaunchLaws:
             for ref in slot.pods
             if waits(ref.uid, "" if slot.bound else slot.replaces)
         }
-        for one in ledger.open_intents(intent.cluster):
-            if (one.plan_id, one.group) != (intent.plan_id, intent.group):
+        for open_intent in ledger.open_intents(intent.cluster):
+            if (open_intent.plan_id, open_intent.group) != (intent.plan_id, intent.group):
                 try:
-                    attempt = _attempt_in(decisions.get(one.body_key))
+                    attempt = _attempt_in(decisions.get(open_intent.body_key))
                 except NotFoundError:
                     continue
                 refs = [ref.uid for slot in attempt.slots for ref in slot.pods]
-                promised = f"{one.plan_id}/{one.group}"
+                promised = f"{open_intent.plan_id}/{open_intent.group}"
                 others |= {uid: promised for uid in refs if waits(uid, attempt.replaces)}
         twice = sorted(uid for uid in mine if uid in others)
         if twice:

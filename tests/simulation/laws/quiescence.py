@@ -28,8 +28,8 @@ def unrest(world: World) -> list[str]:
     found = []
     for name in sorted(world.apis):
         mine = list(_of_cluster(world, name))
-        waiting = [one for one in world.apis[name].pods.values() if not _runs(one)]
-        if waiting and all(one.startswith("drain:") for one in mine):
+        waiting = [pod for pod in world.apis[name].pods.values() if not _runs(pod)]
+        if waiting and all(value.startswith("drain:") for value in mine):
             mine = _excused(world, name, waiting, mine)
         found.extend(mine)
     return found
@@ -37,13 +37,17 @@ def unrest(world: World) -> list[str]:
 
 def _of_cluster(world: World, name: str) -> Iterator[str]:
     api = world.apis[name]
-    ours = {one.instance_id: one for one in api.node_values.values() if one.provisioner}
-    alive = {one.instance.instance_id for one in world.region.alive(name)}
-    kept = {one.instance.instance_id for one in world.region.kept(name)}
-    for one in sorted(kept - set(ours)):
-        yield f"orphan: {name}: {one} is kept without a Node"
-    for one in sorted(set(ours) - alive):
-        yield f"lost: {name}: {ours[one].name} has no machine"
+    ours = {
+        node_value.instance_id: node_value
+        for node_value in api.node_values.values()
+        if node_value.provisioner
+    }
+    alive = {machine.instance.instance_id for machine in world.region.alive(name)}
+    kept = {machine.instance.instance_id for machine in world.region.kept(name)}
+    for our in sorted(kept - set(ours)):
+        yield f"orphan: {name}: {our} is kept without a Node"
+    for our in sorted(set(ours) - alive):
+        yield f"lost: {name}: {ours[our].name} has no machine"
     yield from _nodes(name, ours.values())
     yield from _rows(world, name)
     yield from _empty(api)
@@ -64,7 +68,11 @@ def _rows(world: World, name: str) -> Iterator[str]:
     for intent in ledger.open_intents(name):
         yield f"intent: {name}: {intent.plan_id}/{intent.group} is open"
     # The slot of a node that is being deleted goes with it.
-    going = {one.instance_id for one in api.node_values.values() if one.deletion_at is not None}
+    going = {
+        node_value.instance_id
+        for node_value in api.node_values.values()
+        if node_value.deletion_at is not None
+    }
     for slot in ledger.slots(name):
         if slot.instance_id in going:
             continue
@@ -72,7 +80,7 @@ def _rows(world: World, name: str) -> Iterator[str]:
     # Without sweep an expired lease lies until somebody wants it.
     if ledger.is_held(name) and (world.scene.sweeps or not ledger.abandoned(name, now)):
         yield f"lease: {name}: still held"
-    uids = {one.uid for one in api.node_values.values()}
+    uids = {node_value.uid for node_value in api.node_values.values()}
     for uid, kind in ledger.timers(name):
         # That a node was replaced is remembered for some minutes, on purpose.
         if uid not in uids and world.scene.sweeps and kind != REPLACED:
@@ -84,38 +92,40 @@ def _empty(api: ApiServer) -> Iterator[str]:
         owner = api.provisioner_values.get(node.provisioner)
         if owner is None or owner.ttl_after_empty is None:
             continue
-        if not any(one.counts_for_emptiness for one in api.pods_of_node(node.name)):
+        if not any(pod.counts_for_emptiness for pod in api.pods_of_node(node.name)):
             yield f"empty: {api.name}: {node.name} is still there"
 
 
 def _excused(world: World, name: str, waiting: list[Pod], drains: list[str]) -> list[str]:
     """Return what is wrong besides pods that nothing may run, and drains that wait for those."""
-    if any(one.node_name or one.is_terminating for one in waiting):
+    if any(pod.node_name or pod.is_terminating for pod in waiting):
         return [*drains, f"pod: {name}: {waiting[0].key} is on its way"]
     api, given_up = world.apis[name], _given_up(world, name, waiting)
     plan, over = _plan(world, name, given_up)
     could = [f"{node.pods[0].key} could run on a new node" for node in plan.nodes]
-    could += [f"{one.pods[0].key} could run on {one.node}" for one in plan.placements]
-    could += [f"{one.key} is not yet looked at" for one in waiting if not one.unschedulable]
+    could += [
+        f"{placement.pods[0].key} could run on {placement.node}" for placement in plan.placements
+    ]
+    could += [f"{pod.key} is not yet looked at" for pod in waiting if not pod.unschedulable]
     if could:
         return [*drains, *(f"pending: {name}: {text}" for text in could)]
     # At a limit, a budget may hold a drain for good: what it evicted has nowhere to go.
-    nowhere = [one.pod for one in plan.unschedulable]
-    nowhere += [pod for one in over for pod in one.node.pods]
-    stuck = {api.pods[one.key].labels["app"] for one in nowhere}
+    nowhere = [pod_left.pod for pod_left in plan.unschedulable]
+    nowhere += [pod for over_ceiling in over for pod in over_ceiling.node.pods]
+    stuck = {api.pods[pod_ref.key].labels["app"] for pod_ref in nowhere}
     # Nothing is bought for these, so what they were evicted for may wait, too.
-    stuck |= {one.labels["app"] for one in waiting if one.uid in given_up}
+    stuck |= {pod.labels["app"] for pod in waiting if pod.uid in given_up}
     return _without_stuck(api, drains, stuck)
 
 
 def _without_stuck(api: ApiServer, drains: list[str], stuck: set[str]) -> list[str]:
     """Return the drains but for those that a budget holds, of workloads that cannot grow."""
     return [
-        one
-        for one in drains
+        drain
+        for drain in drains
         if not any(
             pod.labels["app"] in stuck and api.is_held(pod)
-            for pod in api.pods_of_node(one.split()[2])
+            for pod in api.pods_of_node(drain.split()[2])
         )
     ]
 
@@ -128,7 +138,7 @@ def _given_up(world: World, name: str, waiting: Sequence[Pod]) -> frozenset[str]
     useless = _useless(world, name)
     told = runaways(waiting, world.ledger.trials(name, world.kernel.now()))
     return frozenset(
-        one.uid for one in waiting if one.uid in told and useless[one.labels["app"]] >= _RUNAWAY
+        pod.uid for pod in waiting if pod.uid in told and useless[pod.labels["app"]] >= _RUNAWAY
     )
 
 
@@ -140,9 +150,9 @@ def _useless(world: World, name: str) -> Counter[str]:
     """
     begun = world.kernel.time - 3600 * 1_000_000
     machines = {
-        one.instance.instance_id: one
-        for one in world.region.machines.values()
-        if one.cluster == name and one.born >= begun and not one.taken
+        machine.instance.instance_id: machine
+        for machine in world.region.machines.values()
+        if machine.cluster == name and machine.born >= begun and not machine.taken
     }
     promised = {
         (slot.instance_id, ref.name.rpartition("-")[0])
@@ -151,8 +161,10 @@ def _useless(world: World, name: str) -> Counter[str]:
         for ref in slot.pods
         if slot.instance_id in machines
     }
-    found = {(one, workload) for one, workload in promised if workload not in machines[one].ran}
-    found |= {(key, workload) for key, one in machines.items() for workload in one.rejected}
+    found = {
+        (value, workload) for value, workload in promised if workload not in machines[value].ran
+    }
+    found |= {(key, workload) for key, machine in machines.items() for workload in machine.rejected}
     return Counter(workload for _, workload in found)
 
 

@@ -171,7 +171,7 @@ class CallFaults:
 
     def _plan(self, site: Site) -> dict[int, Action]:
         if self.exact is not None:
-            return {one.occurrence: one.action for one in self.exact if one.site == site}
+            return {entry.occurrence: entry.action for entry in self.exact if entry.site == site}
         if self.also is not None and self.also.site == site:
             return {self.also.occurrence: self.also.action}
         if draw(self.seed, "hit", site) >= self.share:

@@ -197,7 +197,7 @@ class Recorder:
         self, process: Process, site: Site, args: tuple[Any, ...], action: Action | None
     ) -> None:
         assert self.log is not None
-        what = ", ".join(_short(one) for one in args)
+        what = ", ".join(_short(arg) for arg in args)
         fault = f"  <-- {action}" if action is not None else ""
         seconds = self.kernel.time / 1e6
         name = f"{process.function}#{process.number}"

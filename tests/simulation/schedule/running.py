@@ -61,7 +61,7 @@ class Outcome:
     @property
     def crashed(self) -> frozenset[tuple[Site, str]]:
         return frozenset(
-            (one.site, CRASHES[one.action]) for one in self.fired if one.action in CRASHES
+            (entry.site, CRASHES[entry.action]) for entry in self.fired if entry.action in CRASHES
         )
 
 
@@ -87,7 +87,7 @@ def run_scene(scene: Scene, faults: CallFaults, *, log: bool = False) -> Outcome
     outcome.machines = len(world.region.machines)
     outcome.checks = world.invariants.checks
     outcome.fired = tuple(faults.fired)
-    outcome.sites = frozenset(one for one in faults.counts if one.function in _KINDS)
+    outcome.sites = frozenset(count for count in faults.counts if count.function in _KINDS)
     world.close()
     return outcome
 
@@ -118,8 +118,8 @@ def _run(world: World, outcome: Outcome) -> None:
         if not left:
             outcome.quiet_seconds = (kernel.time - busy) / 1e6
             break
-        since = {one: since.get(one, kernel.time) for one in left}
-        oldest, begun = min(since.items(), key=lambda one: one[1])
+        since = {value: since.get(value, kernel.time) for value in left}
+        oldest, begun = min(since.items(), key=lambda entry: entry[1])
         lasted = (kernel.time - begun) / 1e6
         name = oldest.split(":")[0]
         outcome.longest[name] = max(outcome.longest.get(name, 0.0), lasted)

@@ -91,7 +91,7 @@ def draw_scene(seed: int) -> Scene:
     count = 3 if draw(seed, "clusters") < 0.1 else 2
     return Scene(
         seed=seed,
-        clusters=tuple(_cluster(seed, f"cluster-{one}") for one in "abc"[:count]),
+        clusters=tuple(_cluster(seed, f"cluster-{value}") for value in "abc"[:count]),
         sweeps=draw(seed, "sweeps") < SWEEPING,
         replay=replay,
         slow=patient and draw(seed, "slow") < 0.3,
@@ -106,11 +106,11 @@ def _cluster(seed: int, name: str) -> ClusterScene:
     workloads = tuple(_workloads(seed, name))
     scalings = [
         Scaling(
-            between(0.5, 15, seed, name, "first", one.name),
-            one.name,
-            whole(1, 6, seed, name, "first size", one.name),
+            between(0.5, 15, seed, name, "first", workload.name),
+            workload.name,
+            whole(1, 6, seed, name, "first size", workload.name),
         )
-        for one in workloads
+        for workload in workloads
     ]
     for number in range(whole(2, 5, seed, name, "scalings")):
         one = chosen(workloads, seed, name, "scaled", number)

@@ -69,22 +69,22 @@ class Wiring:
     def __init__(self, world: "World") -> None:
         self._brakes = world.brakes
         self.clock = ProcessClock(world.kernel)
-        self.registry = Registry([one.name for one in world.scene.clusters])
+        self.registry = Registry([cluster.name for cluster in world.scene.clusters])
         self.ledger = world.recorder.port("ledger", world.ledger)
         self.outbox = world.recorder.port("outbox", world.outbox)
         self._ports = {
-            one.name: ClusterPorts(
-                cluster=world.recorder.port("cluster", world.apis[one.name], one.name),
-                cloud=world.recorder.port("cloud", world.clouds[one.name], one.name),
+            cluster.name: ClusterPorts(
+                cluster=world.recorder.port("cluster", world.apis[cluster.name], cluster.name),
+                cloud=world.recorder.port("cloud", world.clouds[cluster.name], cluster.name),
                 catalog=world.recorder.port("catalog", world.catalog),
                 ledger=self.ledger,
                 decisions=world.recorder.port("decisions", world.decisions),
                 outbox=self.outbox,
                 clock=self.clock,
                 instance_profile="nodes",
-                brakes=Brakes(ceiling=one.ceiling),
+                brakes=Brakes(ceiling=cluster.ceiling),
             )
-            for one in world.scene.clusters
+            for cluster in world.scene.clusters
         }
 
     def ports(self, cluster: str) -> ClusterPorts:
@@ -119,7 +119,7 @@ class World:
         self.scene = scene
         self.faults = faults
         self.kernel = Kernel()
-        self.types: dict[str, InstanceType] = {one.name: one for one in scene.types}
+        self.types: dict[str, InstanceType] = {type_.name: type_ for type_ in scene.types}
         self.invariants = Invariants(self)
         self.recorder = Recorder(self.kernel, faults, self.invariants)
         self.ledger = FakeLedger()
@@ -135,7 +135,7 @@ class World:
             slow=scene.slow,
         )
         self.brakes: dict[str, tuple[int, Brakes]] = {}
-        self.ceilings = {one.name: one.ceiling for one in scene.clusters}
+        self.ceilings = {cluster.name: cluster.ceiling for cluster in scene.clusters}
         self.endings: list[Callable[[Machine], None]] = []
         self.apis: dict[str, ApiServer] = {}
         self.sides: dict[str, NodeSide] = {}
@@ -144,8 +144,8 @@ class World:
         self.delivery = Delivery(self.kernel, faults, self._call)
         self.timers = Timers(self.kernel, faults, self._call)
         self.outbox = Outbox(self.kernel, self.delivery, self.timers)
-        for one in scene.clusters:
-            self._build(one)
+        for cluster in scene.clusters:
+            self._build(cluster)
         self.functions = Functions(
             self.kernel,
             self.recorder,
@@ -153,8 +153,8 @@ class World:
             skew=scene.skew,
             binding_policy=scene.binding,
         )
-        for one in scene.clusters:
-            Forwarder(self.kernel, faults, self.apis[one.name], self.delivery.publish)
+        for cluster in scene.clusters:
+            Forwarder(self.kernel, faults, self.apis[cluster.name], self.delivery.publish)
         if scene.again_seconds < math.inf:
             self.kernel.after(scene.again_seconds, lambda: self._again(1))
         self._minutes = itertools.count(1)
@@ -182,32 +182,32 @@ class World:
     def _call(self, function: str, event: Mapping[str, Any], over: Any) -> None:
         self.functions(function, event, over)
 
-    def _build(self, one: ClusterScene) -> None:
-        api = ApiServer(one.name, self.kernel)
+    def _build(self, cluster_scene: ClusterScene) -> None:
+        api = ApiServer(cluster_scene.name, self.kernel)
         # Each schedule changes its workloads: they are copied.
-        api.workloads = {w.name: replace(w) for w in one.workloads}
-        api.add(*one.provisioners)
+        api.workloads = {w.name: replace(w) for w in cluster_scene.workloads}
+        api.add(*cluster_scene.provisioners)
         side = NodeSide(self.kernel, self.faults, api, self.types)
         side.region = self.region
         side.cloud = CloudController(self.kernel, api, self.region)
         side.notices = self._notice
         side.startup_taints = frozenset(
-            taint.key for p in one.provisioners for taint in p.startup_taints
+            taint.key for p in cluster_scene.provisioners for taint in p.startup_taints
         )
-        self.apis[one.name], self.sides[one.name] = api, side
-        self.clouds[one.name] = RegionCloud(
-            cluster=one.name,
+        self.apis[cluster_scene.name], self.sides[cluster_scene.name] = api, side
+        self.clouds[cluster_scene.name] = RegionCloud(
+            cluster=cluster_scene.name,
             clock=ProcessClock(self.kernel),
             region=self.region,
             zones=tuple(sorted({way.zone for k in self.scene.types for way in k.offerings})),
             prices=_prices(self.scene.types),
         )
-        for hold in one.holds:
+        for hold in cluster_scene.holds:
             self.kernel.after(
                 hold.begin,
-                lambda hold=hold: self._hold(one.name, hold),  # type: ignore[misc]
+                lambda hold=hold: self._hold(cluster_scene.name, hold),  # type: ignore[misc]
             )
-        for scaling in one.scalings:
+        for scaling in cluster_scene.scalings:
             self.kernel.after(
                 scaling.seconds,
                 lambda scaling=scaling: api.scale(  # type: ignore[misc]
@@ -227,9 +227,11 @@ class World:
         if self.kernel.time >= self.faults.until:
             return
         for name, api in self.apis.items():
-            for one in list(api.workloads.values()):
-                if one.kind != JOB:
-                    api.scale(one.name, whole(0, 7, self.scene.seed, name, one.name, number))
+            for workload in list(api.workloads.values()):
+                if workload.kind != JOB:
+                    api.scale(
+                        workload.name, whole(0, 7, self.scene.seed, name, workload.name, number)
+                    )
         self.kernel.after(_AGAIN, lambda: self._again(number + 1))
 
     # --- EC2's surroundings

@@ -41,9 +41,9 @@ def parts(text: str) -> list[tuple[str, str]]:
     assert message.is_multipart()
     assert not message.defects
     found = []
-    for one in message.get_payload():
-        assert not isinstance(one, str)
-        found.append((one.get_content_type(), str(one.get_payload())))
+    for other_message in message.get_payload():
+        assert not isinstance(other_message, str)
+        found.append((other_message.get_content_type(), str(other_message.get_payload())))
     return found
 
 
@@ -57,7 +57,7 @@ def node_config(text: str) -> dict[str, Any]:
 def script_arguments(text: str) -> list[str]:
     kind, body = parts(text)[-1]
     assert kind == "text/x-shellscript"
-    (line,) = [one for one in body.splitlines() if one.startswith("/etc/eks/bootstrap.sh")]
+    (line,) = [value for value in body.splitlines() if value.startswith("/etc/eks/bootstrap.sh")]
     return shlex.split(line)
 
 

@@ -20,7 +20,7 @@ WEB = make.selector(app="web")
 def plan(*nodes: tuple[str, Sequence[Pod]], **overrides: Any) -> Plan:
     """Return a plan of nodes, each in a zone (or several, `a+b`), with these pods."""
     made = tuple(
-        make.planned(*pods, options=tuple(make.option(zone=one) for one in zone.split("+")))
+        make.planned(*pods, options=tuple(make.option(zone=part) for part in zone.split("+")))
         for zone, pods in nodes
     )
     cost = sum(node.price_micros_per_hour for node in made)
@@ -57,7 +57,7 @@ def test_the_cost_is_added_up() -> None:
 def test_zones_must_be_even_and_sure() -> None:
     pods = make.pods(3, spreads=(make.spread(keys.ZONE),))
     assert not broken(
-        plan(*((zone, [one]) for zone, one in zip((A, B, C), pods, strict=True))), *pods
+        plan(*((zone, [pod]) for zone, pod in zip((A, B, C), pods, strict=True))), *pods
     )
     uneven = plan((A, pods[:2]), (B, pods[2:]), (C, [other := make.pod("other", labels={})]))
     assert broken(uneven, *pods, other) == {"skew over zones": 1}
@@ -87,7 +87,7 @@ def test_hosts_are_kept_apart_in_both_directions() -> None:
     assert broken(plan((A, [alone, other])), alone, other) == {
         "anti-affinity of pods that are there": 1
     }
-    given = tuple(make.ref(one) for one in (other, alone))
+    given = tuple(make.ref(pod) for pod in (other, alone))
     assert broken(plan((A, [alone, other]), order=given), alone, other) == {"anti-affinity": 1}
 
 

@@ -41,23 +41,27 @@ def refuse(
 
 def fill(world: World, *subnets: str, code: str = "InsufficientFreeAddressesInSubnet") -> None:
     said = Refusal(code=code, message="as told")
-    world.cloud.ordered += [Ordered(refusal=said, subnet_id=one) for one in subnets]
+    world.cloud.ordered += [Ordered(refusal=said, subnet_id=subnet) for subnet in subnets]
 
 
 def overrides(world: World) -> list[list[Mapping[str, str]]]:
     """Return the overrides of each CreateFleet call."""
     return [
-        [one for config in request["LaunchTemplateConfigs"] for one in config["Overrides"]]
+        [
+            override
+            for config in request["LaunchTemplateConfigs"]
+            for override in config["Overrides"]
+        ]
         for request in world.cloud.fleets
     ]
 
 
 def types(world: World) -> list[set[str]]:
-    return [{one["InstanceType"] for one in call} for call in overrides(world)]
+    return [{entry["InstanceType"] for entry in call} for call in overrides(world)]
 
 
 def subnets(world: World) -> list[set[str]]:
-    return [{one["SubnetId"] for one in call} for call in overrides(world)]
+    return [{entry["SubnetId"] for entry in call} for call in overrides(world)]
 
 
 def condition(world: World, name: str = "default") -> tuple[bool, str, str]:
@@ -66,7 +70,9 @@ def condition(world: World, name: str = "default") -> tuple[bool, str, str]:
 
 def said(world: World, reason: str, kind: str = "Provisioner") -> list[str]:
     return [
-        one.message for one in world.cluster.happenings if (one.reason, one.kind) == (reason, kind)
+        happening.message
+        for happening in world.cluster.happenings
+        if (happening.reason, happening.kind) == (reason, kind)
     ]
 
 

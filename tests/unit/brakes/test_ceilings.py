@@ -41,16 +41,18 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     name = "the cluster" if whose == "cluster" else "this Provisioner"
     text = f"nodes of {name} cost $0.48 per hour, at most $0.50 are allowed"
     assert of_ceiling(world) == (True, "NearCeiling", text)
-    (told,) = [one for one in world.cluster.happenings if one.reason == "NearCeiling"]
+    (told,) = [
+        happening for happening in world.cluster.happenings if happening.reason == "NearCeiling"
+    ]
     assert (told.kind, told.name, told.severity) == ("Provisioner", "default", "Warning")
     assert told.message == text
 
-    for one in world.cluster.nodes():
-        world.kubelet_joins(one.name)
-        world.bind(one.name)
-    for one in world.cluster.nodes()[:2]:
-        world.cloud.end(one.instance_id)
-        del world.cluster.node_values[one.name]
+    for node in world.cluster.nodes():
+        world.kubelet_joins(node.name)
+        world.bind(node.name)
+    for node in world.cluster.nodes()[:2]:
+        world.cloud.end(node.instance_id)
+        del world.cluster.node_values[node.name]
     look(world)
     assert of_ceiling(world)[:2] == (True, "WithinCeiling")
     look(world)
@@ -66,13 +68,15 @@ def test_at_the_ceiling_the_condition_says_so_and_the_pods_are_told() -> None:
     text = "nodes of the cluster cost $0.19 per hour, at most $0.20 are allowed"
     held = f"{text}; pending pods need more"
     assert of_ceiling(world) == (False, "CeilingReached", held)
-    assert [one.message for one in world.cluster.happenings if one.reason == "CeilingReached"] == [
-        held
-    ]
+    assert [
+        happening.message
+        for happening in world.cluster.happenings
+        if happening.reason == "CeilingReached"
+    ] == [held]
     (told,) = set(events(world, "FailedProvisioning"))
     assert "price-per-hour $0.0080 left of $0.2000" in told
     # The pod is deleted: no more is wanted than there is.
-    pending = next(one for one in world.cluster.pods.values() if not one.node_name)
+    pending = next(pod for pod in world.cluster.pods.values() if not pod.node_name)
     del world.cluster.pods[pending.key]
     look(world)
     assert of_ceiling(world) == (True, "NearCeiling", text)

@@ -35,7 +35,9 @@ def braked(world: World, brakes: Brakes) -> World:
 
 
 def events(world: World, reason: str) -> list[str]:
-    return [one.message for one in world.cluster.happenings if one.reason == reason]
+    return [
+        happening.message for happening in world.cluster.happenings if happening.reason == reason
+    ]
 
 
 # --- pause and shadow
@@ -68,10 +70,10 @@ def test_a_paused_cluster_says_so_on_provisioners_and_waiting_pods() -> None:
         "no node is launched or removed by choice until it is resumed"
     )
     assert world.cluster.conditions["default"] == (False, "Paused", text)
-    told = {(one.kind, one.name): n for one, n in world.cluster.happenings.items()}
+    told = {(event.kind, event.name): n for event, n in world.cluster.happenings.items()}
     waiting = {("Pod", name): 1 for name in ("p000", "p001")}
     assert told == {("Provisioner", "default"): 1, **waiting}
-    assert {one.message for one in world.cluster.happenings} == {text}
+    assert {happening.message for happening in world.cluster.happenings} == {text}
     assert world.cluster.called("set_provisioner_condition") == ["default"]
     # A Provisioner that is made meanwhile shows it, too.
     world.cluster.add(provisioner("later"))
@@ -161,7 +163,7 @@ def test_a_ceiling_on_nodes_is_never_passed_and_the_pods_are_told() -> None:
     report = world.provision()
     assert len(world.alive) == 2
     assert report.pods_unschedulable == 1
-    assert any("nodes 0 left of 2" in one for one in events(world, "FailedProvisioning"))
+    assert any("nodes 0 left of 2" in event for event in events(world, "FailedProvisioning"))
     world.provision_until_quiet()
     assert len(world.alive) == 2
 
@@ -170,7 +172,7 @@ def test_a_ceiling_on_dollars_counts_the_dearest_option() -> None:
     ceiling = Ceiling(max_price_micros_per_hour=200_000)
     world = World(provisioner(ceiling=ceiling, requirements=ANY_WAY), *apart(3))
     world.provision_until_quiet()
-    spent = sum(one.price_micros_per_hour for one in world.ledger.slots(NAME))
+    spent = sum(slot.price_micros_per_hour for slot in world.ledger.slots(NAME))
     assert 0 < spent <= 200_000
     assert len(world.alive) < 3
 
@@ -319,9 +321,11 @@ def test_without_a_catalogue_nothing_is_bought_and_provisioners_and_pods_say_why
     assert world.provision().held_back == "no catalogue"
     assert world.alive == []
     assert world.cluster.conditions["default"] == (False, "NoCatalogue", problem)
-    told = [one for one in world.cluster.happenings if one.reason == "NoCatalogue"]
-    assert sorted(one.kind for one in told) == ["Pod", "Pod", "Provisioner"]
-    assert {one.message for one in told} == {problem}
+    told = [
+        happening for happening in world.cluster.happenings if happening.reason == "NoCatalogue"
+    ]
+    assert sorted(event.kind for event in told) == ["Pod", "Pod", "Provisioner"]
+    assert {event.message for event in told} == {problem}
     world.provisioning().report_provisioners()
     assert world.cluster.conditions["default"][1] == "NoCatalogue"
 

@@ -182,7 +182,7 @@ def test_one_type_that_is_refused_leaves_the_others() -> None:
     refuse(world, "m5.large")
     world.provision()
     assert len(world.bound) == 2
-    assert {one.offering.instance_type for one in world.alive} == {"m5a.large"}
+    assert {instance.offering.instance_type for instance in world.alive} == {"m5a.large"}
     assert said(world, "LaunchRefused")[0].startswith("UnauthorizedOperation: as told; read what")
     assert "default" not in world.cluster.conditions
     assert marked(world) == frozenset()
@@ -203,7 +203,7 @@ def test_a_type_that_is_all_that_was_asked_for_does_not_stop_its_provisioner_for
     assert world.alive == []
     world.advance(MINUTE)
     world.provision()
-    assert {one.offering.instance_type for one in world.alive} == {"m5.xlarge"}
+    assert {instance.offering.instance_type for instance in world.alive} == {"m5.xlarge"}
     assert condition(world)[0]
 
 
@@ -211,7 +211,7 @@ def test_spot_that_is_refused_leaves_on_demand() -> None:
     world = World(provisioner(requirements=ANY_WAY), pod())
     refuse(world, code="AuthFailure.ServiceLinkedRoleCreationNotPermitted", kind="spot")
     world.provision()
-    assert [one.offering.capacity_type for one in world.alive] == [CapacityType.ON_DEMAND]
+    assert [instance.offering.capacity_type for instance in world.alive] == [CapacityType.ON_DEMAND]
     assert "create-service-linked-role" in said(world, "LaunchRefused")[0]
 
 
@@ -267,7 +267,7 @@ def test_a_zone_whose_subnets_are_all_full_is_left_out() -> None:
     refuse(world, code="InsufficientFreeAddressesInSubnet", zone=ZONES[0])
     world.provision()
     assert len(world.bound) == 2
-    assert ZONES[0] not in {one.offering.zone for one in world.alive}
+    assert ZONES[0] not in {instance.offering.zone for instance in world.alive}
 
 
 def test_without_any_subnet_left_the_pods_are_told_which_were_refused() -> None:
@@ -289,7 +289,7 @@ def test_a_quota_stands_for_its_family_in_all_clusters_and_smaller_types_may_sti
     assert "default" not in world.cluster.conditions
     world.cluster.add(pod("small"))
     world.provision()
-    assert [one.offering.instance_type for one in world.alive] == ["m5.large"]
+    assert [instance.offering.instance_type for instance in world.alive] == ["m5.large"]
     world.advance(3 * MINUTE)
     assert world.ledger.quotas_reached(world.clock.now()) == ()
 
@@ -353,7 +353,7 @@ def test_an_open_launch_of_a_refused_provisioner_is_given_up() -> None:
     other = World(with_profile("default", "gone"), pod("small"))
     without_profile(other, "gone")
     other.provision()
-    (name,) = (one for _, one in other.ledger.memo_values if one.startswith("refused#"))
+    (name,) = (value for _, value in other.ledger.memo_values if value.startswith("refused#"))
     world.ledger.memo_values[NAME, name] = other.ledger.memo_values[NAME, name]
     world.advance(3 * SECOND)
     world.provision()

@@ -21,7 +21,9 @@ JOB = Owner(kind="Job", name="nightly", uid="uid-nightly")
 
 
 def events(world: World, reason: str) -> list[str]:
-    return [one.message for one in world.cluster.happenings if one.reason == reason]
+    return [
+        happening.message for happening in world.cluster.happenings if happening.reason == reason
+    ]
 
 
 def again(world: World, known: Pod) -> None:
@@ -34,13 +36,13 @@ def again(world: World, known: Pod) -> None:
 
 def agent_taints_every_node(world: World) -> None:
     """Let nodes join, an agent taint them, and the controller replace the pods they lose."""
-    for one in world.cluster.nodes():
-        if one.ready is True:
+    for other_node in world.cluster.nodes():
+        if other_node.ready is True:
             continue
-        joined = world.kubelet_joins(one.name)
+        joined = world.kubelet_joins(other_node.name)
         world.bind(joined.name)
         broken = Taint(key="broken", effect=Effect.NO_EXECUTE)
-        fresh = world.cluster.node_values[one.name]
+        fresh = world.cluster.node_values[other_node.name]
         world.cluster.add(replace(fresh, taints=(*fresh.taints, broken), resource_version=""))
     for known in list(world.cluster.pods.values()):
         if known.node_name:
@@ -56,7 +58,9 @@ def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so()
         world.sweep()
         world.advance(MINUTE)
     assert (len(world.cloud.all_instances), rejected) == (2, 2)
-    (text,) = {one.message for one in world.cluster.happenings if one.reason == USELESS}
+    (text,) = {
+        happening.message for happening in world.cluster.happenings if happening.reason == USELESS
+    }
     assert text.startswith("nodes of 2 launches of the last hour never became usable (look for '")
     assert text.endswith("; none is launched for it before 01:00 UTC")
     usable, reason, said = world.cluster.usable["default"]
@@ -97,20 +101,29 @@ def test_nodes_that_never_join_are_two_in_an_hour() -> None:
     for _ in range(59):
         world.provision()
         world.advance(MINUTE)
-        for one in world.cluster.nodes():
-            born = one.created_at
-            if one.deletion_at is None and born and world.clock.now() - born >= 5 * MINUTE:
-                state = {"cluster": NAME, "node": one.name, "uid": one.uid}
+        for other_node in world.cluster.nodes():
+            born = other_node.created_at
+            if other_node.deletion_at is None and born and world.clock.now() - born >= 5 * MINUTE:
+                state = {"cluster": NAME, "node": other_node.name, "uid": other_node.uid}
                 Registering(world.ports).step(state)
-        for one in world.cluster.nodes():
-            if one.deletion_at is not None:
-                world.cloud.end(one.instance_id)
-                del world.cluster.node_values[one.name]
+        for other_node in world.cluster.nodes():
+            if other_node.deletion_at is not None:
+                world.cloud.end(other_node.instance_id)
+                del world.cluster.node_values[other_node.name]
         for known in list(world.cluster.pods.values()):
             if known.node_name:
                 again(world, known)
     assert len(world.cloud.all_instances) == 2
-    assert len({one.message for one in world.cluster.happenings if one.reason == USELESS}) == 1
+    assert (
+        len(
+            {
+                happening.message
+                for happening in world.cluster.happenings
+                if happening.reason == USELESS
+            }
+        )
+        == 1
+    )
 
 
 def test_a_machine_that_ec2_took_is_no_evidence() -> None:
@@ -149,17 +162,19 @@ def test_pods_that_the_kubelet_rejects_get_two_machines_an_hour() -> None:
     world = World(provisioner(), pod(cpu=1500))
     for _ in range(30):
         world.provision()
-        for one in world.cluster.nodes():
-            if one.ready is not True:
-                world.kubelet_joins(one.name)
-                world.bind(one.name)
+        for other_node in world.cluster.nodes():
+            if other_node.ready is not True:
+                world.kubelet_joins(other_node.name)
+                world.bind(other_node.name)
         for known in list(world.cluster.pods.values()):
             if known.node_name and not known.is_terminal:
                 again(world, known)
                 world.cluster.add(replace(known, phase="Failed", resource_version=""))
-        for one in world.cluster.nodes():
+        for other_node in world.cluster.nodes():
             # Something else has taken the room, so that the pod does not fit there again.
-            less = replace(one, allocatable=Resources.of(cpu=100, pods=1), resource_version="")
+            less = replace(
+                other_node, allocatable=Resources.of(cpu=100, pods=1), resource_version=""
+            )
             world.cluster.add(less)
         world.advance(MINUTE)
     assert len(world.cloud.all_instances) == 2
@@ -170,9 +185,9 @@ def test_a_workload_may_grow_and_shrink_as_often_as_it_likes() -> None:
     for number in range(5):
         world.cluster.add(pod(f"p{number}", cpu=1500))
         world.provision()
-        for one in world.cluster.nodes():
-            world.kubelet_joins(one.name)
-            world.bind(one.name)
+        for other_node in world.cluster.nodes():
+            world.kubelet_joins(other_node.name)
+            world.bind(other_node.name)
         world.cluster.pods.clear()
         world.cluster.node_values.clear()
         world.advance(MINUTE)
@@ -196,7 +211,9 @@ def in_vain(world: World, waiting: Pod) -> bool:
     world.cluster.add(waiting)
     standing = set(world.cluster.node_values)
     world.provision()
-    launched = [one for one in world.cluster.nodes() if one.name not in standing]
+    launched = [
+        other_node for other_node in world.cluster.nodes() if other_node.name not in standing
+    ]
     for known in launched:
         never_joins(world, known)
     world.cluster.pods.pop(waiting.key, None)
@@ -212,8 +229,10 @@ def test_fresh_pods_that_nothing_replaces_get_two_useless_machines_an_hour(
     fresh = [
         pod(f"p{n}", cpu=1500 + n, owner=owner and replace(owner, uid=f"uid-{n}")) for n in range(8)
     ]
-    assert [in_vain(world, one) for one in fresh] == [True, True, *[False] * 6]
-    (text,) = {one.message for one in world.cluster.happenings if one.reason == USELESS}
+    assert [in_vain(world, other_pod) for other_pod in fresh] == [True, True, *[False] * 6]
+    (text,) = {
+        happening.message for happening in world.cluster.happenings if happening.reason == USELESS
+    }
     assert text.startswith("nodes of 2 launches of the last hour never became usable")
     # Another namespace, and pods that may use other nodes, have machines of their own.
     assert in_vain(world, pod("other", namespace="other", cpu=1500, owner=owner))
@@ -227,7 +246,7 @@ def test_pods_of_a_namespace_that_all_differ_get_ten_useless_machines_an_hour() 
         pod(f"p{n}", cpu=1500, owner=None, node_selector=needs("team", "NotIn", f"b{n}"))
         for n in range(14)
     ]
-    assert [in_vain(world, one) for one in choosy] == [True] * 10 + [False] * 4
+    assert [in_vain(world, other_pod) for other_pod in choosy] == [True] * 10 + [False] * 4
 
 
 def test_bare_pods_of_which_some_run_on_young_nodes_are_not_held() -> None:
@@ -238,7 +257,7 @@ def test_bare_pods_of_which_some_run_on_young_nodes_are_not_held() -> None:
     for number in range(3):
         world.cluster.add(pod(f"busy{number}", cpu=600, owner=None, node_name="works"))
     waiting = [pod(f"p{number}", cpu=1500, owner=None) for number in range(4)]
-    assert [in_vain(world, one) for one in waiting] == [True] * 4
+    assert [in_vain(world, other_pod) for other_pod in waiting] == [True] * 4
     # None of them runs any more, and what failed since then counts again.
     for number in range(3):
         del world.cluster.pods[f"default/busy{number}"]

@@ -52,13 +52,18 @@ def test_known_types_have_the_published_allocatable(
 
 
 def test_every_price_is_above_zero_and_spot_is_below_on_demand(catalog: Catalog) -> None:
-    for one in catalog.instance_types:
-        prices = {(w.zone, w.capacity_type): w.price_micros_per_hour for w in one.offerings}
-        assert all(micros > 0 for micros in prices.values()), one.name
+    for instance_type in catalog.instance_types:
+        prices = {
+            (w.zone, w.capacity_type): w.price_micros_per_hour for w in instance_type.offerings
+        }
+        assert all(micros > 0 for micros in prices.values()), instance_type.name
         for (zone, capacity_type), micros in prices.items():
             if capacity_type is CapacityType.SPOT:
-                assert micros < prices[zone, CapacityType.ON_DEMAND], (one.name, zone)
-                assert micros > 0.22 * prices[zone, CapacityType.ON_DEMAND], (one.name, zone)
+                assert micros < prices[zone, CapacityType.ON_DEMAND], (instance_type.name, zone)
+                assert micros > 0.22 * prices[zone, CapacityType.ON_DEMAND], (
+                    instance_type.name,
+                    zone,
+                )
 
 
 def test_prices_are_near_linear_in_size_within_a_family(catalog: Catalog) -> None:
@@ -85,13 +90,18 @@ def test_the_outliers_of_the_price_table_are_gone(catalog: Catalog) -> None:
 def test_zones_labels_and_capacity_are_complete(catalog: Catalog) -> None:
     common = {keys.INSTANCE_TYPE, keys.ARCH, keys.OS, keys.REGION, keys.INSTANCE_FAMILY}
     common |= {keys.INSTANCE_SIZE, keys.INSTANCE_CPU, keys.INSTANCE_MEMORY, keys.INSTANCE_PODS}
-    for one in catalog.instance_types:
-        assert common <= set(one.labels) <= keys.WELL_KNOWN
-        assert {way.zone for way in one.offerings} <= set(ZONES)
-        assert Resources.of(cpu=1, memory=1, pods=1).fits(one.allocatable), one.name
-    assert {one.labels[keys.ARCH] for one in catalog.instance_types} == {"amd64", "arm64"}
-    assert [one.name for one in catalog.instance_types] == sorted(
-        one.name for one in catalog.instance_types
+    for instance_type in catalog.instance_types:
+        assert common <= set(instance_type.labels) <= keys.WELL_KNOWN
+        assert {way.zone for way in instance_type.offerings} <= set(ZONES)
+        assert Resources.of(cpu=1, memory=1, pods=1).fits(instance_type.allocatable), (
+            instance_type.name
+        )
+    assert {instance_type.labels[keys.ARCH] for instance_type in catalog.instance_types} == {
+        "amd64",
+        "arm64",
+    }
+    assert [instance_type.name for instance_type in catalog.instance_types] == sorted(
+        instance_type.name for instance_type in catalog.instance_types
     )
 
 

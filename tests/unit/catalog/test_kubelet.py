@@ -131,7 +131,7 @@ def test_the_root_device_is_where_pods_write(m5_large: InstanceType) -> None:
 def test_further_disks_take_attachments_from_pods(m5_large: InstanceType) -> None:
     ebs = attachable(EBS_DRIVER)
     counted = replace(m5_large, capacity=m5_large.capacity + Resources(((ebs, 25),)))
-    disks = [BlockDevice(device_name=f"/dev/sd{one}") for one in "abc"]
+    disks = [BlockDevice(device_name=f"/dev/sd{value}") for value in "abc"]
     assert apply_disks(counted, disks).capacity[ebs] == 23
     assert apply_disks(counted, disks * 10).capacity[ebs] == 0
 

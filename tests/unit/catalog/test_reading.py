@@ -90,7 +90,7 @@ def test_types_are_sorted_by_name_and_offerings_by_price_zone_and_capacity_type(
         offering(zone="b", capacity_type="spot", price_micros_per_hour=9, interpolated=True),
     ]
     catalog = load(flat_row(name="z", offerings=ways), flat_row(name="a"))
-    assert [one.name for one in catalog.instance_types] == ["a", "z"]
+    assert [instance_type.name for instance_type in catalog.instance_types] == ["a", "z"]
     shown = [(way.zone, str(way.capacity_type)) for way in catalog.instance_types[1].offerings]
     assert shown == [("a", "spot"), ("b", "spot"), ("a", "on-demand"), ("b", "on-demand")]
 
@@ -108,7 +108,7 @@ def test_only_what_the_zones_offer_is_left() -> None:
     catalog = load(both, flat_row(name="one", offerings=[offering(zone="z1")]))
     assert catalog.instance_types_in({"z1", "z2"}) == catalog.instance_types
     here = catalog.with_zones(["z2"])
-    assert [one.name for one in here.instance_types] == ["both"]
+    assert [instance_type.name for instance_type in here.instance_types] == ["both"]
     assert [way.zone for way in here.instance_types[0].offerings] == ["z2"]
     assert here.date == catalog.date
     assert catalog.instance_types_in(()) == ()

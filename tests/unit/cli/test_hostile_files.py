@@ -254,7 +254,7 @@ def test_what_cannot_be_used_is_told_in_one_line(
         "{empty_folder}": str(tmp_path / "empty_folder"),
         "{loop}": str(tmp_path / "loop"),
     }
-    assert expected in refused(capsys, *(places.get(one, one) for one in arguments))
+    assert expected in refused(capsys, *(places.get(argument, argument) for argument in arguments))
 
 
 def test_names_cannot_write_to_the_terminal(

@@ -60,15 +60,17 @@ def test_the_json_has_exactly_the_agreed_keys(
     ]
     assert first["price_micros_per_hour"] == first["options"][0]["price_micros_per_hour"]
     assert document["cost_micros_per_hour"] == sum(
-        one["price_micros_per_hour"] for one in document["nodes"]
+        entry["price_micros_per_hour"] for entry in document["nodes"]
     )
     assert document["lower_bound_micros_per_hour"] <= document["cost_micros_per_hour"]
     (lost,) = document["unschedulable"]
     assert (lost["namespace"], lost["name"]) == ("default", "huge")
     assert lost["reasons"][0].startswith("default: no instance type is large enough: requests cpu")
-    assert [one["node"] for one in document["existing"]] == ["n1"]
+    assert [entry["node"] for entry in document["existing"]] == ["n1"]
     placed = [
-        one["name"] for part in (*document["nodes"], *document["existing"]) for one in part["pods"]
+        entry["name"]
+        for part in (*document["nodes"], *document["existing"])
+        for entry in part["pods"]
     ]
     assert sorted(placed) == sorted(f"web-{number}" for number in range(20))
 
@@ -184,12 +186,14 @@ def test_what_a_setting_costs_is_printed(
     file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=40))
     arguments = ("plan", "-f", file, "--set", "max_node_vcpus=2")
     assert run(*arguments) == 0
-    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("set ")]
+    (line,) = [value for value in capsys.readouterr().out.splitlines() if value.startswith("set ")]
     assert line.startswith("set max_node_vcpus=2: +$")
     assert line.endswith(" by default")
     assert run(*arguments, "--output", "json") == 0
     out, err = capsys.readouterr()
-    assert {one["options"][0]["instance_type"] for one in json.loads(out)["nodes"]} == {"m5.large"}
+    assert {load["options"][0]["instance_type"] for load in json.loads(out)["nodes"]} == {
+        "m5.large"
+    }
     assert line in err
     assert run("plan", "-f", file, "--thorough") == 0
     assert "set thorough=true: " in capsys.readouterr().out

@@ -13,8 +13,8 @@ from tests.builders import pod, pods, snapshot
 def told(value: Any) -> Any:
     """Return a value as plain JSON without remembering anything."""
     if dataclasses.is_dataclass(value):
-        return {one.name: told(getattr(value, one.name)) for one in dataclasses.fields(value)}
-    return [told(one) for one in value] if isinstance(value, tuple) else to_plain(value)
+        return {field.name: told(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return [told(entry) for entry in value] if isinstance(value, tuple) else to_plain(value)
 
 
 def test_a_decision_is_the_same_bytes_whatever_was_written_before() -> None:

@@ -27,7 +27,7 @@ def node(name: str, *, ours: bool = True, ready: bool = True, **more: Any) -> Ob
     provider = f"aws:///us-east-1a/i-{name}" if ours else f"static:///{name}"
     spec: Object = {
         "providerID": provider,
-        "taints": [{"key": one} for one in more.get("taints", ())],
+        "taints": [{"key": taint} for taint in more.get("taints", ())],
     }
     if more.get("cordoned"):
         spec["unschedulable"] = True

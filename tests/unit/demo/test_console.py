@@ -13,10 +13,10 @@ from infra.local import console
 def signals_as_they_were() -> Iterator[None]:
     """The command takes over the signals of its process, which here is the tests' own."""
     asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [(one, signal.getsignal(one)) for one in asking]
+    before = [(signals, signal.getsignal(signals)) for signals in asking]
     yield
-    for one, handler in before:
-        signal.signal(one, handler)
+    for signals, handler in before:
+        signal.signal(signals, handler)
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:

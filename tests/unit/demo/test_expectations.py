@@ -44,8 +44,8 @@ def pod(name: str, on: str, **changes: Any) -> PodTrack:
 
 def situation(nodes: list[NodeTrack], pods: list[PodTrack], **instances: str) -> Situation:
     timeline = Timeline(
-        pods={one.name: one for one in pods},
-        nodes={one.name: one for one in nodes},
+        pods={pod_track.name: pod_track for pod_track in pods},
+        nodes={node_track.name: node_track for node_track in nodes},
         instances={f"i-{name}": state for name, state in instances.items()},
     )
     return Situation(timeline=timeline, known_nodes=frozenset({"static"}), speed=1.0)
@@ -77,8 +77,8 @@ def replaced() -> Situation:
         node("d", created=12.0, initialized=19.0),
         node("e", created=22.0, initialized=29.0),
     ]
-    for one in nodes:
-        one.labels = {**one.labels, "topology.kubernetes.io/zone": "us-east-1a"}
+    for node_track in nodes:
+        node_track.labels = {**node_track.labels, "topology.kubernetes.io/zone": "us-east-1a"}
     return replace(situation(nodes, []), bound_micros_per_hour=3 * price_of(nodes[0].labels))
 
 

@@ -22,7 +22,7 @@ class Ec2:
         self.terminated += InstanceIds
 
     def describe_instances(self, **_: Any) -> dict[str, Any]:
-        found = [{"InstanceId": one} for one in self._looks.pop(0)]
+        found = [{"InstanceId": value} for value in self._looks.pop(0)]
         return {"Reservations": [{"Instances": found}]}
 
 

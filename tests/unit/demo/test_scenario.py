@@ -75,7 +75,7 @@ def test_every_manifest_a_step_names_is_of_a_kind_the_demo_can_apply(name: str) 
     ]
     documents = manifests(scenario, files, 5)
     assert len(documents) >= len(files) > 0
-    assert all(path_of(one) for one in documents)
+    assert all(path_of(document) for document in documents)
 
 
 def test_paths_follow_kind_and_namespace() -> None:

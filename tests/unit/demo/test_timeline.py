@@ -26,7 +26,7 @@ def test_what_is_no_longer_listed_is_gone_from_that_moment() -> None:
     assert timeline.instances == {"i-a": "terminated"}
     assert not timeline.living_pods({})
     assert not timeline.living_nodes()
-    assert [one.name for one in timeline.our_nodes()] == ["a"]
+    assert [our_node.name for our_node in timeline.our_nodes()] == ["a"]
 
 
 def test_a_node_of_the_same_name_is_another_node() -> None:
@@ -73,7 +73,7 @@ def test_a_pod_bound_before_its_node_was_ready_is_early_and_may_be_refused() -> 
     refused = pod("2", node="a", phase="Failed")
     timeline.observe(2.0, [pod("1", node="a", phase="Running"), refused], [node("a")], [])
     timeline.observe(3.0, [pod("3", node="a", phase="Failed")], [node("a")], [])
-    assert {one.name: one.refused for one in timeline.bound_early()} == {
+    assert {pod_track.name: pod_track.refused for pod_track in timeline.bound_early()} == {
         timeline.pods["1"].name: False,
         timeline.pods["2"].name: True,
     }
@@ -109,11 +109,14 @@ def test_a_pod_that_its_kubelet_refused_is_not_counted() -> None:
     timeline = Timeline()
     refused = pod("1") | {"status": {"phase": "Failed", "reason": "OutOfpods"}}
     timeline.observe(1.0, [refused, pod("2")], [], [])
-    assert [one.name for one in timeline.living_pods({})] == ["web-2"]
+    assert [living_pod.name for living_pod in timeline.living_pods({})] == ["web-2"]
 
 
 def test_pods_are_selected_by_all_labels_and_sorted_by_name() -> None:
     timeline = Timeline()
     timeline.observe(1.0, [pod("2"), pod("1")], [], [])
-    assert [one.name for one in timeline.living_pods({"app": "web"})] == ["web-1", "web-2"]
+    assert [living_pod.name for living_pod in timeline.living_pods({"app": "web"})] == [
+        "web-1",
+        "web-2",
+    ]
     assert timeline.living_pods({"app": "web", "tier": "front"}) == []

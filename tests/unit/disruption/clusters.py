@@ -32,7 +32,7 @@ LATER = NOW + timedelta(hours=1)
 
 def machine(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
     """Return a node of ours of some type of the catalogue."""
-    shape = next(one for one in CATALOG if one.name == kind)
+    shape = next(instance_type for instance_type in CATALOG if instance_type.name == kind)
     labels = {**node(name).labels, keys.INSTANCE_TYPE: kind, **overrides.pop("labels", {})}
     return node(
         name,

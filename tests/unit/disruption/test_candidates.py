@@ -43,7 +43,7 @@ def test_an_initialized_node_of_a_consolidating_provisioner_is_a_candidate() -> 
 
     assert candidate.price_micros_per_hour == 96_000
     assert candidate.disruption_cost == 1000
-    assert [one.name for one in candidate.pods] == ["a"]
+    assert [other_pod.name for other_pod in candidate.pods] == ["a"]
     assert not candidate.is_empty
     assert refused == {}
 
@@ -106,7 +106,7 @@ def test_a_node_on_which_the_scheduler_makes_room_is_left_alone_by_consolidation
     found, refused = find_candidates(seen, (), DisruptionSettings(), LATER)
     assert (found, refused) == ((), {"n1": "kube-scheduler makes room on it for a pod"})
     found, refused = find_candidates(seen, (), DisruptionSettings(), LATER, among=["default"])
-    assert ([one.node.name for one in found], refused) == (["n1"], {})
+    assert ([candidate.node.name for candidate in found], refused) == (["n1"], {})
 
 
 def test_a_paused_provisioner_keeps_its_nodes() -> None:

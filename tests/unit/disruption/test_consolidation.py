@@ -70,7 +70,7 @@ def test_a_node_too_large_for_its_pods_is_replaced_by_a_cheaper_one() -> None:
     assert outlook.best.method == Method.REPLACE
     (planned,) = outlook.best.plan.nodes
     assert planned.price_micros_per_hour == 96_000
-    dearest = max(one.price_micros_per_hour for one in planned.options)
+    dearest = max(option.price_micros_per_hour for option in planned.options)
     assert outlook.best.saving_micros_per_hour == 384_000 - dearest
     assert planned.options[0].offering.instance_type == "m5.large"
 
@@ -85,14 +85,14 @@ def test_one_node_may_become_several_cheaper_ones() -> None:
     assert len(outlook.best.plan.nodes) == 3
     assert outlook.best.plan.cost_micros_per_hour == 3 * 96_000
     assert outlook.best.saving_micros_per_hour == 500_000 - sum(
-        one.dearest_micros_per_hour for one in outlook.best.plan.nodes
+        planned_node.dearest_micros_per_hour for planned_node in outlook.best.plan.nodes
     )
 
 
 def test_three_half_empty_nodes_become_fewer() -> None:
     seen = cluster(
         *(machine(name, "m5.xlarge") for name in "abc"),
-        bound=tuple(one for name in "abc" for one in on(name, 2, cpu=600)),
+        bound=tuple(other_pod for name in "abc" for other_pod in on(name, 2, cpu=600)),
     )
     outlook = look(seen)
 
@@ -129,7 +129,7 @@ def test_a_machine_on_demand_is_only_replaced_by_what_the_next_look_would_keep()
 
     assert outlook.best is not None
     options = outlook.best.plan.nodes[0].options
-    assert {one.offering.instance_type for one in options} == {"m5.large"}
+    assert {option.offering.instance_type for option in options} == {"m5.large"}
 
 
 def test_of_spot_only_the_cheapest_pools_that_keep_the_saving_are_asked_for() -> None:
@@ -141,8 +141,8 @@ def test_of_spot_only_the_cheapest_pools_that_keep_the_saving_are_asked_for() ->
         best = consolidate(seen, (), settings, packing, most_nodes=1).best
         assert best is not None
         options = best.plan.nodes[0].options
-        assert {one.offering.instance_type for one in options} == types
-        dearest = max(one.price_micros_per_hour for one in options)
+        assert {option.offering.instance_type for option in options} == types
+        dearest = max(option.price_micros_per_hour for option in options)
         assert dearest <= 64_000
         assert best.saving_micros_per_hour == 128_000 - dearest
 
@@ -220,7 +220,7 @@ def test_two_spot_nodes_become_one_whatever_the_number_of_pools() -> None:
 def test_the_tries_are_limited_and_counted() -> None:
     seen = cluster(
         *(machine(name, "m5.xlarge") for name in "abcdef"),
-        bound=tuple(one for name in "abcdef" for one in on(name, 3, cpu=1200)),
+        bound=tuple(other_pod for name in "abcdef" for other_pod in on(name, 3, cpu=1200)),
     )
 
     assert look(seen, max_simulations=3).simulations == 3
@@ -229,7 +229,7 @@ def test_the_tries_are_limited_and_counted() -> None:
 def test_the_same_snapshot_always_gives_the_same_answer() -> None:
     seen = cluster(
         *(machine(name, "m5.xlarge") for name in "abc"),
-        bound=tuple(one for name in "abc" for one in on(name, 2, cpu=600)),
+        bound=tuple(other_pod for name in "abc" for other_pod in on(name, 2, cpu=600)),
     )
 
     assert look(seen) == look(dataclasses.replace(seen, nodes=tuple(reversed(seen.nodes))))

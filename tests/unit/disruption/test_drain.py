@@ -120,9 +120,9 @@ def test_a_step_asks_each_pod_once_and_does_not_depend_on_their_order(
     found = step(*pods, voluntary=voluntary, deadline=deadline)
     assert found == step(*reversed(pods), voluntary=voluntary, deadline=deadline)
     asked = [*found.evict, *found.delete, *found.waiting, *found.blocked_by]
-    assert len({one.key for one in asked}) == len(asked)
-    assert all(is_drainable(one, NOW) for one in asked)
-    assert found.drained == (not any(is_drainable(one, NOW) for one in pods))
+    assert len({other_pod.key for other_pod in asked}) == len(asked)
+    assert all(is_drainable(other_pod, NOW) for other_pod in asked)
+    assert found.drained == (not any(is_drainable(other_pod, NOW) for other_pod in pods))
     assert found.drained or asked
     if voluntary and deadline is None:
-        assert not any(one.annotations for one in found.evict)
+        assert not any(other_pod.annotations for other_pod in found.evict)

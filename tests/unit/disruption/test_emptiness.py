@@ -26,9 +26,9 @@ def stamped(ago: timedelta) -> Node:
 
 
 def decide(
-    one: Node, *pods: Pod, promised: Slot | None = None, ttl: timedelta | None = TTL
+    other_node: Node, *pods: Pod, promised: Slot | None = None, ttl: timedelta | None = TTL
 ) -> EmptinessDecision:
-    return decide_emptiness(one, pods, promised, ttl, NOW)
+    return decide_emptiness(other_node, pods, promised, ttl, NOW)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,10 @@ def test_a_node_that_replaces_others_waits_for_their_pods() -> None:
         (node(taints=(NOT_READY,)), TTL),
     ],
 )
-def test_nodes_that_are_not_ours_to_remove_are_forgotten(one: Node, ttl: timedelta | None) -> None:
-    assert decide(one, ttl=ttl).step == EmptinessStep.FORGET
+def test_nodes_that_are_not_ours_to_remove_are_forgotten(
+    other_node: Node, ttl: timedelta | None
+) -> None:
+    assert decide(other_node, ttl=ttl).step == EmptinessStep.FORGET
 
 
 def test_an_occupied_node_is_forgotten_even_past_its_time() -> None:

@@ -23,7 +23,7 @@ def budget(name: str = "web", allowed: int = 0, namespace: str = "default") -> P
 def test_an_annotation_and_a_budget_that_allows_nothing_hold() -> None:
     marked, guarded = pod("a", annotations=HELD, labels={}), pod("b")
     found = holds([guarded, marked], [budget()], NOW)
-    assert [(one.pod.name, one.reason) for one in found] == [
+    assert [(hold.pod.name, hold.reason) for hold in found] == [
         ("a", f"pod default/a has the annotation {keys.DO_NOT_EVICT}"),
         ("b", "PodDisruptionBudget web holds pod default/b"),
     ]

@@ -27,7 +27,7 @@ OLD = provisioner(ttl_until_expired=HOUR)
 
 
 def machine(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
-    shape = next(one for one in CATALOG if one.name == kind)
+    shape = next(instance_type for instance_type in CATALOG if instance_type.name == kind)
     labels = {**node(name).labels, keys.INSTANCE_TYPE: kind, **overrides.pop("labels", {})}
     return node(
         name, labels=labels, capacity=shape.capacity, allocatable=shape.allocatable, **overrides
@@ -208,8 +208,8 @@ def test_the_budget_is_a_share_of_the_nodes_and_one_at_least() -> None:
 
 
 def test_a_look_is_wanted_where_a_node_may_be_due() -> None:
-    def wanted(owner: Any, one: Node, *, drift: bool = False) -> bool:
-        return wants_look([one], {"default": owner}, LATER, drift=drift)
+    def wanted(owner: Any, other_node: Node, *, drift: bool = False) -> bool:
+        return wants_look([other_node], {"default": owner}, LATER, drift=drift)
 
     assert not wanted(provisioner(), machine("a"))
     assert wanted(provisioner(consolidation=True), machine("a"))
@@ -231,7 +231,7 @@ def test_pods_of_a_machine_that_aws_takes_wait_for_capacity_at_once() -> None:
     staying = on("b")
     seen = cluster(taken, machine("b"), bound=(leaving, bare, ending, staying))
     found = with_interrupted(seen)
-    assert [one.name for one in found.pending] == ["on-a"]
+    assert [other_pod.name for other_pod in found.pending] == ["on-a"]
     assert found.pending[0].is_provisionable
     assert found.bound == (bare, ending, staying)
     quiet = cluster(machine("a", deletion_at=NOW), bound=(leaving,))

@@ -38,7 +38,7 @@ def healthy() -> World:
 
 
 def kinds(world: World) -> list[str]:
-    return [one.kind for one in Doctoring(world.ports).look()]
+    return [finding.kind for finding in Doctoring(world.ports).look()]
 
 
 def test_a_healthy_cluster_has_no_findings_and_nothing_to_repair() -> None:
@@ -63,7 +63,7 @@ def test_a_lost_ledger_is_written_anew_from_tags_and_nodes() -> None:
     assert after.price_micros_per_hour == known.price_micros_per_hour
     assert (after.plan_id, after.group) == (known.plan_id, known.group)
     assert after.capacity == known.capacity
-    assert {world.ledger.cluster_of(one.instance_id) for one in world.alive} == {NAME}
+    assert {world.ledger.cluster_of(instance.instance_id) for instance in world.alive} == {NAME}
     assert not world.ledger.is_held(NAME)
     # What is in flight counts as capacity again: nothing is bought twice.
     world.provision_until_quiet()
@@ -83,8 +83,8 @@ def test_a_machine_of_an_unknown_type_with_odd_tags_is_written_down_as_it_is() -
     ]
     world.cloud.add(*odd)
     Doctoring(world.ports).repair("me")
-    found = [one for one in world.ledger.slots(NAME) if one.plan_id == "unknown"]
-    assert [(one.number, one.price_micros_per_hour) for one in found] == [(0, 0), (1, 0)]
+    found = [slot for slot in world.ledger.slots(NAME) if slot.plan_id == "unknown"]
+    assert [(slot.number, slot.price_micros_per_hour) for slot in found] == [(0, 0), (1, 0)]
 
 
 def test_each_trouble_has_its_finding() -> None:
@@ -120,7 +120,7 @@ def test_each_trouble_has_its_finding() -> None:
         "silent-forwarder",
         "slot-without-machine",
     ]
-    assert [one.kind for one in Doctoring(world.ports).repair("me")] == [
+    assert [finding.kind for finding in Doctoring(world.ports).repair("me")] == [
         "machine-not-in-ledger",
         "slot-without-machine",
     ]
@@ -169,12 +169,12 @@ def test_a_machine_that_ec2_does_not_list_yet_keeps_its_slot() -> None:
 
 def test_a_machine_that_lost_its_tags_is_told_and_its_node_is_not_called_lost() -> None:
     world = healthy()
-    untagged = {one.instance_id for one in world.alive}
-    world.cloud.add(*(replace(one, tags={}) for one in world.alive))
+    untagged = {instance.instance_id for instance in world.alive}
+    world.cloud.add(*(replace(instance, tags={}) for instance in world.alive))
     world.advance(2 * MINUTE)
     found = Doctoring(world.ports).look()
-    assert {(one.kind, one.subject) for one in found} == {
-        ("machine-without-tags", one) for one in untagged
+    assert {(finding.kind, finding.subject) for finding in found} == {
+        ("machine-without-tags", value) for value in untagged
     }
     assert found[0].command.startswith(f"aws ec2 create-tags --resources {found[0].subject} ")
     assert Doctoring(world.ports).repair("me") == ()
@@ -189,7 +189,9 @@ def test_a_launch_that_stays_open_is_found_and_woken(*, lost: bool) -> None:
     world.advance(6 * MINUTE)
     if lost:
         world.decisions.documents.clear()
-    (found,) = (one for one in Doctoring(world.ports).look() if one.kind == "unfinished-launch")
+    (found,) = (
+        finding for finding in Doctoring(world.ports).look() if finding.kind == "unfinished-launch"
+    )
     assert ("it will be given up" in found.text) is lost
     sent = len(world.outbox.wakes)
     Doctoring(world.ports).repair("me")
@@ -262,7 +264,7 @@ def test_the_command_repairs_and_says_so(capsys: pytest.CaptureFixture[str]) -> 
     assert world.ledger.slots(NAME) == slots
     (document,) = json.loads(capsys.readouterr().out)
     assert document["findings"] == []
-    assert {one["kind"] for one in document["repaired"]} == {"machine-not-in-ledger"}
+    assert {entry["kind"] for entry in document["repaired"]} == {"machine-not-in-ledger"}
 
 
 @pytest.mark.parametrize("error", [UnavailableError("no answer"), SettingsError("DOVETAIL_TABLE")])

@@ -49,9 +49,9 @@ def starting(**changes: Any) -> World:
 
 def findings(world: World) -> list[Finding]:
     return [
-        one
-        for one in Doctoring(world.ports).look()
-        if one.kind.startswith(("node-not", "workload", "device"))
+        finding
+        for finding in Doctoring(world.ports).look()
+        if finding.kind.startswith(("node-not", "workload", "device"))
     ]
 
 
@@ -61,7 +61,7 @@ def test_bare_metal_is_late_after_twenty_minutes() -> None:
     world.advance(20 * MINUTE)
     assert findings(world) == []
     world.advance(MINUTE)
-    assert [one.kind for one in findings(world)] == ["node-not-joined"]
+    assert [finding.kind for finding in findings(world)] == ["node-not-joined"]
 
 
 def test_a_node_whose_kubelet_does_not_join_is_found_with_the_place_to_look() -> None:
@@ -155,7 +155,7 @@ def gpu_world(*more: Any) -> World:
 def test_a_device_plugin_that_is_missing_or_kept_away_is_found(
     plugins: tuple[Any, ...], expected: str
 ) -> None:
-    found = {one.kind: one.text for one in findings(gpu_world(*plugins))}
+    found = {finding.kind: finding.text for finding in findings(gpu_world(*plugins))}
     assert found["node-not-initialized"].endswith(f"waits for resource {GPU} to be shown")
     assert found["device-plugin"] == expected
 
@@ -163,7 +163,7 @@ def test_a_device_plugin_that_is_missing_or_kept_away_is_found(
 def test_a_device_plugin_that_may_run_is_no_finding() -> None:
     anywhere = Toleration(operator="Exists")
     plugin = daemonset("nvidia-device-plugin", tolerations=(anywhere,))
-    assert {one.kind for one in findings(gpu_world(plugin))} == {"node-not-initialized"}
+    assert {finding.kind for finding in findings(gpu_world(plugin))} == {"node-not-initialized"}
 
 
 def test_a_plugin_is_known_by_its_vendor_and_by_the_labels_it_selects() -> None:

@@ -50,7 +50,11 @@ def test_a_cluster_that_reads_no_access_entries_is_told_how_to() -> None:
 def test_a_missing_access_entry_is_told_with_the_command_that_makes_it(
     missing: AccessEntry, ending: str
 ) -> None:
-    found = only(FakeAccount(entries=tuple(one for one in ENTRIES if one != missing)))
+    found = only(
+        FakeAccount(
+            entries=tuple(access_entry for access_entry in ENTRIES if access_entry != missing)
+        )
+    )
 
     assert found.kind == "access-entry"
     assert found.command.startswith("aws eks create-access-entry --cluster-name demo ")
@@ -88,9 +92,9 @@ def test_before_anything_is_deployed_the_command_that_deploys_is_told() -> None:
 def test_entries_that_would_stop_the_deployment_are_told_before_it() -> None:
     foreign = AccessEntry(principal="arn:aws:iam::123456789012:role/admin", kind="STANDARD")
     found = look(FakeAccount(attached=None, entries=(*ENTRIES, foreign)))
-    left = [one for one in found if one.kind == "access-entry-left"]
+    left = [finding for finding in found if finding.kind == "access-entry-left"]
 
-    assert {one.subject for one in left} == {
+    assert {finding.subject for finding in left} == {
         arn.rsplit("/", 1)[1]
         for arn in (
             ATTACHMENT.inside_role,
@@ -99,7 +103,7 @@ def test_entries_that_would_stop_the_deployment_are_told_before_it() -> None:
             ATTACHMENT.node_role,
         )
     }
-    assert all(one.command.startswith("aws eks delete-access-entry ") for one in left)
+    assert all(finding.command.startswith("aws eks delete-access-entry ") for finding in left)
 
 
 @pytest.mark.parametrize(
@@ -184,8 +188,8 @@ def test_what_cannot_be_asked_is_a_finding_and_stops_no_other_question() -> None
     refused = look(FakeAccount(refused=UnauthorizedError("no right")))
     alone, *others = Prerequisites("demo", FakeAccount(), unreachable).look()
 
-    assert {one.kind for one in refused} == {"not-checked"}
-    assert [one.subject for one in refused] == [
+    assert {finding.kind for finding in refused} == {"not-checked"}
+    assert [finding.subject for finding in refused] == [
         "access-entries",
         "authentication-mode",
         "concurrency",
@@ -198,7 +202,7 @@ def test_what_cannot_be_asked_is_a_finding_and_stops_no_other_question() -> None
     assert alone.subject == "autoscalers"
     assert alone.text == "no access to the cluster"
     assert alone.command.startswith("aws eks update-kubeconfig --name demo")
-    assert [one.subject for one in others] == ["launch-rights", "node-role"]
+    assert [other.subject for other in others] == ["launch-rights", "node-role"]
 
 
 UNTAGGED = "subnet-0payments"
@@ -230,13 +234,15 @@ def test_each_subnet_and_group_that_launches_may_not_use_is_told_with_the_tag_to
 
     told = look(account, inside)
 
-    assert {one.kind for one in told} == {"launch-right"}
-    assert [one.subject for one in told] == ["sg-0a", "subnet-0other", UNTAGGED]
+    assert {finding.kind for finding in told} == {"launch-right"}
+    assert [finding.subject for finding in told] == ["sg-0a", "subnet-0other", UNTAGGED]
     assert "selected by Provisioner one, two" in told[0].text
     assert told[2].command == (
         f"aws ec2 create-tags --resources {UNTAGGED} --tags Key=karpenter.sh/discovery,Value=demo"
     )
-    assert {one.subject for one in look(dataclasses.replace(account, attached=None), inside)} >= {
+    assert {
+        finding.subject for finding in look(dataclasses.replace(account, attached=None), inside)
+    } >= {
         "subnet-0listed",
         UNTAGGED,
     }

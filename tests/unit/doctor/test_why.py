@@ -158,7 +158,7 @@ def test_a_pod_that_a_brake_holds_says_until_when() -> None:
 def test_a_decision_of_the_day_before_is_found_and_one_that_is_lost_is_left_out() -> None:
     world = World(provisioner(), *apart(1))
     world.provision()
-    (key,) = (one for one in world.decisions.documents if one.endswith(".json.gz"))
+    (key,) = (document for document in world.decisions.documents if document.endswith(".json.gz"))
     made = world.node
     world.cluster.add(replace(made, created_at=NOW + timedelta(days=1), resource_version=""))
     assert of_pod(world).happened[0] == f"decision {key}:"

@@ -32,9 +32,9 @@ TTL = timedelta(seconds=30)
 def told(world: World, kind: str, name: str = "") -> dict[str, str]:
     """Return what objects of a kind were told, by reason."""
     return {
-        one.reason: one.message
-        for one in world.cluster.happenings
-        if one.kind == kind and name in ("", one.name)
+        happening.reason: happening.message
+        for happening in world.cluster.happenings
+        if happening.kind == kind and name in ("", happening.name)
     }
 
 
@@ -104,7 +104,7 @@ def test_a_pod_placed_on_a_machine_under_way_is_told_which_and_what_it_waits_for
     world.cluster.add(pod("late", cpu=100, memory=64 * 2**20))
     report = world.provision()
     assert (report.pods_placed, report.nodes_launched) == (1, 0)
-    (said,) = [one for one in world.cluster.happenings if one.name == "late"]
+    (said,) = [happening for happening in world.cluster.happenings if happening.name == "late"]
     assert (said.reason, said.kind, said.namespace) == ("Nominated", "Pod", "default")
     assert said.message == (
         f"nominated node {world.node.name} (m5.large), which waits for its kubelet to join"
@@ -132,7 +132,7 @@ def test_a_pod_whose_node_was_promised_away_meanwhile_is_not_told() -> None:
     world.cluster.add(pod("late", cpu=100, memory=64 * 2**20))
     instead(world.ledger, "change_slot", lambda _: False)
     world.provision()
-    assert [one for one in world.cluster.happenings if one.name == "late"] == []
+    assert [happening for happening in world.cluster.happenings if happening.name == "late"] == []
 
 
 def test_machines_that_end_together_are_one_event_of_their_provisioner() -> None:
@@ -188,7 +188,11 @@ def test_a_cheaper_provisioner_of_the_same_weight_is_told_once_in_a_while() -> N
     cheap = provisioner("b", requirements=needs(keys.INSTANCE_TYPE, "In", "m5.large"))
     world = World(dear, cheap, *apart(1))
     world.provision()
-    (said,) = [one for one in world.cluster.happenings if one.reason == "CheaperProvisioner"]
+    (said,) = [
+        happening
+        for happening in world.cluster.happenings
+        if happening.reason == "CheaperProvisioner"
+    ]
     assert (said.kind, said.name) == ("Provisioner", "a")
     assert "Provisioner b of the same weight could take the same pods for $0.0320/h" in said.message
     world.cluster.add(pod("more", cpu=7000))

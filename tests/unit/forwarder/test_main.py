@@ -30,7 +30,7 @@ class Bus:
             answer = self.script.pop(0) if self.script else ()
             if isinstance(answer, Exception):
                 raise answer
-            self.heard += [one for n, one in enumerate(messages) if n not in answer]
+            self.heard += [message for n, message in enumerate(messages) if n not in answer]
             self._changed.notify_all()
             return answer
 
@@ -120,7 +120,7 @@ def test_what_is_waiting_at_the_end_is_still_said(monkeypatch: pytest.MonkeyPatc
     bus = Bus()
     with Running(bus) as running:
         running.parts.watches["pods"].changed(None, WAITING)
-    assert {one.kind for one in bus.heard} == {Kind.POD_PENDING, Kind.HEARTBEAT}
+    assert {message.kind for message in bus.heard} == {Kind.POD_PENDING, Kind.HEARTBEAT}
 
 
 @pytest.mark.parametrize("answer", [UnavailableError("down"), (0, 1)])

@@ -29,7 +29,7 @@ def outgoing() -> Outgoing:
 
 
 def names(messages: Iterable[Message]) -> list[list[str]]:
-    return [[one.name for one in message.wake.objects] for message in messages]
+    return [[object_ref.name for object_ref in message.wake.objects] for message in messages]
 
 
 def test_announcements_of_a_tenth_of_a_second_go_together() -> None:
@@ -93,14 +93,14 @@ def test_many_objects_are_split_over_messages_and_calls() -> None:
     out.add(about("n1", kind=Kind.NODE_READY), T0)
     first = out.take(at(1))
     assert first[0].kind == Kind.NODE_READY
-    assert [len(one) for one in names(first)] == [1, *[200] * (len(first) - 1)]
+    assert [len(name) for name in names(first)] == [1, *[200] * (len(first) - 1)]
     # Only the first of a kind leads: one wake of the fast lane is enough.
-    assert [one.wake.leading for one in first] == [True, True, *[False] * (len(first) - 2)]
+    assert [message.wake.leading for message in first] == [True, True, *[False] * (len(first) - 2)]
     second = out.take(at(1))
-    assert sum(len(one) for one in names([*first, *second])) == 2501
+    assert sum(len(name) for name in names([*first, *second])) == 2501
     assert len(first) <= 10
     for call in (first, second):
-        assert sum(len(json.dumps(encode(one))) for one in call) < 256_000
+        assert sum(len(json.dumps(encode(message))) for message in call) < 256_000
 
 
 def test_a_call_stays_under_the_size_limit_with_the_longest_names() -> None:
@@ -110,8 +110,8 @@ def test_a_call_stays_under_the_size_limit_with_the_longest_names() -> None:
     out.add(about("x" * 254), T0)  # no such name exists
     seen = 0
     while messages := out.take(at(1)):
-        assert sum(len(json.dumps(encode(one))) for one in messages) < 256_000
-        seen += sum(len(one) for one in names(messages))
+        assert sum(len(json.dumps(encode(message))) for message in messages) < 256_000
+        seen += sum(len(name) for name in names(messages))
         out.settle(messages, (), at(1))
     assert seen == 1000
 
@@ -144,7 +144,9 @@ def test_a_failed_call_returns_everything_and_newer_news_win() -> None:
     (message,) = out.take(at(2))
     assert message.wake.leading
     assert message.wake.at == T0
-    assert [(one.name, one.resource_version) for one in message.wake.objects] == [
+    assert [
+        (object_ref.name, object_ref.resource_version) for object_ref in message.wake.objects
+    ] == [
         ("a", "1"),
         ("b", "9"),
     ]
@@ -185,7 +187,7 @@ def test_too_many_objects_are_dropped_oldest_first_and_counted(
     with caplog.at_level(logging.ERROR):
         out.add(about("a", "b", "c", "d", "e"), T0)
     assert (out.lost, len(out)) == (2, 3)
-    assert [one.message for one in caplog.records] == [
+    assert [record.message for record in caplog.records] == [
         "1 announcements were dropped: the bus cannot be reached"
     ]
     assert names(out.take(at(1))) == [["c", "d", "e"]]

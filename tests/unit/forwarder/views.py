@@ -67,7 +67,7 @@ def node(
     return view_node(
         {
             "metadata": metadata,
-            "spec": {"taints": [{"key": one} for one in taints]},
+            "spec": {"taints": [{"key": taint} for taint in taints]},
             "status": {"conditions": conditions, "allocatable": allocatable},
         }
     )
@@ -97,8 +97,8 @@ class Cluster:
 
     def sync(self) -> list[tuple[str, str]]:
         found: list[Announcement] = []
-        for one in Collection:
-            found += self.observer.synced(one, T0)
+        for collection in Collection:
+            found += self.observer.synced(collection, T0)
         return said(found)
 
     def see(self, view: View, now: datetime = T0) -> list[tuple[str, str]]:

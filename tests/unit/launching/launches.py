@@ -23,7 +23,7 @@ def two_nodes(**changes: Any) -> World:
 
 
 def states(world: World) -> list[IntentState]:
-    return [one.state for one in world.ledger.intents.values()]
+    return [intent.state for intent in world.ledger.intents.values()]
 
 
 def open_intent(world: World) -> None:
@@ -38,8 +38,8 @@ def without_spot() -> World:
     world = World(provisioner(requirements=ANY_WAY), *apart(2))
     world.cloud.run_out_of(
         *(
-            offering(one.name, zone, SPOT)
-            for one in world.catalog.instance_types()
+            offering(instance_type.name, zone, SPOT)
+            for instance_type in world.catalog.instance_types()
             for zone in ZONES
         )
     )

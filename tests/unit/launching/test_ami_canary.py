@@ -48,13 +48,13 @@ def new_image(world: World, image: str) -> None:
 
 
 def images(world: World) -> list[str]:
-    return sorted(one.image_id for one in world.alive)
+    return sorted(instance.image_id for instance in world.alive)
 
 
 def joined(world: World, nodes: Sequence[Node]) -> None:
-    for one in nodes:
-        world.kubelet_joins(one.name)
-        world.bind(one.name)
+    for other_node in nodes:
+        world.kubelet_joins(other_node.name)
+        world.bind(other_node.name)
 
 
 def grown() -> World:
@@ -72,7 +72,11 @@ def test_one_node_of_a_plan_gets_the_new_image_and_the_rest_the_last_that_worked
     world.cluster.add(*apart(4)[1:])
     world.provision()
     assert images(world) == ["ami-1", "ami-1", "ami-1", "ami-2"]
-    newest = [one for one in world.cluster.nodes() if one.annotations[keys.IMAGE_ID] == "ami-2"]
+    newest = [
+        other_node
+        for other_node in world.cluster.nodes()
+        if other_node.annotations[keys.IMAGE_ID] == "ami-2"
+    ]
     joined(world, newest)
     world.cluster.add(*apart(6)[4:])
     world.provision()
@@ -87,12 +91,12 @@ def test_while_it_is_tried_nobody_else_gets_it() -> None:
     assert images(world) == ["ami-1", "ami-1", "ami-1", "ami-2"]
 
 
-def give_up(world: World, one: Node) -> None:
+def give_up(world: World, other_node: Node) -> None:
     world.advance(5 * MINUTE)
     (timer,) = [
         timer
         for timer in world.outbox.timers_of(TimerKind.REGISTRATION)
-        if timer.payload["uid"] == one.uid
+        if timer.payload["uid"] == other_node.uid
     ]
     end = Registering(world.ports).step(timer.payload)
     assert (end["result"], end["image_stopped"]) == ("given up", True)
@@ -102,9 +106,17 @@ def test_an_image_that_does_not_register_is_stopped_and_told() -> None:
     world = grown()
     world.cluster.add(*apart(2)[1:])
     world.provision()
-    (tried,) = [one for one in world.cluster.nodes() if one.annotations[keys.IMAGE_ID] == "ami-2"]
+    (tried,) = [
+        other_node
+        for other_node in world.cluster.nodes()
+        if other_node.annotations[keys.IMAGE_ID] == "ami-2"
+    ]
     give_up(world, tried)
-    (said,) = [one for one in world.cluster.happenings if one.reason == "ImageNotRegistering"]
+    (said,) = [
+        happening
+        for happening in world.cluster.happenings
+        if happening.reason == "ImageNotRegistering"
+    ]
     assert said.kind == "Provisioner"
     assert "ami-2 was tried" in said.message
     assert "nodes get ami-1 as before" in said.message
@@ -112,8 +124,8 @@ def test_an_image_that_does_not_register_is_stopped_and_told() -> None:
     world.provision_until_quiet()
     assert images(world).count("ami-2") <= 1
     assert "ami-1" in images(world)
-    fresh = [one for one in world.alive if one.launched_at == world.clock.now()]
-    assert {one.image_id for one in fresh} <= {"ami-1"}
+    fresh = [instance for instance in world.alive if instance.launched_at == world.clock.now()]
+    assert {instance.image_id for instance in fresh} <= {"ami-1"}
 
 
 def test_a_machine_of_a_proven_image_that_does_not_register_says_nothing_about_it() -> None:
@@ -181,8 +193,8 @@ def _deregistered(world: World, *gone: str) -> None:
 
     def create_fleet(request: Mapping[str, Any]) -> FleetAnswer:
         names = {
-            one["LaunchTemplateSpecification"]["LaunchTemplateName"]
-            for one in request["LaunchTemplateConfigs"]
+            launch_template_config["LaunchTemplateSpecification"]["LaunchTemplateName"]
+            for launch_template_config in request["LaunchTemplateConfigs"]
         }
         used = {str(world.cloud.templates[name][0]["ImageId"]) for name in names}
         if used & {*gone}:
@@ -213,8 +225,8 @@ def test_an_image_on_trial_that_is_gone_is_refused_and_the_last_that_worked_is_l
     world.provision()
     assert images(world) == ["ami-1", "ami-1", "ami-1"]
     rows = world.ledger.memo(NAME, f"{IMAGES}default").value.values()
-    assert {(one["good"], one["trial"]) for one in rows} == {("ami-1", "")}
-    assert "ami-2" in {one["bad"] for one in rows}
+    assert {(row["good"], row["trial"]) for row in rows} == {("ami-1", "")}
+    assert "ami-2" in {row["bad"] for row in rows}
 
 
 def test_when_every_image_is_gone_asking_for_it_comes_to_an_end() -> None:

@@ -20,7 +20,7 @@ def test_what_ec2_refuses_is_asked_for_in_the_next_option() -> None:
     world.cloud.run_out_of(offering(zone=ZONES[0]), offering(zone=ZONES[1]), left=0)
     report = world.provision()
     assert len(world.alive) == 2
-    assert {one.offering.zone for one in world.alive} == {ZONES[2]}
+    assert {instance.offering.zone for instance in world.alive} == {ZONES[2]}
     assert report.rounds == 1
     assert world.ledger.unavailable_offerings(world.clock.now()) == {
         offering(zone=ZONES[0]),
@@ -31,15 +31,17 @@ def test_what_ec2_refuses_is_asked_for_in_the_next_option() -> None:
 def test_a_partial_fleet_is_kept_and_the_rest_asked_for_elsewhere() -> None:
     world = World(provisioner(requirements=ANY_WAY), *apart(3))
     everything = [
-        offering(one.name, zone, SPOT) for one in world.catalog.instance_types() for zone in ZONES
+        offering(instance_type.name, zone, SPOT)
+        for instance_type in world.catalog.instance_types()
+        for zone in ZONES
     ]
     world.cloud.run_out_of(*everything)
     world.cloud.run_out_of(offering("m5.large", ZONES[0], SPOT), left=1)
     report = world.provision()
-    bought = sorted(one.offering.capacity_type.value for one in world.alive)
+    bought = sorted(instance.offering.capacity_type.value for instance in world.alive)
     assert bought == ["on-demand", "on-demand", "spot"]
     assert report.rounds == 1
-    tokens = [one["ClientToken"] for one in world.cloud.fleets]
+    tokens = [fleet["ClientToken"] for fleet in world.cloud.fleets]
     assert len(tokens) == len(set(tokens)) == 2
     assert len(world.bound) == 3
 
@@ -49,7 +51,7 @@ def test_when_all_options_are_refused_the_pods_are_planned_again() -> None:
     world.cloud.run_out_of(*(offering(zone=zone) for zone in ZONES))
     report = world.provision()
     # Dearer than the ceiling for options, so only a second plan takes it.
-    assert {one.offering.instance_type for one in world.alive} == {"m5.2xlarge"}
+    assert {instance.offering.instance_type for instance in world.alive} == {"m5.2xlarge"}
     assert report.rounds == 2
     assert len(world.bound) == 2
 
@@ -57,12 +59,18 @@ def test_when_all_options_are_refused_the_pods_are_planned_again() -> None:
 def test_when_ec2_has_nothing_at_all_the_pods_are_told() -> None:
     world = two_nodes()
     world.cloud.run_out_of(
-        *(offering(one.name, zone) for one in world.catalog.instance_types() for zone in ZONES)
+        *(
+            offering(instance_type.name, zone)
+            for instance_type in world.catalog.instance_types()
+            for zone in ZONES
+        )
     )
     report = world.provision()
     assert world.alive == []
     assert report.pods_unschedulable == 2
-    assert any("EC2 is out of capacity" in one.message for one in world.cluster.happenings)
+    assert any(
+        "EC2 is out of capacity" in happening.message for happening in world.cluster.happenings
+    )
     assert set(states(world)) == {IntentState.DONE}
 
 
@@ -72,7 +80,7 @@ def test_fewer_machines_without_a_reason_do_not_loop() -> None:
 
     def silent(request: Any) -> Any:
         answer = original(request)
-        world.cloud.end(*(one.instance_id for one in answer.instances))
+        world.cloud.end(*(instance.instance_id for instance in answer.instances))
         return type(answer)(fleet_id="", instances=(), errors=())
 
     instead(world.cloud, "create_fleet", silent)
@@ -157,8 +165,8 @@ def test_a_slot_that_is_gone_since_its_node_is_complete_is_not_filled_again(coun
     for slot in world.ledger.slots(NAME):
         world.ledger.drop_slot(slot)
     # The last slot was written, the answer to that was lost, and bind was quick.
-    for key, one in world.ledger.intents.items():
-        world.ledger.intents[key] = replace(one, state=IntentState.OPEN)
+    for key, intent in world.ledger.intents.items():
+        world.ledger.intents[key] = replace(intent, state=IntentState.OPEN)
     world.advance(11 * SECOND)
     world.provision()
     assert len(world.alive) == count
@@ -170,7 +178,10 @@ def test_a_launch_that_was_refused_for_good_frees_its_pods_and_names_the_provisi
     world.cloud.fail_next("create_fleet", UnauthorizedError("no right to launch"))
     world.provision()
     assert states(world) == [IntentState.DONE]
-    reasons = [(one.kind, one.reason, one.message) for one in world.cluster.happenings]
+    reasons = [
+        (happening.kind, happening.reason, happening.message)
+        for happening in world.cluster.happenings
+    ]
     assert reasons == [("Provisioner", "CannotLaunch", "no right to launch")]
     world.provision()
     assert len(world.alive) == 2
@@ -189,8 +200,10 @@ def test_one_provisioner_that_cannot_launch_does_not_stop_the_others() -> None:
     )
     world.provision()
     assert list(world.bound) == ["far"]
-    warned = [one for one in world.cluster.happenings if one.severity == "Warning"]
-    assert [one.name for one in warned] == ["broken"]
+    warned = [
+        happening for happening in world.cluster.happenings if happening.severity == "Warning"
+    ]
+    assert [event.name for event in warned] == ["broken"]
 
 
 def test_a_collected_launch_template_is_made_again() -> None:

@@ -54,7 +54,10 @@ def ground(owner: Provisioner | None = None, **changes: Any) -> LaunchGround:
         "endpoint": ENDPOINT,
         "site": Site(subnets=subnets, security_groups=("sg-1",)),
         "images": ImageTable(
-            kinds={one.name: AMD if one.labels[keys.ARCH] == "amd64" else ARM for one in CATALOG},
+            kinds={
+                instance_type.name: AMD if instance_type.labels[keys.ARCH] == "amd64" else ARM
+                for instance_type in CATALOG
+            },
             ids={AMD: "ami-amd", ARM: "ami-arm"},
         ),
         "profile": "nodes",
@@ -116,7 +119,7 @@ def test_the_request_names_each_option_in_its_zone_and_asks_for_all_nodes_at_onc
     assert request["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
     asked = {
         body.templates[config["LaunchTemplateSpecification"]["LaunchTemplateName"]]["ImageId"]: [
-            (one["InstanceType"], one["SubnetId"]) for one in config["Overrides"]
+            (override["InstanceType"], override["SubnetId"]) for override in config["Overrides"]
         ]
         for config in request["LaunchTemplateConfigs"]
     }
@@ -136,8 +139,10 @@ def test_tags_prove_whose_it_is_and_ours_win() -> None:
     template = replace(provisioner().template, tags={"Name": "mine", keys.TAG_PLAN: "forged"})
     body = launch_body(ground(provisioner(template=template)), attempt())
     by_kind = {
-        one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one["Tags"]}
-        for one in body.request["TagSpecifications"]
+        tag_specification["ResourceType"]: {
+            tag["Key"]: tag["Value"] for tag in tag_specification["Tags"]
+        }
+        for tag_specification in body.request["TagSpecifications"]
     }
     assert set(by_kind) == {"instance", "volume", "fleet"}
     assert by_kind["instance"] == {
@@ -227,7 +232,7 @@ def test_monitoring_and_context_are_asked_for_when_they_are_wanted() -> None:
     assert body.request["Context"] == "ctx-1"
     plain = launch_body(ground(), attempt())
     assert "Context" not in plain.request
-    assert all("Monitoring" not in one for one in plain.templates.values())
+    assert all("Monitoring" not in entry for entry in plain.templates.values())
 
 
 @pytest.mark.parametrize(
@@ -247,8 +252,8 @@ def test_each_family_has_its_own_disks(family: str, devices: list[tuple[str, int
     if devices is None:
         assert found is None
     else:
-        assert [(one["DeviceName"], one["Ebs"]["VolumeSize"]) for one in found] == devices
-        assert all(one["Ebs"]["Encrypted"] for one in found)
+        assert [(entry["DeviceName"], entry["Ebs"]["VolumeSize"]) for entry in found] == devices
+        assert all(entry["Ebs"]["Encrypted"] for entry in found)
 
 
 def pod_limits(body: LaunchBody) -> dict[str, int | None]:
@@ -311,9 +316,9 @@ def test_the_subnet_with_most_addresses_left_is_taken() -> None:
 
 def subnets_of(body: LaunchBody) -> set[str]:
     return {
-        one["SubnetId"]
+        override["SubnetId"]
         for config in body.request["LaunchTemplateConfigs"]
-        for one in config["Overrides"]
+        for override in config["Overrides"]
     }
 
 

@@ -18,7 +18,9 @@ from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 TYPES = tuple(
     instance_type(f"r{n}.4xlarge", cpu=16_000, price=1_000_000 + n * 1000) for n in range(5)
 )
-ALL = tuple(offering(one.name, zone) for one in TYPES for zone in ZONES)
+ALL = tuple(
+    offering(other_instance_type.name, zone) for other_instance_type in TYPES for zone in ZONES
+)
 
 
 @dataclass
@@ -55,8 +57,13 @@ class Market:
 
     def _first_only(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         (config,) = request["LaunchTemplateConfigs"]
-        prices = {one.name: one.offerings[0].price_micros_per_hour for one in TYPES}
-        first = min(config["Overrides"], key=lambda one: prices.get(one["InstanceType"], 0))
+        prices = {
+            other_instance_type.name: other_instance_type.offerings[0].price_micros_per_hour
+            for other_instance_type in TYPES
+        }
+        first = min(
+            config["Overrides"], key=lambda override: prices.get(override["InstanceType"], 0)
+        )
         return {**request, "LaunchTemplateConfigs": [{**config, "Overrides": [first]}]}
 
 
@@ -130,7 +137,7 @@ def test_after_nothing_the_named_types_are_left_out_in_every_zone() -> None:
 
 def test_another_capacity_type_is_asked_for_before_the_launch_is_over() -> None:
     world = world_of(pod(cpu=15_000), requirements=ANY_WAY)
-    world.cloud.run_out_of(*(replace(one, capacity_type=SPOT) for one in ALL))
+    world.cloud.run_out_of(*(replace(offering_key, capacity_type=SPOT) for offering_key in ALL))
     market = Market(world, picky=True)
     world.provision()
     assert market.calls == [False, False, True]
@@ -145,13 +152,13 @@ def test_what_one_group_was_refused_another_group_does_not_ask_for() -> None:
         *apart(1),
         pod("z", cpu=1500, node_selector=near),
     )
-    names = [one.name for one in world.catalog.instance_types()]
+    names = [allowed_type.name for allowed_type in world.catalog.instance_types()]
     world.cloud.run_out_of(*(offering(name, zone, SPOT) for name in names for zone in ZONES))
     world.provision()
     spot_calls = [
-        one
-        for one in world.cloud.called("create_fleet")
-        if one["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "spot"  # type: ignore[index]
+        value
+        for value in world.cloud.called("create_fleet")
+        if value["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "spot"  # type: ignore[index]
     ]
     assert len(spot_calls) <= 2
     assert world.bound.keys() == {"p000", "z"}

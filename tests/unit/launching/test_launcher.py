@@ -127,12 +127,12 @@ def test_a_machine_shown_late_does_not_take_the_slot_of_one_that_is_complete() -
     world.cloud.lose_next_answer()
     holder = launcher(world)
     holder.launch(launch_ground(world), "plan-1", 0, (planned(pod("a")), planned(pod("b"))))
-    early, late = sorted(one.instance_id for one in world.alive)
+    early, late = sorted(instance.instance_id for instance in world.alive)
     original = world.cloud.tagged_instances
     hidden = {early}
 
     def tagged_instances(tags: Any) -> Any:
-        return tuple(one for one in original(tags) if one.instance_id not in hidden)
+        return tuple(instance for instance in original(tags) if instance.instance_id not in hidden)
 
     instead(world.cloud, "tagged_instances", tagged_instances)
     world.advance(world.policy.consistency)

@@ -36,16 +36,20 @@ def test_what_was_launched_is_told_once_to_provisioners_and_pods() -> None:
     world = World(provisioner(), *apart(4))
     world.provision()
     world.provision()
-    told = {one: count for one, count in world.cluster.happenings.items() if one.reason != "x"}
+    told = {
+        event: count for event, count in world.cluster.happenings.items() if event.reason != "x"
+    }
     assert set(told.values()) == {1}
-    (launched,) = [one for one in told if (one.kind, one.reason) == ("Provisioner", "Launched")]
-    first = sorted(one.name for one in world.cluster.nodes())[:3]
+    (launched,) = [
+        event for event in told if (event.kind, event.reason) == ("Provisioner", "Launched")
+    ]
+    first = sorted(other_node.name for other_node in world.cluster.nodes())[:3]
     assert launched.name == "default"
     assert launched.message.startswith("launched 4 nodes for 4 pods: 4 × ")
     assert launched.message.endswith(f"/h; {', '.join(first)} and 1 more")
-    of_nodes = {one.name for one in told if (one.kind, one.reason) == ("Node", "Launched")}
-    assert of_nodes == {one.name for one in world.cluster.nodes()}
-    nominated = {one.name: one.message for one in told if one.reason == "Nominated"}
+    of_nodes = {event.name for event in told if (event.kind, event.reason) == ("Node", "Launched")}
+    assert of_nodes == {other_node.name for other_node in world.cluster.nodes()}
+    nominated = {event.name: event.message for event in told if event.reason == "Nominated"}
     assert len(nominated) == 4
     for name, node_name in world.bound.items():
         assert nominated[name].startswith(f"nominated node {node_name} (")
@@ -54,7 +58,7 @@ def test_what_was_launched_is_told_once_to_provisioners_and_pods() -> None:
 def test_of_very_many_pods_only_the_first_are_told_one_by_one() -> None:
     made = [(slot(pods=tuple(ref(pod(f"p{n}")) for n in range(40))), node())]
     told = launched_group(made, {})
-    assert len([one for one in told if one.kind == "Pod"]) == 25
+    assert len([event for event in told if event.kind == "Pod"]) == 25
 
 
 def test_the_node_carries_the_hash_of_its_provisioner_and_whom_it_replaces() -> None:

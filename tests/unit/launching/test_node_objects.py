@@ -62,10 +62,14 @@ def test_the_node_has_all_it_needs() -> None:
     assert expected.items() <= node.labels.items()
     assert node.annotations[keys.SLOT] == "plan-1/0/0"
     assert {BATCH.key, keys.NOT_READY_TAINT, keys.CLOUD_UNINITIALIZED_TAINT} <= {
-        one.key for one in node.taints
+        taint.key for taint in node.taints
     }
     # Pods are bound to it already, and the kubelet admits them against these amounts.
-    (of_type,) = (one for one in CATALOG if one.name == "m5.large")
+    (of_type,) = (
+        other_instance_type
+        for other_instance_type in CATALOG
+        if other_instance_type.name == "m5.large"
+    )
     assert (node.capacity, node.allocatable) == (of_type.capacity, of_type.allocatable)
     assert world.bound == {"a": node.name}
 
@@ -118,11 +122,11 @@ def test_nobody_is_bound_to_a_node_that_is_being_deleted_before_it_was_complete(
         world.provision()
     world.cluster.delete_node(world.node)
     world.provision_until_quiet()
-    (first,) = [one for one in world.cluster.nodes() if one.deletion_at is not None]
-    (second,) = [one for one in world.cluster.nodes() if one.deletion_at is None]
+    (first,) = [node for node in world.cluster.nodes() if node.deletion_at is not None]
+    (second,) = [node for node in world.cluster.nodes() if node.deletion_at is None]
     assert world.bound == {"a": second.name}
     assert first.name != second.name
-    assert all(one.instance_id != first.instance_id for one in world.ledger.slots(NAME))
+    assert all(slot.instance_id != first.instance_id for slot in world.ledger.slots(NAME))
 
 
 def test_timers_watch_over_registration_and_age() -> None:
@@ -263,7 +267,7 @@ def test_pods_of_a_node_that_may_be_open_are_not_bound_early(*, ready: bool) -> 
     world.provision()
     assert world.bound == {}
     (slot,) = world.ledger.slots(NAME)
-    assert [one.name for one in slot.pods] == ["a"]
+    assert [pod_ref.name for pod_ref in slot.pods] == ["a"]
     assert not slot.bound
     assert (NAME, (world.node.name,)) in world.outbox.binds or not ready
 
@@ -354,7 +358,7 @@ def test_a_machine_ec2_never_shows_is_given_up() -> None:
     world.provision()
     world.advance(timedelta(minutes=6))
     world.cloud.delays.shown = timedelta(0)
-    world.cloud.end(*(one.instance_id for one in world.alive))
+    world.cloud.end(*(instance.instance_id for instance in world.alive))
     world.cloud.ec2.machines.clear()
     world.provision_until_quiet()
     assert len(world.bound) == 2

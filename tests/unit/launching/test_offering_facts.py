@@ -44,9 +44,13 @@ def of_own_template() -> Any:
 
 
 def never_joins(world: World) -> None:
-    for one in CATALOG:
+    for instance_type in CATALOG:
         world.cluster.add(
-            pod(one.name, cpu=100, node_selector=needs(keys.INSTANCE_TYPE, "In", one.name))
+            pod(
+                instance_type.name,
+                cpu=100,
+                node_selector=needs(keys.INSTANCE_TYPE, "In", instance_type.name),
+            )
         )
     world.provision()
     world.advance(5 * MINUTE)
@@ -177,11 +181,11 @@ def test_a_quota_of_several_families_that_is_not_named_stays_with_the_cluster() 
 
 def test_each_fact_says_whom_it_is_true_for_and_one_module_tells() -> None:
     assert TOLD_TO.keys() == set(Fact)
-    services = Path(__file__).parents[3] / "shared" / "services"
     telling = {
         path.name
-        for path in services.glob("*.py")
+        for path in (Path(__file__).parents[3] / "shared").rglob("*.py")
+        if path.parent.name not in ("ports", "ledger")
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(call, ast.Attribute) and call.attr in ("mark_unavailable", "mark_quotas")
     }
-    assert telling == {"stock.py"}
+    assert telling == {"offering_facts.py"}

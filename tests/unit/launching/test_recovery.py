@@ -75,9 +75,9 @@ def test_an_intent_of_a_provisioner_that_is_gone_is_ended_and_its_machines_adopt
     world.cloud.end(world.alive[0].instance_id)
     del world.cluster.provisioner_values["default"]
     world.cloud.missing_images.update(
-        one
+        entry
         for call in world.cloud.called("image_ids")
-        for one in call  # type: ignore[attr-defined]
+        for entry in call  # type: ignore[attr-defined]
     )
     world.advance(timedelta(minutes=6))
     world.provision_until_quiet()
@@ -101,23 +101,23 @@ def test_a_resumed_launch_asks_for_what_is_still_missing_with_the_same_options()
     world.cloud.end(world.alive[0].instance_id)
     world.provision_until_quiet()
     assert len(world.alive) == 2
-    assert {one.offering for one in world.alive} == {offering()}
+    assert {instance.offering for instance in world.alive} == {offering()}
     assert [
-        one["TargetCapacitySpecification"]["TotalTargetCapacity"] for one in world.cloud.fleets
+        fleet["TargetCapacitySpecification"]["TotalTargetCapacity"] for fleet in world.cloud.fleets
     ] == [2, 1]
 
 
 def test_a_launch_that_is_too_old_to_replay_gets_a_new_attempt() -> None:
     world = two_nodes()
     open_intent(world)
-    world.cloud.end(*(one.instance_id for one in world.alive))
+    world.cloud.end(*(instance.instance_id for instance in world.alive))
     world.advance(timedelta(minutes=6))
     world.provision_until_quiet()
     assert len(world.alive) == 2
-    assert {(one.tags[keys.TAG_PLAN], one.tags[keys.TAG_ATTEMPT]) for one in world.alive} == {
-        ("plan-1", "1")
-    }
-    first, second = (one["ClientToken"] for one in world.cloud.fleets)
+    assert {
+        (instance.tags[keys.TAG_PLAN], instance.tags[keys.TAG_ATTEMPT]) for instance in world.alive
+    } == {("plan-1", "1")}
+    first, second = (fleet["ClientToken"] for fleet in world.cloud.fleets)
     assert first != second
 
 
@@ -152,7 +152,7 @@ def test_a_body_that_was_written_and_never_opened_is_stepped_over() -> None:
     assert len(world.alive) == 2
     (intent,) = world.ledger.intents.values()
     assert intent.attempt == 2
-    assert len({one["ClientToken"] for one in world.cloud.fleets}) == 2
+    assert len({fleet["ClientToken"] for fleet in world.cloud.fleets}) == 2
 
 
 def test_after_ten_bodies_that_were_never_opened_the_launch_begins_anew() -> None:
@@ -161,7 +161,7 @@ def test_after_ten_bodies_that_were_never_opened_the_launch_begins_anew() -> Non
         world.decisions.put(f"launches/{NAME}/plan-1/0-{number}.json", b"another")
     report = world.provision()
     assert report.plans == ("plan-1", "plan-2")
-    assert {one.tags[keys.TAG_PLAN] for one in world.alive} == {"plan-2"}
+    assert {instance.tags[keys.TAG_PLAN] for instance in world.alive} == {"plan-2"}
     assert len(world.alive) == 2
     assert states(world) == [IntentState.DONE] * 2
 
@@ -169,7 +169,7 @@ def test_after_ten_bodies_that_were_never_opened_the_launch_begins_anew() -> Non
 def scarce(trouble: str) -> World:
     world = World(provisioner(requirements=ANY_WAY), *apart(2))
     if trouble != "none":
-        names = [one.name for one in world.catalog.instance_types()]
+        names = [instance_type.name for instance_type in world.catalog.instance_types()]
         world.cloud.run_out_of(*(offering(name, zone, SPOT) for name in names for zone in ZONES))
         world.cloud.run_out_of(
             offering(capacity_type=SPOT), left={"short": 1, "fallback": 0}[trouble]
@@ -203,7 +203,7 @@ def test_a_failure_at_any_call_ends_with_exactly_the_planned_machines(
         where = f"{error.__name__} at call {at}, {failures.failed}"
         assert len(world.alive) == 2, where
         assert len(world.bound) == 2, where
-        assert sorted(set(world.bound.values())) == [one.name for one in world.cluster.nodes()]
+        assert sorted(set(world.bound.values())) == [node.name for node in world.cluster.nodes()]
         assert not world.ledger.open_intents(NAME), where
         assert not world.ledger.is_held(NAME), where
         if not failures.failed:

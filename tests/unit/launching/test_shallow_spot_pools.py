@@ -17,7 +17,10 @@ from tests.unit.node_lifecycle.replacements import HOUR, machine
 from tests.unit.worlds import MINUTE, NAME, World
 
 CHEAP, MIDDLE, DEAR = (offering("m5.large", zone, SPOT) for zone in ZONES)
-ON_DEMAND = tuple(replace(one, capacity_type=offering().capacity_type) for one in (CHEAP, MIDDLE))
+ON_DEMAND = tuple(
+    replace(offering_key, capacity_type=offering().capacity_type)
+    for offering_key in (CHEAP, MIDDLE)
+)
 _SPOT_ONLY = needs(keys.CAPACITY_TYPE, "In", "spot").merge(needs(keys.ARCH, "In", "amd64"))
 
 
@@ -30,17 +33,21 @@ def attempt(*offerings: OfferingKey) -> LaunchAttempt:
         provisioner="default",
         labels={},
         slots=(PromisedSlot(number=0, pods=(), daemon_requests=Resources()),),
-        options=tuple(option(n, offering=one) for n, one in enumerate(offerings, 1)),
+        options=tuple(
+            option(n, offering=offering_key) for n, offering_key in enumerate(offerings, 1)
+        ),
     )
 
 
 def noted(world: World, *taken: OfferingKey, refused: tuple[OfferingKey, ...] = ()) -> Any:
     """Note an answer to what asked for all three pools; return what is known after it."""
     instances = tuple(
-        FleetInstance(instance_id=f"i-{n}", offering=one) for n, one in enumerate(taken)
+        FleetInstance(instance_id=f"i-{n}", offering=offering_key)
+        for n, offering_key in enumerate(taken)
     )
     errors = tuple(
-        FleetError(code="InsufficientInstanceCapacity", message="", offering=one) for one in refused
+        FleetError(code="InsufficientInstanceCapacity", message="", offering=offering_key)
+        for offering_key in refused
     )
     answer = FleetAnswer(fleet_id="f", instances=instances, errors=errors)
     note_passed_over(world.ports, attempt(CHEAP, MIDDLE, DEAR), answer)
@@ -118,8 +125,10 @@ def test_consolidation_does_not_count_on_pools_that_ec2_passed_over() -> None:
             answer = FleetAnswer(fleet_id="f", instances=taken)
             note_passed_over(world.ports, attempt(*larges, other), answer)
         assert world.provision(look=True).nodes_disrupted == 1
-        assert [one.offering.instance_type for one in world.alive] == [expected]
-        (document,) = (one for key, one in world.decisions.documents.items() if key.endswith(".gz"))
+        assert [instance.offering.instance_type for instance in world.alive] == [expected]
+        (document,) = (
+            value for key, value in world.decisions.documents.items() if key.endswith(".gz")
+        )
         decision = load_decision(document)
         assert decision.is_identical(decision.again())
         assert decision.plan.nodes[0].options[0].offering.instance_type == expected
@@ -133,7 +142,7 @@ def test_pods_that_wait_may_take_any_pool() -> None:
     note_passed_over(world.ports, attempt(*larges, taken[0].offering), answer)
     world.cluster.add(pod("new", cpu=1800, memory=6 * GIB, anti_affinity=(affinity(),)))
     world.provision()
-    assert [one.offering.instance_type for one in world.alive] == ["m5.large"]
+    assert [instance.offering.instance_type for instance in world.alive] == ["m5.large"]
 
 
 def test_a_launch_tells_which_pools_ec2_passed_over() -> None:
@@ -141,5 +150,5 @@ def test_a_launch_tells_which_pools_ec2_passed_over() -> None:
     larges = [offering("m5.large", zone, SPOT) for zone in ZONES]
     world.cloud.prices.update(dict.fromkeys(larges[:2], 10**9))
     world.provision()
-    assert [one.offering for one in world.alive] == larges[2:]
+    assert [instance.offering for instance in world.alive] == larges[2:]
     assert passed_over(world.ports, world.clock.now()) == frozenset(larges[:2])

@@ -35,7 +35,7 @@ def holds_the_secret(document: bytes) -> bool:
             found.append(base64.b64decode(match))
         except binascii.Error:
             continue
-    return any(SECRET in one for one in found)
+    return any(SECRET in value for value in found)
 
 
 def test_only_bodies_of_launches_hold_user_data_and_none_of_the_decisions() -> None:

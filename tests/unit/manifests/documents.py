@@ -30,7 +30,7 @@ def one_problem(raw: dict[str, Any], field: str, words: str) -> None:
 
 
 def described(raw: dict[str, Any]) -> list[str]:
-    return [one.describe() for one in decode_provisioner(raw).requirements]
+    return [requirement.describe() for requirement in decode_provisioner(raw).requirements]
 
 
 def wants(key: str, operator: str, *values: str) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_required_terms_are_alternatives_and_empty_ones_select_nothing() -> None
             {"matchExpressions": [expression("c", "Gt", "3")]},
         )
     )
-    assert [[one.describe() for one in term] for term in found.required_terms] == [
+    assert [[requirement.describe() for requirement in term] for term in found.required_terms] == [
         ["a in [1]", "b exists"],
         ["c >= 4"],
     ]
@@ -83,9 +83,9 @@ def test_match_fields_refuse_the_pod() -> None:
     ],
 )
 def test_a_node_expression_that_cannot_be_read_refuses_the_pod(
-    one: dict[str, Any], words: str
+    entry: dict[str, Any], words: str
 ) -> None:
-    found = scheduling(node_affinity({"matchExpressions": [one]}))
+    found = scheduling(node_affinity({"matchExpressions": [entry]}))
     assert words in found.refusals[0]
 
 
@@ -97,7 +97,10 @@ def test_preferred_terms_come_heaviest_first_without_those_that_name_nodes() -> 
     by_field = {"matchFields": [expression("metadata.name", "In", "n1")]}
     preferred = [term(1, "a"), term(50, "b"), term(50, "c"), term(9, "d", **by_field), {}]
     found = scheduling(node_affinity(preferred=preferred))
-    assert [(one.weight, one.requirements.items[0].key) for one in found.preferred_nodes] == [
+    assert [
+        (preferred_node.weight, preferred_node.requirements.items[0].key)
+        for preferred_node in found.preferred_nodes
+    ] == [
         (50, "b"),
         (50, "c"),
         (1, "a"),
@@ -168,10 +171,10 @@ def test_pod_affinity_fills_in_the_pods_own_namespace() -> None:
         term(namespaceSelector={}),
     ]
     found = scheduling({"affinity": {"podAffinity": {REQUIRED: required}}}).affinity
-    assert [one.namespaces for one in found] == [("shop",), ("a", "b"), (), ()]
+    assert [term.namespaces for term in found] == [("shop",), ("a", "b"), (), ()]
     assert found[2].namespace_selector == LabelSelector(match_labels=(("team", "x"),))
     assert found[3].namespace_selector == LabelSelector()
-    assert all(one.weight is None for one in found)
+    assert all(term.weight is None for term in found)
 
 
 def test_anti_affinity_keeps_required_terms_before_preferred_ones_by_weight() -> None:
@@ -183,7 +186,7 @@ def test_anti_affinity_keeps_required_terms_before_preferred_ones_by_weight() ->
         PREFERRED: [preferred(3, "a"), preferred(70, "b")],
     }
     found = scheduling({"affinity": {"podAntiAffinity": section}}).anti_affinity
-    assert [(one.key, one.weight) for one in found] == [("r", None), ("b", 70), ("a", 3)]
+    assert [(term.key, term.weight) for term in found] == [("r", None), ("b", 70), ("a", 3)]
 
 
 def test_mismatch_label_keys_exclude_the_pods_own_values() -> None:
@@ -209,9 +212,9 @@ def test_mismatch_label_keys_exclude_the_pods_own_values() -> None:
     ],
 )
 def test_a_label_selector_that_cannot_be_read_refuses_the_pod(
-    one: dict[str, Any], words: str
+    entry: dict[str, Any], words: str
 ) -> None:
-    term = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [one]}}
+    term = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [entry]}}
     found = scheduling({"affinity": {"podAffinity": {REQUIRED: [term]}}})
     assert words in found.refusals[0]
 

@@ -44,7 +44,7 @@ def test_a_node_keeps_the_order_of_its_taints() -> None:
         Taint(key="a", effect=Effect.NO_EXECUTE),
         Taint(key="c", effect=Effect.NO_SCHEDULE),
     )
-    assert [encode_taint(one) for one in found.taints[:2]] == [
+    assert [encode_taint(taint) for taint in found.taints[:2]] == [
         {"key": "b", "effect": "NoSchedule", "value": "x"},
         {"key": "a", "effect": "NoExecute"},
     ]
@@ -91,7 +91,7 @@ def test_a_daemonset_tolerates_what_its_controller_adds() -> None:
     assert (found.namespace, found.name) == ("kube-system", "agent")
     assert found.scheduling.requests == Resources.of(cpu=100, pods=1)
     assert found.scheduling.tolerations[0] == Toleration(key="own", operator="Exists")
-    added = {one.key.rsplit("/", 1)[-1] for one in found.scheduling.tolerations[2:]}
+    added = {toleration.key.rsplit("/", 1)[-1] for toleration in found.scheduling.tolerations[2:]}
     assert added == {
         "not-ready",
         "unreachable",
@@ -105,7 +105,7 @@ def test_a_daemonset_tolerates_what_its_controller_adds() -> None:
 def test_a_daemonset_on_the_hosts_network_also_tolerates_an_absent_network() -> None:
     found = decode_daemonset(daemonset(hostNetwork=True))
     assert "node.kubernetes.io/network-unavailable" in {
-        one.key for one in found.scheduling.tolerations
+        toleration.key for toleration in found.scheduling.tolerations
     }
 
 

@@ -226,9 +226,9 @@ def test_what_differs_in_the_manifest_but_not_in_meaning_is_shared_too() -> None
         ),
     ],
 )
-def test_what_decides_placement_is_not_shared(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_what_decides_placement_is_not_shared(entry: dict[str, Any], other: dict[str, Any]) -> None:
     decoder = PodDecoder()
-    first, second = decoder.decode(pod("a", one)), decoder.decode(pod("a", other))
+    first, second = decoder.decode(pod("a", entry)), decoder.decode(pod("a", other))
     assert first.scheduling != second.scheduling
 
 

@@ -70,8 +70,8 @@ def test_what_kube_scheduler_cannot_read_as_an_integer_is_within_no_bounds(text:
         (("In", "3"), ("Gt", "3")),
     ],
 )
-def test_contradictions_are_empty(one: tuple[str, ...], other: tuple[str, ...]) -> None:
-    met = needs("k", *one).merge(needs("k", *other))
+def test_contradictions_are_empty(entry: tuple[str, ...], other: tuple[str, ...]) -> None:
+    met = needs("k", *entry).merge(needs("k", *other))
     assert met.empty_keys() == ("k",)
     assert not met.items[0].has_value()
 
@@ -110,7 +110,7 @@ def test_requirements_of_the_same_key_are_intersected_and_sorted() -> None:
             Requirement.parse("a", "NotIn", ["1"]),
         ]
     )
-    assert [one.describe() for one in found] == ["a in [2]", "z in [1]"]
+    assert [requirement.describe() for requirement in found] == ["a in [2]", "z in [1]"]
     assert found.get("z") == Requirement.of("z", "1")
     assert found.get("b") is None
     assert found

@@ -27,17 +27,17 @@ def step(world: World, state: Any = None) -> dict[str, Any]:
     )
 
 
-def stamp_of(one: Node) -> str | None:
-    return one.annotations.get(keys.EMPTINESS_TIMESTAMP)
+def stamp_of(other_node: Node) -> str | None:
+    return other_node.annotations.get(keys.EMPTINESS_TIMESTAMP)
 
 
 def moving_in(world: World) -> None:
     """Let a pod be bound while the node is being cordoned."""
     original = world.cluster.change_node
 
-    def change_node(one: Node, change: NodeChange) -> Node:
+    def change_node(other_node: Node, change: NodeChange) -> Node:
         if change.unschedulable:
             world.cluster.add(pod(node_name="n1"))
-        return original(one, change)
+        return original(other_node, change)
 
     instead(world.cluster, "change_node", change_node)

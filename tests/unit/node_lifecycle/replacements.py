@@ -15,7 +15,7 @@ HOUR = timedelta(hours=1)
 
 
 def machine(name: str, kind: str, **overrides: Any) -> Node:
-    shape = next(one for one in CATALOG if one.name == kind)
+    shape = next(instance_type for instance_type in CATALOG if instance_type.name == kind)
     return node(
         name,
         labels={**node(name).labels, keys.INSTANCE_TYPE: kind},
@@ -54,13 +54,19 @@ def step(world: World, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def events(world: World, reason: str) -> list[str]:
-    return [one.message for one in world.cluster.happenings if one.reason == reason]
+    return [
+        happening.message for happening in world.cluster.happenings if happening.reason == reason
+    ]
 
 
 def joined(world: World) -> Node:
     """Let the new node's kubelet speak, and bind complete it."""
-    (fresh,) = (one for one in world.cluster.nodes() if one.name != "big")
-    shape = next(one for one in CATALOG if one.name == fresh.labels[keys.INSTANCE_TYPE])
+    (fresh,) = (other_node for other_node in world.cluster.nodes() if other_node.name != "big")
+    shape = next(
+        instance_type
+        for instance_type in CATALOG
+        if instance_type.name == fresh.labels[keys.INSTANCE_TYPE]
+    )
     world.kubelet_joins(fresh.name, capacity=shape.capacity, allocatable=shape.allocatable)
     world.bind(fresh.name)
     return world.cluster.node_values[fresh.name]

@@ -36,8 +36,10 @@ def test_promised_pods_are_bound_before_the_taint_goes() -> None:
     assert world.node.is_initialized
     assert world.node.labels[keys.INITIALIZED] == "true"
     assert world.ledger.slots(NAME) == ()
-    methods = [one.method for one in world.cluster.calls]
-    assert max(n for n, one in enumerate(methods) if one == "bind") < methods.index("change_node")
+    methods = [call.method for call in world.cluster.calls]
+    assert max(n for n, method in enumerate(methods) if method == "bind") < methods.index(
+        "change_node"
+    )
 
 
 def test_registration_is_over_and_expiration_watches() -> None:
@@ -56,8 +58,8 @@ def test_what_only_kube_scheduler_can_place_is_left_to_it() -> None:
 def test_node_bought_for_a_claim_opens_for_it_and_for_what_was_bought_with_it() -> None:
     world = launched(pod("db", claims=("data",), owner=STATEFUL_SET), pod("web", owner=JOB))
     (promised,) = world.ledger.slots(NAME)
-    assert not [one for one in promised.capacity if one.startswith("attachable-volumes-")]
-    assert not [one for one in promised.allocatable if one.startswith("attachable-volumes-")]
+    assert not [value for value in promised.capacity if value.startswith("attachable-volumes-")]
+    assert not [value for value in promised.allocatable if value.startswith("attachable-volumes-")]
     report = world.bind(world.node.name)
     assert (report.initialized, report.waiting_for) == (True, "")
     assert world.node.taints == ()
@@ -168,8 +170,8 @@ def test_whoever_is_promised_a_place_while_pods_are_bound_is_bound_too(
 ) -> None:
     world = launched(pod("p", owner=JOB), pod("late", owner=JOB))
     (slot,) = world.ledger.slots(NAME)
-    late = next(one for one in slot.pods if one.name == "late")
-    rest = tuple(one for one in slot.pods if one is not late)
+    late = next(pod_ref for pod_ref in slot.pods if pod_ref.name == "late")
+    rest = tuple(pod_ref for pod_ref in slot.pods if pod_ref is not late)
     assert world.ledger.change_slot(replace(slot, pods=rest))
     original, left = world.cluster.bind_all, [late] * times
 

@@ -136,7 +136,7 @@ def test_a_node_that_goes_while_it_is_forgotten_is_let_go() -> None:
     world.cluster.add(pod(node_name="n1"))
     original = world.cluster.change_node
 
-    def change_node(one: Node, change: NodeChange) -> Node:
+    def change_node(other_node: Node, change: NodeChange) -> Node:
         del world.cluster.node_values["n1"]
         instead(world.cluster, "change_node", original)
         raise ConflictError("written")

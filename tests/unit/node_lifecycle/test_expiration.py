@@ -64,9 +64,9 @@ def test_whoever_moves_in_at_the_last_moment_keeps_the_node_until_it_is_replaced
     world.advance(HOUR)
     change = world.cluster.change_node
 
-    def cordoned_too_late(one: Any, wanted: Any) -> Any:
+    def cordoned_too_late(entry: Any, wanted: Any) -> Any:
         world.cluster.add(pod(node_name="n1"))
-        return change(one, wanted)
+        return change(entry, wanted)
 
     instead(world.cluster, "change_node", cordoned_too_late)
     assert expire(world)["wait_seconds"] == 1

@@ -18,7 +18,9 @@ def test_a_node_that_was_written_to_is_read_again_and_changed_as_it_is_then() ->
     world.cluster.change_node(read, NodeChange(finalizers=("ours", "second")))
 
     def without_ours(fresh: Node) -> NodeChange:
-        return NodeChange(finalizers=tuple(one for one in fresh.finalizers if one != "ours"))
+        return NodeChange(
+            finalizers=tuple(finalizer for finalizer in fresh.finalizers if finalizer != "ours")
+        )
 
     assert change_node(world.ports, read, without_ours).finalizers == ("second",)
 

@@ -112,7 +112,7 @@ def test_waiting_node_is_not_written_to_again_until_something_changes() -> None:
     version, (promise,) = world.node.resource_version, world.ledger.slots(NAME)
     assert world.bind(name).waiting_for == "resource nvidia.com/gpu to be shown"
     assert (world.node.resource_version, world.ledger.slots(NAME)) == (version, (promise,))
-    assert [one.name for one in promise.pods] == ["gpu"]
+    assert [pod_ref.name for pod_ref in promise.pods] == ["gpu"]
 
 
 def test_node_that_waits_too_long_says_so_once_and_takes_no_further_pods() -> None:
@@ -156,7 +156,7 @@ def test_bind_that_read_the_node_closed_leaves_pods_when_another_bind_opened_it(
     def other_bind_opens_it(namespace: str, pod_name: str) -> Pod | None:
         stale = [before]
         instead(world.cluster, "pod", read_pod)
-        instead(world.cluster, "node", lambda one: stale.pop() if stale else read_node(one))
+        instead(world.cluster, "node", lambda entry: stale.pop() if stale else read_node(entry))
         assert world.bind(name).waiting_for == "startup taint agent to go"
         assert world.node.is_open
         return read_pod(namespace, pod_name)
@@ -180,7 +180,7 @@ def test_node_is_not_opened_while_another_bind_may_still_bind_a_pod() -> None:
         return read_pod(namespace, pod_name)
 
     instead(world.cluster, "pod", other_bind_stops_while_it_binds)
-    instead(world.cluster, "node", lambda one: stale.pop() if stale else read_node(one))
+    instead(world.cluster, "node", lambda entry: stale.pop() if stale else read_node(entry))
     report = world.bind(name)
     assert (report.initialized, report.pods_bound) == (True, 1)
     assert world.bound == {"a": name}
@@ -216,6 +216,6 @@ def test_pods_are_left_to_kube_scheduler_once_a_bind_began_to_open_the_node() ->
 
 def told(world: World) -> list[str]:
     """Return what nodes that wait too long were told, in order."""
-    events = sorted(world.cluster.happenings.elements(), key=lambda one: one.message)
-    warnings = [one for one in events if one.severity == "Warning"]
-    return [one.message for one in warnings if one.reason == "NotInitialized"]
+    events = sorted(world.cluster.happenings.elements(), key=lambda happening: happening.message)
+    warnings = [event for event in events if event.severity == "Warning"]
+    return [warning.message for warning in warnings if warning.reason == "NotInitialized"]

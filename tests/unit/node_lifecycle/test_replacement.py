@@ -128,7 +128,7 @@ def test_a_node_whose_pods_fit_elsewhere_goes_without_anything_bought() -> None:
     state = state_of(world)
     assert (state["new_nodes"], state["wait_seconds"]) == (0, 0)
     step(world, state)
-    going = [one.name for one in world.cluster.nodes() if one.deletion_at is not None]
+    going = [node.name for node in world.cluster.nodes() if node.deletion_at is not None]
     assert going == [state["node"]]
 
 

@@ -27,14 +27,14 @@ class Life:
         world = self.world
         world.advance(MINUTE)
         world.provision(look=True)
-        for one in world.cluster.nodes():
-            if one.ready is None:
-                kind = one.labels[keys.INSTANCE_TYPE]
+        for node in world.cluster.nodes():
+            if node.ready is None:
+                kind = node.labels[keys.INSTANCE_TYPE]
                 shape = next(t for t in CATALOG if t.name == kind)
                 world.kubelet_joins(
-                    one.name, capacity=shape.capacity, allocatable=shape.allocatable
+                    node.name, capacity=shape.capacity, allocatable=shape.allocatable
                 )
-                world.bind(one.name)
+                world.bind(node.name)
         for timer in world.outbox.timers_of(TimerKind.REPLACEMENT):
             state = self.states.get(timer.name, dict(timer.payload))
             if state["next"] != DONE:
@@ -42,16 +42,16 @@ class Life:
         self._drain()
         assert len(world.alive) <= 1
         standing = set(world.cluster.node_values)
-        assert all(one.node_name in standing for one in world.cluster.pods.values())
+        assert all(pod.node_name in standing for pod in world.cluster.pods.values())
 
     def _drain(self) -> None:
         world = self.world
         big = world.cluster.node_values.get("big")
         if big is None or big.deletion_at is None:
             return
-        (fresh,) = (one for one in world.cluster.nodes() if one.name != "big")
-        for key, one in world.cluster.pods.items():
-            world.cluster.pods[key] = replace(one, node_name=fresh.name)
+        (fresh,) = (node for node in world.cluster.nodes() if node.name != "big")
+        for key, pod in world.cluster.pods.items():
+            world.cluster.pods[key] = replace(pod, node_name=fresh.name)
         del world.cluster.node_values["big"]
 
 

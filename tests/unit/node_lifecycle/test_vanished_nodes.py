@@ -20,9 +20,9 @@ def vanishing(world: World) -> World:
     """Let the node go away just before the next change of it."""
     change = world.cluster.change_node
 
-    def gone(one: Node, wanted: Any) -> Node:
-        world.cluster.node_values.pop(one.name, None)
-        return change(one, wanted)
+    def gone(other_node: Node, wanted: Any) -> Node:
+        world.cluster.node_values.pop(other_node.name, None)
+        return change(other_node, wanted)
 
     instead(world.cluster, "change_node", gone)
     return world

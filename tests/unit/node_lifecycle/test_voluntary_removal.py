@@ -32,7 +32,11 @@ def world_with(*values: Any, **changes: Any) -> World:
 
 
 def said(world: World) -> list[str]:
-    return [one.message for one in world.cluster.happenings if one.reason == "DisruptionBlocked"]
+    return [
+        happening.message
+        for happening in world.cluster.happenings
+        if happening.reason == "DisruptionBlocked"
+    ]
 
 
 def test_a_held_node_is_left_alone_and_told_since_when() -> None:
@@ -85,10 +89,10 @@ def arriving(world: World, **fields: Any) -> None:
     """Let a pod be bound while the node is being cordoned."""
     original = world.cluster.change_node
 
-    def change_node(one: Node, change: NodeChange) -> Node:
+    def change_node(other_node: Node, change: NodeChange) -> Node:
         if change.unschedulable:
             world.cluster.add(pod("late", node_name="n1", **fields))
-        return original(one, change)
+        return original(other_node, change)
 
     instead(world.cluster, "change_node", change_node)
 

@@ -91,7 +91,7 @@ def test_an_older_image_can_be_taken_for_some_machines() -> None:
 
 def test_the_node_object_has_the_taints_of_its_provisioner_ours_and_the_cloud_providers() -> None:
     found = node_taints(provisioner(taints=(BATCH,), startup_taints=(WAIT,)))
-    assert [one.describe() for one in found] == [
+    assert [taint.describe() for taint in found] == [
         "batch=yes:NoSchedule",
         "cilium:NoExecute",
         "karpenter.sh/not-ready:NoSchedule",
@@ -102,7 +102,7 @@ def test_the_node_object_has_the_taints_of_its_provisioner_ours_and_the_cloud_pr
 def test_the_kubelet_is_not_told_the_taint_that_it_adds_by_itself() -> None:
     cloud = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
     found = kubelet_taints(provisioner(taints=(BATCH,), startup_taints=(WAIT, cloud)))
-    assert [one.describe() for one in found] == [
+    assert [taint.describe() for taint in found] == [
         "batch=yes:NoSchedule",
         "cilium:NoExecute",
         "karpenter.sh/not-ready:NoSchedule",
@@ -112,5 +112,7 @@ def test_the_kubelet_is_not_told_the_taint_that_it_adds_by_itself() -> None:
 def test_of_taints_with_the_same_key_and_effect_the_provisioners_own_comes_first() -> None:
     again = replace(BATCH, value="no")
     mixed = provisioner(taints=(BATCH,), startup_taints=(again, replace(again, effect=WAIT.effect)))
-    named = [one.describe() for one in node_taints(mixed) if one.key == BATCH.key]
+    named = [
+        node_taint.describe() for node_taint in node_taints(mixed) if node_taint.key == BATCH.key
+    ]
     assert named == ["batch=no:NoExecute", "batch=yes:NoSchedule"]

@@ -70,7 +70,7 @@ def test_a_template_is_told_its_subnets_groups_and_images() -> None:
         Subnet(subnet_id="subnet-2", zone=ZONES[1], free_addresses=9),
     )
     found = status(there)
-    assert [one.subnet_id for one in found.subnets] == ["subnet-2", "subnet-1"]
+    assert [subnet.subnet_id for subnet in found.subnets] == ["subnet-2", "subnet-1"]
     assert found.security_groups == ("sg-1",)
     assert found.images == (
         FoundImage(image_id=IMAGE.image_id, name="amazon-eks-node", labels={keys.ARCH: "amd64"}),
@@ -85,7 +85,7 @@ def test_a_template_that_finds_nothing_is_told_what_is_missing() -> None:
     there.cloud.security_groups = ()
     found = status(there)
     assert found == TemplateStatus(problems=found.problems)
-    assert [one.split()[0] for one in found.problems] == [
+    assert [problem.split()[0] for problem in found.problems] == [
         "subnetSelector",
         "securityGroupSelector",
         "no",

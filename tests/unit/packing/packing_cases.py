@@ -51,8 +51,8 @@ def shape(
 ) -> Shape:
     prices = {"on-demand": price} if isinstance(price, int) else dict(price)
     pools = [
-        Pool(zone=zone, capacity_type=CapacityType(kind), price_micros_per_hour=one)
-        for kind, one in prices.items()
+        Pool(zone=zone, capacity_type=CapacityType(kind), price_micros_per_hour=value)
+        for kind, value in prices.items()
         for zone in zones
     ]
     pools.sort(key=lambda pool: (pool.price_micros_per_hour, pool.zone))

@@ -108,7 +108,7 @@ CORRUPTIONS: dict[str, Callable[[Packing], Packing]] = {
 @pytest.mark.parametrize("sentence", CORRUPTIONS)
 def test_a_corrupted_plan_is_refused(sentence: str) -> None:
     wrong = check(asked(), CORRUPTIONS[sentence](good()))
-    assert any(sentence in one for one in wrong), wrong
+    assert any(sentence in value for value in wrong), wrong
 
 
 def test_a_pod_that_would_fit_may_not_be_called_homeless() -> None:

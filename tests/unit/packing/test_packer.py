@@ -126,8 +126,11 @@ def test_pods_with_gpus_get_machines_with_gpus() -> None:
 
 def test_a_slot_keeps_pods_of_one_kind_apart() -> None:
     shapes = tuple(
-        replace(one, allocatable=one.allocatable + Resources.from_mapping({"slot/web": 1}))
-        for one in SHAPES
+        replace(
+            other_shape,
+            allocatable=other_shape.allocatable + Resources.from_mapping({"slot/web": 1}),
+        )
+        for other_shape in SHAPES
     )
     web = pod(500, 1, 6, slot__web=1)
     made = good(problem([web, pod(250, 0.5, 40)], shapes=shapes))

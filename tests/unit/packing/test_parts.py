@@ -201,7 +201,7 @@ def test_the_tighter_bound_knows_that_a_pod_needs_one_machine() -> None:
     asked = problem([pod(1000, 8, 40), pod(2000, 16, 9)], shapes=shapes)
     demand = read_demand(asked)
     kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
-    counts = [one.count for one in asked.classes]
+    counts = [pod_class.count for pod_class in asked.classes]
     prices = [kind.price for kind in kinds]
     plain = lower_bound(demand, counts, kinds, find_prices(demand, counts, kinds, prices))
     assert tighter_bound(demand, counts, kinds, prices) > 2 * plain
@@ -230,7 +230,7 @@ def test_many_clusters_with_extras_are_told_apart_less_finely() -> None:
     demand = read_demand(asked)
     kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), PLAIN), {})
     prices = [kind.price for kind in kinds]
-    counts = [one.count for one in asked.classes]
+    counts = [pod_class.count for pod_class in asked.classes]
     bound = tighter_bound(demand, counts, kinds, prices)
     assert 0 < bound <= pack(asked).cost_micros_per_hour
 

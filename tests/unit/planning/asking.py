@@ -17,19 +17,19 @@ SOFT = Taint(key="soft", effect=Effect.PREFER_NO_SCHEDULE)
 
 def zones_of(plan: Plan) -> dict[str, str]:
     """Return the zone of each pod on a new node."""
-    return {ref.name: one.options[0].offering.zone for one in plan.nodes for ref in one.pods}
+    return {ref.name: node.options[0].offering.zone for node in plan.nodes for ref in node.pods}
 
 
 def together(plan: Plan) -> list[list[str]]:
-    return sorted([ref.name for ref in one.pods] for one in plan.nodes)
+    return sorted([ref.name for ref in node.pods] for node in plan.nodes)
 
 
 def there(plan: Plan) -> dict[str, str]:
-    return {ref.name: one.node for one in plan.placements for ref in one.pods}
+    return {ref.name: placement.node for placement in plan.placements for ref in placement.pods}
 
 
 def why(plan: Plan) -> dict[str, str]:
-    return {one.pod.name: "; ".join(one.reasons) for one in plan.unschedulable}
+    return {pod_left.pod.name: "; ".join(pod_left.reasons) for pod_left in plan.unschedulable}
 
 
 def in_zone(zone: str, name: str, **more: Any) -> Any:

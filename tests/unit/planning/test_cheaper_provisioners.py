@@ -57,5 +57,7 @@ def test_a_weight_says_that_it_is_meant() -> None:
 
 def test_only_provisioners_with_planned_nodes_are_compared() -> None:
     owners = (provisioner("a"), provisioner("b"), provisioner("c", weight=5))
-    seen = snapshot(*pods(1), provisioners=owners, sites=tuple(site(one.name) for one in owners))
+    seen = snapshot(
+        *pods(1), provisioners=owners, sites=tuple(site(owner.name) for owner in owners)
+    )
     assert same_weight(seen, decide(seen, SETTINGS)) == ()

@@ -37,7 +37,7 @@ def test_it_gets_a_node_that_the_daemons_leave_out() -> None:
     both = provisioner(also=needs(keys.ARCH, "In", "amd64", "arm64"))
     world = snapshot(pod(anti_affinity=apart()), daemonsets=(only_arm,), provisioners=(both,))
     (node,) = decide(world, QUICK).nodes
-    assert {one.offering.instance_type[:2] for one in node.options} == {"m5"}
+    assert {option.offering.instance_type[:2] for option in node.options} == {"m5"}
 
 
 def test_daemons_of_a_zone_keep_its_nodes_from_pods_that_avoid_them() -> None:

@@ -18,15 +18,15 @@ ONLY = Taint(key="only", effect=Effect.NO_SCHEDULE)
 
 
 def types_of(plan: Plan) -> list[str]:
-    return sorted(one.options[0].offering.instance_type for one in plan.nodes)
+    return sorted(node.options[0].offering.instance_type for node in plan.nodes)
 
 
 def why(plan: Plan) -> dict[str, tuple[str, ...]]:
-    return {one.pod.name: one.reasons for one in plan.unschedulable}
+    return {pod_left.pod.name: pod_left.reasons for pod_left in plan.unschedulable}
 
 
 def placed_on(plan: Plan) -> dict[str, str]:
-    return {ref.name: one.node for one in plan.placements for ref in one.pods}
+    return {ref.name: placement.node for placement in plan.placements for ref in placement.pods}
 
 
 def test_nothing_waits_so_nothing_is_planned() -> None:
@@ -69,7 +69,7 @@ def test_room_that_is_there_is_used_before_any_is_bought() -> None:
     assert sorted(placed_on(plan).values()) == ["n1", "plan-1/0/0", "plan-1/0/0"] or sorted(
         placed_on(plan).values()
     ) == ["n1", "n1", "plan-1/0/0"]
-    assert {one.node: one.slot for one in plan.placements} == {
+    assert {placement.node: placement.slot for placement in plan.placements} == {
         "n1": "",
         "plan-1/0/0": "plan-1/0/0",
     }
@@ -79,7 +79,7 @@ def test_a_room_in_another_domain_does_not_take_pinned_pods() -> None:
     members = pods(3, spreads=(make.spread(),))
     plan = decide(snapshot(*members, nodes=(make.node(),)), QUICK)
     assert len(placed_on(plan)) == 1
-    assert sorted(one.options[0].offering.zone for one in plan.nodes) == list(ZONES[1:])
+    assert sorted(node.options[0].offering.zone for node in plan.nodes) == list(ZONES[1:])
 
 
 def test_a_room_whose_taint_or_labels_refuse_is_left_alone() -> None:
@@ -100,7 +100,7 @@ def test_the_heaviest_provisioner_that_can_serve_a_pod_does() -> None:
     far = pod("far", node_selector=needs(keys.ZONE, "In", ZONES[1]))
     tolerant = pod("tolerant", tolerations=(Toleration(key="only", operator="Exists"),))
     plan = decide(snapshot(anywhere, far, tolerant, provisioners=owners), QUICK)
-    assert {ref.name: one.provisioner for one in plan.nodes for ref in one.pods} == {
+    assert {ref.name: node.provisioner for node in plan.nodes for ref in node.pods} == {
         "anywhere": "heavy",
         "far": "light",
         "tolerant": "tainted",
@@ -112,7 +112,7 @@ def test_a_custom_label_is_given_the_value_a_pod_asks_for() -> None:
     red = pod("red", node_selector=needs("team", "In", "red"))
     blue = pod("blue", node_selector=needs("team", "In", "blue"))
     plan = decide(snapshot(red, blue, provisioners=(owner,)), QUICK)
-    assert {ref.name: one.labels["team"] for one in plan.nodes for ref in one.pods} == {
+    assert {ref.name: node.labels["team"] for node in plan.nodes for ref in node.pods} == {
         "red": "red",
         "blue": "blue",
     }
@@ -127,9 +127,9 @@ def test_what_one_limit_turns_away_the_next_provisioner_takes() -> None:
     members = pods(4, cpu=1500)
     plan = decide(snapshot(*members, provisioners=owners), QUICK)
     assert plan.unschedulable == ()
-    bought = [one.provisioner for one in plan.nodes]
+    bought = [node.provisioner for node in plan.nodes]
     assert bought.count("first") == bought.count("second") == 1
-    capacity = [one.largest_capacity["cpu"] for one in plan.nodes if one.provisioner != "third"]
+    capacity = [node.largest_capacity["cpu"] for node in plan.nodes if node.provisioner != "third"]
     assert capacity == [2000, 2000]
 
 
@@ -140,10 +140,10 @@ def test_many_limited_provisioners_neither_lose_nor_double_a_pod() -> None:
     )
     members = pods(14, cpu=1500)
     plan = decide(snapshot(*members, provisioners=owners), QUICK)
-    named = [ref.name for one in plan.nodes for ref in one.pods]
-    named += [one.pod.name for one in plan.unschedulable]
-    assert sorted(named) == [one.name for one in members]
-    assert len({one.provisioner for one in plan.nodes}) == len(plan.nodes) == 12
+    named = [ref.name for node in plan.nodes for ref in node.pods]
+    named += [pod_left.pod.name for pod_left in plan.unschedulable]
+    assert sorted(named) == [member.name for member in members]
+    assert len({node.provisioner for node in plan.nodes}) == len(plan.nodes) == 12
 
 
 def test_reasons_name_the_limits_that_were_in_the_way() -> None:
@@ -213,15 +213,17 @@ def test_pods_that_cannot_be_planned_for_say_why() -> None:
 def test_spot_falls_back_to_on_demand_where_both_are_allowed() -> None:
     owner = provisioner(requirements=needs(keys.ARCH, "In", "amd64"))
     (node,) = decide(snapshot(pod(), provisioners=(owner,)), QUICK).nodes
-    assert {one.offering.capacity_type.value for one in node.options} == {"spot"}
-    assert {one.offering.capacity_type.value for one in node.fallback} == {"on-demand"}
+    assert {option.offering.capacity_type.value for option in node.options} == {"spot"}
+    assert {launch_option.offering.capacity_type.value for launch_option in node.fallback} == {
+        "on-demand"
+    }
 
 
 def test_the_same_snapshot_gives_the_same_plan_and_pods_keep_their_order() -> None:
     members = pods(7, cpu=900)
     plan = decide(snapshot(*members), QUICK)
     assert plan == decide(snapshot(*reversed(members)), QUICK)
-    assert all(list(one.pods) == sorted(one.pods) for one in plan.nodes)
+    assert all(list(node.pods) == sorted(node.pods) for node in plan.nodes)
 
 
 def test_higher_priority_pods_are_drawn_first_from_what_there_is() -> None:
@@ -235,5 +237,5 @@ def test_higher_priority_pods_are_drawn_first_from_what_there_is() -> None:
 def test_a_planned_node_is_described_by_its_settings() -> None:
     kubelet = replace(provisioner().kubelet, max_pods=5)
     plan = decide(snapshot(*pods(6, cpu=10), provisioners=(provisioner(kubelet=kubelet),)), QUICK)
-    assert sorted(len(one.pods) for one in plan.nodes) in ([1, 5], [2, 4], [3, 3])
-    assert {one.options[0].allocatable["pods"] for one in plan.nodes} == {5}
+    assert sorted(len(node.pods) for node in plan.nodes) in ([1, 5], [2, 4], [3, 3])
+    assert {node.options[0].allocatable["pods"] for node in plan.nodes} == {5}

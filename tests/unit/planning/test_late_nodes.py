@@ -31,7 +31,7 @@ def seen(node: Node) -> ClusterSnapshot:
 
 def test_further_pods_get_a_node_of_their_own_and_promised_ones_stay_promised() -> None:
     (planned,) = decide(seen(waiting())).nodes
-    assert [one.name for one in planned.pods] == ["web"]
+    assert [pod.name for pod in planned.pods] == ["web"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_node_counts_before_its_time_is_over_and_again_once_it_is_initialized(
 ) -> None:
     plan = decide(seen(waiting(**changes)))
     assert plan.nodes == ()
-    assert [one.node for one in plan.placements] == ["n1"]
+    assert [placement.node for placement in plan.placements] == ["n1"]
 
 
 def test_nodes_of_others_are_not_judged() -> None:

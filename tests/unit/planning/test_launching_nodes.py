@@ -14,7 +14,7 @@ OWN = Taint(key="team", effect=Effect.NO_SCHEDULE)
 
 
 def beside(*waiting: Pod, promised: tuple[Pod, ...], **more: Any) -> ClusterSnapshot:
-    return snapshot(*promised, *waiting, promised=frozenset(one.uid for one in promised), **more)
+    return snapshot(*promised, *waiting, promised=frozenset(pod.uid for pod in promised), **more)
 
 
 def counts(*zones: str) -> dict[str, int]:
@@ -34,7 +34,7 @@ def test_a_node_that_comes_up_in_one_of_two_zones_is_no_third_zone() -> None:
     promised = pods(1, "p", spreads=(make.spread(),))
     launched = make.planned(*promised, options=(make.option(), make.option(zone=B)))
     full = tuple(in_zone(zone, f"n{zone}", unschedulable=True) for zone in (A, B, C))
-    standing = tuple(one for zone in (A, B, C) for one in pods(2, f"s{zone}", node_name=f"n{zone}"))
+    standing = tuple(pod for zone in (A, B, C) for pod in pods(2, f"s{zone}", node_name=f"n{zone}"))
     world = beside(
         *pods(1, "q", spreads=(make.spread(),)),
         promised=promised,

@@ -15,7 +15,7 @@ CHEAP = make.provisioner("cheap", requirements=SPOT)
 def test_who_comes_first_is_asked_first_and_the_bound_knows_it() -> None:
     asked = make.pods(2, cpu=1500)
     plan = decide(make.snapshot(*asked, provisioners=(DEAR, CHEAP)), QUICK)
-    assert {one.provisioner for one in plan.nodes} == {"dear"}
+    assert {node.provisioner for node in plan.nodes} == {"dear"}
     assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000
 
 

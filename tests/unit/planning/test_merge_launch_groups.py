@@ -88,7 +88,7 @@ def test_joined_nodes_take_the_daemons_of_their_new_options_along() -> None:
         labels={"app": "agent"},
     )
     chosen = make.spread(keys.HOSTNAME, selector=make.selector(app="agent"), max_skew=2)
-    waiting = [replace(one, labels={**one.labels, "of": "all"}) for one in sizes()]
+    waiting = [replace(siz, labels={**siz.labels, "of": "all"}) for siz in sizes()]
     counting = pod("c", cpu=100, spreads=(chosen,))
     world = snapshot(*waiting, counting, daemonsets=(agent,))
     plan = decide(world, replace(QUICK, max_launch_groups=1))

@@ -20,10 +20,10 @@ from tests.unit.planning.asking import QUICK
 GPU = "nvidia.com/gpu"
 
 
-def reason(one: Pod, owner: Provisioner | None = None, **more: Any) -> str:
+def reason(other_pod: Pod, owner: Provisioner | None = None, **more: Any) -> str:
     """Return why a pod does not fit the one provisioner there is."""
-    world = snapshot(one, provisioners=(owner or provisioner(),), **more)
-    (line,) = explain(world, group([one])[0], frozenset())
+    world = snapshot(other_pod, provisioners=(owner or provisioner(),), **more)
+    (line,) = explain(world, group([other_pod])[0], frozenset())
     return line.removeprefix("default: ")
 
 
@@ -141,7 +141,9 @@ def test_a_pod_that_fits_no_type_at_once_is_told_so() -> None:
 
 def test_capacity_ec2_was_out_of_is_tried_again() -> None:
     out = frozenset(
-        make.offering(one.name, zone=zone) for one in make.CATALOG for zone in make.ZONES
+        make.offering(instance_type.name, zone=zone)
+        for instance_type in make.CATALOG
+        for zone in make.ZONES
     )
     assert reason(pod(), unavailable=out) == (
         "EC2 is out of capacity for every instance type that would hold it; tried again"

@@ -45,25 +45,25 @@ def test_whom_a_late_node_makes_wrong_gives_up_its_place_and_gets_another() -> N
     )
     ignoring = tuple(
         replace(
-            one,
+            other_pod,
             scheduling=replace(
-                one.scheduling,
+                other_pod.scheduling,
                 spreads=(make.spread(honor_affinity=False),),
                 host_ports=(("", "TCP", 1),),
             ),
         )
-        for one in waiting
+        for other_pod in waiting
     )
     board = solved(snapshot(*ignoring))
     assert len(board.order) == 4
     offer = board.wares.offers[1]
-    far = next(one for one in offer.offerings if one.zone == C)
+    far = next(offering for offering in offer.offerings if offering.zone == C)
     spot = board.open_node((Ware(1, far),), ())
     assert board.late
     spot.contents[0] = []
     replay(board)
     assert len(board.order) == 2
-    assert sum(len(one.waiting) for one in board.applicants) == 2
+    assert sum(len(applicant.waiting) for applicant in board.applicants) == 2
     board.late = True
     replay(board)
     assert len(board.order) == 2
@@ -137,7 +137,7 @@ def test_hosts_that_take_no_pods_close_nothing() -> None:
 def test_options_of_several_types_hold_all_that_is_on_them() -> None:
     roomy = PackingSettings(improve_iterations=2, option_price_ceiling_percent=400)
     plan = decide(snapshot(*pods(3, spreads=(make.spread(),))), roomy)
-    assert all(len(one.options) > 1 for one in plan.nodes)
+    assert all(len(node.options) > 1 for node in plan.nodes)
     guest = pod("g", nominated_node="bare")
     bare = make.node("bare", labels={keys.HOSTNAME: "bare"})
     even = pods(2, spreads=(make.spread(),))
@@ -151,7 +151,7 @@ def test_a_host_grows_only_for_those_that_may_stand_on_it() -> None:
         "spreads": (make.spread(keys.HOSTNAME, 2),),
     }
     plan = decide(snapshot(anchor, *pods(4, "f", cpu=900, **rules)), QUICK)
-    assert [len(one) for one in together(plan)] == [3]
+    assert [len(entry) for entry in together(plan)] == [3]
     assert list(why(plan)) == ["f002", "f003"]
 
 
@@ -214,8 +214,10 @@ def test_a_node_for_others_opens_no_domain_behind_a_spread() -> None:
 def test_a_shared_volume_leaves_with_the_last_pod_that_uses_it() -> None:
     ebs = "attachable-volumes-ebs"
     (first, second) = (
-        replace(one, scheduling=replace(one.scheduling, shared=(("default/data", ebs),)))
-        for one in pods(2, cpu=900)
+        replace(
+            other_pod, scheduling=replace(other_pod.scheduling, shared=(("default/data", ebs),))
+        )
+        for other_pod in pods(2, cpu=900)
     )
     types = (make.instance_type("m5.xlarge", cpu=4000, extra={ebs: 1}),)
     nodes = (make.node(allocatable=make.instance_type(extra={ebs: 1}).allocatable),)

@@ -74,12 +74,12 @@ def test_pods_that_avoid_each_other_in_a_circle_are_all_placed() -> None:
     names = ("a", "b", "c")
     circle = [
         pod(
-            one,
+            name,
             cpu=100,
-            labels={"app": one},
+            labels={"app": name},
             anti_affinity=(make.affinity(selector=make.selector(app=other)),),
         )
-        for one, other in zip(names, ("b", "c", "a"), strict=True)
+        for name, other in zip(names, ("b", "c", "a"), strict=True)
     ]
     assert together(decide(snapshot(*circle), QUICK)) == [["a"], ["b"], ["c"]]
 
@@ -90,9 +90,9 @@ def test_several_spreads_hold_at_once() -> None:
     plan = decide(snapshot(*pods(6, cpu=100, spreads=rules), provisioners=(owner,)), QUICK)
     assert len(plan.nodes) == 6
     assert sorted(zones_of(plan).values()) == [A, A, B, B, C, C]
-    kinds = [one.options[0].offering.capacity_type for one in plan.nodes]
+    kinds = [node.options[0].offering.capacity_type for node in plan.nodes]
     assert kinds.count(CapacityType.SPOT) == 3
-    assert not any(one.fallback for one in plan.nodes)
+    assert not any(node.fallback for node in plan.nodes)
 
 
 def test_a_spread_over_a_label_of_the_users_own_picks_its_values() -> None:
@@ -100,7 +100,7 @@ def test_a_spread_over_a_label_of_the_users_own_picks_its_values() -> None:
     plan = decide(
         snapshot(*pods(4, cpu=100, spreads=(make.spread("rack"),)), provisioners=(owner,)), QUICK
     )
-    assert sorted(one.labels["rack"] for one in plan.nodes) == ["r1", "r2"]
+    assert sorted(node.labels["rack"] for node in plan.nodes) == ["r1", "r2"]
     nowhere = decide(snapshot(*pods(1, spreads=(make.spread("rack"),))), QUICK)
     assert "topology spread over rack with maxSkew 1 of pods with app=web" in why(nowhere)["p000"]
 
@@ -161,7 +161,7 @@ def test_nodes_on_their_way_count_wherever_they_may_come_up() -> None:
         *promised,
         *pods(1, "q", anti_affinity=(make.affinity(keys.ZONE),)),
         launching=(launched,),
-        promised=frozenset(one.uid for one in promised),
+        promised=frozenset(other_pod.uid for other_pod in promised),
     )
     assert zones_of(decide(world, QUICK)) == {"q000": C}
     sure = replace(world, launching=(replace(launched, options=(make.option(),)),))

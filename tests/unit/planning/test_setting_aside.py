@@ -22,7 +22,7 @@ OPEN = provisioner(also=needs("team", "Exists"))
 
 
 def later(plan: Plan) -> list[str]:
-    return [one.pod.name for one in plan.unschedulable if one.later]
+    return [pod_left.pod.name for pod_left in plan.unschedulable if pod_left.later]
 
 
 def team(number: int) -> Pod:
@@ -32,12 +32,12 @@ def team(number: int) -> Pod:
 def classes(*members: Pod) -> tuple[PodClass, ...]:
     return tuple(
         PodClass(
-            namespace=one.namespace,
-            scheduling=one.scheduling,
-            labels=one.labels,
-            pods=(make.ref(one),),
+            namespace=member.namespace,
+            scheduling=member.scheduling,
+            labels=member.labels,
+            pods=(make.ref(member),),
         )
-        for one in members
+        for member in members
     )
 
 
@@ -69,7 +69,7 @@ def assert_innocents_are_planned(made: list[Any], budget_steps: int) -> None:
     world = replace(bounded.snapshot(written), instance_types=make.CATALOG)
     plan = decide(world, budget_steps=budget_steps)
     assert bounded.placed(plan, "shop") == bounded.INNOCENTS
-    told = {one.pod for one in plan.unschedulable}
+    told = {pod_left.pod for pod_left in plan.unschedulable}
     assert bounded.placed(plan, "tenant") + len(told) == len(written) - bounded.INNOCENTS
 
 
@@ -78,7 +78,7 @@ def test_alternatives_that_differ_in_a_label_alone_take_no_more_than_one() -> No
         pod(required_terms=tuple(needs("team", "In", f"t{n:03}") for n in range(count)))
         for count in (2, 256)
     )
-    plans = [decide(snapshot(one, provisioners=(OPEN,))) for one in (few, many)]
+    plans = [decide(snapshot(other_pod, provisioners=(OPEN,))) for other_pod in (few, many)]
     assert plans[0] == plans[1]
     assert plans[0].nodes[0].labels["team"] == "t000"
 
@@ -89,7 +89,7 @@ def test_whom_no_pick_is_left_for_is_planned_for_later() -> None:
     plan = decide(world)
     left = [f"p{MOST_PICKS + number:03}" for number in range(3)]
     assert later(plan) == left
-    assert {one.reasons for one in plan.unschedulable} == {(NO_PICK,)}
+    assert {pod_left.reasons for pod_left in plan.unschedulable} == {(NO_PICK,)}
     placed = frozenset(ref.uid for node in plan.nodes for ref in node.pods)
     assert decide(replace(world, promised=placed)).unschedulable == ()
 
@@ -105,15 +105,17 @@ def test_a_namespace_with_many_values_leaves_picks_to_the_others() -> None:
 def test_more_work_than_the_budget_sets_aside_who_takes_most() -> None:
     apart = make.affinity(selector=make.selector(), namespace_selector=make.selector())
     dear = [
-        replace(one, namespace="tenant")
-        for one in pods(20, "dear", anti_affinity=tuple(replace(apart, weight=n) for n in range(9)))
+        replace(other_pod, namespace="tenant")
+        for other_pod in pods(
+            20, "dear", anti_affinity=tuple(replace(apart, weight=n) for n in range(9))
+        )
     ]
     plain = pods(5, "plain")
     world = snapshot(*dear, *plain)
     assert decide(world).unschedulable == ()
     plan = decide(world, budget_steps=5_000)
-    assert later(plan) == sorted(one.name for one in dear)
-    assert {one.reasons for one in plan.unschedulable} == {(SET_ASIDE,)}
+    assert later(plan) == sorted(other_pod.name for other_pod in dear)
+    assert {pod_left.reasons for pod_left in plan.unschedulable} == {(SET_ASIDE,)}
     assert sum(len(node.pods) for node in plan.nodes) == len(plain)
 
 
@@ -124,7 +126,7 @@ def test_the_same_budget_gives_the_same_plan_from_what_was_written_down() -> Non
     assert 0 < len(later(plan)) < 40
     assert decide(world, budget_steps=20_000) == plan
     # As read from a decision, no two pods share an object.
-    copies = [restore(Pod, to_plain(one)) for one in world.pending]
+    copies = [restore(Pod, to_plain(other_pod)) for other_pod in world.pending]
     assert decide(replace(world, pending=tuple(copies)), budget_steps=20_000) == plan
 
 
@@ -135,14 +137,16 @@ def test_a_budget_for_nothing_sets_everybody_aside() -> None:
 
 
 def test_the_dearest_class_of_the_dearest_namespace_goes_first() -> None:
-    members = [replace(one, namespace="tenant") for one in pods(4, "t")] + list(pods(4, "s"))
+    members = [replace(other_pod, namespace="tenant") for other_pod in pods(4, "t")] + list(
+        pods(4, "s")
+    )
     work = Work(100)
     work.classes = classes(*members)
     with pytest.raises(OverBudgetError):
         work.spend_each({0: 10, 1: 40, 2: 20, 3: 30, 4: 5, 5: 5})
     now, aside = cheapest(members, work, 1)
-    assert [one.name for one in aside] == ["t001", "t002", "t003"]
-    assert [one.name for one in now] == ["t000", "s000", "s001", "s002", "s003"]
+    assert [other_pod.name for other_pod in aside] == ["t001", "t002", "t003"]
+    assert [other_pod.name for other_pod in now] == ["t000", "s000", "s001", "s002", "s003"]
 
 
 def test_of_equally_dear_classes_the_less_important_go_first() -> None:
@@ -150,16 +154,16 @@ def test_of_equally_dear_classes_the_less_important_go_first() -> None:
     work = Work(0)
     work.classes = classes(*members)
     now, aside = cheapest(members, work, 1)
-    assert [one.name for one in now] == []
+    assert [other_pod.name for other_pod in now] == []
     assert len(aside) == 3
     members += pods(9, "more", priority=1)
     work.classes = classes(*members)
     now, _ = cheapest(members, work, 1)
-    assert [one.name for one in now] == ["high", "middle", "more000"]
+    assert [other_pod.name for other_pod in now] == ["high", "middle", "more000"]
 
 
 def test_after_some_tries_half_of_a_namespace_goes_at_once() -> None:
-    members = [replace(one, namespace="tenant") for one in pods(10, "t")]
+    members = [replace(other_pod, namespace="tenant") for other_pod in pods(10, "t")]
     work = Work(0)
     work.classes = classes(*members)
     work.of = {0: 1_000}

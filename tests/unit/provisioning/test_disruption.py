@@ -100,10 +100,10 @@ def test_drift_is_acted_on_when_it_is_asked_for() -> None:
 def test_the_decision_is_written_down_with_its_reason() -> None:
     world = half_empty()
     world.provision(look=True)
-    (document,) = (one for key, one in world.decisions.documents.items() if key.endswith(".gz"))
+    (document,) = (value for key, value in world.decisions.documents.items() if key.endswith(".gz"))
     decision = load_decision(document)
     assert decision.is_identical(decision.again())
-    assert [len(one.pods) for one in decision.plan.nodes] == [2]
+    assert [len(planned_node.pods) for planned_node in decision.plan.nodes] == [2]
     assert json.loads(gzip.decompress(document))["change"] == {
         "cause": "consolidation",
         "method": "replace",
@@ -158,7 +158,7 @@ def test_volumes_of_pods_bind_their_new_node_to_a_zone() -> None:
             },
         },
     )
-    world.cluster._claims = [one for one in world.cluster._claims if one.volume]
+    world.cluster._claims = [claim for claim in world.cluster._claims if claim.volume]
     world.advance(HOUR)
     assert world.provision(look=True).nodes_disrupted == 1
     (fresh,) = world.alive

@@ -28,7 +28,7 @@ def test_pods_get_nodes_and_are_bound_early() -> None:
     assert report.launches == 1
     assert report.cost_micros_per_hour == 192_000
     assert len(world.alive) == 2
-    assert set(world.bound.values()) == {one.private_dns_name for one in world.alive}
+    assert set(world.bound.values()) == {instance.private_dns_name for instance in world.alive}
     assert len(set(world.bound.values())) == 2
     assert states(world) == [IntentState.DONE]
     assert not world.ledger.is_held(NAME)
@@ -175,7 +175,9 @@ def test_pods_that_a_plan_set_aside_are_planned_for_in_the_same_invocation() -> 
     report = world.provision()
     assert (report.rounds, report.pods_planned) == (2, MOST_PICKS + 2)
     assert report.pods_set_aside == 0
-    assert {one.reason for one in world.cluster.happenings if one.kind == "Pod"} <= {"Nominated"}
+    assert {
+        happening.reason for happening in world.cluster.happenings if happening.kind == "Pod"
+    } <= {"Nominated"}
 
 
 def test_pods_that_are_set_aside_for_a_later_invocation_are_told() -> None:
@@ -184,8 +186,12 @@ def test_pods_that_are_set_aside_for_a_later_invocation_are_told() -> None:
     world.ports = dataclasses.replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=0)))
     report = world.provision()
     assert (report.rounds, report.pods_set_aside, report.pods_unschedulable) == (1, 2, MOST_PICKS)
-    told = [one for one in world.cluster.happenings if "deferred to a later plan" in one.message]
-    assert [(one.kind, one.reason) for one in told] == [("Pod", "FailedProvisioning")] * 2
+    told = [
+        happening
+        for happening in world.cluster.happenings
+        if "deferred to a later plan" in happening.message
+    ]
+    assert [(event.kind, event.reason) for event in told] == [("Pod", "FailedProvisioning")] * 2
 
 
 def in_team(number: int) -> Pod:
@@ -217,7 +223,7 @@ def test_pods_are_not_bound_early_where_the_policy_forbids_it(policy: BindingPol
     world.policy = LaunchPolicy(binding=policy)
     world.provision()
     assert world.bound == {}
-    assert [len(one.pods) for one in world.ledger.slots(NAME)] == [1, 1]
+    assert [len(slot.pods) for slot in world.ledger.slots(NAME)] == [1, 1]
     assert world.provision().plans == ()
 
 
@@ -229,4 +235,6 @@ def test_conditions_say_whether_a_provisioner_can_be_used() -> None:
         "bad": (False, "Invalid", "a; b"),
         "default": (True, "Valid", "ready to launch nodes"),
     }
-    assert [(one.name, one.message) for one in world.cluster.happenings] == [("bad", "a; b")]
+    assert [(happening.name, happening.message) for happening in world.cluster.happenings] == [
+        ("bad", "a; b")
+    ]

@@ -130,7 +130,7 @@ def test_a_slot_of_a_provisioner_and_type_that_are_gone_is_still_room() -> None:
 
 def test_standing_nodes_come_before_those_in_flight() -> None:
     node, slot = make.node("z"), make.slot()
-    assert [one.name for one in rooms(make.snapshot(nodes=(node,), slots=(slot,)))] == [
+    assert [room.name for room in rooms(make.snapshot(nodes=(node,), slots=(slot,)))] == [
         "z",
         slot.name,
     ]

@@ -19,8 +19,8 @@ def picks(*telling: str, **teams: Any) -> Picks:
 
 def team(name: str, *more: Requirements) -> Requirements:
     wanted = needs("team", "In", name)
-    for one in more:
-        wanted = wanted.merge(one)
+    for requirements in more:
+        wanted = wanted.merge(requirements)
     return wanted
 
 
@@ -106,8 +106,8 @@ def test_offers_of_all_picks_share_their_machines() -> None:
     chosen = label_choices(owner, (team("red"),))
     every = offers(owner, site(), make.CATALOG, (make.daemonset(),), picks=chosen)
     plain, red = every[: len(every) // 2], every[len(every) // 2 :]
-    assert [one.labels.get("team") for one in plain] == [None] * len(plain)
-    assert {one.labels["team"] for one in red} == {"red"}
+    assert [offer.labels.get("team") for offer in plain] == [None] * len(plain)
+    assert {offer.labels["team"] for offer in red} == {"red"}
     assert all(a.instance_type is b.instance_type for a, b in zip(plain, red, strict=True))
     assert all(a.available is b.available for a, b in zip(plain, red, strict=True))
 
@@ -117,7 +117,7 @@ def test_a_daemonset_that_asks_for_a_pick_takes_its_room_there_alone() -> None:
     logs = make.daemonset(node_selector=team("red"))
     chosen: tuple[dict[str, str], ...] = ({}, {"team": "blue"}, {"team": "red"})
     found = offers(owner, site(), make.CATALOG, (logs,), picks=chosen)
-    with_room = {one.labels.get("team"): bool(one.daemon_requests) for one in found}
+    with_room = {offer.labels.get("team"): bool(offer.daemon_requests) for offer in found}
     assert with_room == {None: False, "blue": False, "red": True}
 
 

@@ -37,27 +37,27 @@ def bought(
 
 
 def names(found: tuple[Offer, ...]) -> list[str]:
-    return [one.instance_type.name for one in found]
+    return [offer.instance_type.name for offer in found]
 
 
 def test_requirements_choose_types_and_offerings() -> None:
     found = bought(provisioner(also=needs(keys.INSTANCE_CPU, "Gt", "2")))
     assert names(found) == ["m5.2xlarge", "m5.xlarge"]
-    assert {one.capacity_type for one in found[0].offerings} == {CapacityType.ON_DEMAND}
+    assert {offering.capacity_type for offering in found[0].offerings} == {CapacityType.ON_DEMAND}
     one_zone = bought(provisioner(also=needs(keys.ZONE, "In", B, "elsewhere")))
-    assert [one.zone for one in one_zone[0].offerings] == [B]
+    assert [offering.zone for offering in one_zone[0].offerings] == [B]
 
 
 def test_only_zones_with_a_subnet_are_offered() -> None:
     found = offers(provisioner(), site(zones=(C,)), make.CATALOG, ())
-    assert {one.zone for offer in found for one in offer.offerings} == {C}
+    assert {offering.zone for offer in found for offering in offer.offerings} == {C}
     assert offers(provisioner(), site(zones=()), make.CATALOG, ()) == ()
 
 
 def test_offerings_ec2_was_out_of_are_left_out() -> None:
     out = frozenset(make.offering(zone=zone) for zone in (A, B))
-    found = {one.instance_type.name: one for one in bought(provisioner(), unavailable=out)}
-    assert [one.zone for one in found["m5.large"].offerings] == [C]
+    found = {offer.instance_type.name: offer for offer in bought(provisioner(), unavailable=out)}
+    assert [offering.zone for offering in found["m5.large"].offerings] == [C]
     assert len(found["m5.xlarge"].offerings) == 3
 
 
@@ -91,7 +91,7 @@ def test_usable_provisioners_come_by_weight_then_name() -> None:
         provisioner("p", weight=9, paused=True),
         provisioner("d", weight=9, deleting=True),
     )
-    assert [one.name for one in in_order(listed)] == ["z", "a", "b"]
+    assert [other_provisioner.name for other_provisioner in in_order(listed)] == ["z", "a", "b"]
 
 
 def test_disk_and_kubelet_settings_change_what_a_machine_has() -> None:
@@ -176,17 +176,23 @@ def test_offerings_are_grouped_by_who_may_have_them() -> None:
     in_b = make.scheduling(node_selector=needs(keys.ZONE, "In", B))
     arm = make.scheduling(node_selector=needs(keys.ARCH, "In", "arm64"))
     either = make.scheduling(required_terms=(needs(keys.ZONE, "In", A), needs("x", "In", "y")))
-    signatures = [signature_of(one, Requirements()) for one in (anyone, in_b, arm, either)]
+    signatures = [
+        signature_of(scheduling, Requirements()) for scheduling in (anyone, in_b, arm, either)
+    ]
     pinned = signature_of(anyone, needs(keys.ZONE, "In", C))
-    large = next(one for one in bought(provisioner()) if one.instance_type.name == "m5.large")
+    large = next(offer for offer in bought(provisioner()) if offer.instance_type.name == "m5.large")
     wares = Wares((large,), ())
     found = {
         mask: [ware.offering.zone for ware in group]
         for _, mask, group in wares.grouped([*signatures, pinned])
     }
     assert found == {0b01001: [A], 0b00011: [B], 0b10001: [C]}
-    for one in (*signatures, pinned):
-        assert could_buy(one, large) == bool(wares.accepting(one)) == bool(wares.ways(one))
+    for signature in (*signatures, pinned):
+        assert (
+            could_buy(signature, large)
+            == bool(wares.accepting(signature))
+            == bool(wares.ways(signature))
+        )
 
 
 def test_offerings_nobody_may_have_are_left_out() -> None:

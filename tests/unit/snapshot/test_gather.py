@@ -30,11 +30,11 @@ def test_a_snapshot_holds_everything_a_decision_sees() -> None:
     world.ledger.mark_unavailable([out], world.clock.now())
     gathered = gather(world.ports, "plan-1")
     seen = gathered.snapshot
-    assert [one.name for one in seen.pending] == ["a"]
-    assert [one.name for one in seen.bound] == ["b"]
-    assert [one.name for one in seen.nodes] == ["n1"]
-    assert [one.name for one in seen.provisioners] == ["default"]
-    assert [one.zones for one in seen.sites] == [make.ZONES]
+    assert [other_pod.name for other_pod in seen.pending] == ["a"]
+    assert [other_pod.name for other_pod in seen.bound] == ["b"]
+    assert [other_node.name for other_node in seen.nodes] == ["n1"]
+    assert [other_provisioner.name for other_provisioner in seen.provisioners] == ["default"]
+    assert [site.zones for site in seen.sites] == [make.ZONES]
     assert seen.daemonsets == (daemons,)
     assert seen.unavailable == {out}
     assert seen.taken_at == world.clock.now()
@@ -119,7 +119,7 @@ def test_values_become_plain_json() -> None:
             "kind": Kind.RESUME,
         }
     )
-    assert [one["instance_type"] for one in plain["set"]] == ["a", "b"]
+    assert [entry["instance_type"] for entry in plain["set"]] == ["a", "b"]
     assert plain["span"] == 90
     assert plain["list"] == [1, None, True, 1.5]
     assert json.loads(json.dumps(plain)) == plain
@@ -143,7 +143,9 @@ def test_many_records_of_a_cluster_are_one_wake() -> None:
         ClusterWake(cluster="two", record_ids=("1", "5")),
         ClusterWake(cluster="one", record_ids=("2", "3"), provisioners_changed=True),
     )
-    assert [(one.record_id, one.text) for one in invalid] == [("4", "{")]
+    assert [(invalid_record.record_id, invalid_record.text) for invalid_record in invalid] == [
+        ("4", "{")
+    ]
     assert invalid[0].reason.startswith("body: not JSON")
 
 

@@ -32,9 +32,10 @@ def test_a_node_that_shows_less_is_learned_from() -> None:
     assert learn(world.ports, shown(1800), planned_with(world)) == {"cpu": 100}
     assert missing(world) == {"cpu": 100}
     (lessened,) = with_learned(
-        [one for one in CATALOG if one.name == TYPE], world.ledger.memos(NAME, LEARNED)
+        [instance_type for instance_type in CATALOG if instance_type.name == TYPE],
+        world.ledger.memos(NAME, LEARNED),
     )
-    (known,) = (one for one in CATALOG if one.name == TYPE)
+    (known,) = (instance_type for instance_type in CATALOG if instance_type.name == TYPE)
     assert lessened.allocatable["cpu"] == known.allocatable["cpu"] - 100
     assert lessened.capacity == known.capacity
 
@@ -79,10 +80,15 @@ def test_the_next_plan_counts_with_what_was_learned_and_people_are_told() -> Non
         ),
     )
     assert world.bind(name).initialized
-    (said,) = [one for one in world.cluster.happenings if one.reason == "LessThanPlanned"]
+    (said,) = [
+        happening for happening in world.cluster.happenings if happening.reason == "LessThanPlanned"
+    ]
     assert "cpu 150m" in said.message
     world.cluster.add(pod("b"))
-    seen = {one.name: one for one in gather(world.ports, "p").snapshot.instance_types}
-    known = {one.name: one for one in CATALOG}
+    seen = {
+        instance_type.name: instance_type
+        for instance_type in gather(world.ports, "p").snapshot.instance_types
+    }
+    known = {instance_type.name: instance_type for instance_type in CATALOG}
     bought = one.offering.instance_type
     assert seen[bought].allocatable["cpu"] == known[bought].allocatable["cpu"] - 150

@@ -38,15 +38,15 @@ def seen(world: World) -> ClusterSnapshot:
 def world(*pods: Pod, raws: tuple[dict[str, Any], ...] = ()) -> World:
     made = World(provisioner(), node())
     made.cluster.apply(*raws)
-    for one in pods:
-        made.cluster.pods[one.key] = one
+    for other_pod in pods:
+        made.cluster.pods[other_pod.key] = other_pod
     return made
 
 
 def test_volumes_are_read_only_for_pods_that_wait_with_a_claim() -> None:
     gated = claiming("gated", "data", gated=True)
     there = world(pod(), gated)
-    assert [one.scheduling.claims for one in seen(there).pending] == [(), ("data",)]
+    assert [other_pod.scheduling.claims for other_pod in seen(there).pending] == [(), ("data",)]
     assert RARE.isdisjoint(there.cluster.reads)
 
 
@@ -62,7 +62,7 @@ def test_a_bound_volume_needs_no_class() -> None:
 def test_a_wrong_claim_is_a_reason_for_its_pod_alone() -> None:
     raws = (claim(spec={"storageClassName": "gp3"}), storage_class("gp3"))
     there = world(claiming("a", "data"), claiming("b", "gone"), pod("c"), raws=raws)
-    found = {one.name: one.scheduling.refusals for one in seen(there).pending}
+    found = {other_pod.name: other_pod.scheduling.refusals for other_pod in seen(there).pending}
     assert found == {
         "a": (),
         "b": ("volume: claim shop/gone does not exist: create it",),
@@ -88,7 +88,7 @@ def test_attachments_are_counted_where_a_driver_limits_them() -> None:
     assert found.pending[0].scheduling.requests[EBS] == 1
     assert found.nodes[0].allocatable[EBS] == 2
     assert found.instance_types[0].allocatable[EBS] == 25
-    assert [one.allocatable[EBS] for one in found.slots] == [25]
+    assert [slot.allocatable[EBS] for slot in found.slots] == [25]
     assert found.bound == (standing,)
 
 
@@ -115,7 +115,7 @@ def test_a_nominated_pod_keeps_its_attachment() -> None:
         storage_class("gp3"),
     )
     there = world(claiming("a", "a"), claiming("b", "b", nominated_node="n1"), raws=raws)
-    assert [one.scheduling.requests[EBS] for one in seen(there).pending] == [1, 1]
+    assert [other_pod.scheduling.requests[EBS] for other_pod in seen(there).pending] == [1, 1]
 
 
 def test_pods_of_one_claim_are_drawn_to_the_one_that_has_a_node() -> None:
@@ -147,7 +147,7 @@ def test_a_claim_for_a_single_pod_is_of_the_one_that_is_promised_a_place() -> No
     waiting, coming = claiming("a", "data"), claiming("z", "data")
     there = world(waiting, coming, raws=raws)
     there.ledger.slot_values["test", "i-slot0"] = make.slot(pods=(make.ref(coming),))
-    refused = {one.name: one.scheduling.refusals for one in seen(there).pending}
+    refused = {other_pod.name: other_pod.scheduling.refusals for other_pod in seen(there).pending}
     assert refused["z"] == ()
     assert refused["a"] == ("volume: claim shop/data is for a single pod, and shop/z has it",)
 
@@ -155,7 +155,7 @@ def test_a_claim_for_a_single_pod_is_of_the_one_that_is_promised_a_place() -> No
 def test_a_role_that_may_not_read_volumes_leaves_only_their_pods() -> None:
     there = world(claiming("a", "data"), pod("b"))
     there.cluster.fail_next("claims", UnauthorizedError("GET: 403"))
-    first, second = sorted(seen(there).pending, key=lambda one: one.name)
+    first, second = sorted(seen(there).pending, key=lambda entry: entry.name)
     (reason,) = first.scheduling.refusals
     assert "cannot be read: GET: 403; apply infra/cluster/access.yaml" in reason
     assert second.scheduling.refusals == ()
@@ -180,7 +180,7 @@ def test_daemons_that_are_never_made_are_left_out_with_a_note() -> None:
     wrong = replace(make.daemonset("wrong"), problem="spec.selector is wrong")
     there.cluster.add(make.daemonset(), wrong)
     gathered = gather(there.ports, "plan")
-    assert [one.name for one in gathered.snapshot.daemonsets] == ["logs"]
+    assert [daemon_set.name for daemon_set in gathered.snapshot.daemonsets] == ["logs"]
     assert gathered.notes == ("DaemonSet kube-system/wrong is left out: spec.selector is wrong",)
 
 
@@ -206,7 +206,7 @@ def promised(number: int, *pods: PodRef) -> PromisedSlot:
 def test_nodes_of_an_open_launch_are_known_as_they_were_planned() -> None:
     there = world(pod("a"), pod("b"))
     gone = PodRef(namespace="default", name="gone", uid="gone")
-    first, second = (make.ref(one) for one in (pod("a"), pod("b")))
+    first, second = (make.ref(other_pod) for other_pod in (pod("a"), pod("b")))
     written = body(promised(0, first), promised(1, second, gone))
     there.decisions.documents["body"] = written.to_bytes()
     there.decisions.documents["broken"] = b"{}"

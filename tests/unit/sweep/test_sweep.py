@@ -125,8 +125,8 @@ def test_a_slot_whose_node_was_let_go_by_one_that_died_then_is_ended(*, ended: b
     gone, young = slot(node_name="n9"), slot(number=1, instance_id="i-new", node_name="n8")
     kept = slot(number=2, instance_id="i-n1", node_name="n1")
     world.advance(100 * SECOND)
-    for one in (gone, replace(young, launched_at=world.clock.now()), kept):
-        world.ledger.slot_values[NAME, one.name] = one
+    for other_slot in (gone, replace(young, launched_at=world.clock.now()), kept):
+        world.ledger.slot_values[NAME, other_slot.name] = other_slot
     world.cloud.end("i-n2")
     assert world.sweep().orphaned_instances == 1
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
@@ -137,7 +137,7 @@ def test_a_slot_whose_node_was_let_go_by_one_that_died_then_is_ended(*, ended: b
         world.advance(timedelta(seconds=30))
     assert state["result"] == "gone"
     assert not world.cloud.instances(["i-slot0"])[0].is_alive
-    assert gone.name not in {one.name for one in world.ledger.slots(NAME)}
+    assert gone.name not in {other_slot.name for other_slot in world.ledger.slots(NAME)}
 
 
 def test_nodes_whose_machine_is_gone_are_deleted() -> None:
@@ -209,7 +209,7 @@ def test_missing_timers_are_started_once() -> None:
     for name in ("empty", "full", "boots", "going"):
         world.cloud.add(machine(f"i-{name}"))
     assert world.sweep().missing_timers == 5
-    started = sorted((one.kind.value, one.payload["node"]) for one in world.outbox.timers)
+    started = sorted((timer.kind.value, timer.payload["node"]) for timer in world.outbox.timers)
     assert started == [
         ("emptiness", "empty"),
         ("expiration", "empty"),

@@ -75,12 +75,12 @@ def _product(instance_type: str, attributes: Mapping[str, str], price: str) -> s
 
 
 def _passes(attributes: Mapping[str, str], filters: list[Mapping[str, str]]) -> bool:
-    for one in filters:
-        if one.get("Type") != "TERM_MATCH":
+    for entry in filters:
+        if entry.get("Type") != "TERM_MATCH":
             raise ServiceError(
-                "InvalidParameterException", f"filter type {one.get('Type')!r}: use TERM_MATCH"
+                "InvalidParameterException", f"filter type {entry.get('Type')!r}: use TERM_MATCH"
             )
-        name, wanted = one["Field"], one["Value"]
+        name, wanted = entry["Field"], entry["Value"]
         if name == "productFamily":
             if wanted not in {"Compute Instance", "Compute Instance (bare metal)"}:
                 return False
@@ -105,7 +105,8 @@ def products(world: World) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
             raise ServiceError("NotFoundException", f"service {body.get('ServiceCode')!r}: unknown")
         filters = body.get("Filters") or []
         region = next(
-            (one["Value"] for one in filters if one.get("Field") == "regionCode"), world.region
+            (entry["Value"] for entry in filters if entry.get("Field") == "regionCode"),
+            world.region,
         )
         found: list[tuple[str, dict[str, str]]] = []
         offered = {name for name, _ in type_facts.zonal_offerings(region)}

@@ -40,7 +40,7 @@ def seed_clusters(world: World, region: str, clusters: tuple[Cluster, ...]) -> d
         named = seed_images(backend)
         iam = iam_backends[world.account][backend.partition]
         _spot_role(iam)
-        seeded = {one.name: _seed(world, backend, iam, one) for one in clusters}
+        seeded = {cluster.name: _seed(world, backend, iam, cluster) for cluster in clusters}
     return {"region": region, "account": world.account, "images": named, "clusters": seeded}
 
 
@@ -62,7 +62,7 @@ def _seed(world: World, backend: Any, iam: Any, cluster: Cluster) -> dict[str, A
         "version": found.version,
         "vpc_id": network["vpcId"],
         "subnet_ids": subnet_ids,
-        "zones": [backend.get_subnet(one).availability_zone for one in subnet_ids],
+        "zones": [backend.get_subnet(entry).availability_zone for entry in subnet_ids],
         "security_group_id": network["clusterSecurityGroupId"],
         "node_role_arn": node_role.arn,
         "instance_profile": profile.name,

@@ -36,7 +36,7 @@ def _passes(row: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
             raise EC2ClientError("InvalidParameterValue", f"The filter '{name}' is invalid")
         value = row[_FILTERS[name]]
         also = _PRODUCTS if name == "product-description" else (value,)
-        if not any(fnmatchcase(one, pattern) for one in also for pattern in wanted):
+        if not any(fnmatchcase(item, pattern) for item in also for pattern in wanted):
             return False
     return True
 

@@ -22,7 +22,11 @@ def repair(repairs: Repairs) -> None:
         self: Any, name: str, description: str, template_data: dict[str, Any], tag_spec: Any
     ) -> Any:
         specifications = template_data.get("TagSpecifications") or []
-        kept = [one for one in specifications if one["ResourceType"] != "launch-template"]
+        kept = [
+            specification
+            for specification in specifications
+            if specification["ResourceType"] != "launch-template"
+        ]
         launch = {key: value for key, value in template_data.items() if key != "TagSpecifications"}
         if kept:
             launch["TagSpecifications"] = kept
@@ -41,15 +45,20 @@ def repair(repairs: Repairs) -> None:
             self._get_param("LaunchTemplateNames", []),
         )
         filters = self._filters_from_querystring()
-        passing = {one.id for one in backend.describe_launch_templates(filters=filters)}
-        rows = sorted((one for one in found if one.id in passing), key=lambda one: str(one.name))
+        passing = {
+            describe_launch_template.id
+            for describe_launch_template in backend.describe_launch_templates(filters=filters)
+        }
+        rows = sorted(
+            (entry for entry in found if entry.id in passing), key=lambda entry: str(entry.name)
+        )
         start = int(self._get_param("NextToken") or 0)
         size = min(PAGE, int(self._get_param("MaxResults") or PAGE))
         more = start + size < len(rows)
         owner = f"arn:{self.partition}:iam::{self.current_account}:root"
         return ActionResult(
             {
-                "LaunchTemplates": [_shown(one, owner) for one in rows[start : start + size]],
+                "LaunchTemplates": [_shown(row, owner) for row in rows[start : start + size]],
                 "NextToken": str(start + size) if more else None,
             }
         )
@@ -84,14 +93,18 @@ def _existing(backend: Any, ids: Sequence[str], names: Sequence[str]) -> list[An
                 "InvalidLaunchTemplateName.NotFoundException",
                 f"The specified launch template, with template name {name}, does not exist.",
             )
-    for one in ids:
-        if one not in backend.launch_templates:
+    for value in ids:
+        if value not in backend.launch_templates:
             raise EC2ClientError(
                 "InvalidLaunchTemplateId.NotFound",
-                f"The specified launch template, with template ID {one}, does not exist.",
+                f"The specified launch template, with template ID {value}, does not exist.",
             )
     wanted = {*ids, *(backend.launch_template_name_to_ids[name] for name in names)}
-    return [one for one in backend.launch_templates.values() if not wanted or one.id in wanted]
+    return [
+        launch_template
+        for launch_template in backend.launch_templates.values()
+        if not wanted or launch_template.id in wanted
+    ]
 
 
 def _shown(template: Any, owner: str) -> dict[str, Any]:

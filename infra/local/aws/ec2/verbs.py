@@ -202,6 +202,6 @@ def _apis(body: Json) -> tuple[str, ...]:
     several = body.get("apis")
     if several is None:
         return (text(body, "api"),)
-    if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
+    if not isinstance(several, list) or not all(isinstance(entry, str) for entry in several):
         raise ControlError(f"apis: {several!r} is not a list of API names, such as CreateFleet")
     return tuple(several)

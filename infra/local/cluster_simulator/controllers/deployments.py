@@ -61,12 +61,12 @@ class Deployments(Workload):
     async def reconcile(self, owner: Json, owned: list[Json]) -> float | None:
         """Make the current ReplicaSet, scale all of them, then write the status."""
         name = f"{owner['metadata']['name']}-{template_hash(owner['spec']['template'])}"
-        current = next((one for one in owned if one["metadata"]["name"] == name), None)
+        current = next((entry for entry in owned if entry["metadata"]["name"] == name), None)
         if current is None:
             current = await self._add(owner, owned, name)
             if current is None:
                 return 0.2
-        older = [one for one in owned if one["metadata"]["name"] != name]
+        older = [entry for entry in owned if entry["metadata"]["name"] != name]
         await self._scale(owner, current, older)
         await self._report(owner, current, older)
         return None
@@ -78,7 +78,7 @@ class Deployments(Workload):
         labels = {**(meta.get("labels") or {}), HASH_LABEL: short}
         selector = spec["selector"]
         match = {**(selector.get("matchLabels") or {}), HASH_LABEL: short}
-        revision = 1 + max((_revision(one) for one in owned), default=0)
+        revision = 1 + max((_revision(entry) for entry in owned), default=0)
         metadata = {
             "name": name,
             "namespace": owner["metadata"]["namespace"],
@@ -98,7 +98,7 @@ class Deployments(Workload):
 
     async def _scale(self, owner: Json, current: Json, older: list[Json]) -> None:
         wanted = _replicas(owner)
-        old_total = sum(_replicas(one) for one in older)
+        old_total = sum(_replicas(entry) for entry in older)
         surge, lacking = _rolling(owner, wanted)
         target = wanted
         if old_total:
@@ -107,25 +107,27 @@ class Deployments(Workload):
         if _replicas(current) != target:
             await self._set_replicas(current, target)
         # Old pods that are not ready serve nobody and may go at once.
-        old_ready = sum(_ready(one) for one in older)
+        old_ready = sum(_ready(entry) for entry in older)
         spare = max(_ready(current) + old_ready - (wanted - lacking), 0) + old_total - old_ready
-        for one in sorted(older, key=_revision):
-            step = min(_replicas(one), spare)
+        for entry in sorted(older, key=_revision):
+            step = min(_replicas(entry), spare)
             if step > 0:
                 spare -= step
-                await self._set_replicas(one, _replicas(one) - step)
+                await self._set_replicas(entry, _replicas(entry) - step)
 
     async def _set_replicas(self, replica_set: Json, count: int) -> None:
         await self.world.patch(REPLICA_SET, replica_set, {"spec": {"replicas": count}})
 
     async def _report(self, owner: Json, current: Json, older: list[Json]) -> None:
         caches = self.world.informer(REPLICA_SET)
-        keys: list[Key] = [key_of(current), *(key_of(one) for one in older)]
+        keys: list[Key] = [key_of(current), *(key_of(entry) for entry in older)]
         sets = [found for key in keys if (found := caches.objects.get(key))]
         wanted = _replicas(owner)
-        total = sum(_count(one, "replicas") for one in sets)
-        ready = sum(_ready(one) for one in sets)
-        updated = sum(_count(one, "replicas") for one in sets if key_of(one) == key_of(current))
+        total = sum(_count(entry, "replicas") for entry in sets)
+        ready = sum(_ready(entry) for entry in sets)
+        updated = sum(
+            _count(entry, "replicas") for entry in sets if key_of(entry) == key_of(current)
+        )
         done = updated == wanted == ready == total
         available = ready >= wanted - _rolling(owner, wanted)[1]
         revision = annotation(current, REVISION)

@@ -114,7 +114,7 @@ class Garbage:
         change = {
             "metadata": {
                 "resourceVersion": owner["metadata"]["resourceVersion"],
-                "finalizers": [one for one in finalizers if one != _FOREGROUND],
+                "finalizers": [finalizer for finalizer in finalizers if finalizer != _FOREGROUND],
             }
         }
         await self._world.client.patch(kind, owner, change)

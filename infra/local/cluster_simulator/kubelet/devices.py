@@ -69,7 +69,9 @@ class Devices:
             is_plugin(pod)
             and is_true(pod, "Ready")
             and not is_terminating(pod)
-            and any(plugin in (one.get("image") or "") for one in pod["spec"]["containers"])
+            and any(
+                plugin in (container.get("image") or "") for container in pod["spec"]["containers"]
+            )
             for pod in self._world.pods_on(node["metadata"]["name"])
         )
 
@@ -78,5 +80,5 @@ def is_plugin(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod mounts the folder of the kubelet's sockets, as device plugins do."""
     volumes = pod["spec"].get("volumes") or ()
     return any(
-        (one.get("hostPath") or {}).get("path", "").rstrip("/") == SOCKETS for one in volumes
+        (volume.get("hostPath") or {}).get("path", "").rstrip("/") == SOCKETS for volume in volumes
     )

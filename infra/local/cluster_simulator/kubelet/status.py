@@ -69,10 +69,12 @@ def running_status(pod: Json, address: str, host: str) -> Json:
             for kind in ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
         ],
         "initContainerStatuses": [
-            _container(one, running if one.get("restartPolicy") == "Always" else done)
-            for one in spec.get("initContainers") or ()
+            _container(
+                init_container, running if init_container.get("restartPolicy") == "Always" else done
+            )
+            for init_container in spec.get("initContainers") or ()
         ],
-        "containerStatuses": [_container(one, running) for one in spec["containers"]],
+        "containerStatuses": [_container(container, running) for container in spec["containers"]],
     }
 
 
@@ -88,8 +90,8 @@ def completed_status(pod: Json) -> Json:
             _condition(kind, "False", "PodCompleted") for kind in ("ContainersReady", "Ready")
         ],
         "containerStatuses": [
-            {**_container(one, done), "ready": False, "started": False}
-            for one in pod["spec"]["containers"]
+            {**_container(container, done), "ready": False, "started": False}
+            for container in pod["spec"]["containers"]
         ],
     }
 

@@ -82,10 +82,14 @@ def _parts(text: str) -> Iterable[tuple[str, str]]:
     """Yield content type and text of each MIME part, or of the whole."""
     message = email.message_from_string(text, policy=compat32)
     if message.is_multipart():
-        for one in message.get_payload():
-            payload = one.get_payload(decode=True) if isinstance(one, Message) else b""
-            if isinstance(one, Message) and isinstance(payload, bytes):
-                yield one.get_content_type(), payload.decode("utf-8", "replace")
+        for other_message in message.get_payload():
+            payload = (
+                other_message.get_payload(decode=True)
+                if isinstance(other_message, Message)
+                else b""
+            )
+            if isinstance(other_message, Message) and isinstance(payload, bytes):
+                yield other_message.get_content_type(), payload.decode("utf-8", "replace")
     elif text.lstrip().startswith("#!"):
         yield _SCRIPT, text
     elif "node.eks.aws/" in text:

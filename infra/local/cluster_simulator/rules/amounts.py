@@ -90,9 +90,9 @@ def _given(status: Object) -> dict[str, dict[str, int]]:
     """Return what the kubelet has given each container, by name."""
     found = {}
     for kind in ("containerStatuses", "initContainerStatuses"):
-        for one in status.get(kind) or ():
-            has = (one.get("resources") or {}).get("requests")
-            found[one["name"]] = _largest(amounts(one.get("allocatedResources")), amounts(has))
+        for entry in status.get(kind) or ():
+            has = (entry.get("resources") or {}).get("requests")
+            found[entry["name"]] = _largest(amounts(entry.get("allocatedResources")), amounts(has))
     return found
 
 

@@ -150,11 +150,11 @@ def attach_reasons(
         for driver in csi_node["spec"].get("drivers") or ()
         if (driver.get("allocatable") or {}).get("count") is not None
     }
-    attached = {one for other in running for one in _attachments(other, cluster)}
+    attached = {attachment for other in running for attachment in _attachments(other, cluster)}
     added = set(_attachments(pod, cluster)) - attached
     for driver, limit in sorted(most.items()):
-        new = sum(one[0] == driver for one in added)
-        if new and new + sum(one[0] == driver for one in attached) > limit:
+        new = sum(entry[0] == driver for entry in added)
+        if new and new + sum(entry[0] == driver for entry in attached) > limit:
             return ["node(s) exceed max volume count"]
     return []
 

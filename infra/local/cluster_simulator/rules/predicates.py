@@ -44,12 +44,12 @@ def fits(
         ValueError: If a quantity cannot be read.
     """
     reasons = _reasons(pod, node, pods_on_node, cluster)
-    expected = [one for one in cluster.nominated if _is_kept_for(one, pod, node)]
+    expected = [entry for entry in cluster.nominated if _is_kept_for(entry, pod, node)]
     if reasons or not expected:
         return reasons
     # A place that others are preempted for is kept for those who are as important or more.
     name = node["metadata"]["name"]
-    guests = [{**one, "spec": {**one["spec"], "nodeName": name}} for one in expected]
+    guests = [{**entry, "spec": {**entry["spec"], "nodeName": name}} for entry in expected]
     crowded = replace(cluster, pods=[*cluster.pods, *guests])
     return _reasons(pod, node, [*pods_on_node, *guests], crowded)
 

@@ -56,7 +56,7 @@ def _entries(resource: Resource) -> list[JsonObject]:
 
 
 def _group(name: str, versions: list[str]) -> JsonObject:
-    listed = [{"groupVersion": f"{name}/{one}", "version": one} for one in versions]
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
@@ -73,9 +73,9 @@ def _aggregated(kinds: Kinds, *, core: bool) -> JsonObject:
                         "version": version,
                         "freshness": "Current",
                         "resources": [
-                            _aggregated_resource(one)
-                            for one in kinds.all()
-                            if (one.group, one.version) == (group, version)
+                            _aggregated_resource(resource)
+                            for resource in kinds.all()
+                            if (resource.group, resource.version) == (group, version)
                         ],
                     }
                     for version in versions
@@ -149,8 +149,12 @@ def _is_version(kinds: Kinds, parts: list[str]) -> bool:
 def _resource_list(kinds: Kinds, parts: list[str]) -> JsonObject:
     group = "" if parts[0] == "api" else parts[1]
     version = parts[-1]
-    chosen = [one for one in kinds.all() if (one.group, one.version) == (group, version)]
+    chosen = [
+        resource
+        for resource in kinds.all()
+        if (resource.group, resource.version) == (group, version)
+    ]
     name = f"{group}/{version}" if group else version
-    listed = [entry for one in chosen for entry in _entries(one)]
+    listed = [entry for resource in chosen for entry in _entries(resource)]
     head: JsonObject = {"kind": "APIResourceList", "apiVersion": "v1"}
     return head | {"groupVersion": name, "resources": listed}

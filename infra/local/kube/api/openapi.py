@@ -63,7 +63,9 @@ def _path(resource: Resource) -> str:
 def _operations(resource: Resource) -> JsonObject:
     gvk = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     chosen = _PATCHES if resource.custom is None else (*_PATCHES[:2], _PATCHES[3])
-    content: JsonObject = {f"application/{one}": {"schema": {"type": "object"}} for one in chosen}
+    content: JsonObject = {
+        f"application/{value}": {"schema": {"type": "object"}} for value in chosen
+    }
     names = ("dryRun", "fieldManager", "fieldValidation", "force")
     return {
         "patch": {
@@ -95,23 +97,23 @@ def index(kinds: Kinds) -> JsonObject:
 def document(kinds: Kinds, name: str) -> JsonObject | None:
     """Return the document of one group version, such as `apis/apps/v1`; None if there is none."""
     chosen = [
-        one
-        for one in kinds.all()
-        if name == (f"apis/{one.api_version}" if one.group else f"api/{one.version}")
+        resource
+        for resource in kinds.all()
+        if name == (f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}")
     ]
     if not chosen:
         return None
     schemas: JsonObject = {}
     _collect("meta.ObjectMeta", schemas)
-    for one in chosen:
-        gvk = [{"group": one.group, "version": one.version, "kind": one.kind}]
-        key = type_name(one) or f"custom.{one.kind}"
-        if one.custom is None:
+    for resource in chosen:
+        gvk = [{"group": resource.group, "version": resource.version, "kind": resource.kind}]
+        key = type_name(resource) or f"custom.{resource.kind}"
+        if resource.custom is None:
             _collect(key, schemas)
         else:
-            schemas[key] = _custom(one)
+            schemas[key] = _custom(resource)
         schemas[key]["x-kubernetes-group-version-kind"] = gvk
-    paths = {_path(one): _operations(one) for one in chosen}
+    paths = {_path(resource): _operations(resource) for resource in chosen}
     info = {"title": "Kubernetes", "version": "v1.32.0"}
     head: JsonObject = {"openapi": "3.0.0", "info": info}
     return head | {"paths": paths, "components": {"schemas": schemas}}

@@ -136,7 +136,7 @@ def _bind(lifecycle: Lifecycle, call: Call) -> JsonObject:
 
 def _set_condition(obj: JsonObject, condition: JsonObject) -> None:
     conditions = obj.setdefault("status", {}).setdefault("conditions", [])
-    kept = [one for one in conditions if one["type"] != condition["type"]]
+    kept = [entry for entry in conditions if entry["type"] != condition["type"]]
     obj["status"]["conditions"] = [*kept, {"lastProbeTime": None} | condition]
 
 
@@ -206,7 +206,9 @@ def _spend_budget(lifecycle: Lifecycle, call: Call, pod: JsonObject, *, dry_run:
 
 def _is_ready(pod: JsonObject) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _may_evict_unhealthy(budget: JsonObject) -> bool:

@@ -55,7 +55,7 @@ def statuses(pod: JsonObject) -> list[JsonObject]:
 
 def pod_ready(pod: JsonObject) -> str:
     """Write how many containers are ready, of how many."""
-    ready = sum(bool(one.get("ready")) for one in statuses(pod))
+    ready = sum(bool(status.get("ready")) for status in statuses(pod))
     return f"{ready}/{len(pod['spec'].get('containers') or ())}"
 
 
@@ -64,8 +64,8 @@ def pod_status(pod: JsonObject) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return "Terminating"
     status = pod.get("status") or {}
-    for one in statuses(pod):
-        state = one.get("state") or {}
+    for entry in statuses(pod):
+        state = entry.get("state") or {}
         for word in ("waiting", "terminated"):
             if reason := (state.get(word) or {}).get("reason"):
                 return str(reason)
@@ -77,7 +77,7 @@ def pod_status(pod: JsonObject) -> str:
 def condition(obj: JsonObject, kind: str) -> str:
     """Return the status of a condition; empty when it is not there."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((str(one["status"]) for one in conditions if one["type"] == kind), "")
+    return next((str(entry["status"]) for entry in conditions if entry["type"] == kind), "")
 
 
 def node_status(node: JsonObject) -> str:
@@ -100,7 +100,7 @@ def address(kind: str) -> Cell:
 
     def cell(node: JsonObject) -> str:
         found = (node.get("status") or {}).get("addresses") or ()
-        return next((str(one["address"]) for one in found if one["type"] == kind), "<none>")
+        return next((str(entry["address"]) for entry in found if entry["type"] == kind), "<none>")
 
     return cell
 
@@ -108,13 +108,13 @@ def address(kind: str) -> Cell:
 def images(obj: JsonObject) -> str:
     """Write the images of a pod template."""
     spec = obj["spec"]["template"]["spec"]
-    return ",".join(str(one.get("image", "")) for one in spec.get("containers") or ())
+    return ",".join(str(container.get("image", "")) for container in spec.get("containers") or ())
 
 
 def container_names(obj: JsonObject) -> str:
     """Write the container names of a pod template."""
     spec = obj["spec"]["template"]["spec"]
-    return ",".join(str(one["name"]) for one in spec.get("containers") or ())
+    return ",".join(str(container["name"]) for container in spec.get("containers") or ())
 
 
 def of(left: str, right: str) -> Cell:
@@ -137,7 +137,7 @@ def selector(obj: JsonObject) -> str:
 def ports(service: JsonObject) -> str:
     """Write the ports of a service."""
     ports = service["spec"].get("ports") or ()
-    return ",".join(f"{one['port']}/{one.get('protocol', 'TCP')}" for one in ports) or "<none>"
+    return ",".join(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in ports) or "<none>"
 
 
 def event_object(event: JsonObject) -> str:
@@ -149,4 +149,4 @@ def event_object(event: JsonObject) -> str:
 def event_age(event: JsonObject) -> str:
     """Write how long ago an event was last seen."""
     times = (event.get("lastTimestamp"), event.get("eventTime"))
-    return age(next((one for one in times if one), event["metadata"].get("creationTimestamp")))
+    return age(next((time for time in times if time), event["metadata"].get("creationTimestamp")))

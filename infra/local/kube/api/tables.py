@@ -42,7 +42,7 @@ _COLUMNS: dict[str, list[Column]] = {
         _NAME,
         ("Ready", pod_ready),
         ("Status", pod_status),
-        ("Restarts", lambda pod: sum(one.get("restartCount", 0) for one in statuses(pod))),
+        ("Restarts", lambda pod: sum(status.get("restartCount", 0) for status in statuses(pod))),
         _AGE,
         ("+IP", at("status.podIP", "<none>")),
         ("+Node", at("spec.nodeName", "<none>")),
@@ -165,7 +165,7 @@ def _json_path(path: str) -> Cell:
             elif index and isinstance(value, list) and int(index) < len(value):
                 value = value[int(index)]
             elif key and isinstance(value, list):
-                value = next((one for one in value if one.get(key) == wanted), None)
+                value = next((entry for entry in value if entry.get(key) == wanted), None)
             else:
                 return None
         return value
@@ -182,7 +182,10 @@ def _printer_column(column: JsonObject) -> Column:
 def _columns(resource: Resource) -> list[Column]:
     if resource.custom is None:
         return _COLUMNS.get(resource.kind, [_NAME, _AGE])
-    own = [_printer_column(one) for one in resource.custom.get("additionalPrinterColumns") or ()]
+    own = [
+        _printer_column(additional_printer_column)
+        for additional_printer_column in resource.custom.get("additionalPrinterColumns") or ()
+    ]
     return [_NAME, *(own or [_AGE])]
 
 

@@ -102,7 +102,7 @@ def negotiate(resource: Resource, accept: str, include: str) -> View:
     """
     for part in accept.split(","):
         media, *parameters = (piece.strip() for piece in part.split(";"))
-        options = dict(one.partition("=")[::2] for one in parameters)
+        options = dict(parameter.partition("=")[::2] for parameter in parameters)
         form = options.get("as", "")
         if media not in _MEDIA or (form and options.get("g") != "meta.k8s.io"):
             continue

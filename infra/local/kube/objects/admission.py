@@ -52,7 +52,9 @@ def admit(store: Store, kinds: Kinds, resource: Resource, obj: JsonObject) -> No
 def _taint_node(obj: JsonObject) -> None:
     taints = obj.setdefault("spec", {}).setdefault("taints", [])
     taint = {"key": NOT_READY, "effect": "NoSchedule"}
-    if not any((one.get("key"), one.get("effect")) == (NOT_READY, "NoSchedule") for one in taints):
+    if not any(
+        (entry.get("key"), entry.get("effect")) == (NOT_READY, "NoSchedule") for entry in taints
+    ):
         taints.append(taint)
 
 

@@ -92,7 +92,7 @@ def _whole_item(path: Path, owners: Owners) -> Path:
     for end, step in enumerate(path, 1):
         if step.startswith("[") and end < len(path):
             prefix = path[:end]
-            if not any(one[:end] == prefix for paths in owners.values() for one in paths):
+            if not any(entry[:end] == prefix for paths in owners.values() for entry in paths):
                 return prefix
     return path
 

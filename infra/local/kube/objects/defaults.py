@@ -40,8 +40,8 @@ def _container(container: JsonObject) -> None:
         _fill(requests, **limits)
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
-    for one in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if probe := container.get(one):
+    for value in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe := container.get(value):
             _fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
 
 
@@ -67,7 +67,7 @@ def _pod(obj: JsonObject) -> None:
     _fill(spec, enableServiceLinks=True, serviceAccountName=account, serviceAccount=account)
     tolerations = spec.get("tolerations") or []
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(_tolerates(one, key) for one in tolerations):
+        if not any(_tolerates(toleration, key) for toleration in tolerations):
             tolerations.append(
                 {
                     "key": key,
@@ -90,7 +90,7 @@ def _tolerates(toleration: JsonObject, key: str) -> bool:
 def qos_class(spec: JsonObject) -> str:
     """Return Guaranteed, Burstable or BestEffort."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    parts = [one.get("resources") or {} for one in containers]
+    parts = [container.get("resources") or {} for container in containers]
     chosen = ("cpu", "memory")
     if not any(part.get(side, {}).get(n) for part in parts for side in part for n in chosen):
         return "BestEffort"

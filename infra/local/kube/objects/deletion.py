@@ -107,7 +107,7 @@ class Deletion:
         for storage, entry in self._store.owned_by(owner.uid):
             obj = entry.load()
             references = obj["metadata"].get("ownerReferences") or []
-            kept = [one for one in references if one["uid"] != owner.uid]
+            kept = [reference for reference in references if reference["uid"] != owner.uid]
             if len(kept) != len(references):
                 obj["metadata"]["ownerReferences"] = kept
                 self._store.write(self._kinds.get(*storage), obj, entry)

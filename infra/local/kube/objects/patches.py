@@ -105,7 +105,7 @@ def _merge_list(old: Any, new: list[Any], field: FieldType) -> list[Any]:
     for item in new:
         if not isinstance(item, dict) or key not in item:
             raise bad_request(f"map does not contain declared merge key: {key}")
-        place = next((i for i, one in enumerate(merged) if one.get(key) == item[key]), None)
+        place = next((i for i, entry in enumerate(merged) if entry.get(key) == item[key]), None)
         if item.get("$patch") == "delete":
             if place is not None:
                 del merged[place]
@@ -120,7 +120,7 @@ def _reorder(items: Any, order: list[Any], key: str) -> None:
     if not isinstance(items, list):
         return
     plain = key in {"", "="}
-    wanted = order if plain else [one.get(key) for one in order]
+    wanted = order if plain else [entry.get(key) for entry in order]
     rank = {str(value): index for index, value in enumerate(wanted)}
     present = [item if plain else item.get(key) for item in items]
     places = [index for index, value in enumerate(present) if str(value) in rank]

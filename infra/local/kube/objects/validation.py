@@ -112,7 +112,7 @@ def _taints(taints: list[JsonObject]) -> Iterable[Cause]:
         if not _is_label_value(taint.get("value", "")):
             yield _bad(f"{field}.value", taint["value"], "must be a valid label value")
         if effect not in _EFFECTS:
-            listed = ", ".join(f'"{one}"' for one in _EFFECTS)
+            listed = ", ".join(f'"{value}"' for value in _EFFECTS)
             message = f'Unsupported value: "{effect}": supported values: {listed}'
             yield "FieldValueNotSupported", message, f"{field}.effect"
         if (key, effect) in seen:
@@ -126,14 +126,14 @@ def _pod_spec(spec: JsonObject, field: str) -> Iterable[Cause]:
     if not spec.get("containers"):
         yield _required(f"{field}.containers")
     names = set()
-    for index, one in enumerate(spec.get("containers") or ()):
+    for index, container in enumerate(spec.get("containers") or ()):
         place = f"{field}.containers[{index}]"
-        if not one.get("name"):
+        if not container.get("name"):
             yield _required(f"{place}.name")
-        elif one["name"] in names:
-            yield "FieldValueDuplicate", f'Duplicate value: "{one["name"]}"', f"{place}.name"
-        names.add(one.get("name"))
-        if not one.get("image") and not field.startswith("spec.template"):
+        elif container["name"] in names:
+            yield "FieldValueDuplicate", f'Duplicate value: "{container["name"]}"', f"{place}.name"
+        names.add(container.get("name"))
+        if not container.get("image") and not field.startswith("spec.template"):
             yield _required(f"{place}.image")
 
 
@@ -221,25 +221,27 @@ def _pod_change(old: JsonObject, new: JsonObject) -> Iterable[Cause]:
     if _frozen(old) != _frozen(new) or not _gates_only_go(old, new):
         yield _forbidden("spec", _POD_RULE)
     kept = _without_seconds(new)
-    if any(one not in kept for one in _without_seconds(old)):
+    if any(without_second not in kept for without_second in _without_seconds(old)):
         yield _forbidden("spec.tolerations", "existing toleration can not be modified except its "
                          "tolerationSeconds")  # fmt: skip
 
 
 def _without_seconds(spec: JsonObject) -> list[JsonObject]:
-    return [one | {"tolerationSeconds": None} for one in spec.get("tolerations") or ()]
+    return [
+        toleration | {"tolerationSeconds": None} for toleration in spec.get("tolerations") or ()
+    ]
 
 
 def _gates_only_go(old: JsonObject, new: JsonObject) -> bool:
     before = old.get("schedulingGates") or ()
-    return all(one in before for one in new.get("schedulingGates") or ())
+    return all(scheduling_gate in before for scheduling_gate in new.get("schedulingGates") or ())
 
 
 def _frozen(spec: JsonObject) -> JsonObject:
     kept = {key: value for key, value in spec.items() if key not in _POD_MAY_CHANGE}
     for name in ("containers", "initContainers"):
         if name in kept:
-            kept[name] = [{**one, "image": ""} for one in kept[name]]
+            kept[name] = [{**entry, "image": ""} for entry in kept[name]]
     if spec.get("schedulingGates"):
         # A gated pod may still be steered.
         kept.pop("nodeSelector", None)

@@ -205,7 +205,7 @@ class _Parser:
         least, most, function = FUNCTIONS.get(name, (0, -1, truth))
         if not least <= len(arguments) <= most:
             raise CelError(f"undeclared function or wrong arguments: {name} in {self._rule!r}")
-        return lambda names: function(*(one(names) for one in arguments))
+        return lambda names: function(*(argument(names) for argument in arguments))
 
     def _primary(self) -> Node:
         kind, text = self._take()
@@ -219,7 +219,7 @@ class _Parser:
             return node
         if text == "[":
             items = self._arguments("]")
-            return lambda names: [one(names) for one in items]
+            return lambda names: [item(names) for item in items]
         if text == "{":
             return self._map()
         if kind == "name":

@@ -86,7 +86,7 @@ def check(value: Any, schema: JsonObject, path: str) -> Iterable[Cause]:
         yield "FieldValueTypeInvalid", f"{field} in body {message}", field
         return
     if "enum" in schema and value not in schema["enum"]:
-        listed = ", ".join(f'"{one}"' for one in schema["enum"])
+        listed = ", ".join(f'"{entry}"' for entry in schema["enum"])
         yield (
             "FieldValueNotSupported",
             f'Unsupported value: "{value}": supported values: {listed}',
@@ -117,10 +117,10 @@ def _check_inner(value: Any, schema: JsonObject, path: str) -> Iterable[Cause]:
 
 def _check_combined(value: Any, schema: JsonObject, path: str) -> Iterable[Cause]:
     field = path.lstrip(".")
-    for one in schema.get("allOf") or ():
-        yield from check(value, one, path)
+    for entry in schema.get("allOf") or ():
+        yield from check(value, entry, path)
     counts = {
-        word: sum(not list(check(value, one, path)) for one in schema[word])
+        word: sum(not list(check(value, entry, path)) for entry in schema[word])
         for word in ("anyOf", "oneOf")
         if word in schema
     }

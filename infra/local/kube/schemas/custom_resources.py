@@ -48,7 +48,7 @@ class Schemas:
                  "message": "the initial names have been accepted"},
             ],
             "acceptedNames": spec["names"],
-            "storedVersions": [one["name"] for one in spec["versions"] if one.get("storage")],
+            "storedVersions": [v["name"] for v in spec["versions"] if v.get("storage")],
         }  # fmt: skip
         if crd.get("status") != status:
             store.write(resource, crd | {"status": status}, entry)
@@ -70,7 +70,7 @@ class Schemas:
         if crd["metadata"].get("name") != expected:
             yield "FieldValueInvalid", f'Invalid value: must be "{expected}"', "metadata.name"
         versions = spec.get("versions") or ()
-        if versions and sum(bool(one.get("storage")) for one in versions) != 1:
+        if versions and sum(bool(entry.get("storage")) for entry in versions) != 1:
             why = "Invalid value: must have exactly one version marked as storage version"
             yield "FieldValueInvalid", why, "spec.versions"
         for index, version in enumerate(versions):

@@ -53,7 +53,7 @@ def _base(schema: dict[str, Any], wanted: list[str]) -> str:
         return _short(name)
     kind = schema.get("type", "object")
     if isinstance(kind, list):
-        kind = next(one for one in kind if one != "null")
+        kind = next(entry for entry in kind if entry != "null")
     if kind == "array":
         return "[]" + _base(schema["items"], wanted)
     if kind == "object" and schema.get("additionalProperties"):

@@ -250,7 +250,7 @@ def test_the_catalogue_counts_pods_as_the_network_of_the_clusters_has_them(
     network = PodNetwork(prefix_delegation=True, pod_interfaces=True)
     other = CatalogSource(aws, bucket=bucket, pricing_region=REGION, clock=clock, network=network)
     told = {}
-    for name, one in (("single", source), ("prefixes", other)):
+    for name, catalog_source in (("single", source), ("prefixes", other)):
         with (
             canned(aws, "ec2", "DescribeInstanceTypes", {"InstanceTypes": [fact("m5.large")]}),
             canned(
@@ -262,7 +262,7 @@ def test_the_catalogue_counts_pods_as_the_network_of_the_clusters_has_them(
             canned(aws, "ec2", "DescribeSpotPriceHistory", {"SpotPriceHistory": []}),
             canned(aws, "pricing", "GetProducts", {"PriceList": [product("m5.large", "0.096")]}),
         ):
-            (told[name],) = one.document()["types"]
+            (told[name],) = catalog_source.document()["types"]
     assert [told[name]["max_pods"] for name in told] == [29, 110]
     assert "extended" not in told["single"]
     assert told["prefixes"]["extended"] == {"vpc.amazonaws.com/pod-eni": 9}

@@ -45,7 +45,7 @@ def lab(request: pytest.FixtureRequest, clock: FakeClock) -> Lab:
 def launched(lab: Lab, **options: Any) -> tuple[str, ...]:
     lab.cloud.ensure_launch_template("template-1", lab.data)
     request = fleet_request(("m5.large", lab.subnets["a"]), **options)
-    return tuple(one.instance_id for one in lab.cloud.create_fleet(request).instances)
+    return tuple(instance.instance_id for instance in lab.cloud.create_fleet(request).instances)
 
 
 def test_the_endpoint_says_what_a_machine_needs_to_join(lab: Lab) -> None:
@@ -59,7 +59,7 @@ def test_the_endpoint_says_what_a_machine_needs_to_join(lab: Lab) -> None:
 
 def test_a_site_is_sorted_by_zone_and_free_addresses(lab: Lab) -> None:
     site = lab.cloud.site(TEMPLATE)
-    assert [(one.subnet_id, one.zone, one.free_addresses) for one in site.subnets] == [
+    assert [(subnet.subnet_id, subnet.zone, subnet.free_addresses) for subnet in site.subnets] == [
         (lab.subnets["a"], "us-east-1a", 251),
         (lab.subnets["small"], "us-east-1a", 11),
         (lab.subnets["b"], "us-east-1b", 251),
@@ -97,8 +97,8 @@ def test_a_fleet_launches_what_was_asked_for(lab: Lab) -> None:
     answer = lab.cloud.create_fleet(request)
     assert answer.fleet_id
     assert answer.errors == ()
-    assert [one.offering for one in answer.instances] == [offering(zone="us-east-1b")] * 3
-    assert len({one.instance_id for one in answer.instances}) == 3
+    assert [instance.offering for instance in answer.instances] == [offering(zone="us-east-1b")] * 3
+    assert len({instance.instance_id for instance in answer.instances}) == 3
 
 
 def test_on_demand_is_told_from_spot(lab: Lab) -> None:
@@ -122,14 +122,14 @@ def test_a_template_that_vanished_is_made_again(lab: Lab) -> None:
 def test_instances_are_shown_by_id_and_unknown_ones_are_not(lab: Lab) -> None:
     ids = launched(lab, count=2)
     found = lab.cloud.instances([*reversed(ids), "i-00000000000000000", ids[0]])
-    assert [one.instance_id for one in found] == sorted(ids)
-    for one in found:
-        assert one.is_alive
-        assert one.offering == offering()
-        assert one.private_dns_name.endswith(".ec2.internal")
-        assert one.image_id
-        assert one.launched_at is not None
-        assert one.launched_at.tzinfo is not None
+    assert [instance.instance_id for instance in found] == sorted(ids)
+    for instance in found:
+        assert instance.is_alive
+        assert instance.offering == offering()
+        assert instance.private_dns_name.endswith(".ec2.internal")
+        assert instance.image_id
+        assert instance.launched_at is not None
+        assert instance.launched_at.tzinfo is not None
     assert lab.cloud.instances([]) == ()
 
 
@@ -137,7 +137,7 @@ def test_instances_are_found_by_all_their_tags(lab: Lab) -> None:
     mine = launched(lab, count=2, tags={"plan": "p1", "group": "0"})
     launched(lab, count=1, tags={"plan": "p1", "group": "1"})
     found = lab.cloud.tagged_instances({"plan": "p1", "group": "0"})
-    assert [one.instance_id for one in found] == sorted(mine)
+    assert [instance.instance_id for instance in found] == sorted(mine)
     assert found[0].tags["plan"] == "p1"
     assert len(lab.cloud.tagged_instances({})) == 3
     assert lab.cloud.tagged_instances({"plan": "p2"}) == ()
@@ -147,7 +147,9 @@ def test_ended_instances_are_no_longer_found_by_tag(lab: Lab) -> None:
     first, second = launched(lab, count=2)
     lab.cloud.terminate([first])
     lab.cloud.terminate([first])
-    assert [one.instance_id for one in lab.cloud.tagged_instances({})] == [second]
+    assert [tagged_instance.instance_id for tagged_instance in lab.cloud.tagged_instances({})] == [
+        second
+    ]
     (ended,) = lab.cloud.instances([first])
     assert not ended.is_alive
 
@@ -157,4 +159,6 @@ def test_unknown_instances_are_no_obstacle_to_ending_others(lab: Lab) -> None:
     lab.cloud.terminate([first, "i-00000000000000000"])
     lab.cloud.terminate(["i-00000000000000000"])
     lab.cloud.terminate([])
-    assert [one.instance_id for one in lab.cloud.tagged_instances({})] == [second]
+    assert [tagged_instance.instance_id for tagged_instance in lab.cloud.tagged_instances({})] == [
+        second
+    ]

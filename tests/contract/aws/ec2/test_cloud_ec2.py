@@ -36,7 +36,7 @@ def ec2(aws: Session, clock: FakeClock) -> Ec2Cloud:
 
 def found_subnets(ec2: Ec2Cloud, **selector: str) -> list[str]:
     keys = {key.replace("__", "::").replace("_", "-"): value for key, value in selector.items()}
-    return [one.subnet_id for one in ec2.site(NodeTemplate(subnet_selector=keys)).subnets]
+    return [subnet.subnet_id for subnet in ec2.site(NodeTemplate(subnet_selector=keys)).subnets]
 
 
 def test_selectors_take_any_value_lists_and_ids(ec2: Ec2Cloud, place: Place) -> None:
@@ -95,7 +95,7 @@ def test_a_template_carries_the_clusters_tags(aws: Session, ec2: Ec2Cloud) -> No
         ec2.ensure_launch_template("template-1", {"ImageId": IMAGE})
         assert len(made) == 1
     (row,) = aws.client("ec2").describe_launch_templates()["LaunchTemplates"]
-    assert {one["Key"]: one["Value"] for one in row["Tags"]} == OURS
+    assert {entry["Key"]: entry["Value"] for entry in row["Tags"]} == OURS
     other = Ec2Cloud(aws, cluster="other", role="", clock=FakeClock())
     other.ensure_launch_template("template-2", {"ImageId": IMAGE})
     assert [name for name, _ in ec2.launch_templates()] == ["template-1"]
@@ -159,8 +159,8 @@ def test_a_partial_fleet_tells_what_it_has_and_what_ec2_was_out_of(
     with canned(aws, "ec2", "CreateFleet", answer):
         found = ec2.create_fleet(request)
     assert found.fleet_id == "fleet-1"
-    assert [one.instance_id for one in found.instances] == ["i-1", "i-2"]
-    assert {one.offering for one in found.instances} == {offering(zone="us-east-1b")}
+    assert [instance.instance_id for instance in found.instances] == ["i-1", "i-2"]
+    assert {instance.offering for instance in found.instances} == {offering(zone="us-east-1b")}
     assert found.errors == (
         FleetError(
             code="InsufficientInstanceCapacity",
@@ -213,7 +213,7 @@ def test_a_fleet_that_cannot_be_supplied_is_an_answer_too(
     with canned(aws, "ec2", "CreateFleet", (status, code)):
         found = ec2.create_fleet(request)
     assert found.instances == ()
-    assert [(one.code, one.offering) for one in found.errors] == [(code, None)]
+    assert [(error.code, error.offering) for error in found.errors] == [(code, None)]
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_all_pages_are_read(aws: Session, ec2: Ec2Cloud) -> None:
     ]
     with canned(aws, "ec2", "DescribeInstances", *pages):
         found = ec2.instances(["i-1", "i-2"])
-    assert [one.instance_id for one in found] == ["i-1", "i-2"]
+    assert [instance.instance_id for instance in found] == ["i-1", "i-2"]
     assert found[0].private_dns_name == ""
     many = [f"i-{n:017x}" for n in range(250)]
     with canned(aws, "ec2", "DescribeInstances") as asked:

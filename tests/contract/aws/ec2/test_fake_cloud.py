@@ -24,8 +24,8 @@ def cloud(clock: FakeClock) -> FakeCloud:
 def test_capacity_runs_out_and_the_next_offering_fills_in(cloud: FakeCloud) -> None:
     cloud.run_out_of(HERE, left=1)
     answer = cloud.create_fleet(fleet_request(*OVERRIDES, count=3))
-    assert [one.offering for one in answer.instances] == [HERE, THERE, THERE]
-    assert [one.offering for one in answer.errors] == [HERE]
+    assert [instance.offering for instance in answer.instances] == [HERE, THERE, THERE]
+    assert [error.offering for error in answer.errors] == [HERE]
     assert not cloud.ec2.pools.left(("m5.large", "us-east-1a", "spot"))
 
 
@@ -33,8 +33,8 @@ def test_a_fleet_may_come_up_short(cloud: FakeCloud) -> None:
     cloud.run_out_of(HERE, THERE)
     answer = cloud.create_fleet(fleet_request(*OVERRIDES, count=2))
     assert answer.instances == ()
-    assert [one.offering for one in answer.errors] == [HERE, THERE]
-    assert {one.code for one in answer.errors} == {"InsufficientInstanceCapacity"}
+    assert [error.offering for error in answer.errors] == [HERE, THERE]
+    assert {error.code for error in answer.errors} == {"InsufficientInstanceCapacity"}
 
 
 def test_the_cheapest_is_taken_first(cloud: FakeCloud) -> None:

@@ -33,8 +33,10 @@ class Gallery(NamedTuple):
 
     def found(self, **selector: str) -> list[str]:
         names = {value: key for key, value in self.ids.items()}
-        asked = {key.replace("__", "::").replace("_", "-"): one for key, one in selector.items()}
-        return sorted(names[one.image_id] for one in self.cloud.find_images(asked))
+        asked = {
+            key.replace("__", "::").replace("_", "-"): value for key, value in selector.items()
+        }
+        return sorted(names[image.image_id] for image in self.cloud.find_images(asked))
 
 
 @pytest.fixture(params=["fake", "ec2"])
@@ -50,7 +52,7 @@ def gallery(request: pytest.FixtureRequest, clock: FakeClock) -> Gallery:
             )
             for name, kind, tags in IMAGES
         )
-        ids = {one.name: one.image_id for one in made}
+        ids = {image.name: image.image_id for image in made}
         return Gallery(FakeCloud(cluster=CLUSTER, clock=clock, images=made), ids)
     aws = request.getfixturevalue("aws")
     request.getfixturevalue("place")
@@ -99,7 +101,7 @@ def test_images_no_node_can_boot_are_left_out_and_the_rest_is_sorted(
     answer = {"Images": [row("ami-2"), row("ami-3", "i386"), row("ami-1", "arm64")]}
     with canned(aws, "ec2", "DescribeImages", answer) as asked:
         found = cloud.find_images({"team": "red"})
-        assert [(one.image_id, one.architecture) for one in found] == [
+        assert [(image.image_id, image.architecture) for image in found] == [
             ("ami-1", "arm64"),
             ("ami-2", "amd64"),
         ]
@@ -120,10 +122,10 @@ def test_strangers_images_are_only_taken_when_they_are_named(
         cloud.find_images({"team": "red"})
         cloud.find_images({"aws-ids": "ami-1"})
         cloud.find_images({"aws::owners": "123456789012,self", "aws::name": "x*"})
-    texts = [str(one["body"]) for one in asked]
-    assert ["'Owner.1': 'amazon'" in one for one in texts] == [True, False, False]
+    texts = [str(entry["body"]) for entry in asked]
+    assert ["'Owner.1': 'amazon'" in text for text in texts] == [True, False, False]
     assert "'Owner.1': '123456789012'" in texts[2]
-    assert all("'available'" in one for one in texts)
+    assert all("'available'" in text for text in texts)
 
 
 def test_once_machines_are_launched_addresses_are_looked_up_anew(

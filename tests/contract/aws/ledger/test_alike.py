@@ -99,8 +99,11 @@ def outcome(step: Step, ledger: Ledger, held: list[Lease]) -> object:
 def everything(ledger: Ledger, clock: FakeClock) -> object:
     now = clock.now()
     return (
-        [(ledger.open_intents(one), ledger.slots(one), ledger.timers(one)) for one in CLUSTERS],
-        [ledger.abandoned(one, now) for one in CLUSTERS],
+        [
+            (ledger.open_intents(value), ledger.slots(value), ledger.timers(value))
+            for value in CLUSTERS
+        ],
+        [ledger.abandoned(value, now) for value in CLUSTERS],
         [ledger.cluster_of(f"i-{n}") for n in (1, 2, 3)],
         ledger.unavailable_offerings(now),
     )
@@ -110,7 +113,7 @@ def everything(ledger: Ledger, clock: FakeClock) -> object:
 def test_fake_and_table_agree(aws: Session, table: str, clock: FakeClock, seed: int) -> None:
     dice = random.Random(seed)
     ledgers: tuple[Ledger, ...] = (FakeLedger(), DynamoLedger(aws, table=table, clock=clock))
-    held: dict[str, tuple[list[Lease], list[Lease]]] = {one: ([], []) for one in CLUSTERS}
+    held: dict[str, tuple[list[Lease], list[Lease]]] = {value: ([], []) for value in CLUSTERS}
     for number in range(70):
         clock.advance(timedelta(milliseconds=dice.choice((1, 250, 9_000, 70_000))))
         cluster = dice.choice(CLUSTERS)

@@ -31,7 +31,7 @@ def lease(dynamo: DynamoLedger, clock: FakeClock) -> Lease:
 
 
 def scan(aws: Session, table: str) -> list[dict[str, Any]]:
-    return [from_item(one) for one in aws.client("dynamodb").scan(TableName=table)["Items"]]
+    return [from_item(item) for item in aws.client("dynamodb").scan(TableName=table)["Items"]]
 
 
 def test_every_row_has_a_version_and_an_expiry(
@@ -137,11 +137,11 @@ def test_one_of_many_racing_for_a_lease_wins(
         )
         for n in range(8)
     ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    winners = [one for one in found if one is not None]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winners = [other_lease for other_lease in found if other_lease is not None]
     assert len(winners) == 1
     assert len(found) == 8
     assert dynamo.release(winners[0]) is False
@@ -166,7 +166,7 @@ def test_pages_are_read_to_the_end(
         return real(**request, Limit=2)
 
     monkeypatch.setattr(aws.client("dynamodb"), "query", small_pages)
-    assert [one.number for one in dynamo.slots("test")] == list(numbers)
+    assert [other_slot.number for other_slot in dynamo.slots("test")] == list(numbers)
     assert asked == [True] * 3
 
 

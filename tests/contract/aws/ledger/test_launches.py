@@ -56,7 +56,9 @@ def test_intents_are_sorted_by_plan_and_group_as_a_number(ledger: Ledger, lease:
     for group in (10, 2):
         ledger.open_intent(lease, intent(group=group))
     ledger.open_intent(lease, intent(plan_id="p0", group=11))
-    found = [(one.plan_id, one.group) for one in ledger.open_intents("test")]
+    found = [
+        (open_intent.plan_id, open_intent.group) for open_intent in ledger.open_intents("test")
+    ]
     assert found == [("p0", 11), ("p1", 2), ("p1", 10)]
     assert ledger.open_intents("other") == ()
 
@@ -89,7 +91,7 @@ def test_a_slot_and_an_instance_are_paired_once(ledger: Ledger, lease: Lease) ->
 def test_slots_are_sorted_by_name(ledger: Ledger, lease: Lease) -> None:
     for number in (2, 0, 1):
         assert ledger.fill_slot(lease, slot(number=number, instance_id=f"i-{number}"))
-    assert [one.number for one in ledger.slots("test")] == [0, 1, 2]
+    assert [other_slot.number for other_slot in ledger.slots("test")] == [0, 1, 2]
 
 
 def test_a_slot_can_be_changed_but_not_brought_back(ledger: Ledger, lease: Lease) -> None:
@@ -108,7 +110,7 @@ def test_each_change_of_a_slot_makes_its_version_grow_by_one(ledger: Ledger, lea
     assert ledger.change_slot(read)
     assert not ledger.change_slot(read)
     assert ledger.change_slot(dataclasses.replace(read, version=read.version + 1))
-    assert [one.version for one in ledger.slots("test")] == [read.version + 2]
+    assert [other_slot.version for other_slot in ledger.slots("test")] == [read.version + 2]
 
 
 def test_an_old_pair_changes_nothing_of_a_new_one(ledger: Ledger, lease: Lease) -> None:

@@ -51,8 +51,8 @@ def test_memos_are_listed_by_how_their_names_begin(ledger: Ledger, clock: FakeCl
     for name in ("going#b", "going#a", "images#x"):
         ledger.put_memo("one", Memo(name=name, value={"of": name}), clock.now() + DAY)
     ledger.put_memo("two", Memo(name="going#c"), clock.now() + DAY)
-    assert [one.name for one in ledger.memos("one", "going#")] == ["going#a", "going#b"]
-    assert [dict(one.value) for one in ledger.memos("one", "images#")] == [{"of": "images#x"}]
+    assert [memo.name for memo in ledger.memos("one", "going#")] == ["going#a", "going#b"]
+    assert [dict(memo.value) for memo in ledger.memos("one", "images#")] == [{"of": "images#x"}]
     assert ledger.memos("one", "none#") == ()
 
 

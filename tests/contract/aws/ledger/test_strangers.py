@@ -77,7 +77,7 @@ def test_a_row_without_a_time_or_with_a_strange_type_is_told_of(
     aws.client("dynamodb").put_item(TableName=table, Item=item)
     assert dynamo.cluster_of("i-1") is None
     assert dynamo.cluster_of("i-2") is None
-    assert ["no expires_at" in one for one in told] == [True, False]
+    assert ["no expires_at" in value for value in told] == [True, False]
 
 
 def test_a_row_of_a_newer_schema_is_refused_with_what_to_do(

@@ -102,7 +102,7 @@ def test_a_refused_value_is_told_from_a_failed_test() -> None:
         with pytest.raises(RejectedError):
             cluster(server).change_node(a_node(), change)
         tests = server.requests[0].body[:2]
-        assert [one["value"] for one in tests] == ["u", "5"]
+        assert [test["value"] for test in tests] == ["u", "5"]
     for current in (raw_node("6"), raw_node(uid="other")):
         script = [failed(422), Answer(body=current)]
         with scripted(script) as server, pytest.raises(ConflictError):
@@ -170,7 +170,7 @@ def test_events_that_cannot_be_written_are_logged_one_by_one(
     with scripted([failed(403)]) as server, caplog.at_level(logging.WARNING):
         kube = cluster(server)
         kube.happened([happening("a"), happening("b" * 253)])
-        said = sorted(one.getMessage()[:36] for one in caplog.records)
+        said = sorted(record.getMessage()[:36] for record in caplog.records)
         assert said == [
             "event Launched about Node a: event a",
             "event Launched about Node bbbbbbbbbb",
@@ -255,8 +255,8 @@ def test_many_small_pods_come_in_pages_that_grow() -> None:
 
     with scripted(answer) as server:
         found = cluster(server).pending_pods()
-        assert [one.name for one in found] == [f"p{n:04d}" for n in range(1000)]
-        assert len({id(one.scheduling) for one in found}) == 1
+        assert [pod.name for pod in found] == [f"p{n:04d}" for n in range(1000)]
+        assert len({id(pod.scheduling) for pod in found}) == 1
         assert server.requests[0].query["fieldSelector"] == (
             "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
         )
@@ -270,7 +270,7 @@ def test_a_cluster_without_the_definition_of_provisioners_says_so() -> None:
 def test_a_list_that_the_server_puts_off_may_be_asked_for_again_after_its_delay() -> None:
     with EmbeddedKube(initializing_seconds=60) as kube:
         api = connect_endpoint(kube.url, "", lambda: "token")
-        manifests = Path(__file__).parents[3] / "infra" / "cluster"
+        manifests = Path(__file__).parents[4] / "infra" / "cluster"
         raw = yaml.safe_load((manifests / "provisioners.yaml").read_text())
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         assert api.send("POST", path, body=raw).ok

@@ -35,7 +35,7 @@ def test_a_node_that_exists_is_returned_as_it_is(world: World) -> None:
     made = world.cluster.create_node(manifest())
     again = world.cluster.create_node(manifest(finalizers=()))
     assert (again.uid, again.finalizers) == (made.uid, (FINALIZER,))
-    assert [one.name for one in world.cluster.nodes()] == ["n1"]
+    assert [node.name for node in world.cluster.nodes()] == ["n1"]
 
 
 def test_a_node_is_changed_in_every_way_at_once(world: World) -> None:
@@ -58,7 +58,7 @@ def test_a_node_is_changed_in_every_way_at_once(world: World) -> None:
     assert changed.labels["a/b"] == "x"
     assert keys.ZONE not in changed.labels
     assert changed.annotations == {"note": "y"}
-    taints = {(one.key, one.value) for one in changed.taints}
+    taints = {(taint.key, taint.value) for taint in changed.taints}
     assert (keys.NOT_READY_TAINT, "") not in taints
     assert {("team", "a"), ("new", "")} <= taints
     assert ("team", "ignored") not in taints
@@ -70,7 +70,7 @@ def test_a_node_is_changed_in_every_way_at_once(world: World) -> None:
 def test_all_taints_can_go_and_new_ones_come(world: World) -> None:
     made = world.cluster.create_node(manifest())
     bare = world.cluster.change_node(
-        made, NodeChange(remove_taint_keys=frozenset(one.key for one in made.taints))
+        made, NodeChange(remove_taint_keys=frozenset(taint.key for taint in made.taints))
     )
     assert bare.taints == ()
     added = Taint(key="x", value="y", effect=Effect.NO_SCHEDULE)

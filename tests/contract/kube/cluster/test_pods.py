@@ -34,7 +34,7 @@ def test_many_pods_are_bound_at_once_and_lost_ones_are_left_out(world: World) ->
     world.cluster.bind(waiting["b"], "elsewhere")
     world.cluster.delete_pod(waiting["c"])
     bound = world.cluster.bind_all([(waiting[name], "n1") for name in ("a", "b", "c")])
-    assert [one.name for one in bound] == ["a"]
+    assert [other_pod.name for other_pod in bound] == ["a"]
     assert find(world, "a").node_name == "n1"
     assert find(world, "b").node_name == "elsewhere"
     assert world.cluster.bind_all([]) == ()

@@ -18,9 +18,9 @@ def test_pods_are_listed_by_where_they_are(world: World) -> None:
         world.apply(raw)
     cluster = world.cluster
     assert cluster.name == "c1"
-    assert [one.key for one in cluster.pending_pods()] == ["shop/a", "shop/b"]
-    assert [one.key for one in cluster.bound_pods()] == ["shop/bound", "shop/elsewhere"]
-    assert [one.key for one in cluster.pods_on("n1")] == ["shop/bound", "shop/done"]
+    assert [pending_pod.key for pending_pod in cluster.pending_pods()] == ["shop/a", "shop/b"]
+    assert [bound_pod.key for bound_pod in cluster.bound_pods()] == ["shop/bound", "shop/elsewhere"]
+    assert [other_pod.key for other_pod in cluster.pods_on("n1")] == ["shop/bound", "shop/done"]
     assert find(world, "a").scheduling.requests == Resources.of(cpu=250, pods=1)
     assert find(world, "a").uid
     assert cluster.pod("shop", "none") is None
@@ -44,8 +44,11 @@ def test_provisioners_are_usable_or_refused_with_a_reason(world: World) -> None:
     ]
     world.apply(provisioner("bad", requirements=needs))
     usable, unusable = world.cluster.provisioners()
-    assert [(one.name, one.weight) for one in usable] == [("a", 0), ("b", 3)]
-    assert [one.name for one in unusable] == ["bad"]
+    assert [(other_provisioner.name, other_provisioner.weight) for other_provisioner in usable] == [
+        ("a", 0),
+        ("b", 3),
+    ]
+    assert [invalid_provisioner.name for invalid_provisioner in unusable] == ["bad"]
     assert "no value satisfies" in unusable[0].reasons[0]
 
 

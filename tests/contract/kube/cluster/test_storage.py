@@ -67,7 +67,7 @@ def test_claims_are_read_of_the_namespaces_asked_for(world: World) -> None:
         Claim(namespace="shop", name="b", storage_class="fast"),
     )
     many = {f"n{number}" for number in range(20)} | {"other"}
-    assert [one.key for one in world.cluster.claims(many)] == ["other/c"]
+    assert [other_claim.key for other_claim in world.cluster.claims(many)] == ["other/c"]
     assert world.cluster.claims(()) == ()
 
 
@@ -79,8 +79,11 @@ def test_volumes_are_read_by_name_or_when_they_are_free(world: World) -> None:
     (one,) = world.cluster.volumes({"pv-3", "gone"})
     assert (one.name, one.driver, one.terms, one.is_free) == ("pv-3", EBS_DRIVER, (IN_ZONE,), False)
     names = {f"pv-{number}" for number in range(11)}
-    assert {one.name for one in world.cluster.volumes(names)} == names
-    assert [one.name for one in world.cluster.volumes({"pv-3"}, {"disks"})] == ["free", "pv-3"]
+    assert {other_volume.name for other_volume in world.cluster.volumes(names)} == names
+    assert [other_volume.name for other_volume in world.cluster.volumes({"pv-3"}, {"disks"})] == [
+        "free",
+        "pv-3",
+    ]
     assert world.cluster.volumes(()) == ()
 
 

@@ -47,13 +47,16 @@ def test_a_provisioner_whose_template_is_missing_or_wrong_stops_no_other(world: 
     world.apply(template("wrong", userData="echo"))
     (good,), unusable = world.cluster.provisioners()
     assert good.name == "good"
-    assert {one.name: one.reasons[0].partition(": ")[0] for one in unusable} == {
+    assert {
+        invalid_provisioner.name: invalid_provisioner.reasons[0].partition(": ")[0]
+        for invalid_provisioner in unusable
+    } == {
         "bad": "AWSNodeTemplate wrong.spec.userData, line 1",
         "lost": "spec.providerRef.name",
     }
     world.apply(template("none"))
     usable, _ = world.cluster.provisioners()
-    assert [one.name for one in usable] == ["good", "lost"]
+    assert [other_provisioner.name for other_provisioner in usable] == ["good", "lost"]
 
 
 def test_the_status_of_a_template_is_written_and_replaced(world: World) -> None:

@@ -115,7 +115,10 @@ def test_another_value_than_forbidden_is_accepted(place: str) -> None:
 
 def two(place: str, *expressions: Expression) -> Outcome:
     """Decide about pods a, b, ... where nodes are red or blue."""
-    members = [pod(name, required=[[one]]) for name, one in zip("abcd", expressions, strict=False)]
+    members = [
+        pod(name, required=[[expression]])
+        for name, expression in zip("abcd", expressions, strict=False)
+    ]
     if place == "standing":
         there = (node("n-red", labels={TEAM: "red"}), node("n-blue", labels={TEAM: "blue"}))
         return solve(*members, provisioners=(), nodes=there)

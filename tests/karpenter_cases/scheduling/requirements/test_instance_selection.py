@@ -47,10 +47,10 @@ def cheapest(wanted: dict[str, str], cpu_millis: int = 500) -> int:
     """Return the lowest price of what has these labels and leaves pods that much."""
     names = {"arch": ARCH, "zone": ZONE, "kind": KIND}
     prices = []
-    for one in MARKET:
-        for way in one.offerings:
-            labels = {**one.labels, ZONE: way.zone, KIND: way.capacity_type.value}
-            if one.allocatable["cpu"] >= cpu_millis and all(
+    for instance_type in MARKET:
+        for way in instance_type.offerings:
+            labels = {**instance_type.labels, ZONE: way.zone, KIND: way.capacity_type.value}
+            if instance_type.allocatable["cpu"] >= cpu_millis and all(
                 labels[names[name]] == value for name, value in wanted.items()
             ):
                 prices.append(way.price_micros_per_hour)
@@ -101,7 +101,9 @@ def test_the_cheapest_that_both_allow_is_bought(
         assert outcome.values(key) == {value}
 
 
-WITHOUT_ARM = tuple(one for one in MARKET if one.labels[ARCH] == "amd64")
+WITHOUT_ARM = tuple(
+    instance_type for instance_type in MARKET if instance_type.labels[ARCH] == "amd64"
+)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_what_no_type_is_stays_pending(ours: dict[str, str], theirs: dict[str, s
 def test_the_cheapest_that_is_large_enough_is_bought(cores: int) -> None:
     outcome = alone({"cpu": str(cores), "memory": "100Mi"}, market=MARKET)
     assert outcome.options()[0].price_micros_per_hour == cheapest({}, cores * 1000)
-    assert all(one.allocatable["cpu"] >= cores * 1000 for one in outcome.options())
+    assert all(option.allocatable["cpu"] >= cores * 1000 for option in outcome.options())
 
 
 def test_on_demand_is_chosen_by_its_own_price_where_spot_says_otherwise() -> None:

@@ -33,8 +33,8 @@ def test_what_the_full_set_shares_with_another_is_the_other() -> None:
 
 
 def test_nothing_shares_anything_with_the_empty_set() -> None:
-    for one in (ONLY_A, A_OR_B, NOT_A, FULL, EMPTY):
-        assert one.intersect(EMPTY) == EMPTY
+    for requirement in (ONLY_A, A_OR_B, NOT_A, FULL, EMPTY):
+        assert requirement.intersect(EMPTY) == EMPTY
 
 
 def test_two_values_are_two() -> None:

@@ -26,7 +26,7 @@ def refused(**spec: Any) -> list[str]:
     """Return the fields that are wrong."""
     with pytest.raises(InvalidProvisionerError) as caught:
         taken(**spec)
-    return [one.field for one in caught.value.problems]
+    return [problem.field for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize("field", ["ttlSecondsUntilExpired", "ttlSecondsAfterEmpty"])
@@ -86,7 +86,7 @@ def test_taints_are_taken_with_and_without_a_value() -> None:
             taint("d.io/e", "NoExecute"),
         ]
     )
-    assert [one.describe() for one in found.taints] == [
+    assert [other_taint.describe() for other_taint in found.taints] == [
         "a=b:NoSchedule",
         "c:NoExecute",
         "d.io/e:NoExecute",
@@ -115,7 +115,9 @@ def test_all_operators_are_taken() -> None:
         wants("e", "Gt", "1"),
         wants("f", "Lt", "1"),
     ]
-    assert {one.key for one in taken(requirements=written).requirements} >= set("abcdef")
+    assert {requirement.key for requirement in taken(requirements=written).requirements} >= set(
+        "abcdef"
+    )
 
 
 @pytest.mark.parametrize("operator", ["unknown", "", "in"])

@@ -61,7 +61,7 @@ def test_pods_that_want_each_other_do_not_begin_anew_where_some_stand() -> None:
     members = pods(3, cpu="100m", required=[[(ZONE, "In", B, C)]], together=[near(HOST)])
     outcome = solve(*members, nodes=(there,), bound=(first,))
     assert outcome.homes == {}
-    assert all("affinity" in one for one in outcome.pending.values())
+    assert all("affinity" in value for value in outcome.pending.values())
 
 
 def test_pods_that_want_each_other_share_a_zone() -> None:
@@ -104,7 +104,7 @@ def test_affinity_to_a_pod_that_is_not_there_keeps_the_pod_pending() -> None:
     outcome = solve(*pods(10, together=[near(ZONE, DB)]))
     assert outcome.new == ()
     assert len(outcome.pending) == 10
-    assert all("affinity" in one for one in outcome.pending.values())
+    assert all("affinity" in value for value in outcome.pending.values())
 
 
 def test_pods_follow_another_into_whichever_zone_it_gets() -> None:

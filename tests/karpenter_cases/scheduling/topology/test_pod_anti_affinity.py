@@ -15,9 +15,9 @@ DB, SECRET = {"app": "db"}, {"app": "secret"}
 FULL = {"cpu": "10m", "memory": "1Mi", "pods": "0"}
 
 
-def apart(outcome: Outcome, one: str, other: str, key: str = ZONE) -> bool:
+def apart(outcome: Outcome, value: str, other: str, key: str = ZONE) -> bool:
     """Return whether two pods cannot end in one domain, wherever their nodes are launched."""
-    return not outcome.values(key, one) & outcome.values(key, other)
+    return not outcome.values(key, value) & outcome.values(key, other)
 
 
 def in_every_zone(**words: Any) -> list[Pod]:
@@ -27,7 +27,9 @@ def in_every_zone(**words: Any) -> list[Pod]:
 
 def standing_in_every_zone(**words: Any) -> tuple[tuple[Node, ...], tuple[Pod, ...]]:
     nodes = tuple(node(f"n-{zone}", zone, allocatable=FULL) for zone in ZONES)
-    return nodes, tuple(pod(f"old-{one.name}", node=one.name, **words) for one in nodes)
+    return nodes, tuple(
+        pod(f"old-{other_node.name}", node=other_node.name, **words) for other_node in nodes
+    )
 
 
 def test_a_preference_to_be_apart_is_dropped_when_there_is_no_place_left() -> None:

@@ -56,7 +56,7 @@ def test_spreads_of_pods_of_different_architectures_do_not_mind_each_other() -> 
     outcome = solve(*deployments(red={ARCH: "amd64"}, blue={ARCH: "arm64"}))
     assert len(outcome.new) == 4
     assert on_hosts(outcome, "red") == on_hosts(outcome, "blue") == [1, 1]
-    assert {one for n in range(2) for one in outcome.values(ARCH, f"blue-{n:03}")} == {"arm64"}
+    assert {value for n in range(2) for value in outcome.values(ARCH, f"blue-{n:03}")} == {"arm64"}
 
 
 def test_pods_are_spread_over_ways_to_pay() -> None:
@@ -120,7 +120,7 @@ def test_affinity_to_a_way_to_pay_limits_the_spread() -> None:
 def per_host(outcome: Outcome) -> Counter[str]:
     """Return how many pods stand on each host, those before included."""
     found = Counter(home.name for home in outcome.homes.values())
-    found.update(one.node_name for one in outcome.snapshot.bound)
+    found.update(other_pod.node_name for other_pod in outcome.snapshot.bound)
     return found
 
 

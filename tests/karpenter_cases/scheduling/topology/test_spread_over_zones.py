@@ -26,8 +26,8 @@ def full(zone: str, count: int = 1, **words: Any) -> tuple[Node, tuple[Pod, ...]
 
 def standing(*parts: tuple[Node, Iterable[Pod]]) -> dict[str, Any]:
     return {
-        "nodes": tuple(one for one, _ in parts),
-        "bound": tuple(one for _, many in parts for one in many),
+        "nodes": tuple(other_node for other_node, _ in parts),
+        "bound": tuple(other_pod for _, many in parts for other_pod in many),
     }
 
 
@@ -102,7 +102,7 @@ def test_pods_that_would_break_the_rule_stay_pending() -> None:
     outcome = solve(*pods(10, spreads=EVEN), **within(B, C), **standing(full(A)))
     assert outcome.counts(ZONE) == {B: 2, C: 2}
     assert len(outcome.pending) == 6
-    assert all("spread" in one for one in outcome.pending.values())
+    assert all("spread" in value for value in outcome.pending.values())
 
 
 def test_a_zone_with_a_node_but_no_pod_is_the_emptiest() -> None:
@@ -185,4 +185,4 @@ def test_zones_of_several_provisioners_are_one_set() -> None:
     )
     outcome = solve(*pods(6, spreads=EVEN), provisioners=owners)
     assert outcome.counts(ZONE) == {A: 2, B: 2, C: 2}
-    assert {one.provisioner for one in outcome.new} == {"one", "two"}
+    assert {planned_node.provisioner for planned_node in outcome.new} == {"one", "two"}

@@ -22,7 +22,9 @@ def read(*raws: Mapping[str, object]) -> Offline:
 
 
 def waiting(*raws: Mapping[str, object]) -> list[str]:
-    return [one.key for one in read(*raws).snapshot.pending if one.is_provisionable]
+    return [
+        other_pod.key for other_pod in read(*raws).snapshot.pending if other_pod.is_provisionable
+    ]
 
 
 def workload(
@@ -111,7 +113,7 @@ def test_a_pod_with_a_status_is_taken_at_its_word() -> None:
     resting = {**pod("resting"), "status": {"conditions": [{**condition, "reason": "Other"}]}}
     fresh = {**pod("fresh"), "status": {"phase": "Pending"}}
     offline = read(marked, resting, fresh, pod("gated", schedulingGates=[{"name": "a"}]))
-    ready = [one.name for one in offline.snapshot.pending if one.is_provisionable]
+    ready = [other_pod.name for other_pod in offline.snapshot.pending if other_pod.is_provisionable]
     assert ready == ["fresh", "marked"]
     assert offline.notes[0].startswith("2 pods without a node do not wait for capacity")
 
@@ -148,11 +150,11 @@ def test_daemons_take_room_on_nodes_that_are_there_once() -> None:
     tainted["spec"] = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
     running = owned(pod("agent-x", nodeName="n2"), "DaemonSet", "agent")
     snapshot = read(daemon, picky, node("n1"), node("n2"), tainted, running).snapshot
-    assert [(one.name, one.node_name) for one in snapshot.bound] == [
+    assert [(other_pod.name, other_pod.node_name) for other_pod in snapshot.bound] == [
         ("agent-n1", "n1"),
         ("agent-x", "n2"),
     ]
-    assert [one.name for one in snapshot.daemonsets] == ["agent", "picky"]
+    assert [daemon_set.name for daemon_set in snapshot.daemonsets] == ["agent", "picky"]
     # Rules of other pods count them like any others.
     assert dict(snapshot.bound[0].labels) == {"app": "agent"}
 
@@ -194,7 +196,7 @@ def storage_class(name: str, zone: str, *, default: bool = False) -> dict[str, o
 def zones_bought(*raws: Mapping[str, object]) -> set[str]:
     plan = decide(read(PROVISIONER, *raws).snapshot)
     assert plan.unschedulable == ()
-    return {one.offering.zone for node in plan.nodes for one in node.options}
+    return {option.offering.zone for node in plan.nodes for option in node.options}
 
 
 CLAIMING = pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
@@ -238,7 +240,7 @@ def test_replicas_with_claims_are_one_class() -> None:
     template = {"metadata": {"name": "data"}, "spec": {}}
     stateful = workload("StatefulSet", replicas=9, volumeClaimTemplates=[template])
     found = read(stateful).snapshot.pending
-    assert len({one.scheduling for one in found}) == 1
+    assert len({other_pod.scheduling for other_pod in found}) == 1
 
 
 def test_a_claim_nobody_described_is_told() -> None:

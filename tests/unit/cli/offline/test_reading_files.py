@@ -9,13 +9,13 @@ from shared.manifests.documents import InvalidDocumentError, read_documents
 
 
 def raws(content: str) -> list[Any]:
-    return [one.raw for one in read_documents("f", content.encode())]
+    return [document.raw for document in read_documents("f", content.encode())]
 
 
 def test_documents_and_lists_are_taken_apart_and_numbered() -> None:
     content = "a: 1\n---\n---\nkind: List\nitems: [{b: 2}, {c: 3}]\n---\nd: 4\n"
     found = read_documents("f", content.encode())
-    assert [one.where for one in found] == [
+    assert [document.where for document in found] == [
         "f: document 1",
         "f: document 3, items[0]",
         "f: document 3, items[1]",
@@ -36,7 +36,7 @@ def test_json_that_is_several_documents_is_read_as_yaml() -> None:
 
 
 def test_a_byte_order_mark_is_no_hindrance() -> None:
-    assert [one.raw for one in read_documents("f", b"\xef\xbb\xbfa: 1")] == [{"a": 1}]
+    assert [document.raw for document in read_documents("f", b"\xef\xbb\xbfa: 1")] == [{"a": 1}]
 
 
 def test_aliases_and_merges_within_bounds_are_read() -> None:

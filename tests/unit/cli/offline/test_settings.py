@@ -14,7 +14,7 @@ from shared.packing.problem import PackingSettings
 
 def test_every_setting_is_explained_with_its_default() -> None:
     told = {key: (default, meaning) for key, default, meaning in explained()}
-    assert set(told) == {one.name for one in dataclasses.fields(PackingSettings)}
+    assert set(told) == {field.name for field in dataclasses.fields(PackingSettings)}
     assert all(meaning for _, meaning in told.values())
     assert told["max_node_vcpus"][0] == "64"
     assert told["thorough"][0] == "false"
@@ -23,13 +23,13 @@ def test_every_setting_is_explained_with_its_default() -> None:
 
 def test_every_setting_can_be_given() -> None:
     samples = {int: ("7", 7), bool: ("TRUE", True)}
-    for one in dataclasses.fields(PackingSettings):
-        if one.name == "type_weights":
+    for field in dataclasses.fields(PackingSettings):
+        if field.name == "type_weights":
             continue
-        text, value = samples[type(getattr(PackingSettings(), one.name))]
-        changed = with_settings(PackingSettings(), [f"{one.name} = {text}"])
-        assert getattr(changed, one.name) == value
-        assert changed_keys(changed) == (f"{one.name}={text.lower()}",)
+        text, value = samples[type(getattr(PackingSettings(), field.name))]
+        changed = with_settings(PackingSettings(), [f"{field.name} = {text}"])
+        assert getattr(changed, field.name) == value
+        assert changed_keys(changed) == (f"{field.name}={text.lower()}",)
 
 
 def test_the_last_one_counts_and_numbers_may_be_grouped() -> None:
@@ -51,7 +51,8 @@ def test_each_setting_can_be_taken_back_alone() -> None:
     settings = with_settings(default, given)
     found = dict(each_by_default(settings))
     assert found == {
-        one: with_settings(default, [other for other in given if other != one]) for one in given
+        value: with_settings(default, [other for other in given if other != value])
+        for value in given
     }
 
 

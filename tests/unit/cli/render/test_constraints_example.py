@@ -19,7 +19,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
 from shared.planning.explanation import explanation, find_pod
 
-FOLDER = Path(__file__).parents[3] / "examples" / "constraints"
+FOLDER = Path(__file__).parents[4] / "examples" / "constraints"
 # Enough to serve everybody, few enough to be quick.
 FAMILIES = ("c6g", "c6i", "c7a", "m5", "m6g", "g4dn", "inf1", "g5")
 # Of rows such as `| by-zone-0 to by-zone-5 | … | new nodes, … |`.
@@ -50,7 +50,11 @@ class World:
 def world() -> World:
     documents = tuple(read_all([str(FOLDER)], []))
     catalog = read_catalog(None)
-    some = tuple(one for one in catalog.instance_types if one.name.split(".")[0] in FAMILIES)
+    some = tuple(
+        instance_type
+        for instance_type in catalog.instance_types
+        if instance_type.name.split(".")[0] in FAMILIES
+    )
     offline = read_snapshot(documents, replace(catalog, instance_types=some))
     return World(documents, offline.snapshot, decide(offline.snapshot))
 
@@ -65,7 +69,7 @@ def told() -> dict[tuple[str, ...], str]:
         if last:
             stem, _, end = last.rpartition("-")
             names = [f"{stem}-{number}" for number in range(int(end) + 1)]
-        found[tuple(one if "/" in one else f"default/{one}" for one in names)] = answer
+        found[tuple(name if "/" in name else f"default/{name}" for name in names)] = answer
     return found
 
 
@@ -75,20 +79,24 @@ def options(node: PlannedNode) -> tuple[LaunchOption, ...]:
 
 def values(world: World, node: PlannedNode, key: str) -> set[str | None]:
     """Return the values that a node may turn out to have of a label."""
-    types = {one.name: one for one in world.snapshot.instance_types}
+    types = {instance_type.name: instance_type for instance_type in world.snapshot.instance_types}
     return {
         {
-            **types[one.offering.instance_type].labels,
-            keys.ZONE: one.offering.zone,
-            keys.CAPACITY_TYPE: one.offering.capacity_type.value,
+            **types[option.offering.instance_type].labels,
+            keys.ZONE: option.offering.zone,
+            keys.CAPACITY_TYPE: option.offering.capacity_type.value,
             **node.labels,
         }.get(key)
-        for one in options(node)
+        for option in options(node)
     }
 
 
 def place(world: World, pod: str) -> PlannedNode:
-    (node,) = [one for one in world.plan.nodes if any(ref.key == pod for ref in one.pods)]
+    (node,) = [
+        planned_node
+        for planned_node in world.plan.nodes
+        if any(ref.key == pod for ref in planned_node.pods)
+    ]
     return node
 
 
@@ -96,16 +104,16 @@ def check(world: World, pods: tuple[str, ...], answer: str) -> None:
     """Hold one line of the README against the plan."""
     if answer == "not asked":
         spoken = {ref.key for ref in world.plan.order}
-        spoken |= {one.pod.key for one in world.plan.unschedulable}
+        spoken |= {pod_left.pod.key for pod_left in world.plan.unschedulable}
         assert not spoken.intersection(pods)
     elif answer.startswith("waits: "):
-        (lost,) = [one for one in world.plan.unschedulable if one.pod.key in pods]
+        (lost,) = [pod_left for pod_left in world.plan.unschedulable if pod_left.pod.key in pods]
         assert any(answer.removeprefix("waits: ") in reason for reason in lost.reasons)
     elif answer.startswith("node "):
         there = {
             ref.key: placement.node for placement in world.plan.placements for ref in placement.pods
         }
-        assert {there[one] for one in pods} <= set(answer.removeprefix("node ").split(" or "))
+        assert {there[value] for value in pods} <= set(answer.removeprefix("node ").split(" or "))
     elif answer.startswith("new nodes, "):
         check_together(world, pods, answer.removeprefix("new nodes, "))
     else:
@@ -129,15 +137,15 @@ def check_node(world: World, node: PlannedNode, answer: str) -> None:
 
 def check_together(world: World, pods: tuple[str, ...], answer: str) -> None:
     numbers = {id(node): n for n, node in enumerate(world.plan.nodes)}
-    nodes = [place(world, one) for one in pods]
+    nodes = [place(world, pod) for pod in pods]
     in_all = re.fullmatch(r"(\d+) in all", answer)
     if in_all is not None:
-        assert len({numbers[id(one)] for one in nodes}) == int(in_all[1])
+        assert len({numbers[id(planned_node)] for planned_node in nodes}) == int(in_all[1])
         return
     key = answer.removeprefix("skew 1 over ")
     assert key != answer
     if key == keys.HOSTNAME:
-        assert len({numbers[id(one)] for one in nodes}) == len(pods)
+        assert len({numbers[id(planned_node)] for planned_node in nodes}) == len(pods)
         return
     counts: Counter[str] = Counter()
     for node in nodes:
@@ -161,11 +169,13 @@ def test_the_plan_does_what_the_readme_says_of_every_pod(world: World) -> None:
 def test_the_readme_speaks_of_every_pod_once(world: World) -> None:
     spoken = [name for pods in told() for name in pods]
     gone = {"default/done"}
-    assert sorted(spoken) == sorted(gone | {one.key for one in world.snapshot.pending})
+    assert sorted(spoken) == sorted(gone | {pod.key for pod in world.snapshot.pending})
 
 
 def test_new_nodes_keep_room_for_what_every_node_runs(world: World) -> None:
-    agent = next(one for one in world.snapshot.daemonsets if one.name == "agent")
+    agent = next(
+        daemon_set for daemon_set in world.snapshot.daemonsets if daemon_set.name == "agent"
+    )
     for node in world.plan.nodes:
         assert node.daemon_requests["cpu"] >= agent.scheduling.requests["cpu"]
         assert len(node.pods) <= 7 or node.provisioner != "dense"

@@ -46,7 +46,7 @@ class Box:
 
 def sizes(root: ET.Element) -> dict[str, float]:
     """Return the size of text by class, of the style sheet."""
-    style = next(one.text or "" for one in root.iter(f"{SVG}style"))
+    style = next(element.text or "" for element in root.iter(f"{SVG}style"))
     base = float(re.search(r"text\{font:(\d+)px", style)[1])  # type: ignore[index]
     found = dict.fromkeys(re.findall(r"\.([a-z]+)\{", style), base) | {"": base}
     found.update(
@@ -55,17 +55,21 @@ def sizes(root: ET.Element) -> dict[str, float]:
     return found
 
 
-def text_box(one: ET.Element, size: float) -> Box:
-    content = "".join(one.itertext())
-    x, y, wide = float(one.get("x", 0)), float(one.get("y", 0)), len(content) * size * LETTER
-    middle = one.get("class") in ("light", "dark")
+def text_box(element: ET.Element, size: float) -> Box:
+    content = "".join(element.itertext())
+    x, y, wide = (
+        float(element.get("x", 0)),
+        float(element.get("y", 0)),
+        len(content) * size * LETTER,
+    )
+    middle = element.get("class") in ("light", "dark")
     left = x - wide / 2 if middle else x
     return Box(left, y - size * 0.8, left + wide, y + size * 0.25, content)
 
 
-def rectangle(one: ET.Element) -> Box:
-    x, y = float(one.get("x", 0)), float(one.get("y", 0))
-    return Box(x, y, x + float(one.get("width", 0)), y + float(one.get("height", 0)))
+def rectangle(element: ET.Element) -> Box:
+    x, y = float(element.get("x", 0)), float(element.get("y", 0))
+    return Box(x, y, x + float(element.get("width", 0)), y + float(element.get("height", 0)))
 
 
 @pytest.fixture
@@ -95,7 +99,11 @@ def picture() -> ET.Element:
 
 
 def rooms(picture: ET.Element) -> list[Box]:
-    return [rectangle(one) for one in picture.iter(f"{SVG}rect") if one.get("class") == "room"]
+    return [
+        rectangle(element)
+        for element in picture.iter(f"{SVG}rect")
+        if element.get("class") == "room"
+    ]
 
 
 def test_every_node_has_a_square_of_its_own_in_reach_of_the_eye(picture: ET.Element) -> None:
@@ -109,14 +117,20 @@ def test_every_node_has_a_square_of_its_own_in_reach_of_the_eye(picture: ET.Elem
 
 def test_what_fills_a_node_stays_inside_it(picture: ET.Element) -> None:
     for group in picture.findall(f"{SVG}g"):
-        room = next(rectangle(one) for one in group.iter(f"{SVG}rect") if one.get("class"))
-        blocks = [rectangle(one) for one in group.iter(f"{SVG}rect") if one.get("class") != "room"]
+        room = next(
+            rectangle(element) for element in group.iter(f"{SVG}rect") if element.get("class")
+        )
+        blocks = [
+            rectangle(element)
+            for element in group.iter(f"{SVG}rect")
+            if element.get("class") != "room"
+        ]
         assert blocks
         assert all(block.inside(room) for block in blocks)
         solid = [
-            rectangle(one)
-            for one in group.iter(f"{SVG}rect")
-            if one.get("class") not in ("room", "band")
+            rectangle(element)
+            for element in group.iter(f"{SVG}rect")
+            if element.get("class") not in ("room", "band")
         ]
         assert not any(a.overlaps(b) for a, b in combinations(solid, 2))
 
@@ -125,28 +139,28 @@ def test_texts_are_large_enough_and_do_not_run_into_each_other(picture: ET.Eleme
     size_of = sizes(picture)
     assert min(size_of.values()) >= 10
     boxes = [
-        text_box(one, size_of[one.get("class") or ""])
-        for one in picture.iter(f"{SVG}text")
-        if one.get("class") not in ("light", "dark")
+        text_box(element, size_of[element.get("class") or ""])
+        for element in picture.iter(f"{SVG}text")
+        if element.get("class") not in ("light", "dark")
     ]
     whole = Box(0, 0, float(picture.get("width", 0)), float(picture.get("height", 0)))
     for box in boxes:
         assert box.inside(whole), box.told
-    for one, other in combinations(boxes, 2):
-        assert not one.overlaps(other), (one.told, other.told)
+    for box, other in combinations(boxes, 2):
+        assert not box.overlaps(other), (box.told, other.told)
 
 
 def test_numbers_in_blocks_fit_their_block(picture: ET.Element) -> None:
     size_of = sizes(picture)
     for group in picture.iter(f"{SVG}g"):
-        labels = [one for one in group if one.get("class") in ("light", "dark")]
+        labels = [element for element in group if element.get("class") in ("light", "dark")]
         for label in labels:
             place = text_box(label, size_of["light"])
             around = [
-                rectangle(one)
+                rectangle(element)
                 for group_of in picture.iter(f"{SVG}g")
                 if group_of.get("fill")
-                for one in group_of
-                if one.tag == f"{SVG}rect" and one.get("class") is None
+                for element in group_of
+                if element.tag == f"{SVG}rect" and element.get("class") is None
             ]
             assert any(place.inside(box, 1.5) for box in around), place

@@ -29,8 +29,8 @@ def test_fifty_nodes_are_drawn_one_by_one_and_more_are_counted() -> None:
 def test_many_kinds_of_nodes_are_cut_off_and_said() -> None:
     pods = make.pods(420)
     nodes = tuple(
-        make.planned(one, options=(make.option(100 * number + 100),))
-        for number, one in enumerate(pods)
+        make.planned(pod, options=(make.option(100 * number + 100),))
+        for number, pod in enumerate(pods)
     )
     text = told(draw(make.snapshot(*pods), Plan(nodes=nodes), "c"))
     assert "20 kinds of nodes not drawn" in text

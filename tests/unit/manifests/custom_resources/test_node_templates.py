@@ -26,7 +26,7 @@ def template(name: str = "nodes", **spec: Any) -> dict[str, Any]:
 def wrong(raw: dict[str, Any], *templates: dict[str, Any]) -> list[str]:
     with pytest.raises(InvalidProvisionerError) as caught:
         decode_provisioner(raw, by_name(templates))
-    return [f"{one.field}: {one.remedy}" for one in caught.value.problems]
+    return [f"{problem.field}: {problem.remedy}" for problem in caught.value.problems]
 
 
 def test_a_provisioner_is_made_like_the_template_it_names() -> None:
@@ -95,8 +95,8 @@ def test_one_wrong_template_leaves_the_others_alone() -> None:
         ],
         [template(), template("bad", userData="echo")],
     )
-    assert [one.name for one in usable] == ["default"]
-    assert [one.name for one in unusable] == ["second"]
+    assert [other_provisioner.name for other_provisioner in usable] == ["default"]
+    assert [invalid_provisioner.name for invalid_provisioner in unusable] == ["second"]
 
 
 def test_templates_are_asked_for_when_one_is_named() -> None:
@@ -108,4 +108,4 @@ def test_a_template_by_itself_is_checked() -> None:
     problems: list[FieldProblem] = []
     assert read_node_template(template(), problems).ami_family == "AL2023"
     read_node_template({"metadata": {"name": "x"}}, problems)
-    assert [one.field for one in problems] == []
+    assert [problem.field for problem in problems] == []

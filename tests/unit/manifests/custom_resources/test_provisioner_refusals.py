@@ -158,4 +158,4 @@ def test_a_wrong_spec_is_refused(spec: dict[str, Any], field: str, words: str) -
 
 def test_a_negative_bound_is_refused() -> None:
     raw = provisioner(requirements=[{"key": "a", "operator": "Gt", "values": ["-5"]}])
-    assert {one.field for one in problems(raw)} == {"spec.requirements[0].values"}
+    assert {problem.field for problem in problems(raw)} == {"spec.requirements[0].values"}

@@ -43,7 +43,7 @@ def test_a_walkthrough_is_read_whole() -> None:
     )
     assert found.labels == {"team": "a"}
     assert found.annotations == ANNOTATIONS
-    assert [one.describe() for one in found.requirements] == [
+    assert [requirement.describe() for requirement in found.requirements] == [
         "karpenter.sh/capacity-type in [on-demand, spot]",
         "kubernetes.io/arch in [amd64, arm64]",
         "kubernetes.io/os in [linux]",
@@ -142,7 +142,7 @@ def test_all_problems_are_reported_and_the_error_is_of_the_house_tree() -> None:
     )
     raw["limits"] = {"resources": {"cpu": 1}}
     found = problems(raw)
-    assert [one.field for one in found] == [
+    assert [field_problem.field for field_problem in found] == [
         "limits",
         "spec.ttlSecondsAfterEmpty",
         "spec.requirements[0].key",
@@ -174,7 +174,7 @@ def test_one_bad_provisioner_never_hides_the_others() -> None:
     good["metadata"] = {"name": "b"}
     second["metadata"] = {"name": "a"}
     usable, unusable = decode_provisioners([good, bad, second])
-    assert [one.name for one in usable] == ["a", "b"]
+    assert [other_provisioner.name for other_provisioner in usable] == ["a", "b"]
     (found,) = unusable
     assert (found.name, found.uid, found.resource_version) == ("default", "u", "9")
     assert found.reasons == ("spec.weight: 999: write a whole number from 1 to 100",)

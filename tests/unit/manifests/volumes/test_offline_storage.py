@@ -38,13 +38,13 @@ VERSIONS = {
 
 
 def read(*raws: dict[str, Any]) -> Offline:
-    listed = [{"apiVersion": VERSIONS[one["kind"]], **one} for one in raws]
+    listed = [{"apiVersion": VERSIONS[raw["kind"]], **raw} for raw in raws]
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": listed})
     return read_snapshot(read_documents("f", text.encode()), CATALOG)
 
 
 def pod(name: str, *claims: str, **spec: Any) -> dict[str, Any]:
-    volumes = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+    volumes = [{"name": value, "persistentVolumeClaim": {"claimName": value}} for value in claims]
     inside = {"containers": [{"name": "c"}], "volumes": volumes, **spec}
     return {"kind": "Pod", "metadata": {"namespace": "shop", "name": name}, "spec": inside}
 
@@ -107,7 +107,7 @@ def test_pods_take_the_overhead_of_their_runtime_class() -> None:
     daemons = {**workload, "kind": "DaemonSet"}
     found = read(runtime, pod("a", runtimeClassName="kata"), workload, daemons).snapshot
     expected = Resources.of(cpu=100, pods=1)
-    assert [one.scheduling.requests for one in found.pending] == [expected, expected]
+    assert [other_pod.scheduling.requests for other_pod in found.pending] == [expected, expected]
     assert found.daemonsets[0].scheduling.requests == expected
 
 

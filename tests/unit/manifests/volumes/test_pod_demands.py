@@ -30,7 +30,10 @@ def resolved(found: Volumes, *pods: Pod, standing: tuple[Pod, ...] = ()) -> tupl
 
 
 def attached(found: Volumes, *pods: Pod, standing: tuple[Pod, ...] = ()) -> list[int]:
-    return [one.scheduling.requests[EBS] for one in resolved(found, *pods, standing=standing)]
+    return [
+        other_pod.scheduling.requests[EBS]
+        for other_pod in resolved(found, *pods, standing=standing)
+    ]
 
 
 SHARED = claim(spec={"storageClassName": "gp3", "accessModes": ["ReadWriteMany"]})
@@ -63,19 +66,19 @@ def test_pods_that_ask_the_same_share_what_they_ask() -> None:
     claims = [claim(f"d{number}", spec={"storageClassName": "gp3"}) for number in range(3)]
     pods = [pod(f"p{number}", f"d{number}") for number in range(3)]
     found = resolved(facts(*claims, storage_class("gp3", ZONE)), *pods)
-    assert len({id(one.scheduling) for one in found}) == 1
+    assert len({id(other_pod.scheduling) for other_pod in found}) == 1
 
 
 def test_pods_of_a_claim_of_one_node_stay_together_and_attach_it_once() -> None:
     facts_ = facts(OPEN, storage_class())
     pods = [pod(name) for name in ("a", "b", "c")]
     assert attached(facts_, *pods) == [0, 0, 0]
-    for one in resolved(facts_, *pods):
-        assert one.scheduling.shared == (("shop/data", EBS),)
-        (term,) = one.scheduling.ties
+    for other_pod in resolved(facts_, *pods):
+        assert other_pod.scheduling.shared == (("shop/data", EBS),)
+        (term,) = other_pod.scheduling.ties
         assert (term.key, term.namespaces, term.weight) == (keys.HOSTNAME, ("shop",), None)
         assert term.selector is not None
-        assert term.selector.selects(one.labels)
+        assert term.selector.selects(other_pod.labels)
         assert not term.selector.selects(pod().labels)
 
 
@@ -91,12 +94,14 @@ def test_a_pod_that_has_a_node_draws_the_others_of_its_claim() -> None:
 
 def test_a_claim_of_many_nodes_is_counted_for_each_pod_and_keeps_to_a_zone_at_first() -> None:
     unbound = resolved(facts(SHARED, storage_class()), pod("a"), pod("b"))
-    assert [one.scheduling.requests[EBS] for one in unbound] == [1, 1]
-    assert [term.key for one in unbound for term in one.scheduling.ties] == [keys.ZONE] * 2
+    assert [other_pod.scheduling.requests[EBS] for other_pod in unbound] == [1, 1]
+    assert [term.key for other_pod in unbound for term in other_pod.scheduling.ties] == [
+        keys.ZONE
+    ] * 2
     bound = claim(spec={"volumeName": "pv", "accessModes": ["ReadWriteMany"]})
     free = resolved(facts(bound, volume("pv")), pod("a"), pod("b"))
-    assert [one.scheduling.ties for one in free] == [(), ()]
-    assert [one.scheduling.requests[EBS] for one in free] == [1, 1]
+    assert [other_pod.scheduling.ties for other_pod in free] == [(), ()]
+    assert [other_pod.scheduling.requests[EBS] for other_pod in free] == [1, 1]
 
 
 def test_drivers_without_a_limit_are_not_counted_and_keep_nobody_together() -> None:
@@ -111,7 +116,7 @@ ONE_POD = claim(spec={"storageClassName": "gp3", "accessModes": ["ReadWriteOnceP
 
 def refusals(*pods: Pod, standing: tuple[Pod, ...] = ()) -> dict[str, tuple[str, ...]]:
     found = resolved(facts(ONE_POD, storage_class()), *pods, standing=standing)
-    return {one.name: one.scheduling.refusals for one in found}
+    return {other_pod.name: other_pod.scheduling.refusals for other_pod in found}
 
 
 def test_of_a_claim_for_a_single_pod_the_others_wait() -> None:
@@ -160,4 +165,6 @@ def test_volumes_without_a_driver_keep_to_one_zone_until_they_are_there() -> Non
     spec = {**free["spec"], "storageClassName": "gp3"}
     spec.pop("claimRef", None)
     found = resolved(facts(OPEN, by_hand, free | {"spec": spec}), pod("a"), pod("b"))
-    assert [term.key for one in found for term in one.scheduling.ties] == [keys.ZONE] * 2
+    assert [term.key for other_pod in found for term in other_pod.scheduling.ties] == [
+        keys.ZONE
+    ] * 2

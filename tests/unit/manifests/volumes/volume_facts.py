@@ -16,7 +16,7 @@ from tests import builders as make
 
 def facts(*raws: dict[str, Any], complete: bool = True) -> Volumes:
     def of(kind: str) -> Iterable[dict[str, Any]]:
-        return (one for one in raws if one["kind"] == kind)
+        return (raw for raw in raws if raw["kind"] == kind)
 
     return Volumes(
         map(decode_claim, of("PersistentVolumeClaim")),

@@ -48,7 +48,9 @@ def test_a_quota_has_no_room_for_what_was_refused_and_for_what_is_larger() -> No
 
 def test_a_type_that_is_not_known_leaves_no_room_at_all() -> None:
     marks = reached([offering("m9.large")], CATALOG)
-    assert {one.instance_type for one in beyond(marks, CATALOG)} == {one.name for one in CATALOG}
+    assert {offering_key.instance_type for offering_key in beyond(marks, CATALOG)} == {
+        other_instance_type.name for other_instance_type in CATALOG
+    }
 
 
 def test_without_a_mark_there_is_room_for_everything() -> None:

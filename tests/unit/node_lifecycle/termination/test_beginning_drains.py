@@ -97,13 +97,15 @@ def test_a_drain_that_stalls_again_and_again_has_one_execution_in_the_end() -> N
     world.cluster.budgeted.add(held.key)
     service = Terminating(world.ports, None)
     for _ in range(5):
-        for one in world.outbox.timers_of(TimerKind.TERMINATION):
-            service.step(one.payload)
+        for timer in world.outbox.timers_of(TimerKind.TERMINATION):
+            service.step(timer.payload)
         world.advance(30 * SECOND)
         assert service.begin("n1") == "timer started"
-    states = [service.step(one.payload) for one in world.outbox.timers_of(TimerKind.TERMINATION)]
+    states = [
+        service.step(timer.payload) for timer in world.outbox.timers_of(TimerKind.TERMINATION)
+    ]
     assert len(states) == 6
-    assert [one["next"] for one in states].count("wait") == 1
+    assert [state["next"] for state in states].count("wait") == 1
     assert states[0]["result"] == "another execution goes on"
 
 
@@ -129,10 +131,10 @@ def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
     Terminating(world.ports, None).begin("z")
     original = world.cluster.change_node
 
-    def slow(one: Node, change: NodeChange) -> Node:
+    def slow(other_node: Node, change: NodeChange) -> Node:
         world.advance(2 * SECOND)
         world.ledger.note_timer(NAME, "uid-z", TimerKind.TERMINATION, world.clock.now())
-        return original(one, change)
+        return original(other_node, change)
 
     instead(world.cluster, "change_node", slow)
     owners = {"default": owner}

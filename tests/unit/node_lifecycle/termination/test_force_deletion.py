@@ -25,7 +25,7 @@ def test_pods_of_workloads_are_deleted_and_those_of_daemonsets_stay_with_their_n
     assert sorted(world.cluster.pods) == ["default/agent", "default/elsewhere"]
     assert world.node.unschedulable
     assert world.node.taints == ()
-    calls = [one.method for one in world.cluster.calls]
+    calls = [call.method for call in world.cluster.calls]
     assert calls.index("change_node") < calls.index("force_delete_pod")
     assert not free_node(world.ports, world.node)
     assert len(world.cluster.happenings) == 1

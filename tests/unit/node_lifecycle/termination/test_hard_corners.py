@@ -65,14 +65,14 @@ def test_bind_is_woken_for_a_node_whose_kubelet_was_faster() -> None:
 
     instead(world.cluster, "create_node", create_node)
     world.provision()
-    assert world.outbox.binds == [(NAME, tuple(one.name for one in world.cluster.nodes()))]
+    assert world.outbox.binds == [(NAME, tuple(node.name for node in world.cluster.nodes()))]
 
 
 def test_a_launch_interrupted_before_the_name_is_written_starts_its_timers_again() -> None:
     world = World(provisioner(), *apart(1))
     original = world.ledger.change_slot
 
-    def change_slot(one: Any) -> bool:
+    def change_slot(entry: Any) -> bool:
         raise ThrottledError("dynamodb")
 
     instead(world.ledger, "change_slot", change_slot)
@@ -154,7 +154,9 @@ def test_a_ceiling_of_the_provisioner_holds_what_the_decision_let_through() -> N
     nodes = (planned(pod("a"), options=(option(),)), planned(pod("b"), options=(option(),)))
     kept, over = affordable(seen, nodes, Ceiling())
     assert kept == nodes[:1]
-    assert [one.reason for one in over] == ["default: 0 nodes left under the ceiling, 1 needed"]
+    assert [over_ceiling.reason for over_ceiling in over] == [
+        "default: 0 nodes left under the ceiling, 1 needed"
+    ]
 
 
 def test_the_stricter_of_two_ceilings_holds() -> None:

@@ -52,7 +52,7 @@ def test_a_thousand_are_ended_with_few_calls() -> None:
     waiting: dict[int, float] = {number: number / 200 for number in range(1000)}
     time, latest = 0.0, 0.0
     while waiting:
-        number = min(waiting, key=lambda one: (waiting[one], one))
+        number = min(waiting, key=lambda entry: (waiting[entry], entry))
         world.advance(timedelta(seconds=max(waiting[number] - time, 0)))
         time = max(time, waiting[number])
         seen, wait = Ending(world.ports).look(f"i-{number}", end=True)
@@ -159,7 +159,7 @@ def test_a_machine_that_ec2_refuses_to_end_does_not_keep_the_others_alive() -> N
     for number in range(40):
         world.ledger.put_memo(NAME, _going(number), world.clock.now())
     assert look(world, 0) == "shutting-down"
-    assert [one.instance_id for one in world.alive] == ["i-7"]
+    assert [instance.instance_id for instance in world.alive] == ["i-7"]
     with pytest.raises(PermanentError, match="i-7: OperationNotPermitted: protected"):
         look(world, 7)
     world.advance(60 * SECOND)
@@ -175,7 +175,9 @@ def test_when_all_are_refused_only_some_are_tried() -> None:
         world.ledger.put_memo(NAME, _going(number), world.clock.now())
     look(world, 0)
     refused = [
-        one for one in world.ledger.memo(NAME, ANSWERS).value["seen"].values() if "refused" in one
+        entry
+        for entry in world.ledger.memo(NAME, ANSWERS).value["seen"].values()
+        if "refused" in entry
     ]
     assert 10 <= len(refused) < 20
 

@@ -54,7 +54,9 @@ def test_under_a_budget_one_machine_is_bought_for_all_pods_of_a_drain() -> None:
     assert world.provision().pods_planned == 6
     (machine,) = world.alive
     for number in range(4):
-        key, moved = next((k, one) for k, one in world.cluster.pods.items() if one.node_name)
+        key, moved = next(
+            (k, other_pod) for k, other_pod in world.cluster.pods.items() if other_pod.node_name
+        )
         del world.cluster.pods[key]
         world.cluster.add(replace(moved, name=f"next-{number}", uid="", node_name=""))
         world.provision()
@@ -84,14 +86,14 @@ def test_a_running_pod_that_would_find_no_place_is_not_told_that_it_waits() -> N
     Interrupting(world.ports).run(NOTICE, "i-n1")
     report = world.provision(look=True)
     assert report.pods_unschedulable == 1
-    assert [one for one in world.cluster.happenings if one.kind == "Pod"] == []
+    assert [happening for happening in world.cluster.happenings if happening.kind == "Pod"] == []
 
 
 def test_pods_that_are_evicted_meanwhile_are_counted_once() -> None:
     world = warned()
     world.provision(look=True)
-    for key, one in world.cluster.pods.items():
-        world.cluster.pods[key] = replace(one, deletion_at=world.clock.now())
+    for key, other_pod in world.cluster.pods.items():
+        world.cluster.pods[key] = replace(other_pod, deletion_at=world.clock.now())
     world.cluster.add(*pods(2, prefix="successor"))
     world.provision(look=True)
     assert len(world.alive) == 1

@@ -59,7 +59,7 @@ def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
     assert world.outbox.looks == [NAME]
     assert world.outbox.plans_at_once == [(NAME, True, False)]
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
-    assert [one.reason for one in world.cluster.happenings] == ["Interrupted"]
+    assert [happening.reason for happening in world.cluster.happenings] == ["Interrupted"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_machine_that_ends_before_it_is_a_node_frees_its_pods(
 ) -> None:
     world = World(provisioner())
     waiting = (slot(0, node_name="known"), slot(1, pods=(ref(pod()),)))
-    world.ledger.slot_values.update({(NAME, one.name): one for one in waiting})
+    world.ledger.slot_values.update({(NAME, other_slot.name): other_slot for other_slot in waiting})
     assert interrupt(world, kind, state, "i-slot1") == action
     # Of a machine that died provision reads why, and frees its pods.
     left = (waiting[0],) if kind == NoticeKind.SPOT_INTERRUPTION else waiting

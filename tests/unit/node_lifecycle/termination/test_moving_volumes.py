@@ -24,9 +24,9 @@ EBS = attachable(EBS_DRIVER)
 
 def bound_claims(*names: str) -> tuple[dict[str, object], ...]:
     return tuple(
-        one
+        entry
         for name in names
-        for one in (
+        for entry in (
             claim(name, spec={"volumeName": f"pv-{name}"}),
             volume(f"pv-{name}", in_zones(ZONE)),
         )
@@ -45,7 +45,7 @@ def test_pods_that_share_a_volume_move_to_a_node_with_room_for_both() -> None:
     plan = simulate(snapshot, ["n1"], PackingSettings())
     assert plan is not None
     assert not plan.nodes
-    assert [one.node for one in plan.placements] == ["n2"]
+    assert [placement.node for placement in plan.placements] == ["n2"]
 
 
 def test_what_pods_have_attached_is_taken_off_their_node_once() -> None:
@@ -58,7 +58,7 @@ def test_what_pods_have_attached_is_taken_off_their_node_once() -> None:
         *(Attachment(node="n2", driver=EBS_DRIVER, volume=f"pv-{name}") for name in names),
     )
     snapshot = with_claims(there.ports, gather(there.ports, "plan", whole=True).snapshot)
-    assert {one.name: one.available[EBS] for one in rooms(snapshot)}["n2"] == 25 - 14
+    assert {room.name: room.available[EBS] for room in rooms(snapshot)}["n2"] == 25 - 14
     plan = simulate(snapshot, ["n1"], PackingSettings())
     assert plan is not None
     assert not plan.nodes

@@ -42,7 +42,9 @@ def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
     world.cluster.kubelets_stop_pods()
     promised = slot(instance_id="i-n1")
     other = slot(1)
-    world.ledger.slot_values.update({(NAME, one.name): one for one in (promised, other)})
+    world.ledger.slot_values.update(
+        {(NAME, other_slot.name): other_slot for other_slot in (promised, other)}
+    )
     world.ledger.instances["i-n1"] = NAME
     state = step(world, state)
     assert (state["next"], state["result"]) == ("done", "terminated")
@@ -57,7 +59,7 @@ def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
 def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
     members = [pod(name, node_name="n1") for name in "abcd"]
     world = going(*members)
-    world.cluster.budgeted.update(one.key for one in members)
+    world.cluster.budgeted.update(member.key for member in members)
     state = step(world)
     assert (state["wait_seconds"], state["blocked"]) == (2, 4)
     text = world.node.annotations[keys.DRAIN_BLOCKED]
@@ -65,7 +67,9 @@ def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
         "since 2026-01-01T00:00:00+00:00 by default/a (a PodDisruptionBudget), "
         "default/b (a PodDisruptionBudget), default/c (a PodDisruptionBudget) and 1 more"
     )
-    (said,) = [one for one in world.cluster.happenings if one.reason == "DrainBlocked"]
+    (said,) = [
+        happening for happening in world.cluster.happenings if happening.reason == "DrainBlocked"
+    ]
     assert said.message.endswith(" and 1 more, since 2026-01-01T00:00:00+00:00")
     waits = []
     for _ in range(4):
@@ -87,7 +91,9 @@ def test_what_is_refused_for_one_pod_holds_no_other_and_is_told() -> None:
     world.cluster.fail_next("evict", UnauthorizedError("evict pod default/a: 403 policy denies it"))
     step(world)
     assert world.cluster.called("evict") == ["default/a", "default/b"]
-    (said,) = [one for one in world.cluster.happenings if one.reason == "DrainBlocked"]
+    (said,) = [
+        happening for happening in world.cluster.happenings if happening.reason == "DrainBlocked"
+    ]
     assert "default/a (evict pod default/a: 403 policy denies it)" in said.message
 
 
@@ -141,9 +147,9 @@ def test_a_pod_whose_deletion_is_refused_past_the_deadline_holds_no_machine() ->
     refusal = "delete pod default/a: 403 admission webhook denied it"
     assert world.node.annotations[keys.DELETION_REFUSED] == f"default/a ({refusal})"
     told = {
-        (one.kind, one.name): one.message
-        for one in world.cluster.happenings
-        if one.reason == "DeletionRefused"
+        (happening.kind, happening.name): happening.message
+        for happening in world.cluster.happenings
+        if happening.reason == "DeletionRefused"
     }
     assert told.keys() == {("Node", "n1"), ("Pod", "a")}
     assert all(refusal in message for message in told.values())
@@ -156,7 +162,9 @@ def test_a_pod_that_nobody_may_delete_holds_its_node_for_minutes_and_not_for_eve
     state = step(world)
     assert state["next"] == "wait"
     assert world.cluster.called("force_delete_pod") == ["default/a", "default/b"]
-    assert [one.reason for one in world.cluster.happenings].count("DeletionRefused") == 2
+    assert [happening.reason for happening in world.cluster.happenings].count(
+        "DeletionRefused"
+    ) == 2
     world.advance(timedelta(minutes=7))
     assert step(world, state)["result"] == "terminated"
     assert world.cluster.nodes() == ()
@@ -179,10 +187,12 @@ def test_pods_of_a_machine_that_is_terminated_are_deleted_and_then_their_node() 
     assert step(world)["result"] == "terminated"
     assert world.cluster.called("evict") == []
     assert world.cluster.nodes() == ()
-    writes = [(one.method, one.subject) for one in world.cluster.calls if one.method != "happened"]
+    writes = [
+        (call.method, call.subject) for call in world.cluster.calls if call.method != "happened"
+    ]
     assert writes[-2:] == [("change_node", "n1"), ("force_delete_pod", "default/agent")]
     assert ("force_delete_pod", "default/a") in writes[:-2]
-    assert "PodsForceDeleted" in {one.reason for one in world.cluster.happenings}
+    assert "PodsForceDeleted" in {happening.reason for happening in world.cluster.happenings}
 
 
 def test_a_node_without_a_machine_is_let_go() -> None:
@@ -236,10 +246,12 @@ def test_volumes_that_nobody_detaches_are_told_and_then_left() -> None:
     world = going()
     world.cluster.attachments["n1"] = ("csi-1", "csi-2", "csi-3", "csi-4")
     state = step(world)
-    assert [one.reason for one in world.cluster.happenings] == ["Cordoned"]
+    assert [happening.reason for happening in world.cluster.happenings] == ["Cordoned"]
     world.advance(40 * SECOND)
     state = step(world, state)
-    (said,) = [one for one in world.cluster.happenings if one.reason != "Cordoned"]
+    (said,) = [
+        happening for happening in world.cluster.happenings if happening.reason != "Cordoned"
+    ]
     assert said.reason == "VolumesAttached"
     assert said.message == "csi-1, csi-2, csi-3 and 1 more: still attached to a drained node"
     world.advance(timedelta(minutes=6))
@@ -328,7 +340,7 @@ def test_pods_left_on_the_name_of_a_node_that_is_gone_are_deleted_at_the_end() -
 def test_what_controllers_write_to_a_cordoned_node_is_no_error() -> None:
     members = [pod(name, node_name="n1") for name in "ab"]
     world = going(*members)
-    world.cluster.budgeted.update(one.key for one in members)
+    world.cluster.budgeted.update(member.key for member in members)
     world.cluster.taints_cordoned = True
     state = step(world)
     assert state["blocked"] == 2

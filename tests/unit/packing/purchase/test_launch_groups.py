@@ -67,7 +67,7 @@ def test_sizes_beside_the_first_are_those_that_save_most() -> None:
     )
     plan = build(ground, counts, Rules())
     assert plan is not None
-    assert len({one.kind for one in plan}) > 1
+    assert len({entry.kind for entry in plan}) > 1
     one, two = choose_kinds(ground, counts, plan, 1), choose_kinds(ground, counts, plan, 2)
     assert len(one) == 1
     assert len(two) == 2
@@ -90,10 +90,12 @@ def test_no_more_pods_are_planned_for_than_limits_have_room_for() -> None:
 def test_a_limit_on_many_pods_is_used_up_nearly_whole() -> None:
     classes = [pod(c, m, 60) for c in (300, 1100, 1900) for m in (0.5, 3, 15)]
     free = good(problem(classes))
-    used = Resources.total(problem(classes).shapes[one.shape].capacity for one in free.nodes)["cpu"]
+    used = Resources.total(problem(classes).shapes[node.shape].capacity for node in free.nodes)[
+        "cpu"
+    ]
     limits = {"default": Resources((("cpu", used // 2),))}
     made = good(problem(classes, limits=limits))
-    bought = Resources.total(problem(classes).shapes[one.shape].capacity for one in made.nodes)
+    bought = Resources.total(problem(classes).shapes[node.shape].capacity for node in made.nodes)
     assert used * 0.47 <= bought["cpu"] <= used // 2
     left = sum(count for _, count, _ in made.unplaced)
     assert 0.4 <= left / (60 * len(classes)) <= 0.6

@@ -37,7 +37,11 @@ def zoned(
         for place, zone in enumerate(zones)
     )
     masks = [
-        sum(1 << i for i, one in enumerate(shapes) if one.instance_type.endswith(zone))
+        sum(
+            1 << i
+            for i, other_shape in enumerate(shapes)
+            if other_shape.instance_type.endswith(zone)
+        )
         for zone in zones
     ]
     return shapes, (*masks, sum(masks))
@@ -66,7 +70,7 @@ def topology(pods: int = 6, **changes: Any) -> PackingProblem:
 def ground_of(asked: PackingProblem) -> tuple[Ground, list[int]]:
     demand = read_demand(asked)
     kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), asked.settings), {})
-    counts = [one.count for one in asked.classes]
+    counts = [pod_class.count for pod_class in asked.classes]
     prices = [kind.planning_price for kind in kinds]
     return make_ground(demand, kinds, find_prices(demand, counts, kinds, prices), prices), counts
 
@@ -89,7 +93,7 @@ def test_few_launch_groups_hold_for_seated_pods_too() -> None:
 def test_default_settings_and_limits_hold_for_seated_pods() -> None:
     asked = topology(pods=12, settings=PackingSettings())
     assert good(asked).unplaced == ()
-    shapes = tuple(replace(one, provisioner="default") for one in asked.shapes)
+    shapes = tuple(replace(other_shape, provisioner="default") for other_shape in asked.shapes)
     tight = replace(asked, shapes=shapes, limits={"default": shapes[0].capacity.times(12)})
     assert good(tight).unplaced
 

@@ -22,8 +22,11 @@ COARSE = [
     )
 ]
 SMALL = tuple(
-    replace(one, allocatable=one.allocatable + shape("s", 1, cores=1, gib=1, slot__0=1).allocatable)
-    for one in (
+    replace(
+        other_shape,
+        allocatable=other_shape.allocatable + shape("s", 1, cores=1, gib=1, slot__0=1).allocatable,
+    )
+    for other_shape in (
         *SHAPES[:4],
         shape("c.xlarge", 160_000, cores=4, gib=8),
         shape("m.xlarge", 192_000, cores=4, gib=16),
@@ -42,12 +45,12 @@ def test_patterns_take_no_pod_twice_and_leave_few() -> None:
     ground, counts = ground_of(asked)
     plan, left = plan_by_patterns(ground, counts, Patience())
     taken = [0] * len(counts)
-    for one in plan:
-        needs, _ = ground.needs(one.contents)
-        room = ground.kinds[one.kind].room
+    for entry in plan:
+        needs, _ = ground.needs(entry.contents)
+        room = ground.kinds[entry.kind].room
         assert all(a <= b for a, b in zip(needs, room, strict=True))
-        for k, n in one.contents:
-            taken[k] += n * one.copies
+        for k, n in entry.contents:
+            taken[k] += n * entry.copies
     assert [a + b for a, b in zip(taken, left, strict=True)] == counts
     assert sum(left) <= sum(counts) // 5
 

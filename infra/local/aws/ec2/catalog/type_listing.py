@@ -55,7 +55,7 @@ def repair(repairs: Repairs) -> None:
                 self._get_param("InstanceTypes", []), self._filters_from_querystring()
             )
             offered = type_facts.offered_in(self.region)
-            found = [one for one in found if one["InstanceType"] in offered]
+            found = [entry for entry in found if entry["InstanceType"] in offered]
             rows = sorted(found, key=lambda record: str(record["InstanceType"]))
             return _paged(self, "InstanceTypes", rows, TYPES_PAGE)
 

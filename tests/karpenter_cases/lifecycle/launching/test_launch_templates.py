@@ -28,16 +28,18 @@ KMS = "arn:aws:kms:us-west-2:111122223333:key/1234"
 
 def named(there: World) -> set[str]:
     return {
-        one["LaunchTemplateSpecification"]["LaunchTemplateName"]
+        launch_template_config["LaunchTemplateSpecification"]["LaunchTemplateName"]
         for fleet in there.cloud.fleets
-        for one in fleet["LaunchTemplateConfigs"]
+        for launch_template_config in fleet["LaunchTemplateConfigs"]
     }
 
 
 def tags(there: World) -> dict[str, dict[str, str]]:
     return {
-        one["ResourceType"]: {tag["Key"]: tag["Value"] for tag in one["Tags"]}
-        for one in request(there)["TagSpecifications"]
+        tag_specification["ResourceType"]: {
+            tag["Key"]: tag["Value"] for tag in tag_specification["Tags"]
+        }
+        for tag_specification in request(there)["TagSpecifications"]
     }
 
 
@@ -46,7 +48,10 @@ def disk(name: str, size: str, **more: Any) -> dict[str, Any]:
 
 
 def sizes(there: World) -> list[int]:
-    return [one["Ebs"]["VolumeSize"] for one in only_data(there)["BlockDeviceMappings"]]
+    return [
+        block_device_mapping["Ebs"]["VolumeSize"]
+        for block_device_mapping in only_data(there)["BlockDeviceMappings"]
+    ]
 
 
 # --- the template
@@ -75,7 +80,9 @@ def test_a_template_of_the_users_own_can_be_named(release: str) -> None:
 
 @pytest.mark.parametrize("release", ["old", "new"])
 def test_what_is_made_alike_shares_a_template(release: str) -> None:
-    tolerations = [Toleration(key=one, operator="Exists") for one in ("abacus", "zebra", "boar")]
+    tolerations = [
+        Toleration(key=value, operator="Exists") for value in ("abacus", "zebra", "boar")
+    ]
     there = world(provisioner(provider={}) if release == "old" else provisioner())
     for name, order in (("a", (0, 1, 2)), ("b", (1, 2, 0))):
         bought(there, pod(name, cpu=1900, tolerations=tuple(tolerations[n] for n in order)))
@@ -120,7 +127,7 @@ def test_tags_of_the_user_are_on_machines_and_disks() -> None:
 
 
 def test_the_name_of_machines_may_be_the_users() -> None:
-    assert {one["Name"] for one in tags(launched(tags={"Name": "mine"})).values()} == {"mine"}
+    assert {tag["Name"] for tag in tags(launched(tags={"Name": "mine"})).values()} == {"mine"}
 
 
 # --- disks
@@ -143,8 +150,8 @@ def test_disks_are_made_as_they_are_written(family: str) -> None:
     )
     there.cloud.images = (image("ami-1", team="red"),)
     found = only_data(bought(there))["BlockDeviceMappings"]
-    assert [one["DeviceName"] for one in found] == ["/dev/xvda", "/dev/xvdb"]
-    assert [one["Ebs"] for one in found] == [
+    assert [entry["DeviceName"] for entry in found] == ["/dev/xvda", "/dev/xvdb"]
+    assert [entry["Ebs"] for entry in found] == [
         {
             "VolumeSize": size,
             "VolumeType": "io2",
@@ -167,9 +174,9 @@ def test_sizes_are_rounded_up_to_whole_gibibytes() -> None:
 def test_bottlerocket_has_a_small_disk_and_one_for_pods() -> None:
     there = launched(amiFamily="Bottlerocket")
     assert sizes(there) == [4, 20]
-    for one in only_data(there)["BlockDeviceMappings"]:
-        assert one["Ebs"]["VolumeType"] == "gp3"
-        assert "Iops" not in one["Ebs"]
+    for block_device_mapping in only_data(there)["BlockDeviceMappings"]:
+        assert block_device_mapping["Ebs"]["VolumeType"] == "gp3"
+        assert "Iops" not in block_device_mapping["Ebs"]
 
 
 def test_an_image_of_the_users_own_keeps_its_own_disks() -> None:
@@ -234,12 +241,12 @@ def test_groups_found_by_id_are_those_of_the_template() -> None:
     there = world(provisioner(), template(securityGroupSelector={"aws-ids": "sg-1,sg-2"}))
     there.cloud.security_groups = ("sg-1", "sg-2")
     assert only_data(bought(there))["SecurityGroupIds"] == ["sg-1", "sg-2"]
-    asked = [one for one in there.cloud.called("site") if isinstance(one, NodeTemplate)]
-    assert {one.security_group_selector["aws-ids"] for one in asked} == {"sg-1,sg-2"}
+    asked = [value for value in there.cloud.called("site") if isinstance(value, NodeTemplate)]
+    assert {value.security_group_selector["aws-ids"] for value in asked} == {"sg-1,sg-2"}
 
 
 def test_a_template_for_each_image() -> None:
     there = world(provisioner(requirements=[{"key": keys.INSTANCE_TYPE, "operator": "Exists"}]))
     both = needs(keys.INSTANCE_TYPE, "In", "c6g.large")
     bought(there, pod("a"), pod("b", node_selector=both))
-    assert len({one["ImageId"] for one in data_of(there)}) == len(data_of(there))
+    assert len({entry["ImageId"] for entry in data_of(there)}) == len(data_of(there))

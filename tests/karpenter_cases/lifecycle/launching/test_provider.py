@@ -56,7 +56,7 @@ def test_the_default_profile_is_not_written_into_the_provisioner() -> None:
 
 
 def test_requirements_have_defaults() -> None:
-    found = {one.key: sorted(one.values) for one in read().requirements}
+    found = {requirement.key: sorted(requirement.values) for requirement in read().requirements}
     assert found[keys.CAPACITY_TYPE] == ["on-demand"]
     assert found[keys.ARCH] == ["amd64"]
 
@@ -74,8 +74,8 @@ def test_an_unknown_label_of_the_provider_is_refused() -> None:
 
 def test_a_capacity_type_may_be_a_label() -> None:
     found = {
-        one.key: sorted(one.values)
-        for one in read(labels={keys.CAPACITY_TYPE: "spot"}).requirements
+        requirement.key: sorted(requirement.values)
+        for requirement in read(labels={keys.CAPACITY_TYPE: "spot"}).requirements
     }
     assert found[keys.CAPACITY_TYPE] == ["spot"]
 

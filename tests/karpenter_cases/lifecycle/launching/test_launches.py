@@ -42,12 +42,16 @@ EITHER = {"key": CAPACITY, "operator": "In", "values": ["spot", "on-demand"]}
 
 def market(*types: str, **spec: Any) -> World:
     """Return a world that sells these types, all of `MACHINES` if none is named."""
-    sold = [one for one in MACHINES if not types or one.name in types]
+    sold = [
+        other_instance_type
+        for other_instance_type in MACHINES
+        if not types or other_instance_type.name in types
+    ]
     return world(provisioner(**{"requirements": [ANY_TYPE], **spec}), types=sold)
 
 
 def types_of(there: World) -> list[str]:
-    return sorted(one.offering.instance_type for one in there.alive)
+    return sorted(instance.offering.instance_type for instance in there.alive)
 
 
 def run_out(there: World, name: str, *zones: str, kinds: Any = tuple(CapacityType)) -> None:
@@ -86,7 +90,7 @@ def test_another_zone_is_taken_when_ec2_has_none_there() -> None:
     there = market("p3.8xlarge")
     run_out(there, "p3.8xlarge", ZONES[0])
     bought(there, pod("a", extra={GPU: 1}))
-    assert [one.offering.zone for one in there.alive] == [ZONES[1]]
+    assert [instance.offering.zone for instance in there.alive] == [ZONES[1]]
 
 
 def test_smaller_machines_are_bought_when_ec2_has_no_larger_one() -> None:
@@ -159,20 +163,24 @@ def test_a_machine_is_bought_with_every_default() -> None:
 
 
 def asked_sites(there: World) -> list[NodeTemplate]:
-    return [one for one in there.cloud.called("site") if isinstance(one, NodeTemplate)]
+    return [value for value in there.cloud.called("site") if isinstance(value, NodeTemplate)]
 
 
 @pytest.mark.parametrize("kind", ["subnet", "group"])
 def test_without_selector_what_has_the_clusters_tag_is_taken(kind: str) -> None:
     there = launched({"provider": {}})
     own = {"kubernetes.io/cluster/test": "*"}
-    for one in asked_sites(there):
-        assert own == (one.subnet_selector if kind == "subnet" else one.security_group_selector)
+    for asked_site in asked_sites(there):
+        assert own == (
+            asked_site.subnet_selector if kind == "subnet" else asked_site.security_group_selector
+        )
 
 
 def test_groups_are_found_by_tag() -> None:
     there = launched({"provider": {"securityGroupSelector": {"test-key": "value"}}})
-    assert {one.security_group_selector["test-key"] for one in asked_sites(there)} == {"value"}
+    assert {
+        asked_site.security_group_selector["test-key"] for asked_site in asked_sites(there)
+    } == {"value"}
 
 
 @pytest.mark.parametrize("kind", ["subnet", "group"])
@@ -181,8 +189,10 @@ def test_subnets_and_groups_are_found_by_id(kind: str) -> None:
     field = "subnetSelector" if kind == "subnet" else "securityGroupSelector"
     there = launched(**{field: {"aws-ids": "subnet-1" if kind == "subnet" else "sg-1"}})
     found = {
-        (one.subnet_selector if kind == "subnet" else one.security_group_selector)["aws-ids"]
-        for one in asked_sites(there)
+        (asked_site.subnet_selector if kind == "subnet" else asked_site.security_group_selector)[
+            "aws-ids"
+        ]
+        for asked_site in asked_sites(there)
     }
     assert found == {own["aws-ids"] if kind == "subnet" else "sg-1"}
 
@@ -199,9 +209,9 @@ def in_two_subnets(*types: InstanceType) -> World:
 def subnets_asked(there: World) -> list[set[str]]:
     return [
         {
-            one["SubnetId"]
+            override["SubnetId"]
             for config in fleet["LaunchTemplateConfigs"]
-            for one in config["Overrides"]
+            for override in config["Overrides"]
         }
         for fleet in there.cloud.fleets
     ]
@@ -239,7 +249,7 @@ def test_a_subnet_another_provisioner_leaves_out_can_be_taken() -> None:
     for name in ("one", "two"):
         bought(there, pod(name, node_selector=needs(keys.PROVISIONER_NAME, "In", name)))
     assert set(there.bound) == {"one", "two"}
-    assert {one.subnet_selector["Name"] for one in asked_sites(there)} == {"a", "b"}
+    assert {asked_site.subnet_selector["Name"] for asked_site in asked_sites(there)} == {"a", "b"}
 
 
 def test_another_provisioner_is_taken_when_the_first_finds_no_place() -> None:

@@ -37,7 +37,7 @@ def chosen(selector: Mapping[str, str], ids: Mapping[str, str]) -> list[str]:
     if selector == OWN:
         return list(ids)
     values = selector.get("Name", selector.get("aws-ids", "")).split(",")
-    return [name for name, one in ids.items() if name in values or one in values]
+    return [name for name, value in ids.items() if name in values or value in values]
 
 
 class Account:
@@ -51,7 +51,7 @@ class Account:
         instead(self.there.cloud, "site", self.site)
 
     def site(self, asked: NodeTemplate) -> Site:
-        ids = {name: one.subnet_id for name, one in self.subnets.items()}
+        ids = {name: subnet.subnet_id for name, subnet in self.subnets.items()}
         return Site(
             subnets=tuple(self.subnets[name] for name in chosen(asked.subnet_selector, ids)),
             security_groups=tuple(
@@ -67,12 +67,12 @@ class Account:
         return self.there.cluster.template_statuses["nodes"]
 
     def subnet_ids(self) -> list[str]:
-        return [one.subnet_id for one in self.status().subnets]
+        return [subnet.subnet_id for subnet in self.status().subnets]
 
 
 def test_all_subnets_are_told_with_their_zones() -> None:
     found = Account().status().subnets
-    assert [(one.subnet_id, one.zone) for one in found] == [
+    assert [(subnet.subnet_id, subnet.zone) for subnet in found] == [
         (f"subnet-test{n}", zone) for n, zone in enumerate(ZONES, 1)
     ]
 
@@ -174,7 +174,7 @@ def published(account: Account, parameters: Mapping[str, str], *, missing: Itera
 
 
 def told(account: Account) -> dict[str, Mapping[str, str]]:
-    return {one.image_id: one.labels for one in account.status().images}
+    return {found_image.image_id: found_image.labels for found_image in account.status().images}
 
 
 def test_recommended_images_are_told_with_their_machines() -> None:
@@ -235,7 +235,7 @@ def test_a_field_that_shapes_nodes_makes_another_shape() -> None:
         {"detailedMonitoring": True},
         {"amiFamily": "Bottlerocket"},
     ]
-    assert len({shape(**one) for one in fields}) == len(fields)
+    assert len({shape(**field) for field in fields}) == len(fields)
 
 
 def test_a_field_that_only_chooses_leaves_the_shape() -> None:

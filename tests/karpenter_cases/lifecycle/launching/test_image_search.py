@@ -30,7 +30,7 @@ def resolved(family: str, *missing: str) -> ImageTable:
 @pytest.mark.parametrize(("family", "count"), [("AL2", 3), ("Bottlerocket", 4), ("Ubuntu", 2)])
 def test_a_family_has_an_image_for_every_machine(family: str, count: int) -> None:
     table = resolved(family)
-    assert all(table.of(one.name) for one in MACHINES)
+    assert all(table.of(other_instance_type.name) for other_instance_type in MACHINES)
     assert len(table.ids) == count
 
 
@@ -55,7 +55,11 @@ def test_an_image_that_is_not_published_leaves_the_others(
     family: str, missing: str, without: set[str]
 ) -> None:
     table = resolved(family, missing)
-    assert {one.name for one in MACHINES if not table.of(one.name)} == without
+    assert {
+        other_instance_type.name
+        for other_instance_type in MACHINES
+        if not table.of(other_instance_type.name)
+    } == without
 
 
 def asked(**selector: str) -> dict[str, Any]:
@@ -66,7 +70,7 @@ def asked(**selector: str) -> dict[str, Any]:
 
 
 def filters(request: dict[str, Any]) -> dict[str, list[str]]:
-    return {one["Name"]: one["Values"] for one in request["Filters"]}
+    return {entry["Name"]: entry["Values"] for entry in request["Filters"]}
 
 
 def test_tags_are_looked_for_among_our_own_and_amazons() -> None:

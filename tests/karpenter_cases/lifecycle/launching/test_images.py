@@ -42,7 +42,7 @@ def choosing(*images: Any, **selector: str) -> World:
 
 
 def image_ids(there: World) -> list[str]:
-    return sorted(one["ImageId"] for one in data_of(there))
+    return sorted(entry["ImageId"] for entry in data_of(there))
 
 
 def test_a_selector_chooses_the_image() -> None:
@@ -88,7 +88,7 @@ def test_where_no_image_is_found_nothing_is_bought() -> None:
     there = bought(choosing(image("ami-1")))
     assert not is_bound(there, "a")
     assert there.cloud.templates == {}
-    assert "CannotLaunch" in {one.reason for one in there.cluster.happenings}
+    assert "CannotLaunch" in {happening.reason for happening in there.cluster.happenings}
 
 
 def test_where_no_machine_boots_the_image_nothing_is_bought() -> None:

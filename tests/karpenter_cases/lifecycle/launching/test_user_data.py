@@ -68,12 +68,12 @@ def extra(family: str = "AL2", **fields: Any) -> list[str]:
 
 
 def flag(flags: list[str], name: str) -> str:
-    (one,) = [one for one in flags if one.startswith(f"--{name}=")]
+    (one,) = [value for value in flags if value.startswith(f"--{name}=")]
     return one.removeprefix(f"--{name}=")
 
 
 def each(text: str, sign: str) -> dict[str, str]:
-    return dict(one.split(sign) for one in text.split(","))
+    return dict(part.split(sign) for part in text.split(","))
 
 
 # --- the script of older images
@@ -292,6 +292,8 @@ def test_two_provisioners_with_one_wrong_text_are_one_that_is_refused() -> None:
     )
     bought(there)
     assert is_bound(there, "a")
-    assert [one.name for one in there.cluster.provisioners()[1]] == ["bad"]
+    assert [
+        invalid_provisioner.name for invalid_provisioner in there.cluster.provisioners()[1]
+    ] == ["bad"]
     assert len(data_of(there)) == 1
     assert only_data(there)["ImageId"]
