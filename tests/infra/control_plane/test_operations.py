@@ -147,7 +147,7 @@ def test_what_kubectl_is_asked_for_on_a_page_exists() -> None:
 def test_the_ledger_s_alarms_watch_what_is_asked_of_it_and_no_more(
     alarms: Mapping[str, Resource],
 ) -> None:
-    adapter = ROOT / "shared" / "aws" / "ledger_table.py"
+    adapter = ROOT / "shared" / "aws" / "ledger" / "table.py"
     asked = {
         "".join(word.capitalize() for word in call.split("_"))
         for call in re.findall(r"self\._client\.(\w+)\(", adapter.read_text())
