@@ -26,9 +26,9 @@ def stamped(ago: timedelta) -> Node:
 
 
 def decide(
-    other_node: Node, *pods: Pod, promised: Slot | None = None, ttl: timedelta | None = TTL
+    wrong_node: Node, *pods: Pod, promised: Slot | None = None, ttl: timedelta | None = TTL
 ) -> EmptinessDecision:
-    return decide_emptiness(other_node, pods, promised, ttl, NOW)
+    return decide_emptiness(wrong_node, pods, promised, ttl, NOW)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_node_that_replaces_others_waits_for_their_pods() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "ttl"),
+    ("wrong_node", "ttl"),
     [
         (node(finalizers=()), TTL),
         (node(deletion_at=NOW), TTL),
@@ -70,9 +70,9 @@ def test_a_node_that_replaces_others_waits_for_their_pods() -> None:
     ],
 )
 def test_nodes_that_are_not_ours_to_remove_are_forgotten(
-    other_node: Node, ttl: timedelta | None
+    wrong_node: Node, ttl: timedelta | None
 ) -> None:
-    assert decide(other_node, ttl=ttl).step == EmptinessStep.FORGET
+    assert decide(wrong_node, ttl=ttl).step == EmptinessStep.FORGET
 
 
 def test_an_occupied_node_is_forgotten_even_past_its_time() -> None:

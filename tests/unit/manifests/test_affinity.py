@@ -75,7 +75,7 @@ def test_match_fields_refuse_the_pod() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("entry", "words"),
     [
         (expression("a", "Near", "1"), "operator 'Near' is unknown"),
         (expression("a", "In"), "at least one value"),
@@ -205,7 +205,7 @@ def test_mismatch_label_keys_exclude_the_pods_own_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("entry", "words"),
     [
         (expression("a", "Gt", "1"), "operator 'Gt' is not for pod labels"),
         (expression("a", "NotIn"), "at least one value"),

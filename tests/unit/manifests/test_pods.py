@@ -216,7 +216,7 @@ def test_what_differs_in_the_manifest_but_not_in_meaning_is_shared_too() -> None
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("entry", "other"),
     [
         ({"nodeSelector": {"a": "1"}}, {"nodeSelector": {"a": "2"}}),
         ({"priority": 1}, {"priority": 2}),

@@ -58,7 +58,7 @@ def test_what_kube_scheduler_cannot_read_as_an_integer_is_within_no_bounds(text:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("requirement", "other"),
     [
         (("Gt", "4"), ("Lt", "5")),
         (("Gt", str(2**63 - 1)), ("Exists",)),
@@ -70,8 +70,8 @@ def test_what_kube_scheduler_cannot_read_as_an_integer_is_within_no_bounds(text:
         (("In", "3"), ("Gt", "3")),
     ],
 )
-def test_contradictions_are_empty(entry: tuple[str, ...], other: tuple[str, ...]) -> None:
-    met = needs("k", *entry).merge(needs("k", *other))
+def test_contradictions_are_empty(requirement: tuple[str, ...], other: tuple[str, ...]) -> None:
+    met = needs("k", *requirement).merge(needs("k", *other))
     assert met.empty_keys() == ("k",)
     assert not met.items[0].has_value()
 
