@@ -14,7 +14,6 @@ from shared.model.errors import (
     UnauthorizedError,
 )
 from shared.model.kubernetes.taints import Toleration
-from shared.model.labels import OUT_OF_SERVICE_TAINT as OUT_OF_SERVICE
 from shared.node_lifecycle.node_deletion import is_voluntary, remove
 from tests.builders import NOW, node, pod, slot
 from tests.unit.node_lifecycle.termination.drains import DAEMON, HELD, going, step
@@ -261,7 +260,7 @@ def test_volumes_that_nobody_detaches_are_told_and_then_left() -> None:
         world.advance(2 * SECOND)
         state = step(world, state)
         assert state["next"] == "wait"
-    assert OUT_OF_SERVICE in [taint.key for taint in world.node.taints]
+    assert keys.OUT_OF_SERVICE_TAINT in [taint.key for taint in world.node.taints]
     world.advance(timedelta(minutes=6))
     assert step(world, state)["result"] == "terminated"
 
