@@ -36,7 +36,7 @@ Ctrl-C ends it and leaves nothing behind.
 def main(argv: list[str] | None = None) -> int:
     """Run one command of `dovetail`; return its exit code."""
     arguments = _parser().parse_args(argv)
-    # Whoever asks for the end, and however: what was started is ended first.
+    # On each signal that asks to exit, stop what was started first.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -189,7 +189,7 @@ def _options(arguments: argparse.Namespace) -> Any:
 
     if arguments.kubeconfig is None:
         if arguments.bare:
-            raise Problem("--bare: needs the server it speaks of: name it with --kubeconfig FILE")
+            raise Problem("--bare: needs a server: name it with --kubeconfig FILE")
     else:
         allowed = os.environ.get("TEST_CLUSTER_OK", "")
         require_allowed_kubeconfig(arguments.kubeconfig, allowed)

@@ -36,7 +36,7 @@ _ADMINS = "system:masters"
 
 
 class Front:
-    """Serves one foreign API server under tokens of our own.
+    """Serves one external API server under tokens of its own.
 
     Args:
         target: The server behind.

@@ -70,7 +70,7 @@ class Informer:
     # -- reflecting -----------------------------------------------------------------------
 
     async def run(self) -> None:
-        """List and watch until cancelled; never gives up."""
+        """List and watch until cancelled; failed calls are retried without limit."""
         delay = _FIRST_DELAY_SECONDS
         listed = False
         while True:

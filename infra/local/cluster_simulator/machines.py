@@ -60,7 +60,7 @@ class Machines(Protocol):
         """Return the machine of a node, by its providerID or else by its name."""
 
     async def running(self) -> Sequence[Machine]:
-        """Return the machines that run whether or not a Node of theirs exists."""
+        """Return the running machines, with or without a Node."""
 
     async def user_data(self, machine: Machine) -> str:
         """Return the user data a machine was launched with, in base64; empty when it has none."""

@@ -108,8 +108,8 @@ class VolumeControllers:
     def _may_detach(self, place: Place) -> bool:
         """Return whether a volume that no pod needs may be detached from a node.
 
-        The kubelet of a healthy node unmounts it. Of another nobody knows: it is taken from it
-        after 6 minutes, or at once when people say that the node is out of service.
+        The kubelet of a healthy node unmounts it. From any other node it is detached after
+        6 minutes, or at once when the node has the out-of-service taint.
         """
         now = asyncio.get_running_loop().time()
         since = self._unwanted_since.setdefault(place, now)

@@ -52,8 +52,8 @@ _PATHS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(Exception):  # noqa: N818 - an answer of the server, not a failure of ours
-    """The API server said no."""
+class Refused(Exception):  # noqa: N818 - an answer of the server, not a failure of the demo
+    """The API server refused a request."""
 
     status: int
     message: str

@@ -105,9 +105,9 @@ def _skew(situation: Situation, argument: Mapping[str, Any]) -> str:
 def _our_nodes(situation: Situation, argument: Mapping[str, Any]) -> str:
     nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
     if len(nodes) < argument.get("at_least", 0):
-        return f"{len(nodes)} nodes of ours, expected at least {argument['at_least']}"
+        return f"{len(nodes)} Dovetail nodes, expected at least {argument['at_least']}"
     if len(nodes) > argument.get("at_most", len(nodes)):
-        return f"{len(nodes)} nodes of ours, expected at most {argument['at_most']}"
+        return f"{len(nodes)} Dovetail nodes, expected at most {argument['at_most']}"
     types = argument.get("instance_types")
     for node in nodes:
         found = node.labels.get("node.kubernetes.io/instance-type")
@@ -128,13 +128,13 @@ def _instances_match_nodes(situation: Situation, _: Any) -> str:
     running = {value for value, state in situation.timeline.instances.items() if state in _ALIVE}
     if nodes == running:
         return ""
-    return f"{len(running)} instances run for {len(nodes)} nodes of ours"
+    return f"{len(running)} instances run for {len(nodes)} Dovetail nodes"
 
 
 def _everything_gone(situation: Situation, _: Any) -> str:
     nodes = [living_node for living_node in situation.timeline.living_nodes() if living_node.ours]
     if nodes:
-        return f"{len(nodes)} nodes of ours are still there"
+        return f"{len(nodes)} Dovetail nodes still exist"
     running = [value for value, state in situation.timeline.instances.items() if state in _ALIVE]
     return f"{len(running)} instances still run" if running else ""
 
@@ -149,7 +149,7 @@ def _instances_in_all(situation: Situation, argument: Mapping[str, Any]) -> str:
 def _cordoned_before_gone(situation: Situation, _: Any) -> str:
     ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     if not ended:
-        return "no node of ours has gone yet"
+        return "no Dovetail node has been removed yet"
     for node in ended:
         if node.cordoned is None or node.gone is None or node.cordoned > node.gone:
             return f"{node.name} went without being cordoned"
@@ -164,7 +164,7 @@ def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> s
     slack = float(argument.get("slack_seconds", 30))
     ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     if not ended:
-        return "no node of ours has gone yet"
+        return "no Dovetail node has been removed yet"
     for node in ended:
         waited = _waited(node)
         if waited is None:
@@ -190,11 +190,11 @@ def _cost_near_bound(situation: Situation, argument: Mapping[str, Any]) -> str:
 
 
 def _replaced_first(situation: Situation, _: Any) -> str:
-    """Each node that was given up with pods on it went after another was ready for them."""
+    """Return why a node that had pods was removed before its replacement was ready."""
     ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     used = [node_track for node_track in ended if node_track.most_pods]
     if not used:
-        return "no node of ours that had pods has gone yet"
+        return "no Dovetail node that had pods has been removed yet"
     for node in used:
         others = [our_node for our_node in situation.timeline.our_nodes() if our_node is not node]
         if not any(
@@ -229,7 +229,7 @@ def _launched_before_gone(situation: Situation, _: Any) -> str:
     """For a node that went, another was made before it was gone."""
     ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     if not ended:
-        return "no node of ours has gone yet"
+        return "no Dovetail node has been removed yet"
     for node in ended:
         begun = node.deleting if node.deleting is not None else node.gone
         later = [
@@ -259,7 +259,7 @@ def _bound_after_resource(situation: Situation, argument: Mapping[str, Any]) -> 
     for pod in situation.timeline.living_pods(_selected(argument)):
         node_track = next((n for n in situation.timeline.our_nodes() if n.name == pod.node), None)
         if pod.bound is None or node_track is None or node_track.ready is None:
-            return f"{pod.name} is not bound to a ready node of ours"
+            return f"{pod.name} is not bound to a ready Dovetail node"
         if pod.bound + slack < node_track.shown.get(resource, float("inf")):
             return f"{pod.name} was bound before {pod.node} showed {resource}"
     return ""
@@ -283,12 +283,12 @@ def _volumes_in_zone_of_their_pods(situation: Situation, argument: Mapping[str, 
 
 
 def _deleted_node_drained(situation: Situation, _: Any) -> str:
-    """A node that was deleted was held, cordoned, and went only when nobody was on it."""
+    """Return why a deleted node was not cordoned and drained before it was removed."""
     deleted = [
         our_node for our_node in situation.timeline.our_nodes() if our_node.deleting is not None
     ]
     if not deleted:
-        return "no node of ours was deleted yet"
+        return "no Dovetail node has been deleted yet"
     for node in deleted:
         if node.gone is None:
             return f"{node.name} is still draining"

@@ -19,7 +19,7 @@ _CLAIMS: Final = "api/v1/namespaces/default/persistentvolumeclaims"
 _VOLUMES: Final = "api/v1/persistentvolumes"
 _DEFINITION: Final = "CustomResourceDefinition"
 _WORKLOADS: Final = frozenset({"DaemonSet", "Deployment", "Job", "StatefulSet"})
-# What others stand on goes last.
+# Objects that other objects depend on are deleted last.
 _LATER: Final = frozenset({"Namespace", "Node", _DEFINITION})
 _RULES: Final = "x-kubernetes-validations"
 # Rules in schemas are on by default since 1.25; servers before 1.23 do not know the field.

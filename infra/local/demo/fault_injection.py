@@ -44,17 +44,17 @@ class Mischief:
         self._control("interrupt", instance_id=instance_id, seconds=warning_seconds)
 
     def terminate(self, instance_id: str) -> None:
-        """Terminate a machine as somebody else would: nobody is asked, nothing is drained."""
+        """Terminate a machine without cordon and drain, as a user of the EC2 console would."""
         self._client("ec2").terminate_instances(InstanceIds=[instance_id])
 
     def api_server_away(self, seconds: float) -> None:
         """Freeze the API server: calls to it get no answer, as of one that is cut off.
 
         Raises:
-            Problem: If a machine started or ended meanwhile: what nobody can see is left alone.
+            Problem: If a machine started or ended meanwhile: without an API server none may.
         """
         if self._api_server is None:
-            raise Problem("this API server is not ours to freeze")
+            raise Problem("this API server was not started by the demo and cannot be frozen")
         process, before = self._api_server(), self._machines()
         os.kill(process, signal.SIGSTOP)
         try:
@@ -74,10 +74,10 @@ class Mischief:
         )
 
     def kill_when_launched(self, function: str) -> None:
-        """Kill a function at work, as soon as EC2 has a machine.
+        """Kill an invocation of a function as soon as EC2 has a machine.
 
         Raises:
-            Problem: If no machine comes, or nobody is at work then.
+            Problem: If no machine is launched, or no invocation runs then.
         """
         self._until(self._is_machine, f"no machine came to kill {function} by")
         name = self._name_of(function)

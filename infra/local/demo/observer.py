@@ -48,7 +48,7 @@ class Observer:
 
     def look(self) -> None:
         """Make one reading."""
-        # Machines first: a node never seems to stand without the machine it stands on.
+        # Machines first: a node is never observed before the machine it runs on.
         pages = self._ec2.get_paginator("describe_instances").paginate()
         instances = [
             instance

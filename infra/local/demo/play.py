@@ -129,7 +129,7 @@ class Player:
                 raise Problem(f"step {step.title!r}: verb {verb!r} is not known")
 
     def _stand(self, scenario: Scenario, names: list[str]) -> None:
-        """Apply nodes of somebody else, and wait until they are Ready."""
+        """Apply nodes that Dovetail does not manage, and wait until they are Ready."""
         for document in manifests(scenario, names, self._speed):
             self._cluster.apply(document)
         ends = time.monotonic() + 60
@@ -155,7 +155,7 @@ class Player:
                 counts[pod.node] = counts.get(pod.node, 0) + 1
             nodes = [living_node for living_node in timeline.living_nodes() if living_node.ours]
         if not nodes:
-            raise Problem("there is no node of ours")
+            raise Problem("there is no Dovetail node")
         return max(nodes, key=lambda node: (counts.get(node.name, 0), node.name))
 
     def _await(self, step: Step) -> tuple[tuple[str, str], ...]:

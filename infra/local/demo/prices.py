@@ -46,15 +46,15 @@ def bound_of(
 ) -> int:
     """Return the proven bound of what pods cost at least, in micro-dollars per hour.
 
-    Another process of `dovetail plan` says it, for an empty cluster.
+    Computed by `dovetail plan` in another process, for an empty cluster.
 
     Args:
-        replicas: Of Deployments, by name, in place of what stands in their manifests.
+        replicas: Of Deployments, by name, in place of the replicas in their manifests.
         deep_pools: Whether only the deeper half of the spot pools counts: EC2 takes no machine
             from another while one of these is among the options.
 
     Raises:
-        Problem: If it cannot plan these.
+        Problem: If these pods cannot be planned.
     """
     changed = []
     for document in documents:

@@ -115,7 +115,7 @@ class Timeline:
         return sorted((pod for pod in self.pods.values() if pod.early), key=lambda pod: pod.name)
 
     def our_nodes(self) -> list[NodeTrack]:
-        """Return every node of ours ever seen, by name."""
+        """Return every Dovetail node ever observed, by name."""
         return sorted((n for n in self.nodes.values() if n.ours), key=lambda n: n.name)
 
     def _pods(self, now: float, pods: list[Object]) -> None:

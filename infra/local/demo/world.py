@@ -210,7 +210,8 @@ class World:
         if missing:
             raise Problem(f"not deployed: {missing[0]} (and {len(missing) - 1} more)")
         eks = self.client("eks")
-        # Whoever makes a cluster is its administrator: people's own keys are let in.
+        # EKS makes the creator of a cluster its administrator: the user's own credentials are
+        # admitted too.
         me = self.client("sts").get_caller_identity()
         root = f"arn:aws:iam::{me['Account']}:root"
         entries = [{"role_arn": root, "username": root, "groups": ["system:masters"]}]

@@ -94,7 +94,7 @@ class Ec2:
     def create_fleet(self, account: Account, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to CreateFleet of type instant: FleetId, Instances and Errors.
 
-        What was refused stands in Errors, in order of trying; the other options are launched.
+        Errors has the refused options, in order of trying; the other options are launched.
 
         Raises:
             ApiError: The request as a whole is refused; then nothing was launched.

@@ -70,7 +70,7 @@ class Pools:
         return min(counts) if counts else None
 
     def take(self, key: PoolKey, count: int) -> None:
-        """Use `count` machines of a pool, in every rule that speaks of it."""
+        """Use `count` machines of a pool, in every rule that matches it."""
         for rule in self.matching(key):
             self.rules[rule] = max(0, self.rules[rule] - count)
 

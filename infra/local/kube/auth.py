@@ -40,14 +40,14 @@ _CACHE_LIMIT = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who a token stands for."""
+    """The user that a token authenticates."""
 
     name: str
     groups: tuple[str, ...]
 
 
 def unauthorized() -> ApiError:
-    """The caller is nobody we know; the reason is not told."""
+    """Return the error for an unknown caller; the reason is not disclosed."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 

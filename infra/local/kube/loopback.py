@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-# Longest wait for answers that are under way when the server ends.
+# Longest wait for open requests when the server stops.
 _FAREWELL_SECONDS = 0.2
-# A transport that was closed lets go of its socket in a later turn of the loop.
+# A closed transport releases its socket in a later iteration of the loop.
 _TURN_SECONDS = 0.005
 
 Serve = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]

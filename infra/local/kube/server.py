@@ -39,7 +39,7 @@ class KubeApi:
         start_version: First resourceVersion; give a later one after a restart, so that watches
             of the former life are told to list again.
         tls: Serve HTTPS with this context; plain HTTP when None.
-        authenticator: Who may call; everybody when None.
+        authenticator: Checks the callers; every caller is admitted when None.
         initializing_seconds: For so long after a definition was written, lists and watches of
             its resource are answered 429, until its watch cache is filled.
             Source: https://github.com/kubernetes/apiserver/blob/v0.35.4/pkg/storage/cacher/ready.go

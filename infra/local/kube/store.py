@@ -199,7 +199,7 @@ class Store:
         )
 
     def annotate(self, resource: Resource, entry: Entry, owners: Owners) -> Entry:
-        """Record who holds which fields, without a new version: nobody can see the difference."""
+        """Record the managers of fields, without a new version: the object does not change."""
         noted = replace(entry, owners=owners)
         self.collection(resource).entries[entry.key] = noted
         return noted

@@ -59,7 +59,7 @@ def test_a_bare_server_that_nobody_named_is_refused(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = said(capsys, command, "--bare")
-    assert line.startswith("dovetail: --bare: needs the server it speaks of")
+    assert line.startswith("dovetail: --bare: needs a server")
 
 
 def test_a_kubeconfig_that_cannot_be_used_is_named_without_the_words_of_a_library(

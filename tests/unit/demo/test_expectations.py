@@ -188,7 +188,7 @@ def test_a_held_drain_needs_a_drain_and_an_event_about_it() -> None:
     assert "being drained" in check(running(), "drain_blocked", argument)
     at = replace(held(), events=frozenset({("DrainBlocked", "b")}))
     assert "there is no Event" in check(at, "drain_blocked", argument)
-    assert "says since" in check(held(), "drain_blocked", {"by": "somebody else"})
+    assert "reports since" in check(held(), "drain_blocked", {"by": "somebody else"})
 
 
 def test_a_node_that_was_removed_too_late_is_noticed() -> None:

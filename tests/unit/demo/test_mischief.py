@@ -46,7 +46,7 @@ def test_a_machine_that_ends_meanwhile_is_a_problem(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_api_server_that_is_not_ours_is_not_frozen() -> None:
-    with pytest.raises(Problem, match="not ours to freeze"):
+    with pytest.raises(Problem, match="cannot be frozen"):
         Mischief(lambda *_: None, lambda _: None).api_server_away(1)
 
 

@@ -74,7 +74,7 @@ class _Signed:
 
 
 def asks_identity(environ: Environ) -> bool:
-    """Return whether a request is a GetCallerIdentity whose signature stands in the query."""
+    """Return whether a request is a GetCallerIdentity whose signature is in the query."""
     return (
         environ["REQUEST_METHOD"] == "GET"
         and environ["PATH_INFO"] in {"", "/"}

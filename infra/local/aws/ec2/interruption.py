@@ -66,7 +66,7 @@ def _find(world: World, instance_id: str, region: str) -> Any:
 def _take_back(world: World, instance: Any, body: Json) -> float:
     if instance.lifecycle != SPOT:
         raise ControlError(
-            f"kind: instance {instance.id!r} is on-demand, which is never taken back: "
+            f"kind: instance {instance.id!r} is on-demand and is never interrupted: "
             "send kind rebalance, state or health"
         )
     seconds = number(body, "seconds", WARNING_SECONDS)

@@ -32,9 +32,9 @@ def _settings() -> Settings:
 class World:
     """The model of EC2 beside the emulator, its clocks and prices, for one process.
 
-    Events leave through `outbox`, a thread of their own: whoever hears one may call EC2 at once,
-    and must find no lock held and no clock stopped.
-    `lock` covers everything that changes: the emulator's own lists are not made for threads.
+    The thread of `outbox` sends the events: the receiver of an event may call EC2 at once, so no
+    lock may be held and no clock stopped at that time.
+    `lock` protects everything that changes: the emulator's own lists are not thread-safe.
     """
 
     region: str

@@ -59,7 +59,7 @@ class Deliveries:
         self._failures: Counter[str] = Counter()
 
     def send(self, event: Mapping[str, Any], target: Mapping[str, Any], rule_arn: str) -> bool:
-        """Deliver; False when this service is not one of ours and moto must do it."""
+        """Deliver an event; return False when moto has to deliver to this service."""
         service = _service_of(target["Arn"])
         if service not in self._senders:
             return False

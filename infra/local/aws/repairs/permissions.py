@@ -45,7 +45,7 @@ def check_by_action() -> None:
 
 @repair("permissions-linked-roles")
 def name_linked_roles() -> None:
-    """Name the roles of EC2 Fleet and Spot as IAM does: whoever looks for them looks by name."""
+    """Name the roles of EC2 Fleet and Spot as IAM does: clients find them by name."""
     from moto.iam.models import SERVICE_NAME_CONVERSION
 
     SERVICE_NAME_CONVERSION.update(ec2fleet="EC2Fleet", spot="EC2Spot")

@@ -113,9 +113,9 @@ def not_emulated() -> dict[str, str]:
 def missing_resources(
     assembly: Path, access: Access, stacks: Sequence[str] = ()
 ) -> tuple[MissingResource, ...]:
-    """Return what the templates declare and nobody can find, sorted; empty when all is well.
+    """Return the declared resources that do not exist, sorted; empty when all exist.
 
-    Resources under a condition count only when the condition let them be made.
+    Resources under a condition count only when the condition is true.
     """
     client = clients_of(access)
     excused = not_emulated()

@@ -106,7 +106,7 @@ class Deployments(Workload):
             target = min(wanted, max(room, _replicas(current)))
         if _replicas(current) != target:
             await self._set_replicas(current, target)
-        # Old pods that are not ready serve nobody and may go at once.
+        # Old pods that are not ready serve no requests and may be deleted at once.
         old_ready = sum(_ready(entry) for entry in older)
         spare = max(_ready(current) + old_ready - (wanted - lacking), 0) + old_total - old_ready
         for entry in sorted(older, key=_revision):

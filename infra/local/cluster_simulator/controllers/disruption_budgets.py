@@ -22,7 +22,7 @@ _SCALABLE: Final = {kind.name: kind for kind in (DEPLOYMENT, REPLICA_SET, STATEF
 
 
 class Budgets:
-    """Writes how many pods each budget lets go."""
+    """Writes how many evictions each PodDisruptionBudget allows."""
 
     def __init__(self, world: World) -> None:
         self._world = world

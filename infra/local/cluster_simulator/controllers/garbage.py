@@ -35,7 +35,7 @@ def _owners_of(thing: Json) -> Any:
 
 
 class Garbage:
-    """Deletes in the background what nobody owns any more, and finishes foreground deletions."""
+    """Deletes objects whose owners are gone, and finishes foreground deletions."""
 
     def __init__(self, world: World) -> None:
         self._world = world

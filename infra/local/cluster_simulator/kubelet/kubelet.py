@@ -66,9 +66,9 @@ class Kubelet:
         world: Shared caches.
         machines: Where the machines behind the nodes are looked up.
         sizes: What the machines hold.
-        marks: Labels (key, value or None for any) of which a node must carry one to be ours.
-        discovers: Whether machines that run are ours before a Node of theirs exists. Not beside
-            other kubelets: two of one machine would register it.
+        marks: Labels (key, value or None for any) of which a node must carry one to be simulated.
+        discovers: Whether a running machine is simulated before its Node exists. Must be false
+            beside other kubelets: both kubelets of a machine would register it.
         server: The API server that is being simulated: a kubelet whose user data names another
             does not reach it.
     """

@@ -185,7 +185,7 @@ def _spread_counts(pod: Object, view: ClusterView, when: str) -> Iterator[_Sprea
         selector = _merged_selector(pod, constraint)
         spread = _Spread(
             key=constraint["topologyKey"],
-            # The scheduler counts nobody for a selector of everything; the pod itself still adds.
+            # A selector of everything counts no other pods; the pod itself still counts.
             matches=_in_namespace(selector if selector != _EVERYTHING else None, namespace),
             max_skew=constraint["maxSkew"],
             min_domains=constraint.get("minDomains") or 1,

@@ -254,7 +254,8 @@ class Scheduler:
                 return None
         except ApiError as error:
             _LOG.debug("%s to %s: %s", key, name, error)
-        # Somebody else bound or deleted it, or the node went: decide again from what is read.
+        # The pod was bound or deleted by another client, or the node was deleted: schedule it again
+        # from the informers.
         if self._assumed.pop(key, None) is not None:
             self._rooms.place(pod, "")
             self._topologies.clear()

@@ -88,7 +88,7 @@ def _merge(
 
 
 def _whole_item(path: Path, owners: Owners) -> Path:
-    """Return the path of the list item a dropped field is in, if nobody holds any of it."""
+    """Return the path of the list item a dropped field is in, if no manager owns any of it."""
     for end, step in enumerate(path, 1):
         if step.startswith("[") and end < len(path):
             prefix = path[:end]
