@@ -190,7 +190,7 @@ def site(name: str = "default", zones: Iterable[str] = ZONES, reason: str = "") 
 
 
 def node(name: str = "n1", **overrides: Any) -> Node:
-    """Return a node of ours that is ready: an m5.large in the first zone."""
+    """Return a ready Dovetail node: an m5.large in the first zone."""
     fields: dict[str, Any] = {
         "uid": f"uid-{name}",
         "resource_version": "1",

@@ -43,7 +43,7 @@ ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
     "buy_objects": (2, "measured: the decision and its launch, written to S3"),
     "node_more_writes": (9, "measured: for each node after the first of a plan"),
     "look_reads": (10, "measured"),
-    "look_writes": (4, "measured: the lease, and whom a node is promised to in a row of over 1 KB"),
+    "look_writes": (4, "measured: the lease, and the pods of a planned node in a row of over 1 KB"),
     "look_objects": (1, "measured: the decision"),
     "decision_bytes": (75_000, "measured: 68 KB of it the Region's 840 types; kept for 30 days"),
     "quiet_seconds": (20, "after so much quiet a burst takes the fast lane; bursts spread evenly"),
@@ -57,5 +57,5 @@ ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
     "node_calls": (24, "steps of the timers, bind, and termination for each message"),
     "node_call_seconds": (0.3, "a few calls each"),
     "node_writes": (30, "slot, instance row, timers"),
-    "log_bytes_a_call": (2000, "START, END, REPORT, one line of ours, metrics"),
+    "log_bytes_a_call": (2000, "START, END, REPORT, one line of Dovetail, metrics"),
 }

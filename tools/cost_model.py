@@ -3,7 +3,7 @@
     python -m tools.cost_model --assembly cdk.out --write
 
 Rates, memory and numbers of alarms are read from the templates; how long functions run and how
-often they ask the ledger stands in `tools.cost_inputs`, with its reason.
+often they call the ledger is in `tools.cost_inputs`, with its reason.
 """
 
 import argparse

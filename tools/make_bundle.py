@@ -35,7 +35,7 @@ def size(folder: Path) -> int:
 
 
 def stage() -> Path:
-    """Return a folder with what the bundle is made of: both times the same, whoever edits."""
+    """Return a folder with the bundle's files: both builds use the same copy."""
     from infra.aws.bundling import staged  # noqa: PLC0415
 
     return staged(with_lock=True)

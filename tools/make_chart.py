@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "infra" / "cluster"
 CHART: Final = ROOT / "infra" / "chart"
 IMAGE: Final = "registry.invalid/dovetail/forwarder"
-# What stands in a template for a value; `required` stops an install that lacks it.
+# The expression for a value in a template; `required` stops an install that lacks it.
 CLUSTER_VALUE: Final = '{{ required "give --set cluster=<name as attached>" .Values.cluster }}'
 IMAGE_VALUE: Final = (
     '{{ required "give --set image=<registry>/dovetail/forwarder:<tag>" .Values.image }}'

@@ -166,7 +166,7 @@ def _node() -> Iterator[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the bill; 1 when a shipped package is under a licence nobody has looked at."""
+    """Write the bill; 1 when a shipped package is under a licence that was not reviewed."""
     parser = argparse.ArgumentParser(prog="python -m tools.make_sbom", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path(".build") / "sbom.json")
     given = parser.parse_args(arguments)

@@ -38,11 +38,11 @@ cpu, 320 MiB and 4 pods on each node.
   fast the originals are. They are stopped after {limit:.0f} s of CPU time. Their prices are
   compared in the column ÷. v1 keeps rules between pods where there are some.
 * **plain**: node size uncapped, by the cheapest pool alone (k = 1), no fee per node. **default**:
-  at most 64 vCPUs a node, by the mean of the 5 (spot: 15) cheapest pools that can stand in.
+  at most 64 vCPUs a node, by the mean of the 5 (spot: 15) cheapest usable pools.
 * **batches of n**: the pods arrive in random order, n at a time; room that is left is used by those
   that come later. The packer is told what the pods that run take together. In batches of 100 and
   fewer (`small_batch_pods`) it fills free room with the pods that use up all it has, and may buy
-  one roomier node than is needed, dearer by at most 1 % of what runs (`growth_percent`). Measured
+  one node larger than needed, for at most 1 % of the running cost more (`growth_percent`). Measured
   on kmix in thirties: neither, 6.3 %; free room filled that way alone, 5.7 %; both, 4.4 %; always
   one node, 4.1 %, but then batches of 100 are 5.6 % instead of 2.6 %. Room worth the mix that it
   and all other free room hold together, not each for itself: 6.4 % instead of 6.1 %.

@@ -76,7 +76,7 @@ def pod(number: int, nodes: int) -> dict[str, Any]:
 
 
 def node(number: int) -> dict[str, Any]:
-    """Return a node of ours with the images a kubelet reports."""
+    """Return a Dovetail node with the images that a kubelet reports."""
     amounts = {"cpu": "7910m", "memory": "14Gi", "pods": "58"}
     images = [{"names": [f"registry.example.com/i-{n}@sha256:{n:064d}"]} for n in range(50)]
     return {
@@ -98,7 +98,7 @@ def node(number: int) -> dict[str, Any]:
 
 
 class Bus:
-    """Stands for EventBridge: accepts everything and counts."""
+    """A stand-in of EventBridge: accepts every entry and counts the objects."""
 
     def __init__(self) -> None:
         self.objects: dict[str, set[str]] = {}

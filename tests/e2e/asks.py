@@ -64,7 +64,7 @@ def read() -> dict[str, set[str]]:
 
 
 def play(name: str) -> dict[str, set[str]]:
-    """Return what is asked for while a scenario is played, and for events that nobody can read."""
+    """Return the API calls of a scenario, and those for events that cannot be decoded."""
     console = Console(file=io.StringIO())
     scenario = patient(load_scenario(name))
     with World(WorldOptions(speed=SPEED, settings=scenario.settings), console.print) as world:

@@ -23,7 +23,7 @@ from tests.e2e.conftest import TestCluster
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
 _SPEED = 10
-_FOREIGN = {"pk": {"S": f"cluster#{CLUSTER}"}, "sk": {"S": "slot#of#somebody#else"}}
+_FOREIGN = {"pk": {"S": f"cluster#{CLUSTER}"}, "sk": {"S": "slot#of#another#tool"}}
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_an_unknown_scenario_is_bad_input(demo: Demo) -> None:
 
 
 def test_a_server_on_another_machine_is_bad_input(demo: Demo, tmp_path: Path) -> None:
-    """Simulated nodes must never get into a cluster that somebody works with."""
+    """Simulated nodes must never be created in a cluster that is in use."""
     config = tmp_path / "config"
     config.write_text(
         "{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],"

@@ -24,9 +24,9 @@ def try_batch(
     check: Callable[[Input], object],
     size: int = BATCH_SIZE,
 ) -> None:
-    """Check a batch of inputs; the same number always stands for the same inputs.
+    """Check a batch of inputs; the same number always yields the same inputs.
 
-    What fails is made smaller first, and shown.
+    A failing input is made smaller first, then shown.
 
     Args:
         batch: Its number, the seed.

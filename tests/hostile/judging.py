@@ -14,8 +14,8 @@ from tests.real.user_data import Boot, Instance, boot_of
 
 INSTANCE: Final = Instance(id="i-0", zone="us-east-1a", dns_name="node-0", cores=2, pods=29)
 _SCRIPT: Final = "/etc/eks/bootstrap.sh"
-# systemd splits at blanks, and reads quotes, backslashes, percent signs and dollars its own way;
-# none of them may stand in a flag.
+# systemd splits at blanks, and interprets quotes, backslashes, percent signs and dollars itself;
+# a flag may contain none of them.
 FLAG: Final = re.compile(r"--[a-z-]+=([A-Za-z0-9._/:=,<+-]|%(?=,|$))*")
 # A kubelet refuses labels of these domains but for a few, which joining leaves out.
 _FOREIGN: Final = re.compile(r"([^/]+\.)?(kubernetes|k8s)\.io/")

@@ -121,7 +121,7 @@ def _pods() -> list[dict[str, Any]]:
 
 
 def node_document(name: str = "n1", cpu: str = "2") -> dict[str, Any]:
-    """Return a Ready node of ours."""
+    """Return a Ready Dovetail node."""
     return {
         "kind": "Node",
         "metadata": {

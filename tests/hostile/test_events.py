@@ -1,7 +1,7 @@
-"""Events: whatever the bus or the queue delivers is served or set aside, and names no other path.
+"""Events: every delivery of the bus or the queue is served or set aside, and names no other path.
 
-The handlers are those that are deployed; behind them stands a cluster whose API server is asked by
-the product's own adapter, and fakes for the rest. A second cluster stands beside it.
+The handlers are those that are deployed. They serve a cluster whose API server is called by the
+product's own adapter; the other ports are fakes. A second cluster is attached beside it.
 """
 
 import json

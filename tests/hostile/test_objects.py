@@ -1,4 +1,4 @@
-"""Kubernetes objects: whatever stands in a cluster, an innocent pod beside it is decided on."""
+"""Kubernetes objects: no object in a cluster stops the decision about an unrelated pod."""
 
 import base64
 import gzip

@@ -59,7 +59,7 @@ def check_refusal(refused: InvalidProvisioner) -> None:
 
 
 def check_taken(taken: Provisioner) -> None:
-    """Assert that machines are told what it says, and that it controls nothing of ours."""
+    """Assert that machines receive its settings, and that it sets none of Dovetail's own keys."""
     own = [*taken.labels, *taken.annotations, *taken.template.tags]
     assert not [key for key in own if key.startswith(("dovetail.dev/", "kubernetes.io/cluster/"))]
     assert not [key for key in taken.annotations if keys.is_control_annotation(key)]

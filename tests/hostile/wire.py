@@ -1,7 +1,7 @@
-"""An API server that serves whatever objects it is given, and keeps what it was asked for.
+"""An API server that serves any objects, and records the requests.
 
 The product's own client calls it; only its pool of connections is replaced. Nothing is validated:
-it stands for every API server of every version, aggregated ones too.
+it acts as any API server of any version, aggregated ones too.
 """
 
 import json
@@ -67,7 +67,7 @@ class Wire:
         self.api = KubeApi(cast("ApiClient", client))
 
     def request(self, method: str, url: str, **options: Any) -> HTTPResponse:
-        """Stands for the pool of connections: return the answer to a call."""
+        """Return the answer to a call, in place of the pool of connections."""
         target = parse_url(url)
         path = target.path or ""
         self.paths.append(path)

@@ -1,8 +1,8 @@
 """Checklists: named cases, each kept by one test, or by a written reason why it is not.
 
 A folder with one or several files `checklist*.toml` is one checklist, named like the folder. A file
-has a table for each group, with the number of its cases in its name, so that a line that is lost
-is noticed; a group stands in one file only:
+has a table for each group, with the number of its cases in its name, so that a lost line is
+detected; a group is in one file only:
 
     ["Scheduling › Taints (2)"]
     "name of a case" = "test_taints.py::test_some_sentence"

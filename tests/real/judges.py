@@ -10,8 +10,8 @@ from typing import Final
 from tests.real.nodes import kubelet_command
 from tests.real.user_data import Boot
 
-# cloud-init has no command that shows the parts it would run. It is not a package of ours: its own
-# interpreter runs this.
+# cloud-init has no command that shows the parts it would run. It is no dependency of the project:
+# its own interpreter runs this.
 _PARTS: Final = """
 import json, sys
 from cloudinit.user_data import UserDataProcessor

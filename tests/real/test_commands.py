@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(300)
 INLINE = re.compile(r"`([^`\n]*\bkubectl [^`\n]+)`")
 INDENTED = re.compile(r"^ {4,}(\S.*\bkubectl .*|kubectl .*)$", re.MULTILINE)
 INNER = re.compile(r"\$\(([^()]*)\)")
-# What stands for something else on a page, and what is put there.
+# Placeholders on a page, and their values.
 BLANKS = (
     (re.compile(r"<[a-z-]+>"), "x"),
     (re.compile(r"\$\{?[A-Z_]+\}?"), "x"),

@@ -59,7 +59,7 @@ def asked_for(case: Json) -> dict[str, Json]:
 
 
 def check_coverage(case: Json, plan: Plan) -> Iterator[Finding]:
-    """Each pod is placed exactly once, or has a reason; nobody else is mentioned."""
+    """Each pod is placed exactly once, or has a reason; no other pod is mentioned."""
     asked = asked_for(case)
     placed = [ref.uid for node in plan.nodes for ref in node.pods]
     placed += [ref.uid for place in plan.placements for ref in place.pods]
@@ -67,7 +67,7 @@ def check_coverage(case: Json, plan: Plan) -> Iterator[Finding]:
     told.update(pod_left.pod.uid for pod_left in plan.unschedulable)
     for uid in sorted(asked.keys() | told.keys()):
         if told[uid] != (uid in asked):
-            yield Finding("coverage", f"{uid} is spoken of {told[uid]} times")
+            yield Finding("coverage", f"{uid} is mentioned {told[uid]} times")
     for pod_left in plan.unschedulable:
         if not pod_left.reasons or not all(pod_left.reasons):
             yield Finding("no reason", f"{pod_left.pod.key} is refused without a reason")
@@ -76,7 +76,7 @@ def check_coverage(case: Json, plan: Plan) -> Iterator[Finding]:
 
 
 def check_limits(case: Json, plan: Plan, snapshot: ClusterSnapshot) -> Iterator[Finding]:
-    """The dearest outcome of every launch keeps within the limits."""
+    """The most expensive outcome of every launch stays within the limits."""
     for owner in snapshot.provisioners:
         raw = next(p for p in case["provisioners"] if p["metadata"]["name"] == owner.name)
         limits = amounts((raw["spec"].get("limits") or {}).get("resources"))

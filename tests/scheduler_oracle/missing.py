@@ -115,7 +115,7 @@ class Trials:
 
 
 def _left(case: Json, plan: Plan, owner: Provisioner) -> dict[str, int]:
-    """Return what a provisioner's limits leave once the plan's dearest outcome is bought."""
+    """Return what a provisioner's limits leave once the plan's most expensive outcome is bought."""
     used = used_of(case, owner.name)
     bought = [node.largest_capacity for node in plan.nodes if node.provisioner == owner.name]
     limits = owner.limits or Resources()

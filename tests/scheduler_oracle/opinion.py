@@ -31,11 +31,11 @@ _REPEATED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What came of one cluster.
+    """The result for one cluster.
 
     Attributes:
         asked: Pods that asked for capacity.
-        pending: Those the plan gives up.
+        pending: Those that the plan leaves pending.
         tried: Those of them for which every other place was tried.
         missed: Those of them that would have had a place, with the place.
         pairs: (pod, node) pairs that the scheduler was asked about.
@@ -88,7 +88,7 @@ def judge(case: Json, *, samples: int = 1) -> Verdict:
 def _missed(
     case: Json, snapshot: ClusterSnapshot, plan: Plan, worlds: list[World]
 ) -> tuple[int, tuple[str, ...]]:
-    """Try every place for some of the pods given up; one counts that every outcome has."""
+    """Try every place for some of the pods left pending; a place counts if every outcome has it."""
     unsettled = any(
         slot["seen"] == "ordered" and len({way[keys.ZONE] for way in slot["options"]}) > 1
         for slot in case["slots"]
@@ -99,7 +99,7 @@ def _missed(
     pods = {pod["metadata"]["uid"]: pod for pod in case["pods"]}
     trials = Trials(case, snapshot, plan)
     found = []
-    # One of each kind: pods of one workload given up alike tell the same.
+    # One of each kind: pods of one workload with the same reasons show the same.
     kinds = {
         (pods[pod_left.pod.uid]["metadata"]["labels"].get("app"), pod_left.reasons): pod_left
         for pod_left in reversed(plan.unschedulable)

@@ -77,14 +77,14 @@ def describe(seed: int, finding: Finding, enabled: frozenset[str]) -> str:
 
 
 def describe_missed(seed: int, enabled: frozenset[str]) -> str:
-    """Return the smallest case in which a pod is given up that had a place."""
+    """Return the smallest case in which a pod with a place is left pending."""
     case = shrink(draw(seed, enabled), misses)
     lines = [f"seed {seed}: {judge(case).missed[0]}", f"  again: {command(seed)}"]
     return "\n".join([*lines, *written(case)])
 
 
 def misses(case: Json) -> bool:
-    """Return whether a pod of a case is given up that had a place."""
+    """Return whether a pod of a case that had a place is left pending."""
     # See `shows`.
     with contextlib.suppress(Exception):
         return bool(judge(case).missed)
@@ -118,7 +118,7 @@ def summary(counts: dict[str, int], first: int) -> list[str]:
     return [
         "second opinion: {clusters} random clusters from seed ".format(**told)
         + "{}, {pairs} placements asked about: {}".format(first, wrong, **told),
-        "  of {asked} pods {placed} placed, {pending} given up; ".format(**told)
+        "  of {asked} pods {placed} placed, {pending} left pending; ".format(**told)
         + "everything tried for {tried} of these, {} had a place".format(missed, **told),
         f"  kube-scheduler by itself places all on the same nodes: {alone} of the clusters",
     ]

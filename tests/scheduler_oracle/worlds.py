@@ -88,7 +88,7 @@ def planned_node(
 
 @dataclass(slots=True)
 class World:
-    """Nodes with what stands on them, growing as pods are bound."""
+    """Nodes with their pods, growing as pods are bound."""
 
     view: ClusterView
     claims: dict[Key, Json]

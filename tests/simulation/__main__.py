@@ -99,7 +99,7 @@ def _progress(schedules: int, begun: float) -> Callable[[Tally], None]:
 
     def progress(tally: Tally) -> None:
         for outcome in tally.broken[len(told) :]:
-            # Said at once: nobody should wait an hour for a seed to look into.
+            # Reported at once: the seed can be examined while the campaign runs.
             told.add(outcome.seed)
             sys.stderr.write(f"\rseed {outcome.seed}: {outcome.text}\n")
         seconds = time.monotonic() - begun

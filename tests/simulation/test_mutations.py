@@ -11,4 +11,4 @@ MOST = 1000
 @pytest.mark.parametrize("name", [mutation.name for mutation in MUTATIONS])
 def test_a_safeguard_that_is_taken_away_is_missed(name: str) -> None:
     catch = hunt(name, MOST)
-    assert catch.invariant, f"{name}: nobody noticed in {MOST} schedules"
+    assert catch.invariant, f"{name}: not noticed in {MOST} schedules"

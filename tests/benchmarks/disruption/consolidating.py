@@ -202,7 +202,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ),
         *(
             f"{what}: {len(seeds)} {seeds[:10]}"
-            for what, seeds in (("dearer", dearer), ("over 5 rounds", slow), ("pods lost", lost))
+            for what, seeds in (
+                ("more expensive", dearer),
+                ("over 5 rounds", slow),
+                ("pods lost", lost),
+            )
         ),
     ]
     sys.stdout.write("\n".join(lines) + "\n")

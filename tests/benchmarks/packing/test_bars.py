@@ -1,4 +1,4 @@
-"""The bars on quality, and never being dearer than the published procedures."""
+"""Plans meet the bars on quality and cost no more than those of the published procedures."""
 
 import random
 
@@ -31,7 +31,7 @@ def test_the_walkthrough_cases_get_the_exact_optimum(name: str) -> None:
 
 
 @pytest.mark.parametrize("hundred", range(10))
-def test_no_random_batch_is_dearer_than_a_published_procedure_makes_it(hundred: int) -> None:
+def test_no_random_batch_costs_more_than_with_a_published_procedure(hundred: int) -> None:
     for seed in range(100 * hundred, 100 * hundred + 100):
         rng = random.Random(seed)
         name = rng.choice(sorted(workloads.WORKLOADS))

@@ -1,8 +1,8 @@
 """What a plan breaks, looked up anew: nothing of the planner is used but its answer.
 
-The pods are bound one by one in the order the plan gives, and each is judged at its moment as
-kube-scheduler judges it: by the pods that are there by then, on nodes that are all there already.
-A node whose options stand in several zones is in no zone for sure.
+The pods are bound one by one in the order of the plan. Each is checked as kube-scheduler checks it
+at that moment: against the pods bound before it, with all nodes present.
+A node whose options are in several zones counts for none of them.
 """
 
 from collections import Counter
@@ -34,9 +34,9 @@ def violations(snapshot: ClusterSnapshot, plan: Plan) -> Counter[str]:
     seen = Counter(ref.uid for node in plan.nodes for ref in node.pods)
     left_out = Counter(pod_left.pod.uid for pod_left in plan.unschedulable)
     found["pods not placed exactly once"] = sum(seen[uid] + left_out[uid] != 1 for uid in pods)
-    found["pods nobody asked for"] = sum(uid not in pods for uid in (*seen, *left_out))
+    found["pods not requested"] = sum(uid not in pods for uid in (*seen, *left_out))
     found["pods without a place"] = len(left_out)
-    if found["pods nobody asked for"]:
+    if found["pods not requested"]:
         return Counter({name: count for name, count in found.items() if count})
     found["nodes too small"] = sum(_too_small(node, pods) for node in plan.nodes)
     cost = sum(node.price_micros_per_hour for node in plan.nodes)

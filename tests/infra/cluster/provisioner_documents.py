@@ -167,7 +167,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("an empty tag name", changed("provider/subnetSelector", {"": "b"}), "must not be empty"),
     (
-        "a tag of ours",
+        "a reserved tag",
         changed("provider/tags", {"dovetail.dev/cluster": "b"}),
         "set by the autoscaler",
     ),

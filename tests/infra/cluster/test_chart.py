@@ -50,7 +50,7 @@ def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only() -> None:
         found = list(_differences(_documents(CHART / folder / source.name), _documents(source)))
         if source.name == make_chart.FORWARDER:
             image = "[0].spec.template.spec.containers[0].image"
-            # Names under .invalid are nobody's (RFC 6761): no stranger's image is ever pulled.
+            # Names under .invalid never resolve (RFC 6761): no foreign image is ever pulled.
             placeholder = f"registry.invalid/dovetail/forwarder:{make_chart.version()}"
             assert found == [(image, IMAGE_VALUE, placeholder)]
         else:

@@ -51,7 +51,7 @@ INVOKES: Final[Mapping[str, Sequence[str]]] = {
     "registration": ("bind",),
     "sweep": ("bind", "sweep"),
 }
-# Called without anybody waiting: Lambda puts what fails into the queue of dead letters.
+# Invoked asynchronously: Lambda sends failed events to the dead-letter queue.
 ASYNCHRONOUS: Final = (
     "bind",
     "emptiness",

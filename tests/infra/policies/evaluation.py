@@ -83,14 +83,14 @@ def _principal_matches(principal: Any, asking: str) -> bool:
         return True
     accepted = ["*", asking]
     if asking.startswith("arn:"):
-        # An account stands for everybody in it.
+        # An account as principal includes all identities in it.
         partition, account = asking.split(":")[1], asking.split(":")[4]
         accepted.append(f"arn:{partition}:iam::{account}:root")
     return any(entry in accepted for values in dict(principal).values() for entry in listed(values))
 
 
 def applies(statement: Statement, ask: Ask) -> bool:
-    """Return whether a statement speaks of what is asked, allowing or denying it."""
+    """Return whether a statement matches a request, to allow or to deny it."""
     if "Principal" in statement and not _principal_matches(statement["Principal"], ask.principal):
         return False
     return (

@@ -90,18 +90,18 @@ def _near_misses(grant: Grant, bound: str, asks: tuple[Ask, ...]) -> Iterator[As
             case "Resource":
                 yield from (change(resource=value) for value in _elsewhere(ask.resource))
             case "Principal":
-                yield change(principal=f"arn:aws:iam::{asked.ACCOUNT}:role/somebody")
-                yield change(principal="somebody.amazonaws.com")
+                yield change(principal=f"arn:aws:iam::{asked.ACCOUNT}:role/another")
+                yield change(principal="another.amazonaws.com")
                 # One from outside that would pass for the caller: the account alone refuses it.
                 forged = {**ask.context, "aws:PrincipalArn": ask.principal}
-                yield change(principal="arn:aws:iam::999999999999:role/somebody", context=forged)
+                yield change(principal="arn:aws:iam::999999999999:role/another", context=forged)
             case _:
                 # Under the wildcard a value means nothing: only its absence is refused.
                 without = {k: v for k, v in ask.context.items() if k.lower() != bound.lower()}
                 yield change(context={**without, bound: "another"})
                 yield change(context=without)
                 if bound == "aws:PrincipalArn":
-                    yield change(principal=f"arn:aws:iam::{asked.ACCOUNT}:role/somebody")
+                    yield change(principal=f"arn:aws:iam::{asked.ACCOUNT}:role/another")
 
 
 def _elsewhere(resource: str) -> Iterator[str]:

@@ -14,7 +14,8 @@ from tests.infra.policies import asked
 from tests.infra.policies.granted import Grant, Grants
 from tests.infra.templates import Template, listed
 
-# What AWS itself does under a role, or checks besides a call: no call of ours shows it.
+# Permissions that AWS itself uses under a role, or checks besides a call: no recorded call shows
+# them.
 BESIDES: Final[Mapping[str, str]] = {
     "ec2:CreateTags": "checked with each call that makes something with tags",
     "iam:PassRole": "checked with each launch that names an instance profile",

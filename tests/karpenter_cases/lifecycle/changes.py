@@ -21,7 +21,7 @@ PACKING = PackingSettings(improve_iterations=2)
 
 
 def machine(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
-    """Return a node of ours of a type of the catalogue."""
+    """Return a Dovetail node of a type of the catalogue."""
     shape = next(instance_type for instance_type in CATALOG if instance_type.name == kind)
     labels = {**node(name).labels, keys.INSTANCE_TYPE: kind, **overrides.pop("labels", {})}
     room = {"capacity": shape.capacity, "allocatable": shape.allocatable}
@@ -29,7 +29,7 @@ def machine(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
 
 
 def on(name: str, number: int = 0, **overrides: Any) -> Pod:
-    """Return a pod that stands on a node."""
+    """Return a pod that is bound to a node."""
     return pod(f"{name}-{number}", node_name=name, **overrides)
 
 

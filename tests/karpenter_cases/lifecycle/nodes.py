@@ -26,7 +26,7 @@ def machine(instance_id: str = "i-n1", **changes: Any) -> Instance:
 
 
 def standing(*more: Any, owner: Any = None, **changes: Any) -> World:
-    """One node of ours that is initialized, its machine running."""
+    """Return a world with one initialized Dovetail node whose machine runs."""
     labels = {**node().labels, keys.INITIALIZED: "true", **changes.pop("labels", {})}
     world = World(owner or provisioner(), node(labels=labels, **changes), *more)
     world.cloud.add(machine())
@@ -82,7 +82,7 @@ def says_first(world: World, **changes: Any) -> Node:
 
 
 def changed(world: World, **changes: Any) -> Node:
-    """Change the only node as somebody else would."""
+    """Change the only node as another client would."""
     world.cluster.add(replace(world.node, resource_version="", **changes))
     return world.node
 

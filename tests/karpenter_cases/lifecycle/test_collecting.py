@@ -95,7 +95,7 @@ def test_a_young_machine_may_still_get_its_node() -> None:
 
 def test_a_machine_that_we_did_not_launch_stays() -> None:
     world = World(provisioner())
-    world.cloud.add(machine("i-other", tags={"Name": "somebody's"}))
+    world.cloud.add(machine("i-other", tags={"Name": "another team's"}))
     world.cloud.add(machine("i-sister", tags={keys.TAG_CLUSTER: "another"}))
     assert ended(swept(world)) == []
 

@@ -63,7 +63,7 @@ def test_a_node_with_a_startup_taint_is_not_complete() -> None:
 
 def test_a_node_is_complete_once_its_startup_taints_are_gone() -> None:
     world = launched(owner=provisioner(startup_taints=(WAIT,)))
-    # The same key with another effect is somebody else's and no reason to wait.
+    # A taint with the same key and another effect is not a startup taint: no reason to wait.
     other = Taint(key=WAIT.key, effect=Effect.PREFER_NO_SCHEDULE)
     world.kubelet_joins(world.node.name, taints=(NOT_READY, other))
     assert world.bind(world.node.name).initialized

@@ -142,7 +142,7 @@ def test_a_new_node_carries_the_hash_of_its_shape() -> None:
 
 
 def test_a_template_that_is_missing_makes_no_node_drift() -> None:
-    # Its Provisioner is not valid then, so that nobody can say what its nodes should be.
+    # Its Provisioner is not valid then, so the desired state of its nodes is unknown.
     assert found(born_of(OWNER), provisioner("another")) is None
 
 

@@ -1,4 +1,4 @@
-"""Nodes that nobody uses, and nodes that are old."""
+"""Empty nodes and expired nodes."""
 
 from datetime import timedelta
 from typing import Any

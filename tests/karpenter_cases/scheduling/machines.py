@@ -28,7 +28,7 @@ def node(
     allocatable: Mapping[str, str] | None = None,
     deleting: bool = False,
 ) -> Node:
-    """Return a node of that type; with an empty owner, one that somebody else made."""
+    """Return a node of that type; with an empty owner, one that Dovetail does not manage."""
     amounts = allocatable
     if amounts is None:
         amounts = {

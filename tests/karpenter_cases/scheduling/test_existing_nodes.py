@@ -26,7 +26,7 @@ def test_a_node_of_somebody_else_takes_as_many_pods_as_it_has_room_for() -> None
 
 
 def test_a_node_that_is_ready_is_filled_before_one_that_starts() -> None:
-    """Neither is ours, so nobody knows when the other will be ready."""
+    """Dovetail manages neither node, so it is unknown when the other will be ready."""
     starting, ready = node("a-starting", owner="", ready=False), node("z-ready", owner="")
     assert solve(pod(), nodes=(starting, ready)).where() == "z-ready"
     assert solve(pod(), nodes=(starting,)).where() == "new-0"

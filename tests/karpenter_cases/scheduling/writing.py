@@ -144,7 +144,7 @@ def pod_manifest(
     spreads: Sequence[Raw] = (),
     **spec: Any,
 ) -> Raw:
-    """Return a pod: one that waits for capacity, or one that stands on `node`."""
+    """Return a pod: one that waits for capacity, or one that is bound to `node`."""
     words = {value: spec.pop(value) for value in AFFINITY_WORDS if value in spec}
     if words:
         spec["affinity"] = affinity(**words)

@@ -31,7 +31,7 @@ def cluster(kube: EmbeddedKube) -> ForeignCluster:
 
 
 def put(cluster: ForeignCluster, path: str, document: dict[str, Any]) -> None:
-    """Make an object that the client does not remember: somebody else's."""
+    """Create an object that the client does not remember, as another client would."""
     cluster.call("POST", path, document)
 
 

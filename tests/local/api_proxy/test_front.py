@@ -34,7 +34,7 @@ def auth_file(sts: Sts, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Iterator[EmbeddedKube]:
-    """A server that knows one token, and none of ours."""
+    """Return a server that knows one token, and none of the proxy's."""
     path = tmp_path / "foreign.json"
     path.write_text(json.dumps({"admin_token": BEHIND}))
     with EmbeddedKube(authenticator=Authenticator(path)) as kube:

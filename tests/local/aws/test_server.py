@@ -44,7 +44,7 @@ SELF_TESTS = {
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; a dead child nobody waited for does not count."""
+    """Return whether a process runs; a zombie does not count."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[-1].split()[0]
     except OSError:

@@ -142,7 +142,7 @@ def test_a_pod_without_room_is_refused_by_the_kubelet(bench: Bench) -> None:
     bench.add_node("n0")
     until(lambda: bench.is_ready("n0"))
     for name, cpu in (("first", "3"), ("second", "2")):
-        bench.create(PODS, pod(name, cpu=cpu, schedulerName="nobody"))
+        bench.create(PODS, pod(name, cpu=cpu, schedulerName="none"))
         bind(bench, name, "n0")
     until(lambda: is_true(bench.get(f"{PODS}/first"), "Ready"), "the first runs")
     status = until(
@@ -281,7 +281,7 @@ def test_parts_play_alone_and_in_a_loop_of_ones_own(kube: EmbeddedKube) -> None:
             await asyncio.to_thread(until, lambda: bench.is_ready("n0"))
 
     asyncio.run(play())
-    # Nobody played the cloud controller or the node lifecycle controller.
+    # Neither the cloud controller nor the node lifecycle controller was simulated.
     assert taint_keys(bench.get(f"{NODES}/n0")) == {
         "node.cloudprovider.kubernetes.io/uninitialized",
         "node.kubernetes.io/not-ready",

@@ -204,7 +204,7 @@ def test_a_kubelet_does_not_make_a_node_again_that_was_deleted(alone: Bench) -> 
     alone.call("DELETE", f"{NODES}/n0")
     assert alone.is_gone(f"{NODES}/n0")
     alone.add_node("n0")
-    until(lambda: alone.is_ready("n0"), "it reports to the Node that somebody made again")
+    until(lambda: alone.is_ready("n0"), "it reports to the Node that was created again")
 
 
 def test_beside_other_kubelets_a_machine_is_not_ours_when_its_node_is_gone(
@@ -222,12 +222,12 @@ def test_beside_other_kubelets_a_machine_is_not_ours_when_its_node_is_gone(
     )
     with SimulationThread(Server(url=kube.url), setup):
         bench.add_node("n1", labels=dict([mark]))
-        until(lambda: bench.is_ready("n1"), "a node of ours registers")
+        until(lambda: bench.is_ready("n1"), "a simulated node registers")
         assert bench.is_gone(f"{NODES}/n0")
         bench.add_node("n0")
         bench.call("DELETE", f"{NODES}/n0")
         bench.add_node("n2", labels=dict([mark]))
-        until(lambda: bench.is_ready("n2"), "a node of ours registers")
+        until(lambda: bench.is_ready("n2"), "a simulated node registers")
         assert bench.is_gone(f"{NODES}/n0")
 
 

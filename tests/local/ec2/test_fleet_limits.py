@@ -163,7 +163,7 @@ def test_a_template_with_a_missing_profile_launches_nothing(
         LaunchTemplateName="nodes",
         LaunchTemplateData={
             "ImageId": cluster["image_id"],
-            "IamInstanceProfile": {"Name": "nobody"},
+            "IamInstanceProfile": {"Name": "missing"},
         },
     )
     answer = fleet([override("m5.large", cluster["subnet_ids"][0])])

@@ -139,7 +139,7 @@ def status_for(kube: EmbeddedKube, bearer: str) -> int:
 def test_only_known_tokens_may_call(guarded: EmbeddedKube) -> None:
     assert status_for(guarded, "admin") == 200
     assert status_for(guarded, "forwarder") == 200
-    assert status_for(guarded, "nobody") == 401
+    assert status_for(guarded, "unknown") == 401
     anonymous = Api(guarded.url)
     refused = anonymous.get(PODS)
     assert (refused.status, refused.body["reason"]) == (401, "Unauthorized")
@@ -204,7 +204,7 @@ def test_an_instance_is_the_node_that_has_its_private_dns_name(sts: Sts, tmp_pat
     assert found == User(name=f"system:node:{NODE}", groups=("system:nodes",))
 
 
-@pytest.mark.parametrize("session", ["i-2", "somebody"])
+@pytest.mark.parametrize("session", ["i-2", "a-user"])
 def test_a_session_that_is_no_instance_is_no_node(sts: Sts, tmp_path: Path, session: str) -> None:
     with pytest.raises(ApiError) as refused:
         node_user(sts, tmp_path / "auth.json", session)

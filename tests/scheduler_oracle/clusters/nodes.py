@@ -24,7 +24,7 @@ def ready(status: str) -> list[Json]:
 
 
 def node(dice: Dice, name: str, owner: Json | None, types: list[str]) -> Json:
-    """Return a ready node: a provisioner's, or somebody else's when there is no owner."""
+    """Return a ready node: a provisioner's, or an unmanaged one when there is no owner."""
     kind = instance_types([dice.one(types)])[0]
     zone, capacity_type = dice.one(ZONES), dice.one(("on-demand", "spot"))
     labels = {

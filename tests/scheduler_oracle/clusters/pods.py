@@ -1,4 +1,4 @@
-"""Pods: waiting ones, standing ones, and those that nobody should plan for."""
+"""Pods: pending ones, bound ones, and those that are not to be planned."""
 
 import copy
 
@@ -60,7 +60,7 @@ def stand(json: Json, node: str) -> None:
 
 
 def make_odd(dice: Dice, json: Json) -> None:
-    """Make a pod one that nobody should plan for."""
+    """Change a pod into one that is not to be planned."""
     way = dice.upto(0, 4)
     if way == 0:
         json["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"

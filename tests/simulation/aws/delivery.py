@@ -72,7 +72,7 @@ class Delivery:
 
     Attributes:
         messages: Put on the bus or into the queue so far.
-        lost: Those that never arrived anywhere, by a fault or because nobody could take them.
+        lost: Those that never arrived, by a fault or because no target could accept them.
         redelivered: Queue records that came again.
         dead: Texts in the dead-letter queues.
     """
@@ -91,7 +91,7 @@ class Delivery:
     # --- the bus
 
     def publish(self, message: Message) -> None:
-        """Put a message of ours on the bus: every rule that matches delivers it."""
+        """Put a message of Dovetail on the bus: every rule that matches delivers it."""
         event = {"id": f"event-{self.messages}", **encode(message)}
         self.messages += 1
         kind = message.kind

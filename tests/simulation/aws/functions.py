@@ -65,7 +65,7 @@ _ENVIRONMENT: Final = {
 
 
 class _Compact:
-    """Stands for json where what is written is only read by machines."""
+    """Replaces json where only programs read the output."""
 
     @staticmethod
     def dumps(document: object, **_: object) -> str:
@@ -73,7 +73,7 @@ class _Compact:
 
 
 class UnexpectedError(AssertionError):
-    """A function ended by an error that is none of ours: a defect."""
+    """A function ended by an error outside Dovetail's hierarchy: a defect."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""EC2 instances as the simulator keeps them, and who is told of them."""
+"""EC2 instances as the simulator keeps them, and the observers of their changes."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -54,7 +54,7 @@ class Machine:
 
 
 class Surroundings(Protocol):
-    """Who is told of machines."""
+    """Receives the changes of machines."""
 
     def launched(self, machine: Machine) -> None: ...
 

@@ -100,7 +100,7 @@ class Region:
         self.ec2.terminate(machine.model, SPOT_REASON if spot else USER_REASON)
 
     def stop(self, machine: Machine) -> None:
-        """Let somebody stop a machine; a spot machine of an instant fleet cannot be stopped.
+        """Stop a machine as a user would; a spot machine of an instant fleet cannot be stopped.
 
         Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Stop_Start.html (2026-11).
         """
@@ -110,11 +110,11 @@ class Region:
             self.ec2.stop(machine.model)
 
     def kept(self, cluster: str) -> list[Machine]:
-        """Return the machines that nobody has begun to terminate; stopped ones are among them."""
+        """Return the machines whose termination has not begun, stopped ones included."""
         return [m for m in self.machines.values() if m.cluster == cluster and m.ended is None]
 
     def alive(self, cluster: str) -> list[Machine]:
-        """Return the machines that nobody has begun to stop or to terminate."""
+        """Return the machines whose stop or termination has not begun."""
         return [machine for machine in self.kept(cluster) if not machine.leaves]
 
     def launched(self, machine: Machine) -> None:

@@ -37,7 +37,7 @@ class Timers:
     Attributes:
         running: By name.
         taken: Names that were ever used, with their kind.
-        failed: Executions that ended by an error nobody retries.
+        failed: Executions that ended by an error that is not retried.
         lost: Executions that ended by accident.
     """
 

@@ -13,7 +13,7 @@ from tests.simulation.schedule.faults import SWEPT, CallFault, CallFaults, Site
 from tests.simulation.schedule.running import Outcome, run_scene
 from tests.simulation.schedule.scenario import ClusterScene, Scaling, Scene
 
-# Sweep does the same every minute: its first two looks stand for all.
+# Sweep does the same every minute: its first two runs represent all.
 _LOOKS: Final = 2
 _ANY_WAY: Final = Requirements.of(
     (Requirement.of(keys.CAPACITY_TYPE, "spot", "on-demand"), Requirement.of(keys.ARCH, "amd64"))

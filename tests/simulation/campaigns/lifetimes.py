@@ -128,7 +128,7 @@ class Blocked:
 
 
 def blocked(minutes: int = 60) -> Blocked:
-    """Let nodes grow old whose pods nobody may evict."""
+    """Let nodes expire whose pods must not be evicted."""
     pods = Workload(name="web", kind=FLOATING, cpu=3500, unavailable=0)
     owner = provisioner(
         ttl_after_empty=timedelta(seconds=30), ttl_until_expired=timedelta(seconds=240)

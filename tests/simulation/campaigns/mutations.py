@@ -173,7 +173,7 @@ def _loose_release() -> contextlib.AbstractContextManager[object, bool | None]:
 
 
 def _short_lease() -> contextlib.AbstractContextManager[object, bool | None]:
-    """The lease is shorter than a call may take, and nobody fences a late one."""
+    """The lease is shorter than a call may take, and late calls are not fenced."""
     original = FakeLedger.__init__
 
     def init(self: FakeLedger, *args: Any, **more: Any) -> None:
@@ -289,7 +289,7 @@ MUTATIONS: Final[Sequence[Mutation]] = (
     Mutation("errors shared too widely", _errors_shared),
     Mutation("pods bound to a node that kube-scheduler uses", _bound_while_open),
     Mutation("Node made before its machine runs", _node_before_machine),
-    Mutation("Node let go while its machine shuts down", _let_go_early),
+    Mutation("finalizer removed while the machine shuts down", _let_go_early),
     Mutation("pods deleted by force while their machine shuts down", _forced_early),
     Mutation("no out-of-service taint where volumes are attached", _in_service),
     Mutation("machines stopped before they are Nodes left alone", _stopped_kept),

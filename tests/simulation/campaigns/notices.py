@@ -25,15 +25,15 @@ _AT_ONCE: Final = 100
 
 @dataclass
 class _Asked:
-    """Watches what is asked of EC2 for the workloads of machines that AWS takes.
+    """Watches the requests to EC2 for the workloads of interrupted machines.
 
-    Each workload fills a machine, and all are alike: a pod may take the machine that was asked for
-    another one, whose own is asked for later. A machine that is nobody's who waits is therefore
-    counted for who has waited longest.
+    Each workload fills a machine, and all are alike: a pod may take the machine that was requested
+    for another pod, whose own is requested later. A machine for a workload that does not wait is
+    therefore counted for the workload that has waited longest.
 
     Attributes:
         waiting: When each workload was warned of losing its machine, until one is asked for.
-        extra: Machines asked for although nobody waited.
+        extra: Machines requested although no workload waited.
     """
 
     world: World
@@ -63,7 +63,7 @@ class _Asked:
         self.seconds.append((self.world.kernel.time - begun) / _SECOND)
 
     def _workloads_of(self, cluster: str, request: Mapping[str, Any]) -> list[str]:
-        """Return for whom each machine is that a request is the first to ask for."""
+        """Return the workload of each machine that is requested for the first time."""
         tags = {
             tag["Key"]: tag["Value"]
             for spec in request["TagSpecifications"]
@@ -80,10 +80,10 @@ class _Asked:
 
 @dataclass(frozen=True)
 class Notices:
-    """What became of a storm of notices.
+    """The result of a storm of notices.
 
     Attributes:
-        ours: How many were about machines of ours.
+        ours: How many were about Dovetail's machines.
         absorbed_seconds: From the first until the last was dealt with.
         asked_seconds: For each of those, from the warning until EC2 is asked for what replaces
             it; sorted.
@@ -107,7 +107,7 @@ class Notices:
 
 
 def notices(count: int = 15_000, nodes: int = 200, spread: float = 1.0) -> Notices:
-    """Warn machines of ours, among many notices that are about others.
+    """Warn Dovetail's machines, among many notices that are about others.
 
     Args:
         spread: Seconds within which all notices come.

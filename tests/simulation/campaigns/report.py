@@ -79,8 +79,8 @@ class Lives:
             f"99 of 100 in {warned.p99_seconds:.1f} s | {MOST_ASKED:.0f} s |"
         )
         yield (
-            f"| {storm.notices:,} notices within a second, {storm.ours:,} about machines of ours, "
-            f"100 invocations at once | absorbed in {storm.absorbed_seconds:.1f} s; replacements "
+            f"| {storm.notices:,} notices within a second, {storm.ours:,} about Dovetail's "
+            f"machines, 100 invocations at once | absorbed in {storm.absorbed_seconds:.1f} s; replacements "
             f"asked for: median {storm.asked_seconds[len(storm.asked_seconds) // 2]:.1f} s, 99 of "
             f"100 in {storm.p99_seconds:.1f} s | {MOST_ABSORBED:.0f} s |"
         )
@@ -164,7 +164,7 @@ class Figures:
         yield "| safeguard taken away | noticed by | after schedules |"
         yield "|---|---|---|"
         for catch in self.catches:
-            yield f"| {catch.mutation} | {catch.invariant or 'nobody'} | {catch.schedules:,} |"
+            yield f"| {catch.mutation} | {catch.invariant or 'no law'} | {catch.schedules:,} |"
         yield ""
         yield from self._days()
         yield ""

@@ -50,7 +50,7 @@ class ApiServer(FakeCluster):
     def now(self, value: datetime) -> None:
         """Time is the kernel's."""
 
-    # --- what everybody may do
+    # --- open to every client
 
     def touch(self) -> None:
         """Let the controllers look soon."""

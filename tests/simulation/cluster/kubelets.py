@@ -191,7 +191,7 @@ class NodeSide:
         return node if node and node.instance_id == machine.instance.instance_id else None
 
     def _delete(self, machine: Machine) -> None:
-        """Let somebody delete a Node."""
+        """Delete a Node as a user would."""
         node = self._node(machine)
         if node is not None and node.deletion_at is None:
             self.api.delete_node(node)
@@ -234,7 +234,7 @@ class NodeSide:
         self._report(machine)
 
     def _report(self, machine: Machine) -> None:
-        """Let a registered kubelet write its status into the Node of its name, whoever made it."""
+        """Let a registered kubelet write its status into the Node of its name, of any creator."""
         name, instance = machine.instance.private_dns_name, machine.instance
         self._reporting.discard(instance.instance_id)
         node = self.api.node_values.get(name)

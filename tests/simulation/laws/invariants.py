@@ -27,7 +27,7 @@ _BY_CHOICE: Final = {
 }
 
 
-# Calls that something is checked at, whoever makes them; provision's are watched besides.
+# Calls that are checked in every function; those of provision are watched besides.
 _WATCHED_BEFORE: Final = frozenset(
     {
         *_BY_CHOICE,
@@ -46,7 +46,7 @@ class Invariants:
     """Implements recorder.Witness for a world.
 
     Attributes:
-        also: Who else is told of each call before it is carried out.
+        also: A second observer, called before each call is carried out.
     """
 
     def __init__(self, world: "World") -> None:
@@ -78,7 +78,7 @@ class Invariants:
         self._may(site, args, cluster)
 
     def _may(self, site: Site, args: tuple[Any, ...], cluster: str) -> None:
-        """Check what must never be asked for, whoever asks."""
+        """Check that a call is allowed, from any function."""
         match site.method:
             case "terminate":
                 for arg in args[0]:
@@ -148,7 +148,7 @@ class Invariants:
                 )
 
     def _under(self, ceiling: Ceiling, machine: Machine, mine: Sequence[Machine]) -> None:
-        """Check that there are no more machines, and dearer ones, than there may be."""
+        """Check that the machines stay within the ceilings on nodes and dollars."""
         nodes, dollars = ceiling.max_nodes, ceiling.max_price_micros_per_hour
         price = sum(
             self._world.clouds[other_machine.cluster].prices[other_machine.instance.offering]
@@ -162,7 +162,7 @@ class Invariants:
     # --- safety
 
     def _held_back(self, process: Process, site: Site, cluster: str) -> None:
-        """Check that nobody who could know acts by choice while the cluster is held back."""
+        """Check that no process started under the brakes acts by choice."""
         since, brakes = self._world.brakes[cluster]
         if process.began > since and process.function in _BY_CHOICE[site.method]:
             what = "paused" if brakes.paused else "in shadow mode"
@@ -194,14 +194,14 @@ class Invariants:
             return
         attached = self._world.apis[machine.cluster].attachments.get(node.name, ())
         if attached and not _is_out_of_service(node):
-            fail("volumes", f"node {node.name} let go with {attached[0]} attached to it")
+            fail("volumes", f"node {node.name} released with {attached[0]} attached to it")
         if machine.ended is not None and self._world.kernel.time >= machine.gone:
             return
         if machine.ended is None:
-            fail("finalizer", f"node {node.name} let go while its machine runs")
+            fail("finalizer", f"node {node.name} released while its machine runs")
         for pod in self._world.apis[machine.cluster].pods_of_node(node.name):
             if not (pod.is_daemon or pod.is_static or pod.is_terminal):
-                fail("finalizer", f"node {node.name} let go under {pod.key}, which may still run")
+                fail("finalizer", f"node {node.name} released under {pod.key}, which may still run")
 
     def _may_delete(self, cluster: str, pod: Pod) -> None:
         api = self._world.apis[cluster]
@@ -220,7 +220,7 @@ class Invariants:
             fail("budget", f"delete_pod {pod.key} breaks its budget")
 
     def _may_bind(self, site: Site, cluster: str, bindings: Sequence[tuple[Pod, str]]) -> None:
-        """Check that no pod is given a place that kube-scheduler may be giving away."""
+        """Check that no pod is bound to a node that kube-scheduler may be filling."""
         api = self._world.apis[cluster]
         for pod, name in bindings:
             known, node = api.pods.get(pod.key), api.node_values.get(name)

@@ -63,7 +63,7 @@ class LaunchLaws:
             case "acquire":
                 if isinstance(answer, Lease):
                     self._leases[process.number] = answer
-                    # Whoever was turned away by a holder before is this one's to serve now.
+                    # The new holder now serves the processes that an earlier holder refused.
                     self._unheard.pop(args[0], None)
                     self._unsaid.discard(args[0])
                 else:
@@ -84,7 +84,7 @@ class LaunchLaws:
                     self._promised_once(args[1])
 
     def ended(self, process: Process, outcome: object) -> None:
-        """Check that who was told to look again has done so, or that somebody else will."""
+        """Check that a process that was asked to look again did so, or that another will."""
         cluster = self._owing.pop(process.number, None)
         if cluster is None or (isinstance(outcome, dict) and outcome["batchItemFailures"]):
             return
@@ -118,10 +118,10 @@ class LaunchLaws:
             fail("double", f"{'/'.join(key)}: {alive} machines for {planned} planned nodes")
 
     def forsaken(self) -> bool:
-        """Return whether a leader died on whom somebody relied whose message is settled.
+        """Return whether a leader died that owed another look to a message already deleted.
 
-        It was told to look again and cannot, nor could it send a message. Nobody repeats that but
-        sweep.
+        It was asked to look again and cannot, nor could it send a message. Only sweep repeats the
+        look.
         """
         if self._unsaid:
             return True
@@ -144,7 +144,7 @@ class LaunchLaws:
             if process.number not in self._said:
                 self._owing[process.number] = lease.cluster
         elif self._unheard.pop(lease.cluster, 0):
-            fail("wake", f"{lease.cluster}: released, and nobody looks for whom it turned away")
+            fail("wake", f"{lease.cluster}: released, and no process looks for those it refused")
 
     def _asked(self, process: Process, cluster: str, request: Mapping[str, Any]) -> None:
         """Check that EC2 is asked by the holder of the lease only, and that an intent says so."""

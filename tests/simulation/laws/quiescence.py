@@ -77,7 +77,7 @@ def _rows(world: World, name: str) -> Iterator[str]:
         if slot.instance_id in going:
             continue
         yield f"slot: {name}: {slot.name} of {slot.instance_id} is still there"
-    # Without sweep an expired lease lies until somebody wants it.
+    # Without sweep an expired lease stays until the next function acquires it.
     if ledger.is_held(name) and (world.scene.sweeps or not ledger.abandoned(name, now)):
         yield f"lease: {name}: still held"
     uids = {node_value.uid for node_value in api.node_values.values()}

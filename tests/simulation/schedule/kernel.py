@@ -1,8 +1,8 @@
 """Virtual time: one thing happens at a time, in an order that the seed alone decides.
 
 Services are straight-line code. Each invocation therefore runs in a thread of its own, but only
-one thread runs at a time: who has the baton. Whoever pauses keeps it for as long as the world is
-at work, and hands it to the next process that is due; to itself, if that is the one.
+one thread runs at a time: the one with the baton. A process that pauses keeps it while the world is
+at work, and hands it to the next process that is due, which may be itself.
 """
 
 import heapq
@@ -16,7 +16,7 @@ _MICRO: Final = timedelta(microseconds=1)
 
 
 class Killed(BaseException):
-    """The process ends here, whatever it was doing: no handler of ours sees this."""
+    """The process ends at this point: no handler of the product catches this."""
 
 
 def micros(span: timedelta) -> int:
@@ -46,7 +46,7 @@ _idle: list[_Worker] = []
 
 
 def _nothing() -> None:
-    """Stands for the job of a process that has none yet."""
+    """Do nothing: the job of a process that has none yet."""
 
 
 class Process:
@@ -116,7 +116,7 @@ class Kernel:
         self.at(self.time + int(seconds * 1_000_000), action)
 
     def run_until(self, time: int) -> None:
-        """Let everything happen that is due up to a time; raise what nobody expected of it."""
+        """Run everything that is due up to a time; raise unexpected errors."""
         self._limit = time
         if not self._turn(None):
             self._home.acquire()
@@ -194,13 +194,13 @@ class Kernel:
         heapq.heappush(self._heap, (time, self._order, what))
 
     def _turn(self, mine: Process | None) -> bool:
-        """Let what is due happen on this thread, as far as the baton is not somebody else's.
+        """Run what is due on this thread until another process has the baton.
 
         Args:
             mine: The process that waits on this thread, None on the thread of the test.
 
         Returns:
-            Whether this thread goes on; if not, nothing of the schedule may be touched by it.
+            Whether this thread continues; if not, it must not touch the schedule.
         """
         heap = self._heap
         while self._failure is None and heap and heap[0][0] <= self._limit:

@@ -39,7 +39,7 @@ _RAISED: Final = frozenset(
 
 
 class Witness(Protocol):
-    """Is told of every call that is about to be carried out, and of its answer."""
+    """Receives every call before it is carried out, and its answer."""
 
     def before(self, process: Process, site: Site, args: tuple[Any, ...], cluster: str) -> None: ...
 
@@ -56,7 +56,7 @@ class Port:
     """One port as an invocation sees it.
 
     Args:
-        label: `cluster`, `cloud`, `ledger` ...: what stands in the site.
+        label: `cluster`, `cloud`, `ledger` ...: the name of the port in the site.
     """
 
     def __init__(self, recorder: "Recorder", label: str, target: object, cluster: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What a whole Region suffers now and then: services that are away, or throttle everybody."""
+"""Faults of a whole Region: services that do not answer, or throttle all callers."""
 
 from typing import Final
 

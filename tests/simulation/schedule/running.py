@@ -23,7 +23,7 @@ _AT_REST: Final = 3
 PATIENCE_SECONDS: Final = 1500
 # The longest anything may stay as it must not be once faults are over.
 LONGEST_SECONDS: Final = 720
-# After this nothing more is expected where a message was lost and nobody sweeps.
+# After this nothing more is expected where a message was lost and sweep is off.
 _LONG_ENOUGH_SECONDS: Final = 120
 
 

@@ -43,14 +43,14 @@ _NOTICES: Final = {
 
 
 class _Attached:
-    """Stands for one attached cluster."""
+    """A stand-in of one attached cluster."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class Registry:
-    """Stands for shared.aws.clusters.ClusterRegistry."""
+    """A stand-in of shared.aws.clusters.ClusterRegistry."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -64,7 +64,7 @@ class Registry:
 
 
 class Wiring:
-    """Stands for shared.runtime.wiring.Wiring: hands out ports of the model."""
+    """A stand-in of shared.runtime.wiring.Wiring that hands out ports of the model."""
 
     def __init__(self, world: "World") -> None:
         self._brakes = world.brakes
@@ -112,7 +112,7 @@ class World:
     Attributes:
         brakes: Of the clusters that are held back now: since when, and how.
         ceilings: Of each cluster as a whole.
-        endings: Told of every machine that begins to end.
+        endings: Called for every machine that begins to end.
     """
 
     def __init__(self, scene: Scene, faults: CallFaults) -> None:
@@ -161,7 +161,7 @@ class World:
         self.kernel.after(between(1, 59, scene.seed, "minute"), self._minute)
 
     def close(self) -> None:
-        """Let go of everything: what holds each other is found by the collector at great cost."""
+        """Clear all references: the garbage collector finds reference cycles at great cost."""
         parts = (
             self.kernel,
             self.recorder,

@@ -41,7 +41,7 @@ def test_pods_are_counted() -> None:
     assert broken(plan((A, [first])), first, second) == {"pods not placed exactly once": 1}
     twice = plan((A, [first]), (A, [first]))
     assert broken(twice, first)["pods not placed exactly once"] == 1
-    assert broken(plan((A, [first, second])), first)["pods nobody asked for"] == 1
+    assert broken(plan((A, [first, second])), first)["pods not requested"] == 1
 
 
 def test_room_is_looked_at_in_every_option() -> None:

@@ -229,7 +229,7 @@ def test_addresses_promised_in_one_plan_are_counted() -> None:
 
 def test_addresses_promised_to_a_launch_that_failed_are_counted_once() -> None:
     there = in_two_subnets()
-    there.cloud.fail_next("create_fleet", UnavailableError("nobody knows"))
+    there.cloud.fail_next("create_fleet", UnavailableError("outcome unknown"))
     bought(there, pod("a", cpu=1800))
     there.advance(timedelta(seconds=20))
     there.provision()

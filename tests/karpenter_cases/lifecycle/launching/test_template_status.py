@@ -1,4 +1,4 @@
-"""What an AWSNodeTemplate is told it stands for."""
+"""The status of an AWSNodeTemplate: what its selectors resolve to."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

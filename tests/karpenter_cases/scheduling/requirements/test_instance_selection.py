@@ -130,10 +130,10 @@ def test_the_cheapest_that_is_large_enough_is_bought(cores: int) -> None:
 
 def test_on_demand_is_chosen_by_its_own_price_where_spot_says_otherwise() -> None:
     market = (
-        machine("m5.dear", 4, 8, 1000, spot_price=100),
+        machine("m5.expensive", 4, 8, 1000, spot_price=100),
         machine("m5.fair", 4, 8, 900, spot_price=500),
     )
     owner = provisioner("default", (KIND, "In", "on-demand"))
     assert alone({}, market=market, provisioners=(owner,)).types == ["m5.fair"]
     either = provisioner("default", (KIND, "In", "on-demand", "spot"))
-    assert alone({}, market=market, provisioners=(either,)).types == ["m5.dear"]
+    assert alone({}, market=market, provisioners=(either,)).types == ["m5.expensive"]

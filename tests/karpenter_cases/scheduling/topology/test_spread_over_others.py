@@ -95,7 +95,7 @@ def old_on_demand(count: int) -> dict[str, Any]:
 
 
 def test_nodes_a_pod_may_not_use_do_not_count_for_it() -> None:
-    """Three stand on demand in a zone that is forbidden: they are out of the sum."""
+    """Three on-demand pods are in a forbidden zone: they are not counted."""
     members = pods(5, "new", required=[[(ZONE, "In", B)]], spreads=BY_KIND)
     assert solve(*members, **old_on_demand(3)).shares(KIND, "new") == [2, 3]
 
@@ -118,7 +118,7 @@ def test_affinity_to_a_way_to_pay_limits_the_spread() -> None:
 
 
 def per_host(outcome: Outcome) -> Counter[str]:
-    """Return how many pods stand on each host, those before included."""
+    """Return the number of pods on each host, those bound before included."""
     found = Counter(home.name for home in outcome.homes.values())
     found.update(other_pod.node_name for other_pod in outcome.snapshot.bound)
     return found

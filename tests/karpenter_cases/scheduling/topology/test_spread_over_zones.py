@@ -19,7 +19,7 @@ FULL = {"cpu": "10m", "memory": "1Mi", "pods": "0"}
 
 
 def full(zone: str, count: int = 1, **words: Any) -> tuple[Node, tuple[Pod, ...]]:
-    """Return a node that takes nothing more, and the counted pods that stand on it."""
+    """Return a full node and the counted pods that are bound to it."""
     there = node(f"n-{zone}", zone, allocatable=FULL)
     return there, tuple(pod(f"old-{zone}-{n}", node=there.name) for n in range(count))
 
