@@ -80,8 +80,9 @@ class Lives:
         )
         yield (
             f"| {storm.notices:,} notices within a second, {storm.ours:,} about Dovetail's "
-            f"machines, 100 invocations at once | absorbed in {storm.absorbed_seconds:.1f} s; replacements "
-            f"asked for: median {storm.asked_seconds[len(storm.asked_seconds) // 2]:.1f} s, 99 of "
+            f"machines, 100 invocations at once | absorbed in {storm.absorbed_seconds:.1f} s; "
+            "replacements asked for: median "
+            f"{storm.asked_seconds[len(storm.asked_seconds) // 2]:.1f} s, 99 of "
             f"100 in {storm.p99_seconds:.1f} s | {MOST_ABSORBED:.0f} s |"
         )
         yield (
