@@ -41,9 +41,7 @@ def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
     world.cluster.kubelets_stop_pods()
     promised = slot(instance_id="i-n1")
     other = slot(1)
-    world.ledger.slot_values.update(
-        {(NAME, other_slot.name): other_slot for other_slot in (promised, other)}
-    )
+    world.ledger.slot_values.update({(NAME, entry.name): entry for entry in (promised, other)})
     world.ledger.instances["i-n1"] = NAME
     state = step(world, state)
     assert (state["next"], state["result"]) == ("done", "terminated")
