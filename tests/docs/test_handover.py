@@ -123,9 +123,7 @@ def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> 
 
 
 @pytest.mark.parametrize("page", [UNINSTALL, MIGRATION], ids=lambda page: str(page.stem))
-def test_nodes_that_are_handed_over_stay_and_nobody_ends_them(
-    terminal: Terminal, page: Path
-) -> None:
+def test_nodes_that_are_handed_over_are_not_terminated(terminal: Terminal, page: Path) -> None:
     heading = "2. Give the machines back" if page == UNINSTALL else "Node by node"
     words = ("kubectl label nodes", "kubectl get nodes -l dovetail.dev/released")
     handing = [step for step in steps(page, heading) if step.startswith(words)]

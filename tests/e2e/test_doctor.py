@@ -214,7 +214,7 @@ def test_a_node_with_our_finalizer_and_no_machine_is_told(
     assert machines(running) == before
 
 
-def test_a_machine_with_our_tags_that_nobody_knows_is_told_and_not_ended(
+def test_an_unknown_machine_with_dovetail_tags_is_reported_and_kept(
     world: tuple[World, Mapping[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

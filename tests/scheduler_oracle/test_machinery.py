@@ -178,7 +178,7 @@ def _bare_node() -> Json:
     }
 
 
-def test_a_pod_given_up_without_need_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_left_pending_without_need_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def lazy(snapshot: ClusterSnapshot, _: object) -> Plan:
         refs = simple_plan(snapshot).order
         return Plan(

@@ -101,9 +101,7 @@ def test_pods_of_a_machine_terminated_from_outside_are_gone_in_seconds(
 
 @pytest.mark.parametrize("volumes", [False, True])
 @pytest.mark.parametrize("kind", [FLOATING, STATEFUL])
-def test_pods_of_a_machine_that_somebody_stopped_are_gone_in_seconds(
-    kind: str, *, volumes: bool
-) -> None:
+def test_pods_of_a_stopped_machine_are_gone_in_seconds(kind: str, *, volumes: bool) -> None:
     world = busy_world(kind, unavailable=0, volumes=volumes)
     watch = take(world, world.region.stop)
     assert 0 <= watch.pods_left <= MOST_SECONDS

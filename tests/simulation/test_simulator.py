@@ -73,7 +73,7 @@ def test_a_broken_schedule_is_shrunk_to_the_faults_that_matter() -> None:
         assert shrink(whole).fired == (culprit,)
 
 
-def test_time_passes_only_when_somebody_waits_and_others_go_on_meanwhile() -> None:
+def test_time_passes_only_when_a_process_waits_and_others_continue_meanwhile() -> None:
     kernel, seen = Kernel(), []
 
     def process(name: str, span: int) -> None:

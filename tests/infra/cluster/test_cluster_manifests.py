@@ -148,7 +148,7 @@ def test_the_forwarder_may_be_held_to_names_https_and_its_credentials() -> None:
     assert credentials["ports"] == [{"protocol": "TCP", "port": 80}]
 
 
-def test_the_forwarder_is_critical_confined_and_never_on_a_node_of_ours() -> None:
+def test_the_forwarder_is_critical_confined_and_never_on_a_dovetail_node() -> None:
     (deployment,) = _documents("forwarder.yaml")
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]

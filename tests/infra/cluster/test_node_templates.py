@@ -90,7 +90,7 @@ def test_a_field_beside_spec_is_refused_with_its_place(field: str) -> None:
 
 
 @pytest.mark.parametrize("field", WITHOUT_LAUNCH_TEMPLATE)
-def test_a_launch_template_of_the_users_own_stands_alone(field: str) -> None:
+def test_a_custom_launch_template_excludes_other_fields(field: str) -> None:
     manifest = template({"launchTemplate": "mine", field: WHOLE[field]})
     assert "launchTemplate already decides" in said(manifest)[0]
     assert refused_by_functions(manifest)

@@ -163,7 +163,7 @@ def test_traces_are_sent_from_here_and_to_nowhere_else(
         ("staging", ["Theirs", "inside", "launch", "nodes", "terminate"]),
     ],
 )
-def test_an_entry_that_stands_already_is_left_to_whoever_made_it(
+def test_an_access_entry_that_exists_already_is_not_managed(
     folder: Path, cluster: str, made: list[str]
 ) -> None:
     template = Template(folder / f"{cluster_stack(cluster)}.template.json")

@@ -64,7 +64,7 @@ def test_lengths_of_waits_are_in_the_state(definition: dict[str, Any]) -> None:
     assert not any("Seconds" in wait or "Timestamp" in wait for wait in waits)
 
 
-def test_every_retryable_error_is_repeated_and_no_other_of_ours(
+def test_exactly_the_retryable_errors_are_retried(
     definition: dict[str, Any],
 ) -> None:
     (retry,) = definition["States"]["Step"]["Retry"]

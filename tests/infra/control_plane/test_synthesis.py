@@ -34,7 +34,7 @@ def test_templates_are_clean_for_cfn_lint(
         assert [str(entry) for entry in found if entry not in remarks] == []
 
 
-def test_synthesis_asks_nobody_for_account_region_or_lookups(assembly: Path) -> None:
+def test_synthesis_needs_no_account_region_or_lookups(assembly: Path) -> None:
     manifest = json.loads((assembly / "manifest.json").read_text())
     stacks = {
         name: artifact

@@ -23,7 +23,7 @@ def _statement(effect: str = "Allow", **more: Any) -> dict[str, Any]:
     return {"Effect": effect, "Action": "sqs:SendMessage", "Resource": THING, **more}
 
 
-def test_nothing_is_allowed_that_no_statement_speaks_of() -> None:
+def test_a_request_that_no_statement_matches_is_denied() -> None:
     assert not is_allowed(_ask(), [])
     assert not is_allowed(_ask("sqs:DeleteMessage"), [_statement()])
 
@@ -82,12 +82,12 @@ def test_every_key_of_every_operator_must_hold(
     assert applies(_statement(Condition=condition), _ask(**context)) is holds
 
 
-def test_an_operator_that_is_not_known_is_never_passed_over() -> None:
+def test_an_unknown_operator_is_never_skipped() -> None:
     with pytest.raises(KeyError, match="NumericLessThan"):
         applies(_statement(Condition={"NumericLessThan": {"k:a": "3"}}), _ask(k__a="1"))
 
 
-def test_a_principal_is_a_role_a_service_or_anybody() -> None:
+def test_a_principal_is_a_role_a_service_or_a_wildcard() -> None:
     service = {"Service": "events.amazonaws.com"}
 
     assert applies(_statement(Principal={"AWS": [ROLE]}), _ask())

@@ -55,7 +55,7 @@ def test_no_right_is_given_that_is_never_used(grants: Grants, asks: tuple[Ask, .
     assert unused == []
 
 
-def test_every_bound_of_every_statement_refuses_somebody(
+def test_every_bound_of_every_statement_refuses_a_request(
     grants: Grants, asks: tuple[Ask, ...]
 ) -> None:
     """Each action, resource, principal and condition is the one thing that stops some ask."""
@@ -162,9 +162,7 @@ def test_launch_and_terminate_never_do_each_other_s_work(grants: Grants, cluster
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
-def test_a_function_assumes_one_kind_of_role_and_nobody_else_any(
-    grants: Grants, cluster: str
-) -> None:
+def test_only_functions_assume_roles_of_one_kind_each(grants: Grants, cluster: str) -> None:
     def may(principal: str, right: str) -> bool:
         role = asked.cluster_role(cluster, right)
         return grants.allows(Ask(principal=principal, action="sts:AssumeRole", resource=role))

@@ -157,7 +157,7 @@ def test_a_decision_is_as_large_as_the_cost_model_says() -> None:
     assert near(size, "decision_bytes"), size
 
 
-def test_a_plan_that_finds_nobody_waiting_takes_what_the_cost_model_says(
+def test_a_plan_without_pending_pods_takes_what_the_cost_model_says(
     session: Session,
 ) -> None:
     measured = Measured(session, World(provisioner(), pod("a")))

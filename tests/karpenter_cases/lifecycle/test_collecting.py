@@ -68,13 +68,13 @@ def test_nodes_without_a_provider_id_are_not_taken_for_lost() -> None:
     assert world.node.deletion_at is None
 
 
-def test_a_machine_that_nobody_owns_is_ended() -> None:
+def test_a_machine_without_an_owner_is_terminated() -> None:
     world = World(provisioner())
     world.cloud.add(machine("i-lost"))
     assert ended(swept(world)) == ["i-lost"]
 
 
-def test_many_machines_that_nobody_owns_are_ended() -> None:
+def test_many_machines_without_an_owner_are_terminated() -> None:
     world = World(provisioner())
     world.cloud.add(*(machine(f"i-{n}") for n in range(20)))
     assert len(ended(swept(world))) == 20

@@ -57,7 +57,7 @@ def test_a_node_whose_pods_a_budget_holds_is_not_replaced() -> None:
     assert looked(roomy(), budgets=(budget(1),)).change is not None
 
 
-def test_a_budget_of_another_namespace_holds_nobody() -> None:
+def test_a_budget_of_another_namespace_blocks_no_pod() -> None:
     assert looked(roomy(), budgets=(budget(0, namespace="other"),)).change is not None
 
 
@@ -66,7 +66,7 @@ def test_a_node_with_the_annotation_against_consolidation_is_not_replaced() -> N
     assert looked(seen).change is None
 
 
-def test_a_spot_node_stays_when_every_other_pool_is_dearer() -> None:
+def test_a_spot_node_stays_when_every_other_pool_costs_more() -> None:
     spot = provisioner(
         consolidation=True,
         requirements=needs(keys.CAPACITY_TYPE, "In", "spot").merge(needs(keys.ARCH, "In", "amd64")),
@@ -75,7 +75,7 @@ def test_a_spot_node_stays_when_every_other_pool_is_dearer() -> None:
     assert looked(cluster(node, bound=(on("a"),), provisioners=(spot,))).change is None
 
 
-def test_an_on_demand_node_stays_when_every_other_is_dearer() -> None:
+def test_an_on_demand_node_stays_when_every_other_costs_more() -> None:
     assert looked(cluster(machine("a"), bound=(on("a"),))).change is None
 
 
@@ -99,7 +99,7 @@ def test_a_provisioner_with_no_place_to_stand_does_not_hinder_a_deletion() -> No
     assert changed(seen).method == Method.DELETE
 
 
-def test_pods_may_move_to_nodes_of_somebody_else() -> None:
+def test_pods_may_move_to_unmanaged_nodes() -> None:
     theirs = machine("theirs", finalizers=(), labels={keys.PROVISIONER_NAME: ""})
     seen = cluster(machine("a"), theirs, bound=(on("a"),))
     found = changed(seen)
@@ -114,12 +114,12 @@ def test_a_node_with_a_pod_that_must_not_be_evicted_is_not_deleted() -> None:
     assert changed(twins(annotations=HELD)).remove == ("b",)
 
 
-def test_pods_that_nobody_owns_do_not_keep_a_node() -> None:
+def test_pods_without_an_owner_do_not_keep_a_node() -> None:
     seen = cluster(machine("a"), machine("b"), bound=(on("a", owner=None), on("b")))
     assert changed(seen).method == Method.DELETE
 
 
-def test_nobody_moves_to_a_node_that_is_not_initialized() -> None:
+def test_no_pod_moves_to_a_node_that_is_not_initialized() -> None:
     starting = machine("b", ready=None, allocatable=Resources())
     flying = slot(instance_id="i-b", node_name="b")
     seen = cluster(machine("a"), starting, bound=(on("a"),), slots=(flying,))
@@ -174,7 +174,7 @@ def test_a_used_node_is_looked_at_again_once_it_is_cordoned() -> None:
     assert getattr(first, "unschedulable", None) is True
 
 
-def test_a_change_that_is_no_longer_right_is_given_up() -> None:
+def test_a_change_that_is_no_longer_valid_is_abandoned() -> None:
     world = half_empty()
     world.provision(look=True)
     joined(world)

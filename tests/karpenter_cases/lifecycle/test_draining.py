@@ -151,7 +151,7 @@ def test_nodes_that_go_at_once_do_not_disturb_each_other() -> None:
     assert world.alive == []
 
 
-def test_load_balancers_are_told_before_anybody_is_evicted() -> None:
+def test_load_balancers_are_notified_before_pods_are_evicted() -> None:
     world = going(pod(node_name="n1"))
     drain(world)
     assert keys.EXCLUDE_FROM_LOAD_BALANCERS in world.node.labels
@@ -159,7 +159,7 @@ def test_load_balancers_are_told_before_anybody_is_evicted() -> None:
     assert methods.index("change_node") < methods.index("evict")
 
 
-def test_a_pod_that_nobody_replaces_is_evicted_all_the_same() -> None:
+def test_a_pod_without_a_controller_is_evicted() -> None:
     world = going(pod(node_name="n1", owner=None))
     drain(world)
     assert world.cluster.called("evict") == ["default/a"]

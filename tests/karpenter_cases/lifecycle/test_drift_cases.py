@@ -54,7 +54,7 @@ def test_nothing_has_drifted_unless_it_is_asked_for() -> None:
     assert found(born_of(OWNER), provisioner(labels={"team": "a"}), drift=False) is None
 
 
-def test_what_has_drifted_stays_once_nobody_asks_any_more() -> None:
+def test_drifted_nodes_stay_once_drift_is_disabled() -> None:
     changed = provisioner(labels={"team": "a"})
     assert found(born_of(OWNER), changed) is not None
     assert found(born_of(OWNER), changed, drift=False) is None
@@ -77,7 +77,7 @@ def test_a_node_without_a_provisioner_does_not_drift() -> None:
     assert found(born_of(OWNER), other) is None
 
 
-def test_a_node_is_no_longer_drifted_when_the_change_is_taken_back() -> None:
+def test_a_node_is_no_longer_drifted_when_the_change_is_undone() -> None:
     assert found(born_of(OWNER), provisioner(labels={"team": "a"})) is not None
     assert found(born_of(OWNER), OWNER) is None
 
@@ -175,7 +175,7 @@ def test_a_machine_that_is_as_it_should_be_has_not_drifted() -> None:
     assert found(born_of(OWNER), OWNER, image="ami-new") is None
 
 
-def test_a_launch_template_of_ones_own_has_no_image_of_ours() -> None:
+def test_a_custom_launch_template_has_no_resolved_image() -> None:
     owner = template(launch_template="mine")
     assert drift_of(born_of(owner), owner, "ami-any", ()) == ""
 

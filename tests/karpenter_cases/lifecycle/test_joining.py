@@ -56,14 +56,14 @@ def test_a_ready_node_without_the_taint_is_left_as_it_is() -> None:
     assert world.node == before
 
 
-def test_a_node_of_somebody_else_keeps_what_it_has() -> None:
+def test_an_unmanaged_node_is_not_changed() -> None:
     world = World(provisioner(), node(labels={}, taints=(NOT_READY,)))
     before = world.node
     assert not world.bind("n1").initialized
     assert world.node == before
 
 
-def test_a_node_that_is_not_ready_in_time_is_given_up() -> None:
+def test_a_node_that_is_not_ready_in_time_is_deleted() -> None:
     world = standing(labels={keys.INITIALIZED: "false"}, **STARTING)
     assert register_step(world)["result"] == "given up"
     assert world.node.deletion_at is not None
@@ -111,7 +111,7 @@ def _labels_of(world: World) -> dict[str, str]:
     return {**shape.labels, **one.labels}
 
 
-def test_a_node_of_somebody_else_gets_no_finalizer() -> None:
+def test_an_unmanaged_node_gets_no_finalizer() -> None:
     foreign = node("foreign", labels={}, finalizers=())
     world = World(provisioner(), foreign)
     world.cloud.add(machine("i-foreign", tags={}))
@@ -198,7 +198,7 @@ def test_startup_taints_that_went_do_not_come_back() -> None:
     assert WAIT not in world.node.taints
 
 
-def test_a_node_that_joined_and_fell_silent_later_is_not_given_up() -> None:
+def test_a_node_that_registered_and_later_stops_reporting_is_kept() -> None:
     world = standing(**{**STARTING, "ready": False})
     world.advance(60 * MINUTE)
     world.sweep()
@@ -207,7 +207,7 @@ def test_a_node_that_joined_and_fell_silent_later_is_not_given_up() -> None:
     assert world.node.deletion_at is None
 
 
-def test_a_machine_that_does_not_join_is_given_up_after_five_minutes() -> None:
+def test_a_machine_that_does_not_join_is_deleted_after_five_minutes() -> None:
     world = launched()
     (timer,) = world.outbox.timers_of(TimerKind.REGISTRATION)
     assert timer.payload["wait_seconds"] == 300
@@ -216,7 +216,7 @@ def test_a_machine_that_does_not_join_is_given_up_after_five_minutes() -> None:
     assert world.ledger.slots(NAME) == ()
 
 
-def test_a_machine_that_ec2_never_shows_is_given_up_after_five_minutes() -> None:
+def test_a_machine_that_ec2_never_shows_is_deleted_after_five_minutes() -> None:
     world = World(provisioner(), pod())
     world.cloud.delays.shown = timedelta(days=1)
     world.provision()

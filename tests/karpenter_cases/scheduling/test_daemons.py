@@ -73,7 +73,7 @@ def test_a_daemon_of_other_nodes_than_the_pods_takes_no_room() -> None:
     assert outcome.types == [TINY.name]
 
 
-def test_a_daemon_that_only_avoids_a_label_nobody_has_takes_its_room() -> None:
+def test_a_daemon_that_only_avoids_an_absent_label_takes_its_room() -> None:
     assert beside(daemonset(required=[[("unknown", "NotIn", "x")]])).types == [SMALL.name]
 
 

@@ -11,14 +11,14 @@ from tests.karpenter_cases.scheduling.writing import TEAM, daemonset, pod, pods,
 FOREIGN = {"cpu": "10", "memory": "10Gi", "pods": "110"}
 
 
-def test_a_node_of_somebody_else_takes_a_pod() -> None:
+def test_an_unmanaged_node_takes_a_pod() -> None:
     there = node("static", owner="", allocatable=FOREIGN)
     outcome = solve(pod(cpu="10", memory="10Gi"), nodes=(there,))
     assert outcome.where() == "static"
     assert outcome.new == ()
 
 
-def test_a_node_of_somebody_else_takes_as_many_pods_as_it_has_room_for() -> None:
+def test_an_unmanaged_node_takes_as_many_pods_as_fit() -> None:
     there = node("static", owner="", allocatable={**FOREIGN, "cpu": "101", "memory": "110Gi"})
     outcome = solve(*pods(100, cpu="1", memory="1Gi"), nodes=(there,))
     assert {outcome.where(home) for home in outcome.homes} == {"static"}

@@ -160,7 +160,7 @@ def test_daemons_still_to_come_keep_their_room(arrived: int) -> None:
     assert outcome.where("b") == "new-0"
 
 
-def test_a_daemon_nobody_expected_takes_only_its_own_room() -> None:
+def test_an_unexpected_daemon_takes_only_its_own_room() -> None:
     there = node("n1", taints=STARTING, ready=False)
     surprise = pod("other-1", cpu="1", owner="DaemonSet", node="n1", namespace="kube-system")
     outcome = solve(
@@ -169,7 +169,7 @@ def test_a_daemon_nobody_expected_takes_only_its_own_room() -> None:
     assert outcome.where("a") == "n1"
 
 
-def test_a_daemon_nobody_expected_does_not_stand_for_one_that_is_still_to_come() -> None:
+def test_an_unexpected_daemon_does_not_replace_an_expected_one() -> None:
     there = node("n1", taints=STARTING, ready=False)
     surprise = pod("other-1", cpu="1", owner="DaemonSet", node="n1", namespace="kube-system")
     outcome = solve(

@@ -29,13 +29,13 @@ def test_the_last_alternative_is_never_dropped(owners: Owners) -> None:
 
 
 @OWNERS
-def test_alternatives_that_nobody_can_meet_are_passed_over(owners: Owners) -> None:
+def test_alternatives_that_cannot_be_met_are_skipped(owners: Owners) -> None:
     required = [[(ZONE, "In", "invalid")], [(TYPE, "In", "invalid")], [(ZONE, "In", B, C)]]
     assert alone({"required": required}, provisioners=owners).values(ZONE) == {B}
 
 
 @OWNERS
-def test_preferences_nobody_can_meet_are_all_dropped(owners: Owners) -> None:
+def test_preferences_that_cannot_be_met_are_all_dropped(owners: Owners) -> None:
     preferred = [(weight, [(ZONE, "In", f"invalid-{weight}")]) for weight in (1, 2, 3)]
     assert alone({"preferred": preferred}, provisioners=owners).is_placed("a")
 

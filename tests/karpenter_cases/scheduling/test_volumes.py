@@ -124,7 +124,7 @@ def test_a_volume_in_a_zone_the_pod_may_not_be_in_keeps_it_pending(kind: str) ->
     assert "volume" in outcome.pending["a"]
 
 
-def test_a_claim_nobody_made_keeps_its_pod_pending() -> None:
+def test_a_missing_claim_keeps_its_pod_pending() -> None:
     outcome = solve(pod(volumes=mounts("missing")))
     assert outcome.new == ()
     assert "missing" in outcome.pending["a"]
@@ -236,7 +236,7 @@ def test_of_several_default_classes_the_newest_is_meant() -> None:
     assert made_for_pods(None, *classes).counts(ZONE) == {B: 6}
 
 
-def test_volumes_of_a_class_that_is_not_there_are_made_for_nobody() -> None:
+def test_volumes_of_a_missing_class_are_not_provisioned() -> None:
     outcome = made_for_pods("missing", storage_class())
     assert outcome.new == ()
     assert len(outcome.pending) == 6

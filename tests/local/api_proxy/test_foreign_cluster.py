@@ -137,7 +137,7 @@ def test_a_volume_that_its_provisioner_does_not_delete_is_told(
     assert cluster.clean() == "object data-db-0"
 
 
-def test_a_provisioner_that_stands_already_is_not_taken_over(cluster: ForeignCluster) -> None:
+def test_a_provisioner_that_exists_already_is_not_adopted(cluster: ForeignCluster) -> None:
     cluster.apply(definition())
     cluster.apply(provisioner())
     with pytest.raises(Problem, match="if it may go: kubectl delete provisioner default"):

@@ -56,7 +56,7 @@ def status(url: str, bearer: str, path: str = MAPS) -> int:
 
 
 @pytest.mark.parametrize("bearer", ["", "unknown", BEHIND, token(minutes=60)])
-def test_a_caller_nobody_knows_is_refused(front: RunningFront, bearer: str) -> None:
+def test_an_unknown_caller_is_refused(front: RunningFront, bearer: str) -> None:
     assert status(front.url, bearer) == 401
 
 
@@ -107,7 +107,7 @@ def behind() -> Scripted:
     return Scripted(lambda asked: asked.say(200, b"{}", Content_Type="application/json"))
 
 
-def test_the_server_behind_is_told_who_calls(auth_file: Path) -> None:
+def test_the_target_server_receives_the_caller(auth_file: Path) -> None:
     with behind() as server, RunningFront(Target(url=server.url, token=BEHIND), auth_file) as front:
         for bearer in (token(), "admin"):
             status(front.url, bearer, "/a%2Fb?c=%20d")
@@ -119,7 +119,7 @@ def test_the_server_behind_is_told_who_calls(auth_file: Path) -> None:
     assert not [entry for entry in admin if entry[0].startswith("Impersonate")]
 
 
-def test_a_caller_cannot_claim_to_be_somebody_else(auth_file: Path) -> None:
+def test_a_caller_cannot_impersonate_another_user(auth_file: Path) -> None:
     with behind() as server, RunningFront(Target(url=server.url, token=BEHIND), auth_file) as front:
         api = Api(front.url, token="forwarder")
         api.headers |= {"Impersonate-Group": "system:masters", "X-Remote-User": "root"}

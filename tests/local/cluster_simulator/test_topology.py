@@ -111,7 +111,7 @@ def test_affinity_terms_reach_the_namespaces_they_name(scope: Json, reasons: lis
     assert check(pod, a, view) == reasons
 
 
-def test_a_selector_of_everything_counts_nobody_in_a_spread() -> None:
+def test_a_selector_of_everything_counts_no_pods_in_a_spread() -> None:
     a, b = make_node("na", "a"), make_node("nb", "b")
     view = ClusterView(nodes=[a, b], pods=[make_pod("x", on="na"), make_pod("y", on="na")])
     assert check(spread(labelSelector={}), a, view) == []

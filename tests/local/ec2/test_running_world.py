@@ -50,7 +50,7 @@ def request(count: int) -> dict[str, Any]:
     }
 
 
-def test_whoever_hears_an_event_may_call_ec2_at_once(running: tuple[Control, Any]) -> None:
+def test_the_receiver_of_an_event_may_call_ec2_at_once(running: tuple[Control, Any]) -> None:
     control, client = running
     image = client.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])
     client.create_launch_template(

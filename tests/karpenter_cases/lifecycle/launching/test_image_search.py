@@ -34,7 +34,7 @@ def test_a_family_has_an_image_for_every_machine(family: str, count: int) -> Non
     assert len(table.ids) == count
 
 
-def test_nobody_has_an_image_for_the_custom_family() -> None:
+def test_the_custom_family_has_no_default_image() -> None:
     assert resolved("Custom") == ImageTable()
 
 

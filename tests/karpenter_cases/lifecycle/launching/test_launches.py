@@ -132,7 +132,7 @@ def test_where_nothing_at_all_is_left_the_pods_are_told() -> None:
 # --- how it is paid
 
 
-def test_on_demand_is_bought_unless_somebody_says_otherwise() -> None:
+def test_on_demand_is_the_default_capacity_type() -> None:
     (one,) = bought(market("m5.large")).alive
     assert one.offering.capacity_type == CapacityType.ON_DEMAND
 

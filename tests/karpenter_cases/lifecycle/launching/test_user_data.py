@@ -257,7 +257,7 @@ def test_bottlerocket_is_told_settings_of_its_kubelet(
 
 @pytest.mark.parametrize("custom", [MIXED, TYPE_FIRST, SCRIPT], ids=["mime", "type-first", "plain"])
 @pytest.mark.parametrize("family", ["AL2", "AL2023", "Ubuntu"])
-def test_what_the_user_wants_done_comes_before_ours(family: str, custom: str) -> None:
+def test_custom_user_data_runs_before_the_bootstrap(family: str, custom: str) -> None:
     found = parts(text_of(launched(amiFamily=family, userData=custom)))
     assert len(found) == 2
     assert found[0].strip() == SCRIPT.strip()

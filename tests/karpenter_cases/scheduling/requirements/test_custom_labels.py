@@ -36,7 +36,7 @@ def test_a_selector_for_another_value_keeps_the_pod_pending() -> None:
     assert f"{TEAM} in [blue], offered red" in outcome.pending["a"]
 
 
-def test_a_selector_for_a_label_nobody_gives_keeps_the_pod_pending() -> None:
+def test_a_selector_for_an_unknown_label_keeps_the_pod_pending() -> None:
     outcome = alone({"selector": {TEAM: "red"}})
     assert f"{TEAM} in [red], offered no such label" in outcome.pending["a"]
 
@@ -53,7 +53,7 @@ def test_a_label_that_must_exist_does() -> None:
     assert asked("new", "red", (TEAM, "Exists")).values(TEAM) == {"red"}
 
 
-def test_a_label_that_must_exist_but_is_given_by_nobody_keeps_the_pod_pending() -> None:
+def test_a_required_label_that_no_provisioner_sets_keeps_the_pod_pending() -> None:
     outcome = alone({"required": [[(TEAM, "Exists")]]})
     assert TEAM in outcome.pending["a"]
 
@@ -62,7 +62,7 @@ def test_a_label_that_must_not_exist_but_is_given_keeps_the_pod_pending() -> Non
     assert TEAM in asked("new", "red", (TEAM, "DoesNotExist")).pending["a"]
 
 
-def test_a_label_that_must_not_exist_and_is_given_by_nobody_is_fine() -> None:
+def test_a_forbidden_label_that_no_provisioner_sets_is_no_obstacle() -> None:
     outcome = alone({"required": [[(TEAM, "DoesNotExist")]]})
     assert outcome.values(TEAM) == {None}
 

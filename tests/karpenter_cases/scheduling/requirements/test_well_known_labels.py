@@ -28,7 +28,7 @@ def zones(place: str = "new", **words: Any) -> set[str | None]:
     return outcome.values(ZONE) if outcome.is_placed("a") else set()
 
 
-def test_a_node_stands_where_its_provisioner_says() -> None:
+def test_a_node_is_in_the_zone_of_its_provisioner() -> None:
     assert alone({}, provisioners=(provisioner("default", (ZONE, "In", B)),)).values(ZONE) == {B}
 
 
@@ -37,7 +37,7 @@ def test_a_selector_chooses_within_what_the_provisioner_allows() -> None:
     assert alone({"selector": {ZONE: B}}, provisioners=(owner,)).values(ZONE) == {B}
 
 
-def test_a_zone_nobody_knows_keeps_the_pod_pending() -> None:
+def test_an_unknown_zone_keeps_the_pod_pending() -> None:
     outcome = alone({"selector": {ZONE: "unknown"}})
     assert "unknown" in outcome.pending["a"]
 
@@ -60,7 +60,7 @@ def test_values_asked_for_are_met() -> None:
     assert zones(required=[[(ZONE, "In", C)]]) == {C}
 
 
-def test_values_asked_for_that_nobody_has_keep_the_pod_pending() -> None:
+def test_unavailable_required_values_keep_the_pod_pending() -> None:
     assert zones(required=[[(ZONE, "In", "unknown")]]) == set()
 
 
@@ -104,7 +104,7 @@ def test_wishes_about_several_labels_are_met_together() -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_preference_nobody_can_meet_is_dropped(place: str) -> None:
+def test_a_preference_that_cannot_be_met_is_dropped(place: str) -> None:
     preferred = [(1, [(ZONE, "In", "unknown")])]
     assert zones(place, required=[[(ZONE, "In", B, C)]], preferred=preferred)
 

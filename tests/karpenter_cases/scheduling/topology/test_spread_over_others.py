@@ -69,7 +69,7 @@ def test_pods_are_spread_over_the_ways_to_pay_of_their_provisioner() -> None:
 
 
 @pytest.mark.parametrize(("soft", "count"), [(0, 2), (1, 5)], ids=["hard", "soft"])
-def test_a_way_to_pay_nobody_sells_any_more_still_counts(soft: int, count: int) -> None:
+def test_a_capacity_type_no_longer_sold_still_counts(soft: int, count: int) -> None:
     old = node("old", capacity_type="spot", allocatable=FULL)
     owner = provisioner("default", (KIND, "In", "on-demand"))
     outcome = solve(
@@ -100,7 +100,7 @@ def test_nodes_a_pod_may_not_use_do_not_count_for_it() -> None:
     assert solve(*members, **old_on_demand(3)).shares(KIND, "new") == [2, 3]
 
 
-def test_what_stands_counts_for_pods_that_may_go_anywhere() -> None:
+def test_bound_pods_count_for_pods_that_may_go_anywhere() -> None:
     outcome = solve(*pods(5, spreads=BY_KIND), **old_on_demand(1))
     assert outcome.counts(KIND, standing=True) == {"on-demand": 3, "spot": 3}
 

@@ -65,7 +65,7 @@ def test_a_provisioner_of_one_zone_is_all_there_is() -> None:
     assert solve(*pods(3, spreads=EVEN), **within(B)).counts(ZONE) == {B: 3}
 
 
-def test_a_zone_the_provisioner_has_not_counts_when_a_node_stands_there() -> None:
+def test_a_zone_outside_the_provisioner_counts_when_it_has_a_node() -> None:
     outcome = solve(*pods(6, spreads=EVEN), **within(A, B), **standing(full(C)))
     assert outcome.counts(ZONE) == {A: 2, B: 2}
     assert len(outcome.pending) == 2
