@@ -5,14 +5,14 @@ user data is written: ours, with what the user wants done besides.
 """
 
 from shared.ami_families.families import DEFAULT, FAMILIES, family_of
-from shared.ami_families.family import USER_DATA_LIMIT_BYTES, Family, ImageWish, Joining
+from shared.ami_families.family import USER_DATA_LIMIT_BYTES, Family, ImageRequest, Joining
 
 __all__ = [
     "DEFAULT",
     "FAMILIES",
     "USER_DATA_LIMIT_BYTES",
     "Family",
-    "ImageWish",
+    "ImageRequest",
     "Joining",
     "family_of",
 ]

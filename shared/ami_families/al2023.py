@@ -8,18 +8,20 @@ import json
 from typing import Final
 
 from shared.ami_families import mime
-from shared.ami_families.family import Family, ImageWish, Joining
+from shared.ami_families.family import Family, ImageRequest, Joining
 from shared.ami_families.kubelet_flags import kubelet_config, labels_flag
 from shared.model.provisioner import BlockDevice
 
 _VARIANTS: Final = {"nvidia.com/gpu": "nvidia", "aws.amazon.com/neuron": "neuron"}
 
 
-def _parameter(wish: ImageWish) -> str:
-    variant = next((v for name, v in sorted(_VARIANTS.items()) if wish.capacity[name]), "standard")
+def _parameter(request: ImageRequest) -> str:
+    variant = next(
+        (v for name, v in sorted(_VARIANTS.items()) if request.capacity[name]), "standard"
+    )
     return (
-        f"/aws/service/eks/optimized-ami/{wish.version}/amazon-linux-2023/"
-        f"{wish.machine}/{variant}/recommended/image_id"
+        f"/aws/service/eks/optimized-ami/{request.version}/amazon-linux-2023/"
+        f"{request.machine}/{variant}/recommended/image_id"
     )
 
 

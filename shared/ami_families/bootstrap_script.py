@@ -9,7 +9,7 @@ import shlex
 from typing import Final
 
 from shared.ami_families import mime
-from shared.ami_families.family import Family, ImageWish, Joining
+from shared.ami_families.family import Family, ImageRequest, Joining
 from shared.ami_families.kubelet_flags import flag, kubelet_flags, labels_flag, taints_flag
 from shared.model.provisioner import BlockDevice
 
@@ -19,24 +19,25 @@ _UBUNTU_RELEASES: Final = ((31, "24.04", "ebs-gp3"), (29, "22.04", "ebs-gp2"))
 _FIRST_UBUNTU: Final = ("20.04", "ebs-gp2")
 
 
-def _al2_parameter(wish: ImageWish) -> str:
-    if any(wish.capacity[value] for value in _ACCELERATORS):
+def _al2_parameter(request: ImageRequest) -> str:
+    if any(request.capacity[value] for value in _ACCELERATORS):
         suffix = "-gpu"
     else:
-        suffix = "-arm64" if wish.architecture == "arm64" else ""
+        suffix = "-arm64" if request.architecture == "arm64" else ""
     return (
-        f"/aws/service/eks/optimized-ami/{wish.version}/amazon-linux-2{suffix}/recommended/image_id"
+        f"/aws/service/eks/optimized-ami/{request.version}/amazon-linux-2{suffix}/"
+        "recommended/image_id"
     )
 
 
-def _ubuntu_parameter(wish: ImageWish) -> str:
+def _ubuntu_parameter(request: ImageRequest) -> str:
     release, volume = next(
-        ((name, kind) for since, name, kind in _UBUNTU_RELEASES if wish.minor >= since),
+        ((name, kind) for since, name, kind in _UBUNTU_RELEASES if request.minor >= since),
         _FIRST_UBUNTU,
     )
     return (
-        f"/aws/service/canonical/ubuntu/eks/{release}/{wish.version}/stable/current/"
-        f"{wish.architecture}/hvm/{volume}/ami-id"
+        f"/aws/service/canonical/ubuntu/eks/{release}/{request.version}/stable/current/"
+        f"{request.architecture}/hvm/{volume}/ami-id"
     )
 
 

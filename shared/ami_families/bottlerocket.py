@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import tomli_w
 
-from shared.ami_families.family import Family, ImageWish, Joining, wrong
+from shared.ami_families.family import Family, ImageRequest, Joining, wrong
 from shared.ami_families.kubelet_flags import allowed, kubelet_config
 from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import BlockDevice
@@ -34,10 +34,11 @@ _PERCENTAGES: Final = {
 }
 
 
-def _parameter(wish: ImageWish) -> str:
-    variant = "-nvidia" if wish.capacity["nvidia.com/gpu"] else ""
+def _parameter(request: ImageRequest) -> str:
+    variant = "-nvidia" if request.capacity["nvidia.com/gpu"] else ""
     return (
-        f"/aws/service/bottlerocket/aws-k8s-{wish.version}{variant}/{wish.machine}/latest/image_id"
+        f"/aws/service/bottlerocket/aws-k8s-{request.version}{variant}/"
+        f"{request.machine}/latest/image_id"
     )
 
 

@@ -70,7 +70,7 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageWish:
+class ImageRequest:
     """For which machines an image is looked for.
 
     Attributes:
@@ -113,7 +113,7 @@ class Family:
     """
 
     name: str
-    parameter: Callable[[ImageWish], str] | None
+    parameter: Callable[[ImageRequest], str] | None
     write: Callable[[Joining, str], str]
     check: Callable[[str], object]
     disks: tuple[BlockDevice, ...]

@@ -3,27 +3,27 @@
 import hashlib
 from collections.abc import Iterator
 
-from shared.disruption.selection import Scene
+from shared.disruption.selection import DisruptionInput
 from shared.model import labels as keys
 
 _SEEN: tuple[str, ...] = (keys.REPLACES, keys.DO_NOT_CONSOLIDATE)
 
 
-def fingerprint(scene: Scene) -> str:
+def fingerprint(disruption_input: DisruptionInput) -> str:
     """Return a hash of all that may change what consolidation finds, but prices and time.
 
     Time counts where it makes a node old enough; prices change twice a day, and a look that was
     skipped is made up for within minutes.
     """
     digest = hashlib.sha256()
-    for line in _lines(scene):
+    for line in _lines(disruption_input):
         digest.update(line.encode())
         digest.update(b"\n")
     return digest.hexdigest()
 
 
-def _lines(scene: Scene) -> Iterator[str]:
-    snapshot, settings = scene.snapshot, scene.settings
+def _lines(disruption_input: DisruptionInput) -> Iterator[str]:
+    snapshot, settings = disruption_input.snapshot, disruption_input.settings
     for node in snapshot.nodes:
         old = node.created_at is not None and (
             snapshot.taken_at - node.created_at >= settings.minimum_age
@@ -38,7 +38,15 @@ def _lines(scene: Scene) -> Iterator[str]:
         yield repr((waiting.uid, waiting.resource_version))
     for owner in snapshot.provisioners:
         yield repr((owner.uid, owner.resource_version, owner.paused, owner.shadow))
-    for budget in scene.budgets:
+    for budget in disruption_input.budgets:
         yield repr((budget.namespace, budget.name, budget.disruptions_allowed))
-    yield repr((sorted(scene.snapshot.unavailable), sorted(scene.passed_over)))
-    yield repr((sorted(scene.pace.running), sorted(scene.pace.rested), repr(settings)))
+    yield repr(
+        (sorted(disruption_input.snapshot.unavailable), sorted(disruption_input.passed_over))
+    )
+    yield repr(
+        (
+            sorted(disruption_input.pace.running),
+            sorted(disruption_input.pace.rested),
+            repr(settings),
+        )
+    )

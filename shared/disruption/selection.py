@@ -35,7 +35,7 @@ _ONE_BY_ONE: Final = (Cause.REBALANCE, Cause.EXPIRATION, Cause.DRIFT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class OngoingChanges:
     """How far changes have come that were begun before.
 
     Attributes:
@@ -48,7 +48,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class DisruptionCommand:
     """Nodes to give up, and what must stand before they go.
 
     Attributes:
@@ -74,7 +74,7 @@ class Look:
         held: Why nodes that are due were passed over, by name.
     """
 
-    change: Change | None = None
+    change: DisruptionCommand | None = None
     reason: str = ""
     held: Mapping[str, str] = field(default_factory=dict, hash=False)
 
@@ -93,7 +93,7 @@ class Images:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class DisruptionInput:
     """All that a look sees.
 
     Attributes:
@@ -106,13 +106,16 @@ class Scene:
     budgets: tuple[PodDisruptionBudget, ...]
     settings: DisruptionSettings
     packing: PackingSettings
-    pace: Pace = Pace()
+    pace: OngoingChanges = OngoingChanges()
     images: Images = Images()
     passed_over: frozenset[OfferingKey] = frozenset()
 
 
 def look(
-    scene: Scene, *, consolidating: bool = True, go_on: Callable[[], bool] = lambda: True
+    disruption_input: DisruptionInput,
+    *,
+    consolidating: bool = True,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> Look:
     """Return what to change now, if anything.
 
@@ -123,34 +126,34 @@ def look(
         consolidating: False when consolidation found nothing in the very same scene before.
         go_on: Asked before each simulation whether there may be another.
     """
-    nodes, pace = scene.snapshot.nodes, scene.pace
+    nodes, pace = disruption_input.snapshot.nodes, disruption_input.pace
     going = {node.uid for node in nodes if node.deletion_at is not None}
     if any(node.uid in pace.running and node.uid not in going for node in nodes):
         return Look(reason="a change is under way")
     held: dict[str, str] = {}
     for cause in _ONE_BY_ONE:
-        change, refused = _one_by_one(as_simulated(scene, cause), cause, go_on)
+        change, refused = _one_by_one(as_simulated(disruption_input, cause), cause, go_on)
         held.update(refused)
         if change is not None:
             return Look(change=change, held=held)
     if not consolidating:
         return Look(reason="nothing has changed", held=held)
-    scene = as_simulated(scene, Cause.CONSOLIDATION)
+    disruption_input = as_simulated(disruption_input, Cause.CONSOLIDATION)
     ours = {node.uid for node in nodes if node.is_ours}
     used = len((going & ours) | pace.rested | pace.running)
     outlook = consolidate(
-        scene.snapshot,
-        scene.budgets,
-        scene.settings,
-        scene.packing,
-        most_nodes=scene.settings.most_nodes(len(ours)) - used,
+        disruption_input.snapshot,
+        disruption_input.budgets,
+        disruption_input.settings,
+        disruption_input.packing,
+        most_nodes=disruption_input.settings.most_nodes(len(ours)) - used,
         resting=pace.running | pace.rested,
         go_on=go_on,
     )
     best = outlook.best
     if best is None:
         return Look(reason=outlook.reason, held=held)
-    change = Change(
+    change = DisruptionCommand(
         cause=Cause.CONSOLIDATION,
         method=best.method,
         remove=best.remove,
@@ -173,24 +176,26 @@ def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:
     )
 
 
-def as_simulated(scene: Scene, cause: Cause) -> Scene:
+def as_simulated(disruption_input: DisruptionInput, cause: Cause) -> DisruptionInput:
     """Return the scene as changes of a cause are simulated in it.
 
     Nodes that were bought to replace others are closed. Consolidation, which is about money,
     does not count on pools that EC2 passes over; whatever must go takes what there is.
     """
-    seen, packing = closed(scene.snapshot), scene.packing
+    seen, packing = closed(disruption_input.snapshot), disruption_input.packing
     if cause == Cause.CONSOLIDATION:
         packing = by_price(packing)
-        seen = dataclasses.replace(seen, unavailable=seen.unavailable | scene.passed_over)
-    return dataclasses.replace(scene, snapshot=seen, packing=packing)
+        seen = dataclasses.replace(
+            seen, unavailable=seen.unavailable | disruption_input.passed_over
+        )
+    return dataclasses.replace(disruption_input, snapshot=seen, packing=packing)
 
 
-def _due(scene: Scene, cause: Cause) -> dict[str, tuple[datetime, str]]:
+def _due(disruption_input: DisruptionInput, cause: Cause) -> dict[str, tuple[datetime, str]]:
     """Return nodes a cause wants replaced: since when, and why, for people."""
-    snapshot = scene.snapshot
+    snapshot = disruption_input.snapshot
     owners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
-    now, images = snapshot.taken_at, scene.images
+    now, images = snapshot.taken_at, disruption_input.images
     found: dict[str, tuple[datetime, str]] = {}
     for node in snapshot.nodes:
         owner = owners.get(node.provisioner)
@@ -204,7 +209,7 @@ def _due(scene: Scene, cause: Cause) -> dict[str, tuple[datetime, str]]:
             left = expires_in(node, owner.ttl_until_expired, now)
             if left is not None and left <= timedelta(0):
                 found[node.name] = (now + left, "it is older than ttlSecondsUntilExpired")
-        elif scene.settings.drift:
+        elif disruption_input.settings.drift:
             image = images.of_instance.get(node.instance_id, "")
             text = drift_of(node, owner, image, images.current.get(owner.name, ()))
             if text:
@@ -213,23 +218,23 @@ def _due(scene: Scene, cause: Cause) -> dict[str, tuple[datetime, str]]:
 
 
 def _one_by_one(
-    scene: Scene, cause: Cause, go_on: Callable[[], bool]
-) -> tuple[Change | None, dict[str, str]]:
+    disruption_input: DisruptionInput, cause: Cause, go_on: Callable[[], bool]
+) -> tuple[DisruptionCommand | None, dict[str, str]]:
     """Choose among the nodes a cause wants: all empty ones, else the one due longest.
 
     One whose pods would find no place is passed over for the next.
     """
-    due = _due(scene, cause)
+    due = _due(disruption_input, cause)
     if not due:
         return None, {}
-    snapshot, settings = scene.snapshot, scene.settings
+    snapshot, settings = disruption_input.snapshot, disruption_input.settings
     found, refused = find_candidates(
         snapshot,
-        scene.budgets,
+        disruption_input.budgets,
         settings,
         snapshot.taken_at,
         among=[provisioner.name for provisioner in snapshot.provisioners],
-        resting=scene.pace.running | scene.pace.rested,
+        resting=disruption_input.pace.running | disruption_input.pace.rested,
     )
     held = {name: text for name, text in refused.items() if name in due}
     ready = [other_candidate for other_candidate in found if other_candidate.node.name in due]
@@ -238,7 +243,9 @@ def _one_by_one(
     )
     if empty:
         why = due[empty[0]][1]
-        change = Change(cause=cause, method=Method.EMPTY, remove=tuple(empty), plan=Plan(), why=why)
+        change = DisruptionCommand(
+            cause=cause, method=Method.EMPTY, remove=tuple(empty), plan=Plan(), why=why
+        )
         return change, held
     if _still_draining(snapshot, cause) >= settings.at_a_time:
         held.update(
@@ -252,7 +259,7 @@ def _one_by_one(
     for candidate in ready[: settings.max_simulations]:
         if not go_on():
             break
-        replaced = _replaced(scene, cause, candidate, due[candidate.node.name][1])
+        replaced = _replaced(disruption_input, cause, candidate, due[candidate.node.name][1])
         if replaced is not None:
             return replaced, held
         held[candidate.node.name] = "its pods would find no place that they may take"
@@ -267,13 +274,15 @@ def _still_draining(snapshot: ClusterSnapshot, cause: Cause) -> int:
     )
 
 
-def _replaced(scene: Scene, cause: Cause, candidate: Candidate, why: str) -> Change | None:
+def _replaced(
+    disruption_input: DisruptionInput, cause: Cause, candidate: Candidate, why: str
+) -> DisruptionCommand | None:
     name = candidate.node.name
-    plan = simulate(scene.snapshot, [name], scene.packing)
+    plan = simulate(disruption_input.snapshot, [name], disruption_input.packing)
     if plan is None:
         return None
-    most = candidate.price_micros_per_hour + scene.settings.rebalance_micros_per_hour
+    most = candidate.price_micros_per_hour + disruption_input.settings.rebalance_micros_per_hour
     if cause == Cause.REBALANCE and plan.cost_micros_per_hour > most:
         return None
     method = Method.REPLACE if plan.nodes else Method.DELETE
-    return Change(cause=cause, method=method, remove=(name,), plan=plan, why=why)
+    return DisruptionCommand(cause=cause, method=method, remove=(name,), plan=plan, why=why)

@@ -16,7 +16,7 @@ from shared.model.ec2.launches import PodRef, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
-from shared.ports import Happening, Severity
+from shared.ports import KubernetesEvent, Severity
 
 _MICROS: Final = 1_000_000
 # How many nodes an Event about a group names, and how many pods are told of their node at once:
@@ -32,9 +32,9 @@ def event_on(
     text: str,
     *,
     severity: Severity = Severity.WARNING,
-) -> Happening:
+) -> KubernetesEvent:
     """Return an Event about a Node, a Pod or a Provisioner."""
-    return Happening(
+    return KubernetesEvent(
         kind="Pod" if isinstance(subject, PodRef) else type(subject).__name__,
         namespace=subject.namespace if isinstance(subject, Pod | PodRef) else "",
         name=subject.name,
@@ -48,17 +48,17 @@ def event_on(
 # --- one node
 
 
-def launched(slot: Slot, node: Node) -> Happening:
+def launched(slot: Slot, node: Node) -> KubernetesEvent:
     """Return the Event that a node's instance was launched and its Node made."""
     return _step(node, "Launched", f"launched {machine_of(slot)}; waits for its kubelet to join")
 
 
-def registered(node: Node) -> Happening:
+def registered(node: Node) -> KubernetesEvent:
     """Return the Event that a node's kubelet has joined and is Ready."""
     return _step(node, "Registered", f"the kubelet of {node.instance_id} joined and is Ready")
 
 
-def waits(node: Node, waiting_for: str) -> Happening:
+def waits(node: Node, waiting_for: str) -> KubernetesEvent:
     """Return the Event that a node whose kubelet is Ready is not initialized yet.
 
     Args:
@@ -67,9 +67,9 @@ def waits(node: Node, waiting_for: str) -> Happening:
     return _step(node, "NotInitialized", f"is Ready and not initialized: waits for {waiting_for}")
 
 
-def overdue(node: Node, waiting_for: str, patience: timedelta) -> Happening:
+def overdue(node: Node, waiting_for: str, search_budget: timedelta) -> KubernetesEvent:
     """Return the Event that a node has waited for too long, and takes no further pods for that."""
-    minutes = round(patience.total_seconds() / 60)
+    minutes = round(search_budget.total_seconds() / 60)
     text = (
         f"is Ready for more than {minutes} min and still waits for {waiting_for}; until it is "
         "initialized no further pods are nominated to it"
@@ -77,12 +77,12 @@ def overdue(node: Node, waiting_for: str, patience: timedelta) -> Happening:
     return event_on(node, "NotInitialized", text)
 
 
-def initialized(node: Node) -> Happening:
+def initialized(node: Node) -> KubernetesEvent:
     """Return the Event that a node takes pods from now on."""
     return _step(node, "Initialized", "is initialized and takes pods")
 
 
-def empty(node: Node, ttl: timedelta) -> Happening:
+def empty(node: Node, ttl: timedelta) -> KubernetesEvent:
     """Return the Event that the last pod has left a node.
 
     Args:
@@ -93,17 +93,17 @@ def empty(node: Node, ttl: timedelta) -> Happening:
     return _step(node, "Empty", text)
 
 
-def cordoned(node: Node) -> Happening:
+def cordoned(node: Node) -> KubernetesEvent:
     """Return the Event that a node was cordoned to be drained."""
     return _step(node, "Cordoned", f"cordoned, will be drained and terminated: {cause_of(node)}")
 
 
-def drained(node: Node) -> Happening:
+def drained(node: Node) -> KubernetesEvent:
     """Return the Event that nothing is left to evict from a node."""
     return _step(node, "Drained", f"no pod is left to evict; {node.instance_id} is terminated next")
 
 
-def terminated(node: Node) -> Happening:
+def terminated(node: Node) -> KubernetesEvent:
     """Return the Event that a node's instance has ended and the Node is deleted."""
     return _step(node, "Terminated", f"terminated {described(node)}: {cause_of(node)}")
 
@@ -165,7 +165,7 @@ class Machine:
 
 def launched_group(
     made: Sequence[tuple[Slot, Node]], provisioners: Mapping[str, Provisioner]
-) -> list[Happening]:
+) -> list[KubernetesEvent]:
     """Return the Events about nodes that were made together.
 
     That is one on each Node, one on each Provisioner for all its nodes, and one on each of the
@@ -185,7 +185,7 @@ def launched_group(
 
 def terminated_group(
     machines: Iterable[Machine], provisioners: Mapping[str, Provisioner]
-) -> list[Happening]:
+) -> list[KubernetesEvent]:
     """Return the Event on each Provisioner about its nodes that EC2 was asked to terminate."""
     told = []
     for name, group in _by_provisioner(machines).items():
@@ -196,7 +196,7 @@ def terminated_group(
     return told
 
 
-def nominated(ref: PodRef, slot: Slot, node: Node | None) -> Happening:
+def nominated(ref: PodRef, slot: Slot, node: Node | None) -> KubernetesEvent:
     """Return the Event on a pod about the node it is planned onto, and what that node waits for.
 
     Args:
@@ -229,7 +229,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _step(node: Node, reason: str, text: str) -> Happening:
+def _step(node: Node, reason: str, text: str) -> KubernetesEvent:
     return event_on(node, reason, text, severity=Severity.NORMAL)
 
 

@@ -30,7 +30,7 @@ from shared.node_templates.status import Resolved
 from shared.packing.problem import PackingSettings
 from shared.planning.cheaper_provisioners import cheaper_provisioner, same_weight
 from shared.planning.provisioner_checks import requirement_warnings
-from shared.ports import ClusterPorts, Condition, Happening, Severity
+from shared.ports import ClusterPorts, Condition, KubernetesEvent, Severity
 
 _PAUSED: Final = Hold(
     reason=PAUSED_REASON,
@@ -58,7 +58,7 @@ _DOLLAR: Final = 1_000_000
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Announcer:
+class EventRecorder:
     """Tells one cluster what was decided; what was told in the last minutes is not repeated.
 
     Two invocations that decide the same, by the queue and by the fast lane, tell it once.
@@ -70,23 +70,23 @@ class Announcer:
         self._shown = Memo(name=SHOWN)
         self._hold: Hold | None = None
 
-    def tell(self, happenings: Iterable[Happening]) -> int:
+    def record(self, kube_events: Iterable[KubernetesEvent]) -> int:
         """Write those Events that were not written lately; return how many that were."""
-        marked = {_mark(happening): happening for happening in happenings}
+        marked = {_mark(kube_event): kube_event for kube_event in kube_events}
         if not marked:
             return 0
         name, now = self._ports.cluster.name, self._ports.clock.now()
-        told = self._ports.ledger.told(name, now)
+        told = self._ports.ledger.recently_recorded(name, now)
         fresh = {mark: event for mark, event in marked.items() if mark not in told}
         if fresh:
-            self._ports.cluster.happened(list(fresh.values()))
-            self._ports.ledger.note_told(name, frozenset(fresh), now)
+            self._ports.cluster.record_events(list(fresh.values()))
+            self._ports.ledger.note_recorded(name, frozenset(fresh), now)
         return len(fresh)
 
-    def say(self, *happenings: Happening) -> None:
+    def record_each(self, *kube_events: KubernetesEvent) -> None:
         """Write Events about steps that happen once, without looking for earlier ones."""
-        if happenings:
-            self._ports.cluster.happened(happenings)
+        if kube_events:
+            self._ports.cluster.record_events(kube_events)
 
     def terminated(self, machines: Sequence[Machine]) -> None:
         """Tell Provisioners which of their nodes EC2 was asked to terminate, in one Event each.
@@ -100,7 +100,7 @@ class Announcer:
         except AutoscalerError as error:
             _LOG.warning("termination of %d nodes is not told: %s", len(machines), error)
             return
-        self.say(*terminated_group(machines, {owner.name: owner for owner in provisioners}))
+        self.record_each(*terminated_group(machines, {owner.name: owner for owner in provisioners}))
 
     def unschedulable(
         self, plan: Plan, over: Sequence[OverCeiling], pending: Mapping[str, Pod]
@@ -115,7 +115,7 @@ class Announcer:
             for over_ceiling in over
             for ref in over_ceiling.node.pods
         ]
-        self.tell(told)
+        self.record(told)
 
     def runaways(
         self, until: Mapping[str, datetime], pending: Mapping[str, Pod], trials: Sequence[Trial]
@@ -127,7 +127,7 @@ class Announcer:
             trials: Launches whose nodes were of no use.
         """
         held = [pending[uid] for uid in sorted(until)]
-        self.tell(
+        self.record(
             event_on(
                 pod, _NEVER_USABLE, f"{_TRIED}; none is launched for it {_before(until[pod.uid])}"
             )
@@ -189,7 +189,7 @@ class Announcer:
                 kind=Condition.WITHIN_CEILING,
             )
             if level:
-                self.tell([event_on(owner, level, text)])
+                self.record([event_on(owner, level, text)])
         full = {name: level for name, level in levels.items() if level}
         if full != shown:
             self._show({**self._shown.value, _CEILINGS: full})
@@ -199,7 +199,7 @@ class Announcer:
         of_owner: dict[str, list[PlannedNode]] = {}
         for node in nodes:
             of_owner.setdefault(node.provisioner, []).append(node)
-        self.tell(
+        self.record(
             event_on(
                 provisioners[name],
                 "ShadowPlan",
@@ -219,19 +219,21 @@ class Announcer:
         if not pairs:
             return
         name, now = self._ports.cluster.name, self._ports.clock.now()
-        told = self._ports.ledger.told(name, now)
+        told = self._ports.ledger.recently_recorded(name, now)
         fresh = {mark: pair for mark, pair in pairs.items() if mark not in told}
         owners = {owner.name: owner for owner in snapshot.provisioners}
         for used, other in fresh.values():
             found = cheaper_provisioner(snapshot, plan, used, other, settings)
             if found is not None:
-                self.say(event_on(owners[used], _CHEAPER, found.text, severity=Severity.NORMAL))
+                self.record_each(
+                    event_on(owners[used], _CHEAPER, found.text, severity=Severity.NORMAL)
+                )
         if fresh:
-            self._ports.ledger.note_told(name, frozenset(fresh), now)
+            self._ports.ledger.note_recorded(name, frozenset(fresh), now)
 
     def cannot_launch(self, provisioner: Provisioner, text: str) -> None:
         """Tell a Provisioner that nothing can be bought for it."""
-        self.tell([event_on(provisioner, "CannotLaunch", text)])
+        self.record([event_on(provisioner, "CannotLaunch", text)])
 
     def provisioners(
         self,
@@ -252,7 +254,7 @@ class Announcer:
                 invalid_provisioner.name, active=False, reason="Invalid", message=text
             )
             named = Provisioner(name=invalid_provisioner.name, uid=invalid_provisioner.uid)
-            self.tell([event_on(named, "Invalid", text)])
+            self.record([event_on(named, "Invalid", text)])
         refusals = RefusalBook(self._ports).read() if valid else KnownRefusals()
         for provisioner in valid:
             held = hold or (_PAUSED if provisioner.paused else None)
@@ -289,9 +291,9 @@ class Announcer:
             valid, invalid = ports.cluster.provisioners()
             if was != hold.reason:
                 self.provisioners(valid, invalid, hold)
-            self.tell(event_on(owner, hold.reason, hold.text) for owner in valid)
+            self.record(event_on(owner, hold.reason, hold.text) for owner in valid)
         elif was:
-            ports.ledger.forget_told(name)
+            ports.ledger.forget_recorded(name)
             self.provisioners(*ports.cluster.provisioners())
         reason = hold.reason if hold is not None else ""
         if was != reason:
@@ -301,7 +303,7 @@ class Announcer:
         """Tell the first pods that wait for capacity why none is launched, if it is held back."""
         hold = self._hold
         waiting = [pod for pod in pending if pod.is_provisionable] if hold is not None else []
-        self.tell(event_on(pod, hold.reason, hold.text) for pod in waiting[:MOST_PODS] if hold)
+        self.record(event_on(pod, hold.reason, hold.text) for pod in waiting[:MOST_PODS] if hold)
 
     def _show(self, value: Mapping[str, Any]) -> None:
         name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR
@@ -331,7 +333,7 @@ def shown_unusable(shown: Memo) -> dict[str, datetime]:
     }
 
 
-def _refused_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> Happening:
+def _refused_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> KubernetesEvent:
     pod = pending.get(ref.uid)
     return event_on(pod if pod is not None else ref, "FailedProvisioning", text)
 
@@ -340,5 +342,5 @@ def _before(end: datetime) -> str:
     return f"before {end:%H:%M} UTC"
 
 
-def _mark(event: Happening) -> str:
+def _mark(event: KubernetesEvent) -> str:
     return digest(event.kind, event.uid, event.namespace, event.name, event.reason, event.message)

@@ -36,7 +36,7 @@ from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.ports import Happening, NodeChange, NodeManifest, PastEvent
+from shared.ports import KubernetesEvent, NodeChange, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
 
 PODS_PATH: Final = "/api/v1/pods"
@@ -65,7 +65,7 @@ class KubeCluster(KubeProvisioners):
         super().__init__(api, now=now)
         self._name = name
         self._decoder = PodDecoder()
-        self._happenings = Happenings(api, now)
+        self._kube_events = Happenings(api, now)
 
     @property
     def name(self) -> str:
@@ -251,9 +251,9 @@ class KubeCluster(KubeProvisioners):
 
     # --- what people read
 
-    def happened(self, happenings: Sequence[Happening]) -> None:
+    def record_events(self, kube_events: Sequence[KubernetesEvent]) -> None:
         """Write Kubernetes Events; failures are logged, never raised."""
-        self._happenings.write(happenings)
+        self._kube_events.write(kube_events)
 
     def events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
         """Return the Events about an object that the cluster still has, oldest first."""

@@ -16,7 +16,7 @@ from shared.kube.lists import list_all
 from shared.kube.payloads import NAMESPACES_PATH
 from shared.manifests.fields import Raw, mapping, text
 from shared.model.errors import AutoscalerError
-from shared.ports import Happening, PastEvent
+from shared.ports import KubernetesEvent, PastEvent
 
 _COMPONENT: Final = "dovetail"
 _PARALLEL: Final = 8
@@ -32,11 +32,11 @@ class Happenings:
         self._api = api
         self._now = now
 
-    def write(self, happenings: Sequence[Happening]) -> None:
+    def write(self, kube_events: Sequence[KubernetesEvent]) -> None:
         """Write all, several at a time; failures are logged, never raised."""
-        counts: dict[Happening, int] = {}
-        for happening in happenings:
-            counts[happening] = counts.get(happening, 0) + 1
+        counts: dict[KubernetesEvent, int] = {}
+        for kube_event in kube_events:
+            counts[kube_event] = counts.get(kube_event, 0) + 1
         if len(counts) <= 1:
             for event, count in counts.items():
                 self._write(event, count)
@@ -44,7 +44,7 @@ class Happenings:
         with ThreadPoolExecutor(min(_PARALLEL, len(counts))) as pool:
             list(pool.map(self._write, counts, counts.values()))
 
-    def _write(self, other_event: Happening, count: int) -> None:
+    def _write(self, other_event: KubernetesEvent, count: int) -> None:
         try:
             self._create_or_count(other_event, count)
         except AutoscalerError as error:
@@ -56,7 +56,7 @@ class Happenings:
                 error,
             )
 
-    def _create_or_count(self, other_event: Happening, count: int) -> None:
+    def _create_or_count(self, other_event: KubernetesEvent, count: int) -> None:
         at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         event = _event(other_event, count, at)
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
@@ -118,7 +118,7 @@ def _by_time(event: PastEvent) -> tuple[datetime, PastEvent]:
     return at, dataclasses.replace(event, at=at)
 
 
-def _event(other_event: Happening, count: int, at: str) -> dict[str, Any]:
+def _event(other_event: KubernetesEvent, count: int, at: str) -> dict[str, Any]:
     parts = (
         other_event.kind,
         other_event.namespace,

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from shared.events.node_events import event_on
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
@@ -159,7 +159,7 @@ class ImageRollout:
             f"{good} as before; the new one is tried again in {_FORGIVEN // timedelta(hours=1)} h"
         )
         owners, _ = self._ports.cluster.provisioners()
-        Announcer(self._ports).tell(
+        EventRecorder(self._ports).record(
             event_on(owner, "ImageNotRegistering", text)
             for owner in owners
             if owner.name == node.provisioner

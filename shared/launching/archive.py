@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Final
 
-from shared.launching.fleet_request import LaunchGround, launch_body
+from shared.launching.fleet_request import LaunchContext, launch_body
 from shared.model.ec2.launches import LaunchIntent
 from shared.model.errors import ConflictError, PermanentError
 from shared.ports import Decisions
@@ -26,7 +26,7 @@ def body_of(decisions: Decisions, intent: LaunchIntent) -> LaunchBody:
 
 
 def write_body(
-    decisions: Decisions, ground: LaunchGround, attempt: LaunchAttempt
+    decisions: Decisions, context: LaunchContext, attempt: LaunchAttempt
 ) -> LaunchBody | None:
     """Write the body of an attempt, under the first number nobody wrote another body for.
 
@@ -39,7 +39,7 @@ def write_body(
         PermanentError: If nothing of the attempt can be asked for.
     """
     for number in range(attempt.number, attempt.number + _MAX_ABANDONED):
-        body = launch_body(ground, dataclasses.replace(attempt, number=number))
+        body = launch_body(context, dataclasses.replace(attempt, number=number))
         try:
             decisions.put(body.attempt.key, body.to_bytes())
         except ConflictError:

@@ -33,7 +33,7 @@ _CLUSTER_LENGTH: Final = 128 - len("Dovetail--") - _NAME_LENGTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchGround:
+class LaunchContext:
     """What bodies are made from, the same for all groups of a provisioner.
 
     Attributes:
@@ -72,7 +72,7 @@ def launch_groups(nodes: Sequence[PlannedNode]) -> tuple[tuple[PlannedNode, ...]
     return tuple(tuple(group) for group in found.values())
 
 
-def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
+def launch_body(context: LaunchContext, attempt: LaunchAttempt) -> LaunchBody:
     """Return the exact requests of an attempt.
 
     A launch template the user names is taken as it is, in its latest version; else one is made
@@ -85,17 +85,17 @@ def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
     templates: dict[str, dict[str, Any]] = {}
     template_of: dict[tuple[str, KubeletConfiguration], str] = {}
     overrides: dict[str, list[dict[str, Any]]] = {}
-    own_template = ground.provisioner.template.launch_template
-    subnets = ground.addresses.roomiest(ground.site.subnets)
+    own_template = context.provisioner.template.launch_template
+    subnets = context.addresses.roomiest(context.site.subnets)
     for option in attempt.options:
         subnet = subnets.get(option.offering.zone)
-        image = "" if own_template else ground.images.of(option.offering.instance_type)
+        image = "" if own_template else context.images.of(option.offering.instance_type)
         if subnet is None or image is None:
             continue
-        kind = image, _kubelet(ground, option.offering.instance_type)
+        kind = image, _kubelet(context, option.offering.instance_type)
         if not own_template and kind not in template_of:
-            data = _template_data(ground, *kind, attempt.labels, first.capacity_type)
-            template_of[kind] = _template_name(ground.cluster, data)
+            data = _template_data(context, *kind, attempt.labels, first.capacity_type)
+            template_of[kind] = _template_name(context.cluster, data)
             templates[template_of[kind]] = data
         name = own_template or template_of[kind]
         overrides.setdefault(name, []).append(
@@ -103,13 +103,13 @@ def launch_body(ground: LaunchGround, attempt: LaunchAttempt) -> LaunchBody:
         )
     if not overrides:
         raise PermanentError(
-            f"provisioner {ground.provisioner.name}: no subnet and image for "
+            f"provisioner {context.provisioner.name}: no subnet and image for "
             f"{first.instance_type} in {first.zone}"
         )
-    tags = launch_tags(ground.provisioner, attempt)
+    tags = launch_tags(context.provisioner, attempt)
     request = _request(overrides, first.capacity_type, len(attempt.slots), tags)
-    if ground.provisioner.template.context:
-        request["Context"] = ground.provisioner.template.context
+    if context.provisioner.template.context:
+        request["Context"] = context.provisioner.template.context
     identity = f"{attempt.cluster}/{attempt.plan_id}/{attempt.group}/{attempt.number}"
     request["ClientToken"] = hashlib.sha256(identity.encode()).hexdigest()
     return LaunchBody(attempt=attempt, templates=templates, request=request)
@@ -160,44 +160,44 @@ def _request(
     return request
 
 
-def _kubelet(ground: LaunchGround, instance_type: str) -> KubeletConfiguration:
-    kubelet = ground.provisioner.kubelet
-    known = ground.instance_types.get(instance_type)
+def _kubelet(context: LaunchContext, instance_type: str) -> KubeletConfiguration:
+    kubelet = context.provisioner.kubelet
+    known = context.instance_types.get(instance_type)
     return kubelet if known is None else with_pod_limit(kubelet, known)
 
 
 def _template_data(
-    ground: LaunchGround,
+    context: LaunchContext,
     image: str,
     kubelet: KubeletConfiguration,
     labels: Mapping[str, str],
     capacity_type: CapacityType,
 ) -> dict[str, Any]:
-    template = ground.provisioner.template
-    options = ground.metadata.applied(template.metadata_options)
+    template = context.provisioner.template
+    options = context.metadata.applied(template.metadata_options)
     family = family_of(template.ami_family)
     text = family.user_data(
         Joining(
-            cluster=ground.endpoint.name,
-            endpoint=ground.endpoint.endpoint,
-            certificate_authority=ground.endpoint.certificate_authority,
-            service_cidr=ground.endpoint.service_cidr,
+            cluster=context.endpoint.name,
+            endpoint=context.endpoint.endpoint,
+            certificate_authority=context.endpoint.certificate_authority,
+            service_cidr=context.endpoint.service_cidr,
             labels={**labels, keys.CAPACITY_TYPE: capacity_type.value},
-            taints=kubelet_taints(ground.provisioner),
+            taints=kubelet_taints(context.provisioner),
             kubelet=kubelet,
         ),
         template.user_data,
     )
     tags = {
-        keys.TAG_CLUSTER: ground.cluster,
-        f"kubernetes.io/cluster/{ground.cluster}": "owned",
-        keys.PROVISIONER_NAME: ground.provisioner.name,
+        keys.TAG_CLUSTER: context.cluster,
+        f"kubernetes.io/cluster/{context.cluster}": "owned",
+        keys.PROVISIONER_NAME: context.provisioner.name,
     }
     data: dict[str, Any] = {
         "ImageId": image,
         "UserData": base64.b64encode(text.encode()).decode(),
-        "SecurityGroupIds": list(ground.site.security_groups),
-        "IamInstanceProfile": {"Name": template.instance_profile or ground.profile},
+        "SecurityGroupIds": list(context.site.security_groups),
+        "IamInstanceProfile": {"Name": template.instance_profile or context.profile},
         "MetadataOptions": {
             "HttpEndpoint": options.http_endpoint,
             "HttpProtocolIpv6": options.http_protocol_ipv6,

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.archive import body_of, write_body
-from shared.launching.fleet_request import LaunchGround, launch_body
+from shared.launching.fleet_request import LaunchContext, launch_body
 from shared.launching.insufficient_capacity import Shortage, without
 from shared.launching.intents import IntentBook, LaunchOutcome
 from shared.launching.lease import HeldLease
@@ -63,7 +63,7 @@ class Launcher:
 
     def launch(
         self,
-        ground: LaunchGround,
+        context: LaunchContext,
         plan_id: str,
         group: int,
         nodes: Sequence[PlannedNode],
@@ -82,18 +82,18 @@ class Launcher:
             ConflictError: If the lease was lost.
         """
         options, later = self.shortage.left_of(
-            ground.provisioner.name,
-            self._with_subnet(ground, nodes[0].options),
-            self._with_subnet(ground, nodes[0].fallback),
+            context.provisioner.name,
+            self._with_subnet(context, nodes[0].options),
+            self._with_subnet(context, nodes[0].fallback),
         )
         if not options:
             return LaunchOutcome.SHORT
         attempt = LaunchAttempt(
-            cluster=ground.cluster,
+            cluster=context.cluster,
             plan_id=plan_id,
             group=group,
             number=0,
-            provisioner=ground.provisioner.name,
+            provisioner=context.provisioner.name,
             labels=nodes[0].labels,
             slots=tuple(
                 PromisedSlot(number=n, pods=node.pods, daemon_requests=node.daemon_requests)
@@ -103,14 +103,14 @@ class Launcher:
             later=later,
             replaces=replaces,
         )
-        body = launch_body(self._usable(ground), attempt)
-        ground.addresses.note(body)
+        body = launch_body(self._usable(context), attempt)
+        context.addresses.note(body)
         intent = LaunchIntent(
-            cluster=ground.cluster,
+            cluster=context.cluster,
             plan_id=plan_id,
             group=group,
             attempt=0,
-            provisioner=ground.provisioner.name,
+            provisioner=context.provisioner.name,
             count=len(nodes),
             body_key=attempt.key,
             body_hash=body.sha256(),
@@ -121,9 +121,9 @@ class Launcher:
         # The body first: a header without its body could not be resumed.
         self._ports.decisions.put(attempt.key, body.to_bytes())
         self._ports.ledger.open_intent(self._lease.renew(), intent)
-        return self._carry_out(ground, intent, body, anew=True)
+        return self._carry_out(context, intent, body, anew=True)
 
-    def resume(self, ground: LaunchGround, intent: LaunchIntent) -> LaunchOutcome:
+    def resume(self, context: LaunchContext, intent: LaunchIntent) -> LaunchOutcome:
         """Go on with an intent that an earlier invocation left open.
 
         Instances are adopted by tag first. The exact bytes are sent again only while that is
@@ -144,10 +144,10 @@ class Launcher:
         unsettled = self.book.unsettled_until(intent)
         recent = now < intent.created_at + self._policy.replay
         if recent and len(missing) == len(body.attempt.slots):
-            return self._carry_out(ground, intent, body, unsettled)
+            return self._carry_out(context, intent, body, unsettled)
         if unsettled is not None:
             return self.book.hold(intent, unsettled)
-        return self._next_attempt(ground, intent, body, missing, frozenset())
+        return self._next_attempt(context, intent, body, missing, frozenset())
 
     def give_up(self, intent: LaunchIntent) -> LaunchOutcome:
         """Adopt what EC2 shows of an intent that cannot go on, and end it: its pods are free."""
@@ -168,7 +168,7 @@ class Launcher:
 
     def _carry_out(
         self,
-        ground: LaunchGround,
+        context: LaunchContext,
         intent: LaunchIntent,
         body: LaunchBody,
         unsettled: datetime | None = None,
@@ -214,11 +214,11 @@ class Launcher:
             return self.book.finish(asked, LaunchOutcome.DONE)
         if unsettled is not None:
             return self.book.hold(asked, unsettled)
-        return self._ask_otherwise(ground, asked, body, answer, missing, anew=anew)
+        return self._ask_otherwise(context, asked, body, answer, missing, anew=anew)
 
     def _ask_otherwise(
         self,
-        ground: LaunchGround,
+        context: LaunchContext,
         asked: LaunchIntent,
         body: LaunchBody,
         answer: FleetAnswer,
@@ -231,14 +231,14 @@ class Launcher:
             # EC2 is short of nothing: planned again, the pods get nodes of another image.
             self.shortage.without_image(body, answer)
             images = {str(template.get("ImageId", "")) for template in body.templates.values()}
-            ImageRollout(self._ports).vanished(ground.provisioner.name, images)
+            ImageRollout(self._ports).vanished(context.provisioner.name, images)
             return self.book.finish(asked, LaunchOutcome.SHORT)
         young = bool(body.templates) and body.attempt.number < _MOST_RETRIES
         if self.shortage.is_transient(answer, young=young):
             wait = timedelta(seconds=2 ** min(body.attempt.number + 1, _MOST_RETRIES))
-            return self._next_attempt(ground, asked, body, missing, frozenset(), wait)
+            return self._next_attempt(context, asked, body, missing, frozenset(), wait)
         dropped = self.shortage.learn(body, answer, anew=anew)
-        return self._next_attempt(ground, asked, body, missing, dropped)
+        return self._next_attempt(context, asked, body, missing, dropped)
 
     def _make_templates(self, body: LaunchBody) -> None:
         for name, data in sorted(body.templates.items()):
@@ -257,7 +257,7 @@ class Launcher:
 
     def _next_attempt(
         self,
-        ground: LaunchGround,
+        context: LaunchContext,
         intent: LaunchIntent,
         body: LaunchBody,
         missing: Sequence[PromisedSlot],
@@ -277,8 +277,8 @@ class Launcher:
             missing = self._pairing.pair(attempt, missing, unpaired)
             if not missing:
                 return self.book.finish(intent, LaunchOutcome.DONE)
-        options = self._with_subnet(ground, without(attempt.options, dropped))
-        later = self._with_subnet(ground, without(attempt.later, dropped))
+        options = self._with_subnet(context, without(attempt.options, dropped))
+        later = self._with_subnet(context, without(attempt.later, dropped))
         if not options:
             options, later = later, ()
         if not options:
@@ -287,14 +287,14 @@ class Launcher:
             attempt, number=attempt.number + 1, slots=tuple(missing), options=options, later=later
         )
         try:
-            next_body = write_body(self._ports.decisions, self._usable(ground), again)
+            next_body = write_body(self._ports.decisions, self._usable(context), again)
         except PermanentError:
             self.book.finish(intent, LaunchOutcome.SHORT)
             raise
         if next_body is None:
             # Its pods are free: they are planned again, under a plan whose numbers are all free.
             return self.book.finish(intent, LaunchOutcome.SHORT)
-        ground.addresses.note(next_body)
+        context.addresses.note(next_body)
         again = next_body.attempt
         next_intent = dataclasses.replace(
             intent,
@@ -311,21 +311,21 @@ class Launcher:
         if wait is not None:
             return self.book.postpone(next_intent, wait)
         self._ports.ledger.change_intent(self._lease.renew(), next_intent)
-        return self._carry_out(ground, next_intent, next_body, anew=True)
+        return self._carry_out(context, next_intent, next_body, anew=True)
 
-    def _usable(self, ground: LaunchGround) -> LaunchGround:
+    def _usable(self, context: LaunchContext) -> LaunchContext:
         """Return the ground without the subnets that EC2 refused."""
         kept = tuple(
             subnet
-            for subnet in ground.site.subnets
+            for subnet in context.site.subnets
             if subnet.subnet_id not in self.shortage.subnets
         )
-        site = Site(subnets=kept, security_groups=ground.site.security_groups)
-        return dataclasses.replace(ground, site=site)
+        site = Site(subnets=kept, security_groups=context.site.security_groups)
+        return dataclasses.replace(context, site=site)
 
     def _with_subnet(
-        self, ground: LaunchGround, options: Sequence[LaunchOption]
+        self, context: LaunchContext, options: Sequence[LaunchOption]
     ) -> tuple[LaunchOption, ...]:
         """Return the options in zones that still have a subnet."""
-        zones = {subnet.zone for subnet in self._usable(ground).site.subnets}
+        zones = {subnet.zone for subnet in self._usable(context).site.subnets}
         return tuple(option for option in options if option.offering.zone in zones)

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.disruption.drift import shape_hash
 from shared.events.node_events import event_on, launched_group
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.launching.lease import HeldLease
 from shared.launching.verdicts import Death
 from shared.model import labels as keys
@@ -93,7 +93,7 @@ class NodeMaker:
                 look_again += self._make(part, shown, provisioners, instance_types, pending, done)
         finally:
             if done:
-                Announcer(self._ports).say(*launched_group(done, provisioners))
+                EventRecorder(self._ports).record_each(*launched_group(done, provisioners))
         return look_again
 
     def _make(
@@ -171,7 +171,7 @@ class NodeMaker:
         self._ports.ledger.drop_slot(slot, self._lease.keep())
         text = f"the Node of {slot.instance_id} is refused, it is terminated: {error}"
         named = owner or Provisioner(name=slot.provisioner)
-        Announcer(self._ports).tell([event_on(named, "NodeRefused", text)])
+        EventRecorder(self._ports).record([event_on(named, "NodeRefused", text)])
 
     def _collides(self, slot: Slot, owner: Provisioner | None, node: Node) -> None:
         """Leave the Node of another instance alone that has the name of a new one.

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
-from shared.launching.fleet_request import LaunchGround, launch_groups
+from shared.launching.fleet_request import LaunchContext, launch_groups
 from shared.launching.intents import LaunchOutcome
 from shared.launching.launcher import Launcher
 from shared.launching.lease import HeldLease
@@ -33,7 +33,7 @@ class PlanLauncher:
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
         """Prepare for one invocation."""
         self._ports = ports
-        self._announcer = Announcer(ports)
+        self._recorder = EventRecorder(ports)
         self._addresses = AddressBook()
         self.launcher = Launcher(ports, lease, policy)
         self.verdicts = LaunchVerdicts(ports)
@@ -62,12 +62,12 @@ class PlanLauncher:
                 ended |= self.launcher.give_up(intent) != LaunchOutcome.LATER
                 continue
             try:
-                ground = self._ground(provisioner, site)
-                safe, _ = ImageRollout(self._ports).choose(provisioner.name, ground.images)
-                ground = replace(ground, images=safe)
-                outcome = self.launcher.resume(ground, intent)
+                context = self._ground(provisioner, site)
+                safe, _ = ImageRollout(self._ports).choose(provisioner.name, context.images)
+                context = replace(context, images=safe)
+                outcome = self.launcher.resume(context, intent)
             except PermanentError as error:
-                self._announcer.cannot_launch(provisioner, str(error))
+                self._recorder.cannot_launch(provisioner, str(error))
                 outcome = self.launcher.give_up(intent)
             ended |= outcome != LaunchOutcome.LATER
         self._judge(owners, gathered)
@@ -92,7 +92,7 @@ class PlanLauncher:
         for body in gathered.bodies:
             self._addresses.note(body)
         self._leave_out(gathered.refusals.subnets)
-        grounds: dict[str, LaunchGround] = {}
+        grounds: dict[str, LaunchContext] = {}
         outcomes = []
         numbers = itertools.count()
         for group in launch_groups(nodes):
@@ -101,15 +101,15 @@ class PlanLauncher:
                 if name not in grounds:
                     site = gathered.found_sites[name]
                     grounds[name] = self._ground(provisioners[name], site)
-                for ground, part in self._parts(grounds[name], group):
+                for context, part in self._parts(grounds[name], group):
                     outcomes.append(
                         self.launcher.launch(
-                            ground, plan_id, next(numbers), part, replaces=replaces
+                            context, plan_id, next(numbers), part, replaces=replaces
                         )
                     )
             except PermanentError as error:
                 # One provisioner that cannot launch must not stop the others.
-                self._announcer.cannot_launch(provisioners[name], str(error))
+                self._recorder.cannot_launch(provisioners[name], str(error))
         owners = {
             name: (launch_ground.provisioner, launch_ground.site)
             for name, launch_ground in grounds.items()
@@ -158,23 +158,23 @@ class PlanLauncher:
             self.launcher.book.wait_until(self._ports.clock.now() + wait)
 
     def _parts(
-        self, ground: LaunchGround, group: Sequence[PlannedNode]
-    ) -> Iterator[tuple[LaunchGround, Sequence[PlannedNode]]]:
+        self, context: LaunchContext, group: Sequence[PlannedNode]
+    ) -> Iterator[tuple[LaunchContext, Sequence[PlannedNode]]]:
         """Yield what is launched with which images: a new one goes to one node first.
 
         What is yielded first is written down as a trial before it is asked for.
         """
-        rollout, name = ImageRollout(self._ports), ground.provisioner.name
-        rollout.note_first(name, ground.images)
-        safe, tried = rollout.choose(name, ground.images)
+        rollout, name = ImageRollout(self._ports), context.provisioner.name
+        rollout.note_first(name, context.images)
+        safe, tried = rollout.choose(name, context.images)
         types = [option.offering.instance_type for option in group[0].options]
         if any(safe.of(type_) != tried.of(type_) for type_ in types) and rollout.begin(
             name, tried, types
         ):
-            yield replace(ground, images=tried), group[:1]
+            yield replace(context, images=tried), group[:1]
             group = group[1:]
         if group:
-            yield replace(ground, images=safe), group
+            yield replace(context, images=safe), group
 
     def wake_when_due(self) -> None:
         """Send the message that goes on with the first of the postponed launches, if any."""
@@ -183,10 +183,10 @@ class PlanLauncher:
             wait = max(due - self._ports.clock.now(), timedelta(0))
             self._ports.outbox.wake(self._ports.cluster.name, wait)
 
-    def _ground(self, provisioner: Provisioner, site: Site) -> LaunchGround:
+    def _ground(self, provisioner: Provisioner, site: Site) -> LaunchContext:
         endpoint = self._ports.cloud.endpoint()
         instance_types = self._ports.catalog.instance_types()
-        return LaunchGround(
+        return LaunchContext(
             cluster=self._ports.cluster.name,
             provisioner=provisioner,
             endpoint=endpoint,

@@ -8,7 +8,7 @@ from typing import Final
 from shared.brakes.refusals import RefusalBook
 from shared.disruption.drift import shape_hash
 from shared.events.node_events import MOST_PODS, event_on
-from shared.events.recorder import REFUSED_BY_EC2, Announcer, refused_by_ec2
+from shared.events.recorder import REFUSED_BY_EC2, EventRecorder, refused_by_ec2
 from shared.launching.insufficient_capacity import Verdict
 from shared.launching.offering_facts import Fact, note
 from shared.model import labels as keys
@@ -17,7 +17,7 @@ from shared.model.ec2.launches import FleetError, Instance, Slot
 from shared.model.ec2.refusals import STEPS, UNSUPPORTED, Refusals
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
-from shared.ports import ClusterPorts, Happening, Site
+from shared.ports import ClusterPorts, KubernetesEvent, Site
 from shared.snapshot.gather import Gathered
 
 _DIED: Final = "DiedPending"
@@ -48,7 +48,7 @@ class LaunchVerdicts:
     def __init__(self, ports: ClusterPorts) -> None:
         """Prepare for one invocation."""
         self._ports = ports
-        self._announcer = Announcer(ports)
+        self._recorder = EventRecorder(ports)
         self._book = RefusalBook(ports)
         self.told: tuple[str, ...] = ()
         self.unknown = 0
@@ -78,7 +78,7 @@ class LaunchVerdicts:
             owner, site = owners[name]
             known = name in gathered.refusals.records
             if verdict.bought and known and self._book.succeeded(owner, site):
-                self._announcer.active(owner)
+                self._recorder.active(owner)
             if verdict.unsupported:
                 self._book.leave_out(owner, site, verdict.unsupported, UNSUPPORTED)
             if verdict.whole is not None and not verdict.bought:
@@ -92,7 +92,7 @@ class LaunchVerdicts:
                 self._refused(owner, record)
             elif verdict.options:
                 self._book.leave_out(owner, site, verdict.options, STEPS[-1])
-            self._tell(owner, verdict.errors)
+            self._record(owner, verdict.errors)
 
     def of_deaths(
         self, deaths: Sequence[Death], owners: Mapping[str, tuple[Provisioner, Site]]
@@ -119,25 +119,25 @@ class LaunchVerdicts:
             owner, site = owners[name]
             options = frozenset(other_slot.offering for other_slot in slots)
             self._refused(owner, self._book.refused(owner, site, error, options))
-            self._tell(owner, [error])
-        self._announcer.tell(_died(deaths, owners))
+            self._record(owner, [error])
+        self._recorder.record(_died(deaths, owners))
 
     def of_start(self, owner: Provisioner, site: Site) -> None:
         """Act on a machine that runs, where others died before."""
         if self._book.succeeded(owner, site, started=True):
-            self._announcer.active(owner)
+            self._recorder.active(owner)
 
     def _refused(self, owner: Provisioner, record: Refusals) -> None:
         """Say in the condition that EC2 is not asked, and when it is asked again."""
         if record.error is None or record.until is None:
             return
-        self._announcer.active(owner, refused_by_ec2(record.reason()))
+        self._recorder.active(owner, refused_by_ec2(record.reason()))
         wait = record.until - self._ports.clock.now()
         self.wait = wait if self.wait is None else min(self.wait, wait)
 
-    def _tell(self, owner: Provisioner, errors: Iterable[FleetError]) -> None:
+    def _record(self, owner: Provisioner, errors: Iterable[FleetError]) -> None:
         told = tuple(described(error) for error in errors)
-        self._announcer.tell(event_on(owner, REFUSED_BY_EC2, text) for text in told)
+        self._recorder.record(event_on(owner, REFUSED_BY_EC2, text) for text in told)
         self.told += tuple(f"{owner.name}: {text}" for text in told)
         self.unknown += sum(not is_known(error.code) for error in errors)
 
@@ -154,7 +154,7 @@ def _has_nodes(owner: Provisioner, nodes: Iterable[Node]) -> bool:
 
 def _died(
     deaths: Sequence[Death], owners: Mapping[str, tuple[Provisioner, Site]]
-) -> list[Happening]:
+) -> list[KubernetesEvent]:
     """Return Events about machines that EC2 showed to have died: to Provisioners and pods."""
     events = []
     for death in deaths:

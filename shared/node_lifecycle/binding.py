@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.events.node_events import event_on, initialized, overdue, registered, waits
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef, Slot, slot_of
@@ -104,7 +104,7 @@ class Binding:
         if missing:
             return self._waits(opened, dataclasses.replace(report, waiting_for=missing))
         self._complete(opened, slot)
-        Announcer(self._ports).say(registered(opened), initialized(opened))
+        EventRecorder(self._ports).record_each(registered(opened), initialized(opened))
         return dataclasses.replace(report, initialized=True)
 
     def _slots(self) -> tuple[Slot, ...]:
@@ -139,11 +139,11 @@ class Binding:
     def _waits(self, node: Node, report: BindReport) -> BindReport:
         """Return the report, and say on the Node what it waits for once its kubelet is Ready."""
         if node.ready is True:
-            patience, missing = self._policy.initialization, report.waiting_for
+            search_budget, missing = self._policy.initialization, report.waiting_for
             told = [registered(node), waits(node, missing)]
-            if node.is_overdue(patience, self._ports.clock.now()):
-                told.append(overdue(node, missing, patience))
-            Announcer(self._ports).tell(told)
+            if node.is_overdue(search_budget, self._ports.clock.now()):
+                told.append(overdue(node, missing, search_budget))
+            EventRecorder(self._ports).record(told)
         return report
 
     def _remember(self, node: Node, slot: Slot | None) -> None:
@@ -156,7 +156,7 @@ class Binding:
             )
             text = f"has less allocatable than planned: {named}; its type is planned with that now"
             event = event_on(node, "LessThanPlanned", text)
-            Announcer(self._ports).tell([event])
+            EventRecorder(self._ports).record([event])
 
     def _complete(self, node: Node, slot: Slot | None) -> None:
         """Keep the promise of the slot, and pass from registration to expiration."""

@@ -18,7 +18,7 @@ from shared.disruption.emptiness import (
     is_empty,
 )
 from shared.events.node_events import empty
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot, slot_of
 from shared.model.errors import ConflictError, NotFoundError
@@ -33,7 +33,7 @@ _SOON: Final = timedelta(seconds=1)
 _REASON: Final = "emptiness"
 
 
-class Emptying:
+class Emptiness:
     """Watches over empty nodes of one cluster; every step reads the world anew."""
 
     def __init__(self, ports: ClusterPorts) -> None:
@@ -69,7 +69,7 @@ class Emptying:
             decision = self._decide(node)
             if decision.step == EmptinessStep.WAIT:
                 ttl = decision.wait + (now - (empty_since(node) or now))
-                Announcer(self._ports).say(empty(node, ttl))
+                EventRecorder(self._ports).record_each(empty(node, ttl))
         if decision.step == EmptinessStep.REMOVE:
             return self._remove(node) or "changed meanwhile"
         start_emptiness(self._ports, node, empty_since(node) or now, decision.wait, now)

@@ -21,7 +21,7 @@ _MAX_STEPS: Final = 1500
 _CAUSE: Final = "expiration"
 
 
-class Expiring:
+class Expiration:
     """Watches over the age of nodes of one cluster."""
 
     def __init__(self, ports: ClusterPorts) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shared.events.node_events import event_on, first_names
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.errors import CertificateError, PermanentError
 from shared.model.kubernetes.nodes import Node
@@ -58,7 +58,7 @@ def free_node(ports: ClusterPorts, node: Node) -> bool:
     if gone := {pod.uid for pod in pods if pod not in refused}:
         text = f"its machine does not run: deleted {len(gone)} pods without a grace period"
         event = event_on(node, "PodsForceDeleted", text, severity=Severity.WARNING)
-        Announcer(ports).tell([event])
+        EventRecorder(ports).record([event])
     left = any(pod.uid in gone for pod in cluster.pods_on(node.name))
     return bool(attached or refused) or left
 
@@ -74,7 +74,7 @@ def tell_refused(ports: ClusterPorts, node: Node, refused: Mapping[Pod, str]) ->
         event_on(pod, _REFUSED, f"node {node.name} is removed; the API server refuses: {why}")
         for pod, why in refused.items()
     ]
-    Announcer(ports).tell([event_on(node, _REFUSED, text), *on_pods])
+    EventRecorder(ports).record([event_on(node, _REFUSED, text), *on_pods])
 
 
 def _force_delete(ports: ClusterPorts, pods: Iterable[Pod]) -> dict[Pod, str]:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from shared.events.node_events import Machine, cause_of, price_of
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import PermanentError, ThrottledError, UnauthorizedError
@@ -169,7 +169,7 @@ class Ending:
         }
         left = replace(turn, value=value, version=turn.version + 1)
         ledger.change_memo(self._name, left, now + _KEEP)
-        Announcer(self._ports).terminated(
+        EventRecorder(self._ports).terminated(
             [
                 _machine(wanted[instance_id]["node"])
                 for instance_id in to_end

@@ -92,7 +92,7 @@ class NodeIndex:
                 return
 
 
-class Interrupting:
+class Interruption:
     """Acts on notices about machines of one cluster."""
 
     def __init__(self, ports: ClusterPorts, index: NodeIndex | None = None) -> None:
@@ -214,4 +214,4 @@ class Interrupting:
             note(self._ports, fact, [offering])
 
     def _say(self, node: Node, reason: str, text: str) -> None:
-        self._ports.cluster.happened([event_on(node, reason, text)])
+        self._ports.cluster.record_events([event_on(node, reason, text)])

@@ -26,7 +26,7 @@ _SOON = timedelta(seconds=1)
 _REASON: Final = "registration"
 
 
-class Registering:
+class Registration:
     """Gives up machines of one cluster that never join."""
 
     def __init__(self, ports: ClusterPorts) -> None:
@@ -84,7 +84,7 @@ class Registering:
             f"{node.instance_id} did not join the cluster in time and is terminated; look for "
             f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"
         )
-        self._ports.cluster.happened([event_on(node, "NeverJoined", text)])
+        self._ports.cluster.record_events([event_on(node, "NeverJoined", text)])
         # What was promised to it is free to be planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
         return self._end(state, "given up")

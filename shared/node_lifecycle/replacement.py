@@ -10,7 +10,7 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.snapshot import ClusterSnapshot
-from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.voluntary_removal import (
     Removal,
@@ -72,7 +72,7 @@ def start_replacement(
     )
 
 
-class Replacing:
+class Replacement:
     """Gives nodes of one cluster up, step by step; every step reads the world anew."""
 
     def __init__(self, ports: ClusterPorts) -> None:
@@ -209,7 +209,7 @@ class Replacing:
             if _is_of(node, plan_id) and keys.REPLACES in node.annotations:
                 self._release(node)
                 # If its pods never came: it was not called empty while it was marked.
-                Emptying(self._ports).begin(node.name)
+                Emptiness(self._ports).begin(node.name)
         for _, uid in _removed(state):
             ledger.note_timer(cluster.name, uid, REPLACED, now)
             ledger.drop_timer(cluster.name, uid, TimerKind.REPLACEMENT)

@@ -14,7 +14,7 @@ from shared.events.node_events import (
     price_of,
     terminated,
 )
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.errors import (
     CertificateError,
@@ -69,7 +69,7 @@ _LONG_WAIT: Final = timedelta(seconds=4)
 _SHOWN_AFTER: Final = timedelta(minutes=5)
 
 
-class Terminating:
+class Termination:
     """Takes nodes of one cluster down, step by step; every step reads the world anew."""
 
     def __init__(self, ports: ClusterPorts, drain_deadline: timedelta | None) -> None:
@@ -81,7 +81,7 @@ class Terminating:
         self._ports = ports
         self._drain_deadline = drain_deadline
         self._machines = Ending(ports)
-        self._announcer = Announcer(ports)
+        self._recorder = EventRecorder(ports)
 
     def begin(self, node_name: str) -> str:
         """Start the termination of a node that is being deleted; return what was done.
@@ -151,7 +151,7 @@ class Terminating:
         now = self._ports.clock.now()
         if cordon_for_removal(node) is not None:
             node = change_node(self._ports, node, cordon_for_removal)
-            self._announcer.say(cordoned(node))
+            self._recorder.record_each(cordoned(node))
         pods = self._ports.cluster.pods_on(node.name)
         deadline = self._deadline(node)
         step = drain_step(pods, now, voluntary=is_voluntary(node), deadline=deadline)
@@ -159,7 +159,7 @@ class Terminating:
         waits = bool(attached) and self._waits_for_volumes(node, attached, state)
         end = step.drained and not waits
         if end and _DRAINED not in state:
-            self._announcer.say(drained(node))
+            self._recorder.record_each(drained(node))
             state = {**state, _DRAINED: True}
         seen, wait = self._machines.look(node.instance_id, end=end, node=node)
         if _is_off(node, seen, now):
@@ -260,7 +260,7 @@ class Terminating:
 
     def _let_go(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
         change_node(self._ports, node, _without_finalizer)
-        self._announcer.say(terminated(node))
+        self._recorder.record_each(terminated(node))
         return self._end({**state, RELEASED: price_of(node)}, "terminated")
 
     def _ask_to_leave(self, step: DrainStep) -> dict[Pod, str]:
@@ -302,7 +302,7 @@ class Terminating:
         self._say(node, "DrainBlocked", f"drain is held by {who}, {written.split(' by ')[0]}")
 
     def _say(self, node: Node, reason: str, text: str) -> None:
-        self._announcer.tell([event_on(node, reason, text)])
+        self._recorder.record([event_on(node, reason, text)])
 
     def _is_past_deadline(self, state: Mapping[str, Any]) -> bool:
         """Return whether the deadline that users set has passed for a drain that began then."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.disruption.eviction_blockers import Hold, holds
 from shared.events.node_events import event_on
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
@@ -128,5 +128,5 @@ def _note(ports: ClusterPorts, node: Node, reason: str, found: Sequence[Hold]) -
         node = change_node(ports, node, change)
     text = f"{reason} leaves it alone for now: {who}"
     severity = Severity.NORMAL
-    Announcer(ports).tell([event_on(node, "DisruptionBlocked", text, severity=severity)])
+    EventRecorder(ports).record([event_on(node, "DisruptionBlocked", text, severity=severity)])
     return node

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from shared.ami_families import ImageWish, family_of
+from shared.ami_families import ImageRequest, family_of
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.taints import Effect, Taint
@@ -68,7 +68,7 @@ def resolve_images(
         return ImageTable()
     kinds = {
         instance_type.name: parameter(
-            ImageWish(
+            ImageRequest(
                 version=version,
                 architecture=instance_type.labels[keys.ARCH],
                 capacity=instance_type.capacity,

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from shared.packing.bound.free_capacity import NO_ROOM, FreeRooms, free_rooms
+from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, free_rooms
 from shared.packing.bound.resource_prices import ResourcePrices, find_prices, lower_bound
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import cover_exactly, is_small
-from shared.packing.machine_kinds import Kind, find_kinds, front
+from shared.packing.machine_kinds import MachineKind, find_kinds, front
 from shared.packing.priced_problem import make_ground
 from shared.packing.problem import PackingProblem, PackingSettings
 
@@ -19,7 +19,7 @@ _BY_PRICE: Final = PackingSettings(
 )
 
 
-class Question(NamedTuple):
+class BoundQuery(NamedTuple):
     """What a bound is asked for.
 
     Attributes:
@@ -33,10 +33,10 @@ class Question(NamedTuple):
 
     demand: Demand
     counts: Sequence[int]
-    kinds: Sequence[Kind]
-    plain: Sequence[Kind]
+    kinds: Sequence[MachineKind]
+    plain: Sequence[MachineKind]
     worth: ResourcePrices
-    rooms: FreeRooms
+    rooms: FreeCapacities
     cost: int
 
 
@@ -69,7 +69,7 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         questions = [question for question in questions if question[0] != beyond]
         questions.append((beyond, NO_ROOM))
     asked = [
-        Question(
+        BoundQuery(
             demand=demand,
             counts=some,
             kinds=kinds,
@@ -90,7 +90,7 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
     return min(best, cost)
 
 
-def best_bound(asked: Question, known: int | None = None) -> int:
+def best_bound(asked: BoundQuery, known: int | None = None) -> int:
     """Return the best lower bound by true prices, in micro-dollars per hour.
 
     Args:
@@ -100,10 +100,10 @@ def best_bound(asked: Question, known: int | None = None) -> int:
     demand, counts, worth, rooms = asked.demand, asked.counts, asked.worth, asked.rooms
     prices = [kind.price for kind in asked.plain]
     if not rooms and is_small(counts):
-        ground = make_ground(demand, asked.plain, worth, prices)
-        exact = cover_exactly(ground, counts)
+        priced = make_ground(demand, asked.plain, worth, prices)
+        exact = cover_exactly(priced, counts)
         if exact is not None:
-            return ground.cost(exact)
+            return priced.cost(exact)
     bound = lower_bound(demand, counts, asked.kinds, worth, rooms=rooms)
     worthwhile = sum(counts) > _VERY_FEW_PODS or any(
         demand.extras[k] for k, count in enumerate(counts) if count
@@ -117,7 +117,7 @@ def best_bound(asked: Question, known: int | None = None) -> int:
     return bound
 
 
-def housed(counts: Sequence[int], demand: Demand, kinds: Sequence[Kind]) -> list[int]:
+def housed(counts: Sequence[int], demand: Demand, kinds: Sequence[MachineKind]) -> list[int]:
     """Return the counts of the classes that fit some kind, zero for the others."""
     order = sorted(kinds, key=lambda kind: kind.room, reverse=True)
     found = []

@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from shared.packing.priced_problem import Ground, Planned
+from shared.packing.priced_problem import Planned, PricedProblem
 from shared.packing.search.identical_pods import cover_identical
 
 EXACT: Final = "exact"
@@ -18,7 +18,7 @@ def is_small(counts: Sequence[int]) -> bool:
     return len(present) == 1 or prod([count + 1 for count in present]) <= _STATES
 
 
-def cover_exactly(ground: Ground, counts: Sequence[int]) -> list[Planned] | None:
+def cover_exactly(priced: PricedProblem, counts: Sequence[int]) -> list[Planned] | None:
     """Return the cheapest plan there is, or None when the pods are too many to know it.
 
     Each class counted must fit some kind. least(left) is the least over parts of what is left,
@@ -28,7 +28,7 @@ def cover_exactly(ground: Ground, counts: Sequence[int]) -> list[Planned] | None
         return None
     present = [k for k, count in enumerate(counts) if count]
     if len(present) == 1:
-        return cover_identical(ground, present[0], counts[present[0]])
+        return cover_identical(priced, present[0], counts[present[0]])
     kinds: dict[tuple[int, ...], int] = {}
     least: dict[tuple[int, ...], tuple[int, tuple[int, ...]]] = {}
     # In this order every smaller state comes first.
@@ -37,9 +37,9 @@ def cover_exactly(ground: Ground, counts: Sequence[int]) -> list[Planned] | None
             least[state] = (0, state)
             continue
         contents = tuple((k, n) for k, n in zip(present, state, strict=True) if n)
-        needs, signatures = ground.needs(contents)
-        kinds[state] = ground.cheapest(needs, signatures)
-        least[state] = _best_part(ground, state, kinds, least)
+        needs, signatures = priced.needs(contents)
+        kinds[state] = priced.cheapest(needs, signatures)
+        least[state] = _best_part(priced, state, kinds, least)
     plan = []
     state = tuple(counts[k] for k in present)
     while any(state):
@@ -51,7 +51,7 @@ def cover_exactly(ground: Ground, counts: Sequence[int]) -> list[Planned] | None
 
 
 def _best_part(
-    ground: Ground,
+    priced: PricedProblem,
     state: tuple[int, ...],
     kinds: dict[tuple[int, ...], int],
     least: dict[tuple[int, ...], tuple[int, tuple[int, ...]]],
@@ -63,5 +63,5 @@ def _best_part(
         kind = kinds[part]
         if kind >= 0:
             rest = tuple([a - b for a, b in zip(state, part, strict=True)])
-            ways.append((ground.prices[kind] + least[rest][0], part))
+            ways.append((priced.prices[kind] + least[rest][0], part))
     return min(ways)

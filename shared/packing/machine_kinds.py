@@ -11,10 +11,10 @@ from typing import NamedTuple
 from shared.model.ec2.instance_types import CapacityType
 from shared.packing.demand import Demand
 from shared.packing.problem import PackingProblem, PackingSettings
-from shared.packing.usable_capacity import Rooms
+from shared.packing.usable_capacity import UsableCapacity
 
 
-class Kind(NamedTuple):
+class MachineKind(NamedTuple):
     """Shapes with the same room, of the same provisioner, for the same classes.
 
     Attributes:
@@ -40,7 +40,7 @@ def allowed_shapes(problem: PackingProblem, demand: Demand) -> list[int]:
     within = [i for i, shape in enumerate(shapes) if cap == 0 or shape.vcpus <= cap]
     if len(within) == len(shapes):
         return within
-    known = Rooms(problem, demand, whole=False)
+    known = UsableCapacity(problem, demand, whole=False)
     rooms = [known.all_of(shape) for shape in shapes]
     within.sort(key=lambda i: (-shapes[i].vcpus, i))
     allowed = set(within)
@@ -63,7 +63,7 @@ def find_kinds(
     settings: PackingSettings,
     *,
     whole: bool = False,
-) -> list[Kind]:
+) -> list[MachineKind]:
     """Return the kinds of some shapes that some class may run on, cheapest first.
 
     Args:
@@ -76,7 +76,7 @@ def find_kinds(
     """
     grouped: dict[tuple[str, int, tuple[int, ...]], list[int]] = {}
     open_to = _open_to(demand.masks, len(problem.shapes))
-    rooms = Rooms(problem, demand, whole=whole)
+    rooms = UsableCapacity(problem, demand, whole=whole)
     for index in shapes:
         shape, mask = problem.shapes[index], open_to[index]
         if not mask:
@@ -116,7 +116,7 @@ def _rough_kind(
     key: tuple[str, int, tuple[int, ...]],
     shapes: list[int],
     settings: PackingSettings,
-) -> Kind:
+) -> MachineKind:
     def weighted(index: int) -> int:
         shape = problem.shapes[index]
         weight = settings.type_weights.get(shape.instance_type, 100)
@@ -124,7 +124,7 @@ def _rough_kind(
 
     shapes.sort(key=lambda index: (weighted(index), index))
     price = min(problem.shapes[i].pools[0].price_micros_per_hour for i in shapes)
-    return Kind(
+    return MachineKind(
         provisioner=key[0],
         room=key[2],
         signatures=key[1],
@@ -135,8 +135,8 @@ def _rough_kind(
 
 
 def _diversified(
-    problem: PackingProblem, kinds: list[Kind], settings: PackingSettings
-) -> list[Kind]:
+    problem: PackingProblem, kinds: list[MachineKind], settings: PackingSettings
+) -> list[MachineKind]:
     """Return the kinds, compared by the mean price of the k cheapest pools that could stand in.
 
     A pool that is missing counts as one at the price ceiling, so a shape that stands alone looks
@@ -182,7 +182,7 @@ def _diversified(
 
 
 def _pools_of(
-    problem: PackingProblem, kind: Kind, settings: PackingSettings
+    problem: PackingProblem, kind: MachineKind, settings: PackingSettings
 ) -> list[tuple[CapacityType, int]]:
     found: list[tuple[CapacityType, int]] = []
     for index in kind.shapes:
@@ -201,7 +201,7 @@ def _mean_price(cheapest: list[int], wanted: int, settings: PackingSettings) -> 
     return sum(prices) // wanted
 
 
-def _serves(other_kind: Kind, other: Kind) -> bool:
+def _serves(other_kind: MachineKind, other: MachineKind) -> bool:
     """Return whether a kind is of the other's provisioner and open to all it is open to."""
     return (
         other_kind.provisioner == other.provisioner
@@ -209,18 +209,18 @@ def _serves(other_kind: Kind, other: Kind) -> bool:
     )
 
 
-def front(kinds: Sequence[Kind], limits: Mapping[str, object]) -> list[Kind]:
+def front(kinds: Sequence[MachineKind], limits: Mapping[str, object]) -> list[MachineKind]:
     """Return the kinds that are worth planning with, by planning price.
 
     A kind is left out when another has as much of everything, is open to the same classes, is no
     dearer and does not fall under a limit that the first is free of.
     """
-    kept: list[Kind] = []
+    kept: list[MachineKind] = []
     order = sorted(kinds, key=lambda kind: (kind.planning_price, kind.price, kind.shapes[0]))
-    homes: dict[tuple[str, int], list[Kind]] = {
+    homes: dict[tuple[str, int], list[MachineKind]] = {
         (kind.provisioner, kind.signatures): [] for kind in order
     }
-    above: dict[tuple[str, int], list[list[Kind]]] = {}
+    above: dict[tuple[str, int], list[list[MachineKind]]] = {}
     for kind in order:
         home = (kind.provisioner, kind.signatures)
         if home not in above:
@@ -236,7 +236,7 @@ def front(kinds: Sequence[Kind], limits: Mapping[str, object]) -> list[Kind]:
     return kept
 
 
-def _replaced(kind: Kind, some: Sequence[Kind]) -> bool:
+def _replaced(kind: MachineKind, some: Sequence[MachineKind]) -> bool:
     """Return whether one of some kinds has as much of everything and is no dearer."""
     asked, price = kind.room, kind.price
     cpu, memory = asked[:2]

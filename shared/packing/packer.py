@@ -5,20 +5,20 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from shared.packing.best_bound import Question, best_bound, housed
-from shared.packing.bound.free_capacity import FreeRooms, free_rooms
+from shared.packing.best_bound import BoundQuery, best_bound, housed
+from shared.packing.bound.free_capacity import FreeCapacities, free_rooms
 from shared.packing.bound.resource_prices import ResourcePrices, find_prices
 from shared.packing.checker import check
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import EXACT, cover_exactly
 from shared.packing.free_nodes import Placements, place_on_bins
-from shared.packing.machine_kinds import Kind, allowed_shapes, find_kinds, front
-from shared.packing.priced_problem import Found, Ground, make_ground
+from shared.packing.machine_kinds import MachineKind, allowed_shapes, find_kinds, front
+from shared.packing.priced_problem import Found, PricedProblem, make_ground
 from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
 from shared.packing.purchase.headroom import ROOMY, find_mix, place_for_growth, roomier
 from shared.packing.purchase.launch_options import list_offers
 from shared.packing.purchase.purchase import Limits, could_be_held, purchase, within_limits
-from shared.packing.search.budget import OutOfTime, Patience
+from shared.packing.search.budget import OutOfTime, SearchBudget
 from shared.packing.search.first_fit import pack_simply
 
 _MANY_BINS: Final = 10
@@ -43,7 +43,7 @@ def pack(
         >>> pack(PackingProblem(classes=(), shapes=(), compatible=())).nodes
         ()
     """
-    packing = plan(problem, Patience(out_of_time), bounded=bounded)
+    packing = plan(problem, SearchBudget(out_of_time), bounded=bounded)
     wrong = check(problem, packing)
     if not wrong:
         return packing
@@ -52,10 +52,10 @@ def pack(
 
 
 def plan(
-    problem: PackingProblem, patience: Patience | None = None, *, bounded: bool = True
+    problem: PackingProblem, search_budget: SearchBudget | None = None, *, bounded: bool = True
 ) -> Packing:
     """Return the cheapest plan found, unchecked."""
-    patience = patience or Patience()
+    search_budget = search_budget or SearchBudget()
     demand = read_demand(problem)
     kinds = find_kinds(problem, demand, allowed_shapes(problem, demand), problem.settings)
     counts = [pod_class.count for pod_class in problem.classes]
@@ -72,7 +72,7 @@ def plan(
     unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not fitting[k]]
     for k, _, _ in unplaced:
         counts[k] = 0
-    bought = _buy(problem, demand, market, counts, patience)
+    bought = _buy(problem, demand, market, counts, search_budget)
     unplaced.extend(bought.unplaced)
     placed = [pod_class.count for pod_class in problem.classes]
     for k, count, _ in unplaced:
@@ -94,17 +94,17 @@ def plan(
         resource_prices_micros_per_hour=_unit_prices(demand, worth),
         stranded_micros_per_hour=max(stranded, 0),
         candidate=bought.name,
-        cut_short=patience.cut_short,
+        cut_short=search_budget.cut_short,
     )
 
 
 class _Market(NamedTuple):
     """All kinds, those worth planning with, and those nobody undercuts by true price."""
 
-    kinds: tuple[Kind, ...]
-    best: tuple[Kind, ...]
+    kinds: tuple[MachineKind, ...]
+    best: tuple[MachineKind, ...]
     planning_prices: tuple[int, ...]
-    plain: tuple[Kind, ...]
+    plain: tuple[MachineKind, ...]
 
 
 class _Bought(NamedTuple):
@@ -119,7 +119,7 @@ class _Bought(NamedTuple):
     worth: ResourcePrices | None
 
 
-def _open_market(kinds: Sequence[Kind], limits: Mapping[str, object]) -> _Market:
+def _open_market(kinds: Sequence[MachineKind], limits: Mapping[str, object]) -> _Market:
     best = tuple(front(kinds, limits))
     plain = best
     if limits or any(kind.price != kind.planning_price for kind in kinds):
@@ -137,7 +137,7 @@ def _buy(
     demand: Demand,
     market: _Market,
     counts: Sequence[int],
-    patience: Patience,
+    search_budget: SearchBudget,
 ) -> _Bought:
     """Return nodes for the pods, as far as the limits allow. Each class counted fits some kind."""
     limits: Limits = dict(problem.limits)
@@ -160,16 +160,16 @@ def _buy(
             left, later = _for_now(problem, best, limits, fitting)
         if not any(left):
             break
-        ground = _make_ground(problem, demand, left, best)
-        found = _cover(ground, left) or _search(problem, ground, left, patience)
+        priced = _make_ground(problem, demand, left, best)
+        found = _cover(priced, left) or _search(problem, priced, left, search_budget)
         mix = find_mix(problem, demand, left, best)
         if mix:
-            found = roomier(problem, ground, found, left, mix)
+            found = roomier(problem, priced, found, left, mix)
         roomy = found.name == ROOMY
-        bought = purchase(found.ground, found.plan, offers, limits, roomy=roomy)
-        if best is market.plain and ground.prices == market.planning_prices:
-            bound = ground.cost(found.plan) if found.name == EXACT else found.tight
-            worth = worth or ground.worth
+        bought = purchase(found.priced, found.plan, offers, limits, roomy=roomy)
+        if best is market.plain and priced.prices == market.planning_prices:
+            bound = priced.cost(found.plan) if found.name == EXACT else found.tight
+            worth = worth or priced.worth
         name = found.name
         nodes.extend(bought.nodes)
         limits = bought.limits
@@ -193,7 +193,7 @@ def _buy(
 
 
 def _for_now(
-    problem: PackingProblem, kinds: Sequence[Kind], limits: Limits, counts: list[int]
+    problem: PackingProblem, kinds: Sequence[MachineKind], limits: Limits, counts: list[int]
 ) -> tuple[list[int], list[int]]:
     """Return the pods to plan for under some limits, and those to come back to afterwards."""
     if sum(counts) <= _MANY_PODS:
@@ -202,36 +202,39 @@ def _for_now(
     return some, [n - m for n, m in zip(counts, some, strict=True)]
 
 
-def _cover(ground: Ground, counts: Sequence[int]) -> Found | None:
+def _cover(priced: PricedProblem, counts: Sequence[int]) -> Found | None:
     """Return the exact answer where the pods are few enough to know it."""
-    plan = cover_exactly(ground, counts)
-    return None if plan is None else Found(ground=ground, plan=plan, name=EXACT, tight=None)
+    plan = cover_exactly(priced, counts)
+    return None if plan is None else Found(priced=priced, plan=plan, name=EXACT, tight=None)
 
 
 def _search(
-    problem: PackingProblem, ground: Ground, counts: Sequence[int], patience: Patience
+    problem: PackingProblem,
+    priced: PricedProblem,
+    counts: Sequence[int],
+    search_budget: SearchBudget,
 ) -> Found:
     # A third of the time that loading the packer takes: a cold start with few pods goes without.
     from shared.packing.search.search import search  # noqa: PLC0415
 
-    return search(problem, ground, counts, patience)
+    return search(problem, priced, counts, search_budget)
 
 
 def _make_ground(
-    problem: PackingProblem, demand: Demand, counts: Sequence[int], kinds: Sequence[Kind]
-) -> Ground:
+    problem: PackingProblem, demand: Demand, counts: Sequence[int], kinds: Sequence[MachineKind]
+) -> PricedProblem:
     settings = problem.settings
     prices = [kind.planning_price for kind in kinds]
     worth = find_prices(demand, counts, kinds, prices)
-    ground = make_ground(demand, kinds, worth, prices)
+    priced = make_ground(demand, kinds, worth, prices)
     # Room too much matters little beside many nodes, and much where it is the first one.
     part = settings.leftover_value_percent / 100 * min(len(problem.bins) / _MANY_BINS, 1.0)
     if sum(counts) > settings.small_batch_pods or not part:
-        return ground
+        return priced
     # A node's price less what its room is worth: what is used is worth the same on every node.
     prices = [
         max(round(price * (1 - part * ceiling)), 1)
-        for price, ceiling in zip(prices, ground.ceilings, strict=True)
+        for price, ceiling in zip(prices, priced.ceilings, strict=True)
     ]
     worth = find_prices(demand, counts, kinds, prices)
     return make_ground(demand, kinds, worth, prices)
@@ -243,13 +246,13 @@ def _bound(
     bought: _Bought,
     market: _Market,
     worth: ResourcePrices,
-    rooms: FreeRooms,
+    rooms: FreeCapacities,
 ) -> int:
     """Return the lower bound by true prices for the pods that are placed."""
     known = bought.bound if not rooms and tuple(placed) == bought.counts else None
     if not any(placed) or (known is not None and bought.name == EXACT):
         return known or 0
-    asked = Question(
+    asked = BoundQuery(
         demand=demand,
         counts=housed(placed, demand, market.plain) if rooms else placed,
         kinds=market.kinds,

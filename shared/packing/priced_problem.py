@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from shared.packing.bound.resource_prices import ResourcePrices, find_prices
 from shared.packing.demand import Demand
-from shared.packing.machine_kinds import Kind
+from shared.packing.machine_kinds import MachineKind
 
 _FEW_GROUPS: Final = 8  # fewer are solved as fast from the start
 Contents = tuple[tuple[int, int], ...]
@@ -25,7 +25,7 @@ class Planned(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class PricedProblem:
     """Everything that stays the same while plans are tried.
 
     Amounts of cpu, memory and pod places are at least 1 here, which makes division safe and
@@ -45,7 +45,7 @@ class Ground:
 
     demand: Demand
     worth: ResourcePrices
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MachineKind, ...]
     cpu: tuple[int, ...]
     memory: tuple[int, ...]
     pods: tuple[int, ...]
@@ -143,15 +143,15 @@ class Found(NamedTuple):
         tight: The tighter bound by planning prices; None where it was not asked for.
     """
 
-    ground: Ground
+    priced: PricedProblem
     plan: list[Planned]
     name: str
     tight: int | None
 
 
 def make_ground(
-    demand: Demand, kinds: Sequence[Kind], worth: ResourcePrices, prices: Sequence[int]
-) -> Ground:
+    demand: Demand, kinds: Sequence[MachineKind], worth: ResourcePrices, prices: Sequence[int]
+) -> PricedProblem:
     """Return the ground for some resource prices and planning prices."""
     values = tuple([worth.of_class(demand, k) for k in range(len(demand.cpu))])
     ceilings = []
@@ -164,7 +164,7 @@ def make_ground(
         )
         ceilings.append(total / price)
     numbers = range(len(kinds))
-    return Ground(
+    return PricedProblem(
         demand=demand,
         worth=worth,
         kinds=tuple(kinds),
@@ -183,9 +183,9 @@ def make_ground(
     )
 
 
-def narrow(ground: Ground, some: Sequence[int]) -> Ground:
+def narrow(priced: PricedProblem, some: Sequence[int]) -> PricedProblem:
     """Return the ground for some of the classes alone, numbered anew in the order given."""
-    demand = ground.demand
+    demand = priced.demand
     smaller = demand._replace(
         cpu=tuple([demand.cpu[k] for k in some]),
         memory=tuple([demand.memory[k] for k in some]),
@@ -193,47 +193,51 @@ def narrow(ground: Ground, some: Sequence[int]) -> Ground:
         extras=tuple([demand.extras[k] for k in some]),
         signature=tuple([demand.signature[k] for k in some]),
     )
-    values = tuple([ground.values[k] for k in some])
+    values = tuple([priced.values[k] for k in some])
     return replace(
-        ground,
+        priced,
         demand=smaller,
-        cpu=tuple([ground.cpu[k] for k in some]),
-        memory=tuple([ground.memory[k] for k in some]),
-        pods=tuple([ground.pods[k] for k in some]),
+        cpu=tuple([priced.cpu[k] for k in some]),
+        memory=tuple([priced.memory[k] for k in some]),
+        pods=tuple([priced.pods[k] for k in some]),
         values=values,
         by_value=tuple(sorted(range(len(some)), key=lambda k: (-values[k], k))),
-        slants=tuple([ground.slants[k] for k in some]),
+        slants=tuple([priced.slants[k] for k in some]),
         with_extras=tuple([k for k, extras in enumerate(smaller.extras) if extras]),
         _members={},
     )
 
 
 def commit(
-    ground: Ground, kind: int, filling: Iterable[tuple[int, int]], counts: list[int], most: int
+    priced: PricedProblem,
+    kind: int,
+    filling: Iterable[tuple[int, int]],
+    counts: list[int],
+    most: int,
 ) -> Planned:
     """Return copies of a filled node, on the cheapest kind that holds it; takes them off `counts`.
 
     Half of the copies the counts allow, at most `most`: equal nodes in number would change the mix.
     """
     contents = tuple(sorted(filling))
-    kind = ground.right_size(contents, kind)
+    kind = priced.right_size(contents, kind)
     copies = max(min(min([counts[k] // n for k, n in contents]) // 2, most), 1)
     for k, n in contents:
         counts[k] -= n * copies
     return Planned(kind=kind, contents=contents, copies=copies)
 
 
-def revalue(ground: Ground, counts: Sequence[int]) -> Ground:
+def revalue(priced: PricedProblem, counts: Sequence[int]) -> PricedProblem:
     """Return the ground with resource prices for what is left of the classes."""
-    known = ground.worth if len(ground.worth.values) > _FEW_GROUPS else None
-    worth = find_prices(ground.demand, counts, ground.kinds, ground.prices, known)
-    if worth.group == ground.worth.group and all(
+    known = priced.worth if len(priced.worth.values) > _FEW_GROUPS else None
+    worth = find_prices(priced.demand, counts, priced.kinds, priced.prices, known)
+    if worth.group == priced.worth.group and all(
         isclose(a, b, rel_tol=1e-9)
-        for value, other in zip(worth.values, ground.worth.values, strict=True)
+        for value, other in zip(worth.values, priced.worth.values, strict=True)
         for a, b in zip(value, other, strict=True)
     ):
-        return replace(ground, worth=worth)
-    return make_ground(ground.demand, ground.kinds, worth, ground.prices)
+        return replace(priced, worth=worth)
+    return make_ground(priced.demand, priced.kinds, worth, priced.prices)
 
 
 def _slant(demand: Demand, worth: ResourcePrices, k: int, value: float) -> float:

@@ -6,7 +6,7 @@ from typing import Final
 _MASK: Final = (1 << 64) - 1
 
 
-class Draws:
+class SeededRandom:
     """A stream of choices that its seed settles.
 
     Source: SplitMix64, Steele, Lea and Flood, "Fast splittable pseudorandom number generators",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shared.packing.demand import Demand
-from shared.packing.machine_kinds import Kind
+from shared.packing.machine_kinds import MachineKind
 
 SLOT: Final = "slot/"
 _SAME_USE: Final = 0.5
@@ -17,7 +17,9 @@ _SAME_PRICE: Final = 1.1
 _SAME_MACHINES: Final = 0.8
 
 
-def pooled_slots(demand: Demand, counts: Sequence[int], kinds: Sequence[Kind]) -> tuple[int, ...]:
+def pooled_slots(
+    demand: Demand, counts: Sequence[int], kinds: Sequence[MachineKind]
+) -> tuple[int, ...]:
     """Return, per resource position, the position it is counted at: slots of equal use are one.
 
     Slots are alike when the nodes they need at least (pods by what one node has) are within a
@@ -57,7 +59,7 @@ def pooled_room(room: Sequence[int], home: Sequence[int]) -> tuple[int, ...]:
 
 
 def alike_signatures(
-    signatures: Sequence[int], kinds: Sequence[Kind], prices: Sequence[int], *, exactly: bool
+    signatures: Sequence[int], kinds: Sequence[MachineKind], prices: Sequence[int], *, exactly: bool
 ) -> Mapping[int, int]:
     """Return, per signature, the first one that may have the same machines at its prices.
 

@@ -12,7 +12,7 @@ from shared.packing.problem import PackingProblem, Shape
 _BESIDE = 3  # cpu, memory and pods come first
 
 
-class Rooms:
+class UsableCapacity:
     """Rooms of shapes; holds nothing but caches."""
 
     def __init__(self, problem: PackingProblem, demand: Demand, *, whole: bool) -> None:

@@ -11,8 +11,8 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.initial_state import survey
 from shared.planning.lower_bound import bound
-from shared.planning.offerings.offering_list import Ware
-from shared.planning.offerings.target_node import Spot
+from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.target_node import TargetNode
 from shared.planning.reasons import Explainer
 from shared.planning.setting_aside import (
     BUDGET_STEPS,
@@ -22,7 +22,7 @@ from shared.planning.setting_aside import (
     ref_of,
 )
 from shared.planning.solver import Outcome, solve
-from shared.planning.state import Board
+from shared.planning.state import PlanState
 from shared.scheduling.existing_nodes import nominated
 from shared.scheduling.topology.constraints import obstacles
 from shared.scheduling.work import OverBudgetError, Work
@@ -61,8 +61,8 @@ def decide(
         tries += 1
         work = Work(budget_steps)
         try:
-            board, outcome = _decided(snapshot, waiting, settings, work)
-            return _to_plan(snapshot, board, outcome, unplaced)
+            plan_state, outcome = _decided(snapshot, waiting, settings, work)
+            return _to_plan(snapshot, plan_state, outcome, unplaced)
         except OverBudgetError:
             waiting, dear = cheapest(waiting, work, tries)
             unplaced += [_set_aside(pod) for pod in dear]
@@ -85,29 +85,31 @@ def _sorted(unplaced: Sequence[Unschedulable]) -> tuple[Unschedulable, ...]:
 
 def _decided(
     snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
-) -> tuple[Board, Outcome]:
+) -> tuple[PlanState, Outcome]:
     """Decide for all at once; when there is not enough for all, by priority instead."""
-    board = survey(snapshot, waiting, settings, work)
-    outcome = solve(board, board.applicants)
-    missing = [applicant.priority for applicant in board.unplaced()]
-    if not missing or min(applicant.priority for applicant in board.applicants) >= max(missing):
-        return board, outcome
+    plan_state = survey(snapshot, waiting, settings, work)
+    outcome = solve(plan_state, plan_state.pod_groups)
+    missing = [pod_group.priority for pod_group in plan_state.unplaced()]
+    if not missing or min(pod_group.priority for pod_group in plan_state.pod_groups) >= max(
+        missing
+    ):
+        return plan_state, outcome
     ranked = survey(snapshot, waiting, settings, work)
-    for priority in sorted({applicant.priority for applicant in ranked.applicants}, reverse=True):
+    for priority in sorted({pod_group.priority for pod_group in ranked.pod_groups}, reverse=True):
         solve(
-            ranked, [applicant for applicant in ranked.applicants if applicant.priority == priority]
+            ranked, [pod_group for pod_group in ranked.pod_groups if pod_group.priority == priority]
         )
-    return (ranked, outcome) if _better(ranked, board) else (board, outcome)
+    return (ranked, outcome) if _better(ranked, plan_state) else (plan_state, outcome)
 
 
-def _better(other_board: Board, other: Board) -> bool:
+def _better(other_board: PlanState, other: PlanState) -> bool:
     """Return whether the first board has places for more important pods."""
 
-    def left(board: Board) -> list[tuple[int, int]]:
+    def left(plan_state: PlanState) -> list[tuple[int, int]]:
         missing: dict[int, int] = {}
-        for applicant in board.applicants:
-            rank = -applicant.priority
-            missing[rank] = missing.get(rank, 0) + len(applicant.waiting)
+        for pod_group in plan_state.pod_groups:
+            rank = -pod_group.priority
+            missing[rank] = missing.get(rank, 0) + len(pod_group.waiting)
         return sorted(missing.items())
 
     return left(other_board) < left(other)
@@ -115,7 +117,7 @@ def _better(other_board: Board, other: Board) -> bool:
 
 def _to_plan(
     snapshot: ClusterSnapshot,
-    board: Board,
+    plan_state: PlanState,
     outcome: Outcome,
     apart: Sequence[Unschedulable],
 ) -> Plan:
@@ -126,39 +128,39 @@ def _to_plan(
             slot=spot.room.slot,
             pods=tuple(sorted(ref for refs in spot.contents.values() for ref in refs)),
         )
-        for spot in board.spots
+        for spot in plan_state.spots
         if spot.room is not None and spot.contents
     ]
-    options = _Options(board)
-    nodes = [_planned(board, spot, options) for spot in board.spots if spot.room is None]
+    options = _Options(plan_state)
+    nodes = [_planned(plan_state, spot, options) for spot in plan_state.spots if spot.room is None]
     cost = sum(node.price_micros_per_hour for node in nodes)
     unplaced = [*apart]
-    explainer = Explainer(snapshot, board.all_left())
-    for applicant in board.unplaced():
-        later = applicant.index in board.cut
+    explainer = Explainer(snapshot, plan_state.all_left())
+    for pod_group in plan_state.unplaced():
+        later = pod_group.index in plan_state.cut
         if later:
             reasons: tuple[str, ...] = (NO_PICK,)
         else:
-            rules = tuple(obstacles(applicant.stance.kind))
-            reasons = explainer.explain(applicant.one, frozenset(applicant.turned_away), rules)
-        limited = frozenset(applicant.turned_away)
+            rules = tuple(obstacles(pod_group.active_constraints.kind))
+            reasons = explainer.explain(pod_group.one, frozenset(pod_group.turned_away), rules)
+        limited = frozenset(pod_group.turned_away)
         unplaced += [
             Unschedulable(pod=ref, reasons=reasons, limited=limited, later=later)
-            for ref in applicant.waiting
+            for ref in pod_group.waiting
         ]
     return Plan(
         nodes=tuple(sorted(nodes, key=lambda n: (n.provisioner, n.price_micros_per_hour, n.pods))),
         placements=tuple(sorted(placements, key=lambda placement: placement.node)),
         unschedulable=_sorted(unplaced),
-        order=tuple(ref for _, ref, _ in board.order),
+        order=tuple(ref for _, ref, _ in plan_state.order),
         cost_micros_per_hour=cost,
-        lower_bound_micros_per_hour=bound(board, cost),
+        lower_bound_micros_per_hour=bound(plan_state, cost),
         remark=outcome.remark,
     )
 
 
-def _planned(board: Board, spot: Spot, options: "_Options") -> PlannedNode:
-    offer = board.wares.offers[spot.ways[0].offer]
+def _planned(plan_state: PlanState, spot: TargetNode, options: "_Options") -> PlannedNode:
+    offer = plan_state.launchables.offers[spot.ways[0].offer]
     own = {k: v for k, v in offer.labels.items() if k not in offer.instance_type.labels}
     return PlannedNode(
         provisioner=offer.provisioner.name,
@@ -174,17 +176,17 @@ def _planned(board: Board, spot: Spot, options: "_Options") -> PlannedNode:
 class _Options:
     """Launch options of ways to buy; the same lists come many times."""
 
-    def __init__(self, board: Board) -> None:
-        self._offers = board.wares.offers
+    def __init__(self, plan_state: PlanState) -> None:
+        self._offers = plan_state.launchables.offers
         self._of_list: dict[int, tuple[LaunchOption, ...]] = {}
-        self._of_way: dict[Ware, LaunchOption] = {}
+        self._of_way: dict[LaunchableOffering, LaunchOption] = {}
 
-    def of(self, ways: tuple[Ware, ...]) -> tuple[LaunchOption, ...]:
+    def of(self, ways: tuple[LaunchableOffering, ...]) -> tuple[LaunchOption, ...]:
         if id(ways) not in self._of_list:
             self._of_list[id(ways)] = tuple(self._option(way) for way in ways)
         return self._of_list[id(ways)]
 
-    def _option(self, way: Ware) -> LaunchOption:
+    def _option(self, way: LaunchableOffering) -> LaunchOption:
         if way not in self._of_way:
             instance_type = self._offers[way.offer].instance_type
             self._of_way[way] = LaunchOption(

@@ -13,7 +13,12 @@ from shared.planning.reasons import Explainer
 from shared.scheduling.compatibility import accepted_terms, labels_accepted
 from shared.scheduling.picks import label_choices
 from shared.scheduling.pod_classes import PodClass
-from shared.scheduling.provisioner_offerings import Offer, in_order, offers, place_labels
+from shared.scheduling.provisioner_offerings import (
+    ProvisionerOffering,
+    in_order,
+    offers,
+    place_labels,
+)
 
 _MICROS: Final = 1_000_000
 
@@ -142,7 +147,9 @@ def _choices(snapshot: ClusterSnapshot, pod: Pod) -> Iterator[str]:
         )
 
 
-def _offers(snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod) -> Sequence[Offer]:
+def _offers(
+    snapshot: ClusterSnapshot, provisioner: Provisioner, pod: Pod
+) -> Sequence[ProvisionerOffering]:
     site = next(
         provisioner_site
         for provisioner_site in snapshot.sites

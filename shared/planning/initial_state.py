@@ -6,20 +6,26 @@ from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.planning.offerings.offering_index import Wares
-from shared.planning.offerings.pending_group import Applicant
-from shared.planning.offerings.target_node import Spot
-from shared.planning.state import Board
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.target_node import TargetNode
+from shared.planning.state import PlanState
 from shared.scheduling.compatibility import accepted_terms
 from shared.scheduling.daemon_overhead import daemon_keys
-from shared.scheduling.existing_nodes import Bystander, Room, bystanders, daemons_on, rooms
+from shared.scheduling.existing_nodes import (
+    CountedNode,
+    ExistingNode,
+    counted_nodes,
+    daemons_on,
+    rooms,
+)
 from shared.scheduling.limits import remaining
 from shared.scheduling.picks import Picks
 from shared.scheduling.pod_classes import PodClass, group, selected_keys
-from shared.scheduling.provisioner_offerings import Offer, in_order, offers
-from shared.scheduling.topology.compile import Rulebook
-from shared.scheduling.topology.counts import Census, Place, Profile, add, expect
-from shared.scheduling.topology.daemonset_pods import Companions
+from shared.scheduling.provisioner_offerings import ProvisionerOffering, in_order, offers
+from shared.scheduling.topology.compile import TopologyRules
+from shared.scheduling.topology.counts import Place, Profile, TopologyCounts, add, expect
+from shared.scheduling.topology.daemonset_pods import DaemonSetPods
 from shared.scheduling.topology.selector import Namespaces
 from shared.scheduling.work import Work, estimates
 
@@ -32,7 +38,7 @@ class _Aside:
         maybe: What it may turn out to be, where that is not settled.
     """
 
-    def __init__(self, node: Bystander) -> None:
+    def __init__(self, node: CountedNode) -> None:
         self.node = node
         self.maybe = tuple(Place(node.name, had, node.taints) for had in node.possible)
         self.place = Place(
@@ -42,62 +48,68 @@ class _Aside:
 
 def survey(
     snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
-) -> Board:
+) -> PlanState:
     """Return the board before anything is decided: who waits, what stands, what can be bought.
 
     Raises:
         OverBudgetError: If that takes more steps than the decision may take.
     """
     existing = rooms(snapshot)
-    others = bystanders(snapshot, existing)
+    others = counted_nodes(snapshot, existing)
     standing = _pods(existing, others)
     rules = [pod.scheduling for pod in standing]
     rules += [daemon_set.scheduling for daemon_set in snapshot.daemonsets]
     classes = work.classes = group(waiting, rules)
     work.expect(estimates(classes, len(existing)))
-    census = Census()
-    book = _rulebook(snapshot, census, classes, standing)
-    companions = Companions(snapshot.daemonsets, book)
+    topology_counts = TopologyCounts()
+    book = _rulebook(snapshot, topology_counts, classes, standing)
+    daemon_set_pods = DaemonSetPods(snapshot.daemonsets, book)
     found, cut, brought = _offers(snapshot, classes, work)
-    wares = Wares(found, existing)
+    launchables = OfferingIndex(found, existing)
     taints = [offer.provisioner.taints for offer in found] + [room.taints for room in existing]
     soft_taints = _soft(taints)
-    spots = [Spot(room.name, room.labels, room) for room in existing]
+    spots = [TargetNode(room.name, room.labels, room) for room in existing]
     aside = [_Aside(other) for other in others]
-    _count(census, book, [*(pod_class.scheduling for pod_class in classes), *rules], spots, aside)
-    _expect_companions(companions, spots, aside)
-    census.mark()
-    applicants = tuple(
-        Applicant(index, pod_class, book, wares, soft_taints=soft_taints)
+    _count(
+        topology_counts,
+        book,
+        [*(pod_class.scheduling for pod_class in classes), *rules],
+        spots,
+        aside,
+    )
+    _expect_companions(daemon_set_pods, spots, aside)
+    topology_counts.mark()
+    pod_groups = tuple(
+        PendingGroup(index, pod_class, book, launchables, soft_taints=soft_taints)
         for index, pod_class in enumerate(classes)
     )
-    return Board(
-        wares=wares,
-        census=census,
-        applicants=applicants,
+    return PlanState(
+        launchables=launchables,
+        topology_counts=topology_counts,
+        pod_groups=pod_groups,
         spots=spots,
         limits=remaining(snapshot),
         settings=settings,
         seed=snapshot.seed,
-        companions=companions,
-        topology_keys=census.keys(),
+        daemon_set_pods=daemon_set_pods,
+        topology_keys=topology_counts.keys(),
         work=work,
         cut=cut,
         brought=brought,
     )
 
 
-def _pods(existing: Iterable[Room], others: Iterable[Bystander]) -> list[Pod]:
+def _pods(existing: Iterable[ExistingNode], others: Iterable[CountedNode]) -> list[Pod]:
     found = [pod for room in existing for pod in room.pods]
     return found + [pod for other in others for pod in other.pods]
 
 
 def _rulebook(
     snapshot: ClusterSnapshot,
-    census: Census,
+    topology_counts: TopologyCounts,
     classes: Iterable[PodClass],
     standing: Iterable[Pod],
-) -> Rulebook:
+) -> TopologyRules:
     """Return the rule book, all rules of pods that wait or stand registered."""
     listed = tuple(classes)
     on_nodes = {
@@ -105,7 +117,7 @@ def _rulebook(
     }
     seen = {pod_class.namespace for pod_class in listed} | {pod.namespace for pod in standing}
     seen |= {daemon_set.namespace for daemon_set in snapshot.daemonsets}
-    book = Rulebook(census, Namespaces(snapshot.namespaces, seen))
+    book = TopologyRules(topology_counts, Namespaces(snapshot.namespaces, seen))
     registered: set[tuple[str, int]] = set()
     for pod_class in listed:
         if (pod_class.namespace, id(pod_class.scheduling)) not in registered:
@@ -120,7 +132,7 @@ def _rulebook(
 
 def _offers(
     snapshot: ClusterSnapshot, classes: Sequence[PodClass], work: Work
-) -> tuple[tuple[Offer, ...], frozenset[int], dict[int, int]]:
+) -> tuple[tuple[ProvisionerOffering, ...], frozenset[int], dict[int, int]]:
     """Return what could be bought, the classes without a pick, and who asked for how many first."""
     sites = {site.provisioner: site for site in snapshot.sites}
     order = _in_turn(classes)
@@ -133,7 +145,7 @@ def _offers(
         topology.update(term.key for term in scheduling.anti_affinity)
         topology.update(tie.key for tie in scheduling.ties)
     telling = topology | daemon_keys(snapshot.daemonsets)
-    found: list[Offer] = []
+    found: list[ProvisionerOffering] = []
     cut: set[int] = set()
     brought: dict[int, int] = {}
     for provisioner in in_order(snapshot.provisioners):
@@ -184,14 +196,14 @@ def _soft(taints: Iterable[Sequence[Taint]]) -> bool:
 
 
 def _count(
-    census: Census,
-    book: Rulebook,
+    topology_counts: TopologyCounts,
+    book: TopologyRules,
     rules: Iterable[Scheduling],
-    spots: Sequence[Spot],
+    spots: Sequence[TargetNode],
     others: Sequence[_Aside],
 ) -> None:
     """Count who stands where already."""
-    if not census:
+    if not topology_counts:
         return
     visible = selected_keys({id(rule): rule for rule in rules}.values())
     profiles: dict[tuple[object, ...], Profile] = {}
@@ -211,7 +223,7 @@ def _count(
     ]
     places += [(other.place, other.node.pods) for other in others]
     for place, _ in places:
-        census.open(place)
+        topology_counts.open(place)
     for place, pods in places:
         for pod in pods:
             if pod.node_name or not pod.nominated_node:
@@ -219,39 +231,41 @@ def _count(
             else:
                 expect(profile(pod), (place,))
     for other in others:
-        _expect_pods(census, other, profile)
+        _expect_pods(topology_counts, other, profile)
 
 
-def _expect_pods(census: Census, aside: _Aside, profile: Callable[[Pod], Profile]) -> None:
+def _expect_pods(
+    topology_counts: TopologyCounts, aside: _Aside, profile: Callable[[Pod], Profile]
+) -> None:
     """Count the pods of a node that may be any of several: who comes must be right with each."""
     for place in aside.maybe:
-        census.open(place)
+        topology_counts.open(place)
     for pod in aside.node.pods:
         expect(profile(pod), aside.maybe, sure=aside.place)
 
 
 def _expect_companions(
-    companions: Companions, spots: Iterable[Spot], others: Iterable[_Aside]
+    daemon_set_pods: DaemonSetPods, spots: Iterable[TargetNode], others: Iterable[_Aside]
 ) -> None:
     """Count the pods of DaemonSets that nodes in flight will still get."""
-    if not companions:
+    if not daemon_set_pods:
         return
     for spot in spots:
         room = spot.room
         if room is not None and room.starting:
-            for profile in companions.of(room.labels, room.taints, daemons_on(room.pods)):
+            for profile in daemon_set_pods.of(room.labels, room.taints, daemons_on(room.pods)):
                 add(profile, spot)
     for other in others:
         if other.node.starting and not other.maybe:
-            for profile in companions.of(other.node.labels, other.node.taints):
+            for profile in daemon_set_pods.of(other.node.labels, other.node.taints):
                 add(profile, other.place)
-        _expect_somewhere(companions, other.maybe)
+        _expect_somewhere(daemon_set_pods, other.maybe)
 
 
-def _expect_somewhere(companions: Companions, maybe: Iterable[Place]) -> None:
+def _expect_somewhere(daemon_set_pods: DaemonSetPods, maybe: Iterable[Place]) -> None:
     places: dict[Profile, list[Place]] = {}
     for place in maybe:
-        for profile in companions.of(place.labels, place.taints):
+        for profile in daemon_set_pods.of(place.labels, place.taints):
             places.setdefault(profile, []).append(place)
     for profile, there in places.items():
         expect(profile, there)

@@ -6,15 +6,15 @@ from shared.model.resources import Resources
 from shared.packing.best_bound import least_cost
 from shared.packing.problem import Bin, PackingProblem
 from shared.packing.problem import PodClass as PackedClass
-from shared.planning.offerings.host_limits import Slots
+from shared.planning.offerings.host_limits import HostLimits
 from shared.planning.offerings.offering_list import bit_mask
-from shared.planning.offerings.pending_group import Applicant
+from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.packing_problem import Shelf, shelve
-from shared.planning.state import Board
-from shared.scheduling.node_constraints import Signature
+from shared.planning.state import PlanState
+from shared.scheduling.node_constraints import NodeConstraints
 
 
-def bound(board: Board, cost_micros_per_hour: int) -> int:
+def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
     """Return what placing the pods that have a place costs at least, in micro-dollars per hour.
 
     Only what the pods themselves insist on counts: where they were dealt to, which preferences
@@ -29,32 +29,34 @@ def bound(board: Board, cost_micros_per_hour: int) -> int:
     """
     if not cost_micros_per_hour:
         return 0
-    in_order = not board.limits and not any(_is_led(applicant) for applicant in board.applicants)
-    placed = [0] * len(board.applicants)
-    bought = [0] * len(board.applicants)
-    for spot in board.spots:
+    in_order = not plan_state.limits and not any(
+        _is_led(pod_group) for pod_group in plan_state.pod_groups
+    )
+    placed = [0] * len(plan_state.pod_groups)
+    bought = [0] * len(plan_state.pod_groups)
+    for spot in plan_state.spots:
         for index, pods in spot.contents.items():
             placed[index] += len(pods)
             if spot.room is None:
                 bought[index] += len(pods)
-    some = [applicant for applicant in board.applicants if placed[applicant.index]]
-    for applicant in some:
-        while applicant.relax():
+    some = [pod_group for pod_group in plan_state.pod_groups if placed[pod_group.index]]
+    for pod_group in some:
+        while pod_group.relax():
             pass
-    slots = Slots(some, spreads=False)
-    signatures: dict[Signature, int] = {}
+    slots = HostLimits(some, spreads=False)
+    signatures: dict[NodeConstraints, int] = {}
     merged: dict[tuple[Resources, int, int], list[int]] = {}
-    for applicant in some:
-        signature = applicant.stance.signature
+    for pod_group in some:
+        signature = pod_group.active_constraints.signature
         number = signatures.setdefault(signature, len(signatures))
-        rooms = board.wares.rooms_accepting(signature)
+        rooms = plan_state.launchables.rooms_accepting(signature)
         counts = merged.setdefault(
-            (applicant.requests + slots.taken(applicant), number, rooms), [0, 0]
+            (pod_group.requests + slots.taken(pod_group), number, rooms), [0, 0]
         )
-        counts[0] += placed[applicant.index]
-        counts[1] += bought[applicant.index]
-    shelf = shelve(board, tuple(signatures), slots.of_new_node())
-    sold = _sold(board, some) if in_order else None
+        counts[0] += placed[pod_group.index]
+        counts[1] += bought[pod_group.index]
+    shelf = shelve(plan_state, tuple(signatures), slots.of_new_node())
+    sold = _sold(plan_state, some) if in_order else None
     masks = _masks(shelf, len(signatures), sold)
     problem = PackingProblem(
         classes=tuple(
@@ -64,7 +66,7 @@ def bound(board: Board, cost_micros_per_hour: int) -> int:
         shapes=shelf.shapes,
         bins=tuple(
             Bin(name=room.name, available=room.available + slots.of_new_node())
-            for room in board.wares.rooms
+            for room in plan_state.launchables.rooms
         ),
         compatible=tuple(masks[number] for _, number, _ in merged),
         compatible_bins=tuple(rooms for _, _, rooms in merged),
@@ -72,22 +74,24 @@ def bound(board: Board, cost_micros_per_hour: int) -> int:
     return least_cost(problem, [count for _, count in merged.values()], cost_micros_per_hour)
 
 
-def _is_led(other_applicant: Applicant) -> bool:
+def _is_led(other_pod_group: PendingGroup) -> bool:
     """Return whether rules or preferences may lead a pod away from the first provisioner."""
-    kind = other_applicant.stance.kind
-    return bool(other_applicant.ladder or kind.keys or kind.is_ruled or kind.by_host)
+    kind = other_pod_group.active_constraints.kind
+    return bool(other_pod_group.ladder or kind.keys or kind.is_ruled or kind.by_host)
 
 
-def _sold(board: Board, applicants: Sequence[Applicant]) -> frozenset[str]:
+def _sold(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> frozenset[str]:
     """Return the provisioners that nodes are bought from when each pod takes the first it can."""
-    wares = board.wares
-    found: dict[tuple[Signature, Resources], str] = {}
-    for applicant in applicants:
-        question = (applicant.stance.signature, applicant.requests)
+    launchables = plan_state.launchables
+    found: dict[tuple[NodeConstraints, Resources], str] = {}
+    for pod_group in pod_groups:
+        question = (pod_group.active_constraints.signature, pod_group.requests)
         if question not in found:
-            ways = wares.ways(question[0])
-            first = next((index for index in ways if wares.holds(applicant.requests, index)), None)
-            found[question] = "" if first is None else wares.offers[first].provisioner.name
+            ways = launchables.ways(question[0])
+            first = next(
+                (index for index in ways if launchables.holds(pod_group.requests, index)), None
+            )
+            found[question] = "" if first is None else launchables.offers[first].provisioner.name
     return frozenset(found.values())
 
 

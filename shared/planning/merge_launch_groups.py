@@ -8,8 +8,8 @@ that node's list, the cheapest change first.
 import heapq
 from dataclasses import dataclass
 
-from shared.planning.offerings.target_node import Spot
-from shared.planning.state import Board
+from shared.planning.offerings.target_node import TargetNode
+from shared.planning.state import PlanState
 
 
 @dataclass(slots=True, eq=False)
@@ -22,7 +22,7 @@ class _List:
     """
 
     number: int
-    spots: list[Spot]
+    spots: list[TargetNode]
     allowed: int
     used: dict[str, int]
 
@@ -48,62 +48,62 @@ class _Step:
     target: int
 
 
-def join(board: Board) -> None:
+def join(plan_state: PlanState) -> None:
     """Join lists of options until there are no more than the settings want, as far as possible."""
-    most = board.settings.max_launch_groups
-    lists = _lists(board)
+    most = plan_state.settings.max_launch_groups
+    lists = _lists(plan_state)
     if not most or len(lists) <= most:
         return
-    queue = [step for number in lists if (step := _best(board, lists, number)) is not None]
+    queue = [step for number in lists if (step := _best(plan_state, lists, number)) is not None]
     heapq.heapify(queue)
     while queue and len(lists) > most:
         step = heapq.heappop(queue)
-        best = _best(board, lists, step.number)
+        best = _best(plan_state, lists, step.number)
         if best == step:
-            _adopt(board, lists.pop(step.number), lists[step.target])
+            _adopt(plan_state, lists.pop(step.number), lists[step.target])
         elif best is not None:
             # What it was to be joined with is gone, or holds more by now.
             heapq.heappush(queue, best)
 
 
-def _lists(board: Board) -> dict[int, _List]:
+def _lists(plan_state: PlanState) -> dict[int, _List]:
     found: dict[int, _List] = {}
-    for spot in board.spots:
+    for spot in plan_state.spots:
         if spot.room is None:
             one = found.setdefault(spot.mask, _List(len(found), [], -1, {}))
-            _add(board, one, spot)
+            _add(plan_state, one, spot)
     return {other_list.number: other_list for other_list in found.values()}
 
 
-def _add(board: Board, other_list: _List, spot: Spot) -> None:
-    wares = board.wares
+def _add(plan_state: PlanState, other_list: _List, spot: TargetNode) -> None:
+    launchables = plan_state.launchables
     other_list.spots.append(spot)
-    other_list.allowed &= wares.of_variant(wares.variant(spot.ways[0].offer))
+    other_list.allowed &= launchables.of_variant(launchables.variant(spot.ways[0].offer))
     for signature in spot.signatures:
-        other_list.allowed &= wares.accepting(signature)
-    for key in board.topology_keys:
+        other_list.allowed &= launchables.accepting(signature)
+    for key in plan_state.topology_keys:
         if key in spot.labels:
-            other_list.allowed &= wares.labelled(key, spot.labels[key])
+            other_list.allowed &= launchables.labelled(key, spot.labels[key])
     for name, amount in spot.used.items():
         other_list.used[name] = max(amount, other_list.used.get(name, 0))
 
 
-def _best(board: Board, lists: dict[int, _List], number: int) -> _Step | None:
+def _best(plan_state: PlanState, lists: dict[int, _List], number: int) -> _Step | None:
     """Return the cheapest list that nodes can take instead of their own."""
     one = lists[number]
-    board.work.spend_each(dict.fromkeys(one.spots[0].contents, len(lists)))
+    plan_state.work.spend_each(dict.fromkeys(one.spots[0].contents, len(lists)))
     steps = [
         _Step(max(other.price - one.price, 0) * len(one.spots), number, other.number)
         for other in lists.values()
-        if other is not one and one.takes(other) and _affordable(board, one, other)
+        if other is not one and one.takes(other) and _affordable(plan_state, one, other)
     ]
     return min(steps, default=None)
 
 
-def _affordable(board: Board, other_list: _List, other: _List) -> bool:
+def _affordable(plan_state: PlanState, other_list: _List, other: _List) -> bool:
     """Return whether limits leave room for the larger machines."""
-    offer = board.wares.offers[other_list.spots[0].ways[0].offer]
-    left = board.left(offer.provisioner.name)
+    offer = plan_state.launchables.offers[other_list.spots[0].ways[0].offer]
+    left = plan_state.left(offer.provisioner.name)
     if left is None:
         return True
     before, after = other_list.spots[0].reserved, other.spots[0].reserved
@@ -113,8 +113,8 @@ def _affordable(board: Board, other_list: _List, other: _List) -> bool:
     )
 
 
-def _adopt(board: Board, other_list: _List, other: _List) -> None:
+def _adopt(plan_state: PlanState, other_list: _List, other: _List) -> None:
     ways, fallback = other.spots[0].ways, other.spots[0].fallback
     for spot in other_list.spots:
-        board.set_ways(spot, ways, fallback)
-        _add(board, other, spot)
+        plan_state.set_ways(spot, ways, fallback)
+        _add(plan_state, other, spot)

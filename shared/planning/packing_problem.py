@@ -7,18 +7,18 @@ from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
 from shared.packing.problem import Bin, PackingProblem, Pool, Shape
 from shared.packing.problem import PodClass as PackedClass
-from shared.planning.offerings.domain_assignment import Share
-from shared.planning.offerings.host_limits import Slots, closed_hosts
-from shared.planning.offerings.offering_list import Ware, bit_mask
-from shared.planning.offerings.pending_group import Applicant
-from shared.planning.offerings.target_node import Spot
-from shared.planning.state import Board
-from shared.scheduling.node_constraints import Signature
-from shared.scheduling.provisioner_offerings import Offer
+from shared.planning.offerings.domain_assignment import DomainShare
+from shared.planning.offerings.host_limits import HostLimits, closed_hosts
+from shared.planning.offerings.offering_list import LaunchableOffering, bit_mask
+from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.target_node import TargetNode
+from shared.planning.state import PlanState
+from shared.scheduling.node_constraints import NodeConstraints
+from shared.scheduling.provisioner_offerings import ProvisionerOffering
 
 # With more classes than this, rules over hosts that are easily kept are left to the judge.
 _MANY_CLASSES = 150
-_Identity = tuple[Resources, Signature, int, frozenset[str]]
+_Identity = tuple[Resources, NodeConstraints, int, frozenset[str]]
 
 
 @dataclass(slots=True, eq=False)
@@ -32,10 +32,10 @@ class Lot:
     """
 
     requests: Resources
-    signature: Signature
+    signature: NodeConstraints
     bins: int
     turned_away: frozenset[str]
-    pods: dict[Share, int] = field(default_factory=dict)
+    pods: dict[DomainShare, int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -53,38 +53,42 @@ class Assembled:
     """
 
     problem: PackingProblem
-    ways: tuple[tuple[Ware, ...], ...]
+    ways: tuple[tuple[LaunchableOffering, ...], ...]
     provisioner_of: Mapping[int, str] = field(hash=False)
 
 
 def sort_into_lots(
-    board: Board, runs: Iterable[tuple[Share, int]], applicants: Sequence[Applicant]
-) -> tuple[tuple[Lot, ...], Slots]:
+    plan_state: PlanState,
+    runs: Iterable[tuple[DomainShare, int]],
+    pod_groups: Sequence[PendingGroup],
+) -> tuple[tuple[Lot, ...], HostLimits]:
     """Return lots of pods that are the same to the packer, and the slots of rules over hosts."""
-    counts: dict[Share, int] = {}
+    counts: dict[DomainShare, int] = {}
     for share, count in runs:
         counts[share] = counts.get(share, 0) + count
-    slots = Slots(applicants)
-    lots = _lots(board, counts, slots)
+    slots = HostLimits(pod_groups)
+    lots = _lots(plan_state, counts, slots)
     if len(lots) > _MANY_CLASSES and slots:
-        slots.without_slack(applicants)
-        lots = _lots(board, counts, slots)
+        slots.without_slack(pod_groups)
+        lots = _lots(plan_state, counts, slots)
     return lots, slots
 
 
-def _lots(board: Board, counts: Mapping[Share, int], slots: Slots) -> tuple[Lot, ...]:
-    bins = _Bins(board)
+def _lots(
+    plan_state: PlanState, counts: Mapping[DomainShare, int], slots: HostLimits
+) -> tuple[Lot, ...]:
+    bins = _Bins(plan_state)
     lots: dict[_Identity, Lot] = {}
     asked: dict[int, Resources] = {}
-    pinned: dict[tuple[Signature, object], Signature] = {}
+    pinned: dict[tuple[NodeConstraints, object], NodeConstraints] = {}
     for share, count in counts.items():
-        one = share.applicant
+        one = share.pod_group
         if one.index not in asked:
             asked[one.index] = one.requests + slots.taken(one)
-        unpinned = one.stance.signature
+        unpinned = one.active_constraints.signature
         question = (unpinned, share.pin)
         if question not in pinned:
-            pinned[question] = board.wares.intern(unpinned.pinned(share.pin))
+            pinned[question] = plan_state.launchables.intern(unpinned.pinned(share.pin))
         signature = pinned[question]
         mask = bins.taking(one, signature)
         away = frozenset(one.turned_away)
@@ -98,33 +102,33 @@ def _lots(board: Board, counts: Mapping[Share, int], slots: Slots) -> tuple[Lot,
 class _Bins:
     """Which spots may take whom."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, plan_state: PlanState) -> None:
+        self._board = plan_state
         self._by_host = {
             spot.labels[keys.HOSTNAME]: index
-            for index, spot in enumerate(board.spots)
+            for index, spot in enumerate(plan_state.spots)
             if keys.HOSTNAME in spot.labels
         }
-        self._static: dict[Signature, int] = {}
+        self._static: dict[NodeConstraints, int] = {}
 
-    def taking(self, applicant: Applicant, signature: Signature) -> int:
+    def taking(self, pod_group: PendingGroup, signature: NodeConstraints) -> int:
         if signature not in self._static:
-            self._board.work.spend(len(self._board.spots), applicant.index)
+            self._board.work.spend(len(self._board.spots), pod_group.index)
             self._static[signature] = self._accepting(signature)
         mask = self._static[signature]
-        if mask and applicant.stance.kind.by_host:
-            looks = applicant.stance.kind.rules * (1 + len(self._board.spots) // 4)
-            self._board.work.spend(looks, applicant.index)
-            for host in closed_hosts(applicant):
+        if mask and pod_group.active_constraints.kind.by_host:
+            looks = pod_group.active_constraints.kind.rules * (1 + len(self._board.spots) // 4)
+            self._board.work.spend(looks, pod_group.index)
+            for host in closed_hosts(pod_group):
                 if host in self._by_host:
                     mask &= ~(1 << self._by_host[host])
-        if mask and applicant.ports:
+        if mask and pod_group.ports:
             for index, spot in enumerate(self._board.spots):
-                if mask >> index & 1 and not spot.ports_free(applicant.ports):
+                if mask >> index & 1 and not spot.ports_free(pod_group.ports):
                     mask &= ~(1 << index)
         return mask
 
-    def _accepting(self, signature: Signature) -> int:
+    def _accepting(self, signature: NodeConstraints) -> int:
         mask = 0
         by_ways: dict[int, bool] = {}
         for index, spot in enumerate(self._board.spots):
@@ -140,21 +144,21 @@ class _Bins:
         return mask
 
 
-def accepted_by_all(board: Board, spot: Spot, signature: Signature) -> bool:
+def accepted_by_all(plan_state: PlanState, spot: TargetNode, signature: NodeConstraints) -> bool:
     """Return whether a signature accepts every option of a node to be bought."""
-    return not spot.mask & ~board.wares.accepting(signature)
+    return not spot.mask & ~plan_state.launchables.accepting(signature)
 
 
-def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
+def assemble(plan_state: PlanState, lots: Sequence[Lot], slots: HostLimits) -> Assembled:
     """Return the packing problem of these lots.
 
     Each lot is offered only the first provisioner, in the order of `offers`, that could serve it
     and has not turned it away.
     """
-    signatures: dict[Signature, int] = {}
+    signatures: dict[NodeConstraints, int] = {}
     for lot in lots:
         signatures.setdefault(lot.signature, len(signatures))
-    shelf = shelve(board, tuple(signatures), slots.of_new_node())
+    shelf = shelve(plan_state, tuple(signatures), slots.of_new_node())
     chooser = _Chooser(shelf.shapes, shelf.accepted)
     compatible = []
     provisioner_of = {}
@@ -163,7 +167,7 @@ def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
         compatible.append(mask)
         if chosen:
             provisioner_of[number] = chosen
-    bins = board.spots if any(lot.bins for lot in lots) else []
+    bins = plan_state.spots if any(lot.bins for lot in lots) else []
     problem = PackingProblem(
         classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
         shapes=shelf.shapes,
@@ -173,20 +177,20 @@ def assemble(board: Board, lots: Sequence[Lot], slots: Slots) -> Assembled:
         ),
         compatible=tuple(compatible),
         compatible_bins=tuple(lot.bins for lot in lots),
-        limits=board.all_left(),
-        settings=board.settings,
-        seed=board.seed,
-        running=_running(board, sum(lot.count for lot in lots)),
+        limits=plan_state.all_left(),
+        settings=plan_state.settings,
+        seed=plan_state.seed,
+        running=_running(plan_state, sum(lot.count for lot in lots)),
     )
     return Assembled(problem=problem, ways=shelf.ways, provisioner_of=provisioner_of)
 
 
-def _running(board: Board, waiting: int) -> Resources:
+def _running(plan_state: PlanState, waiting: int) -> Resources:
     """Return what the pods ask for that run where others may join them, for small batches."""
-    if waiting > board.settings.small_batch_pods or not board.settings.growth_percent:
+    if waiting > plan_state.settings.small_batch_pods or not plan_state.settings.growth_percent:
         return Resources()
     return Resources.total(
-        pod.scheduling.requests for room in board.wares.rooms for pod in room.pods
+        pod.scheduling.requests for room in plan_state.launchables.rooms for pod in room.pods
     )
 
 
@@ -200,23 +204,23 @@ class Shelf:
     """
 
     shapes: tuple[Shape, ...]
-    ways: tuple[tuple[Ware, ...], ...]
+    ways: tuple[tuple[LaunchableOffering, ...], ...]
     accepted: tuple[int, ...]
 
 
-def shelve(board: Board, signatures: Sequence[Signature], slots: Resources) -> Shelf:
+def shelve(plan_state: PlanState, signatures: Sequence[NodeConstraints], slots: Resources) -> Shelf:
     """Return the shapes that some signatures accept.
 
     Args:
         slots: Pseudo resources of an empty node.
     """
     shapes: list[Shape] = []
-    ways: list[tuple[Ware, ...]] = []
+    ways: list[tuple[LaunchableOffering, ...]] = []
     accepted: list[int] = []
     pools: dict[int, Pool] = {}
     rooms: dict[int, Resources] = {}
-    for index, mask, group in board.wares.grouped(signatures):
-        offer = board.wares.offers[index]
+    for index, mask, group in plan_state.launchables.grouped(signatures):
+        offer = plan_state.launchables.offers[index]
         if index not in rooms:
             rooms[index] = offer.available
             if slots:
@@ -229,11 +233,16 @@ def shelve(board: Board, signatures: Sequence[Signature], slots: Resources) -> S
     return Shelf(shapes=tuple(shapes), ways=tuple(ways), accepted=tuple(accepted))
 
 
-def _shape(offer: Offer, group: Sequence[Ware], room: Resources, pools: dict[int, Pool]) -> Shape:
+def _shape(
+    offer: ProvisionerOffering,
+    group: Sequence[LaunchableOffering],
+    room: Resources,
+    pools: dict[int, Pool],
+) -> Shape:
     """Return a shape; the provisioners' offers of one type share its offerings, and their pools."""
     found = []
-    for ware in group:
-        one = ware.offering
+    for launchable in group:
+        one = launchable.offering
         pool = pools.get(id(one))
         if pool is None:
             pool = pools[id(one)] = Pool(

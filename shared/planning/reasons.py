@@ -15,10 +15,15 @@ from shared.planning.provisioner_checks import excluded_by, launch_problem, requ
 from shared.planning.spelling import nearest_label
 from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.limits import remaining
-from shared.scheduling.node_constraints import Signature, could_buy, signature_of
+from shared.scheduling.node_constraints import NodeConstraints, could_buy, signature_of
 from shared.scheduling.picks import label_choices
 from shared.scheduling.pod_classes import PodClass
-from shared.scheduling.provisioner_offerings import Offer, in_order, offers, place_labels
+from shared.scheduling.provisioner_offerings import (
+    ProvisionerOffering,
+    in_order,
+    offers,
+    place_labels,
+)
 
 # Values named in a reason before the rest is only counted.
 _SHOWN: Final = 5
@@ -53,9 +58,9 @@ class Explainer:
         self._usable = in_order(snapshot.provisioners)
         self._left = remaining(snapshot) if left is None else left
         self._found: dict[tuple[object, ...], str] = {}
-        self._offers: dict[tuple[object, ...], tuple[Offer, ...]] = {}
-        self._accepted: dict[tuple[str, Signature], Sequence[Offer]] = {}
-        self._largest: dict[tuple[str, Signature], Resources] = {}
+        self._offers: dict[tuple[object, ...], tuple[ProvisionerOffering, ...]] = {}
+        self._accepted: dict[tuple[str, NodeConstraints], Sequence[ProvisionerOffering]] = {}
+        self._largest: dict[tuple[str, NodeConstraints], Resources] = {}
         self._of_types: tuple[tuple[InstanceType, Resources], ...] | None = None
 
     def explain(
@@ -149,7 +154,10 @@ class Explainer:
         return f"; types that have enough are excluded by {requirement}" if requirement else ""
 
     def _largest_of(
-        self, provisioner: Provisioner, accepting: Iterable[Offer], pod_class: PodClass
+        self,
+        provisioner: Provisioner,
+        accepting: Iterable[ProvisionerOffering],
+        pod_class: PodClass,
     ) -> Resources:
         """Return the most of each resource that any offer which a pod accepts has."""
         question = (provisioner.name, signature_of(pod_class.scheduling, Requirements()))
@@ -161,8 +169,8 @@ class Explainer:
         return self._largest[question]
 
     def _accepting(
-        self, provisioner: Provisioner, every: Sequence[Offer], pod_class: PodClass
-    ) -> Sequence[Offer]:
+        self, provisioner: Provisioner, every: Sequence[ProvisionerOffering], pod_class: PodClass
+    ) -> Sequence[ProvisionerOffering]:
         """Return the offers whose labels a pod accepts, the largest first; many pods are alike."""
         question = (provisioner.name, signature_of(pod_class.scheduling, Requirements()))
         if question not in self._accepted:
@@ -177,8 +185,8 @@ class Explainer:
         pod_class: PodClass,
         *,
         available_only: bool,
-    ) -> list[Offer]:
-        found: list[Offer] = []
+    ) -> list[ProvisionerOffering]:
+        found: list[ProvisionerOffering] = []
         for chosen in label_choices(provisioner, accepted_terms(pod_class.scheduling)):
             question = (provisioner.name, tuple(sorted(chosen.items())), available_only)
             if question not in self._offers:
@@ -204,14 +212,16 @@ class Explainer:
         return "its limits are in the way: " + ", ".join(parts)
 
 
-def _accepting(found: Iterable[Offer], pod_class: PodClass) -> list[Offer]:
+def _accepting(
+    found: Iterable[ProvisionerOffering], pod_class: PodClass
+) -> list[ProvisionerOffering]:
     """Return the offers whose labels a pod accepts, volumes included."""
     asked = signature_of(pod_class.scheduling, Requirements())
     tolerant = replace(asked, tolerations=_ANY)
     return [offer for offer in found if could_buy(tolerant, offer)]
 
 
-def _volumes_apart(every: Sequence[Offer], pod_class: PodClass) -> bool:
+def _volumes_apart(every: Sequence[ProvisionerOffering], pod_class: PodClass) -> bool:
     """Return whether only the pod's volumes keep it from all offers."""
     if not pod_class.scheduling.volume_terms:
         return False
@@ -230,7 +240,7 @@ def _volume(pod_class: PodClass) -> str:
     return f"volume: it can be used only where {allowed}"
 
 
-def _taken_ports(pod_class: PodClass, able: Sequence[Offer]) -> str:
+def _taken_ports(pod_class: PodClass, able: Sequence[ProvisionerOffering]) -> str:
     """Return which host port a DaemonSet has on every machine that is large enough, else ""."""
     for port in pod_class.scheduling.host_ports:
         if all(any(conflict(port, other) for other in offer.ports) for offer in able):
@@ -238,12 +248,12 @@ def _taken_ports(pod_class: PodClass, able: Sequence[Offer]) -> str:
     return ""
 
 
-def _standing(offer: Offer) -> list[dict[str, str]]:
+def _standing(offer: ProvisionerOffering) -> list[dict[str, str]]:
     """Return the labels nodes of an offer could stand with, by offering."""
     return [{**offer.labels, **place_labels(offering)} for offering in offer.offerings]
 
 
-def _missing_label(every: Sequence[Offer], pod_class: PodClass) -> str:
+def _missing_label(every: Sequence[ProvisionerOffering], pod_class: PodClass) -> str:
     """Return the first thing asked for that no machine has, or that none has all at once."""
     standing = [labels for offer in every for labels in _standing(offer)]
     for term in accepted_terms(pod_class.scheduling):

@@ -8,55 +8,55 @@ from collections import Counter
 from typing import Final
 
 from shared.model.ec2.launches import PodRef
-from shared.planning.offerings.pending_group import Applicant
-from shared.planning.offerings.target_node import Spot
+from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.place import place
-from shared.planning.state import Board
+from shared.planning.state import PlanState
 from shared.scheduling.topology.constraints import accepts
 from shared.scheduling.topology.counts import add
 
 _TRIES: Final = 3
 
 
-def replay(board: Board) -> None:
+def replay(plan_state: PlanState) -> None:
     """Judge the order again while nodes came late; at the end everything in it is acceptable."""
     tries = 0
-    while board.late:
-        board.late = False
-        board.work.spend_each(Counter(applicant.index for applicant, _, _ in board.order))
-        refused = _judged_again(board)
-        board.drop_empty()
+    while plan_state.late:
+        plan_state.late = False
+        plan_state.work.spend_each(Counter(pod_group.index for pod_group, _, _ in plan_state.order))
+        refused = _judged_again(plan_state)
+        plan_state.drop_empty()
         if tries == _TRIES:
             return
         tries += 1
-        for applicant in sorted(refused, key=lambda entry: entry.index):
-            applicant.waiting.sort(reverse=True)
-            place(board, applicant)
+        for pod_group in sorted(refused, key=lambda entry: entry.index):
+            pod_group.waiting.sort(reverse=True)
+            place(plan_state, pod_group)
 
 
-def _judged_again(board: Board) -> set[Applicant]:
-    board.census.reset()
-    for spot in board.spots:
+def _judged_again(plan_state: PlanState) -> set[PendingGroup]:
+    plan_state.topology_counts.reset()
+    for spot in plan_state.spots:
         if spot.room is None:
-            board.census.open(spot)
-    for spot in board.spots:
-        for profile in spot.companions:
+            plan_state.topology_counts.open(spot)
+    for spot in plan_state.spots:
+        for profile in spot.daemon_set_pods:
             add(profile, spot)
-    kept: list[tuple[Applicant, PodRef, Spot]] = []
-    refused: set[Applicant] = set()
-    turned_down: list[tuple[Applicant, PodRef, Spot]] = []
-    for applicant, ref, spot in board.order:
-        kind = applicant.stance.kind
+    kept: list[tuple[PendingGroup, PodRef, TargetNode]] = []
+    refused: set[PendingGroup] = set()
+    turned_down: list[tuple[PendingGroup, PodRef, TargetNode]] = []
+    for pod_group, ref, spot in plan_state.order:
+        kind = pod_group.active_constraints.kind
         if kind.is_ruled and not accepts(kind, spot.labels):
-            turned_down.append((applicant, ref, spot))
-            refused.add(applicant)
+            turned_down.append((pod_group, ref, spot))
+            refused.add(pod_group)
             continue
         add(kind.profile, spot)
-        kept.append((applicant, ref, spot))
-    for applicant, ref, spot in turned_down:
-        spot.remove(applicant, ref)
-        applicant.waiting.append(ref)
+        kept.append((pod_group, ref, spot))
+    for pod_group, ref, spot in turned_down:
+        spot.remove(pod_group, ref)
+        pod_group.waiting.append(ref)
         if spot.room is None:
-            board.loose.append(spot)
-    board.order = kept
+            plan_state.loose.append(spot)
+    plan_state.order = kept
     return refused

@@ -8,14 +8,14 @@ from shared.model import labels as keys
 from shared.packing.packer import pack
 from shared.packing.problem import LIMIT, Packing
 from shared.planning.merge_launch_groups import join
-from shared.planning.offerings.domain_assignment import Dealer
-from shared.planning.offerings.pending_group import Applicant
+from shared.planning.offerings.domain_assignment import DomainAssigner
+from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.packing_problem import Assembled, Lot, assemble, sort_into_lots
 from shared.planning.placement.place import fill, place, shrink
 from shared.planning.placement.place_packed import admit
 from shared.planning.revalidate import replay
-from shared.planning.state import Board
-from shared.scheduling.topology.counts import Counter
+from shared.planning.state import PlanState
+from shared.scheduling.topology.counts import DomainCounter
 
 _MAX_LIMIT_ROUNDS: Final = 8
 # Of packing: steps of one shape, and nodes that are filled for each lot at most, one by one. What
@@ -34,147 +34,158 @@ class Outcome:
     remark: str = ""
 
 
-def solve(board: Board, applicants: Sequence[Applicant]) -> Outcome:
+def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> Outcome:
     """Place the waiting pods of these applicants, as far as that can be done."""
     outcome = Outcome()
-    active = [applicant for applicant in applicants if applicant.waiting]
+    active = [pod_group for pod_group in pod_groups if pod_group.waiting]
     while active:
-        able = [other_applicant for other_applicant in active if _face(other_applicant)]
-        _run(board, able, outcome)
+        able = [other_pod_group for other_pod_group in active if _face(other_pod_group)]
+        _run(plan_state, able, outcome)
         active = [
-            other_applicant
-            for other_applicant in active
-            if other_applicant.waiting and other_applicant.relax()
+            other_pod_group
+            for other_pod_group in active
+            if other_pod_group.waiting and other_pod_group.relax()
         ]
-    if all(spot.room is not None for spot in board.spots):
+    if all(spot.room is not None for spot in plan_state.spots):
         # No new node is to be had: only the domains that have nodes must be even.
-        for applicant in applicants:
-            if applicant.waiting and applicant.stance.kind.spreads:
-                applicant.close()
-                fill(board, applicant)
-    board.keep_domains()
-    replay(board)
-    shrink(board)
-    join(board)
-    replay(board)
+        for pod_group in pod_groups:
+            if pod_group.waiting and pod_group.active_constraints.kind.spreads:
+                pod_group.close()
+                fill(plan_state, pod_group)
+    plan_state.keep_domains()
+    replay(plan_state)
+    shrink(plan_state)
+    join(plan_state)
+    replay(plan_state)
     return outcome
 
 
-def _face(other_applicant: Applicant) -> bool:
+def _face(other_pod_group: PendingGroup) -> bool:
     """Drop preferences that nothing could keep; return whether any place is left at all."""
-    while not other_applicant.is_able():
-        if not other_applicant.relax():
+    while not other_pod_group.is_able():
+        if not other_pod_group.relax():
             return False
     return True
 
 
-def _run(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> None:
+def _run(plan_state: PlanState, pod_groups: Sequence[PendingGroup], outcome: Outcome) -> None:
     """One round: those that must share a host with their like first, since others can join them."""
-    together = [applicant for applicant in applicants if applicant.stance.kind.with_host]
-    for applicant in sorted(together, key=lambda entry: (-entry.priority, entry.index)):
-        if any(rule.own for rule in applicant.stance.kind.affinities):
-            place(board, applicant)
-    dealt = [applicant for applicant in applicants if not applicant.stance.kind.with_host]
+    together = [
+        pod_group for pod_group in pod_groups if pod_group.active_constraints.kind.with_host
+    ]
+    for pod_group in sorted(together, key=lambda entry: (-entry.priority, entry.index)):
+        if any(rule.own for rule in pod_group.active_constraints.kind.affinities):
+            place(plan_state, pod_group)
+    dealt = [
+        pod_group for pod_group in pod_groups if not pod_group.active_constraints.kind.with_host
+    ]
     for _ in range(_MOST_BATCHES):
         if not dealt:
             break
-        batch, dealt = _without_conflicts(board, dealt)
-        _pack(board, batch, outcome)
-    rest = [applicant for applicant in applicants if applicant.waiting]
-    rest.sort(key=lambda applicant: (-applicant.priority, applicant.index))
+        batch, dealt = _without_conflicts(plan_state, dealt)
+        _pack(plan_state, batch, outcome)
+    rest = [pod_group for pod_group in pod_groups if pod_group.waiting]
+    rest.sort(key=lambda pod_group: (-pod_group.priority, pod_group.index))
     moved = True
     while moved and rest:
-        before = sum(len(applicant.waiting) for applicant in rest)
-        for applicant in rest:
-            if board.wares.sellers(applicant.stance.signature) - applicant.turned_away:
-                place(board, applicant)
+        before = sum(len(pod_group.waiting) for pod_group in rest)
+        for pod_group in rest:
+            if (
+                plan_state.launchables.sellers(pod_group.active_constraints.signature)
+                - pod_group.turned_away
+            ):
+                place(plan_state, pod_group)
             else:
                 # Whoever could sell something has said that limits are in the way.
-                fill(board, applicant)
-        rest = [applicant for applicant in rest if applicant.waiting]
+                fill(plan_state, pod_group)
+        rest = [pod_group for pod_group in rest if pod_group.waiting]
         # Somebody's place may be what another's affinity asks for.
-        moved = sum(len(applicant.waiting) for applicant in rest) < before
+        moved = sum(len(pod_group.waiting) for pod_group in rest) < before
 
 
 def _without_conflicts(
-    board: Board, applicants: Sequence[Applicant]
-) -> tuple[list[Applicant], list[Applicant]]:
+    plan_state: PlanState, pod_groups: Sequence[PendingGroup]
+) -> tuple[list[PendingGroup], list[PendingGroup]]:
     """Split off those that must not share a host with many others: they are packed after them."""
     later: set[int] = set()
-    holders: dict[Counter, list[Applicant]] = {}
-    counted: dict[Counter, list[Applicant]] = {}
-    for applicant in applicants:
-        kind = applicant.stance.kind
-        board.work.spend(len(kind.avoids) + len(kind.profile.adds), applicant.index)
+    holders: dict[DomainCounter, list[PendingGroup]] = {}
+    counted: dict[DomainCounter, list[PendingGroup]] = {}
+    for pod_group in pod_groups:
+        kind = pod_group.active_constraints.kind
+        plan_state.work.spend(len(kind.avoids) + len(kind.profile.adds), pod_group.index)
         own = frozenset(kind.profile.adds)
         for counter in own:
-            counted.setdefault(counter, []).append(applicant)
+            counted.setdefault(counter, []).append(pod_group)
         for counter in kind.avoids:
             if counter.key == keys.HOSTNAME and counter not in own:
-                holders.setdefault(counter, []).append(applicant)
+                holders.setdefault(counter, []).append(pod_group)
     for counter, many in holders.items():
         if counter in counted:
             sides = (counted[counter], many)
             fewer = min(sides, key=lambda side: sum(len(entry.waiting) for entry in side))
-            later.update(other_applicant.index for other_applicant in fewer)
-    now = [applicant for applicant in applicants if applicant.index not in later]
+            later.update(other_pod_group.index for other_pod_group in fewer)
+    now = [pod_group for pod_group in pod_groups if pod_group.index not in later]
     if not now:
         # Each avoids some other: the first begins.
-        return list(applicants[:1]), list(applicants[1:])
-    return now, [applicant for applicant in applicants if applicant.index in later]
+        return list(pod_groups[:1]), list(pod_groups[1:])
+    return now, [pod_group for pod_group in pod_groups if pod_group.index in later]
 
 
-def _pack(board: Board, applicants: Sequence[Applicant], outcome: Outcome) -> None:
+def _pack(plan_state: PlanState, pod_groups: Sequence[PendingGroup], outcome: Outcome) -> None:
     """Pack and admit; those whom a limit turned away once more, for other provisioners."""
     for _ in range(_MAX_LIMIT_ROUNDS):
-        runs = Dealer(board.wares, board.spots, board.work).deal(applicants).runs
+        runs = (
+            DomainAssigner(plan_state.launchables, plan_state.spots, plan_state.work)
+            .deal(pod_groups)
+            .runs
+        )
         if not runs:
             return
-        lots, slots = sort_into_lots(board, runs, applicants)
-        _charge(board, lots)
-        assembled = assemble(board, lots, slots)
+        lots, slots = sort_into_lots(plan_state, runs, pod_groups)
+        _charge(plan_state, lots)
+        assembled = assemble(plan_state, lots, slots)
         packing = pack(assembled.problem, bounded=False)
         outcome.remark = outcome.remark or packing.fallback
-        moved = _turned_away(board, lots, assembled, packing)
-        admit(board, lots, assembled, packing, runs)
-        applicants = [
-            applicant for applicant in applicants if applicant in moved and applicant.waiting
+        moved = _turned_away(plan_state, lots, assembled, packing)
+        admit(plan_state, lots, assembled, packing, runs)
+        pod_groups = [
+            pod_group for pod_group in pod_groups if pod_group in moved and pod_group.waiting
         ]
-        if not applicants:
+        if not pod_groups:
             return
 
 
-def _charge(board: Board, lots: Sequence[Lot]) -> None:
+def _charge(plan_state: PlanState, lots: Sequence[Lot]) -> None:
     """Count what packing takes: each node is filled from all lots, equal nodes once."""
     pods = sum(lot.count for lot in lots)
     fillings = min(pods, _FILLINGS_PER_LOT * len(lots)) // _FILLINGS_PER_LOT
-    shapes = len(board.wares.offers)
+    shapes = len(plan_state.launchables.offers)
     # Each pick of labels is a full list of shapes.
-    part = _SHAPE * shapes // (1 + sum(board.brought.values()))
-    steps = {index: part * many for index, many in board.brought.items()}
+    part = _SHAPE * shapes // (1 + sum(plan_state.brought.values()))
+    steps = {index: part * many for index, many in plan_state.brought.items()}
     for lot in lots:
         # Slots of rules over hosts are resources, too: each is one of every shape.
         resources = max(len(lot.requests.items) - _PLAIN_RESOURCES, 0)
         taken = fillings + shapes * resources + part // len(lots)
         for share in lot.pods:
-            index = share.applicant.index
+            index = share.pod_group.index
             steps[index] = steps.get(index, 0) + taken // len(lot.pods)
-    board.work.spend_each(steps)
+    plan_state.work.spend_each(steps)
 
 
 def _turned_away(
-    board: Board, lots: Sequence[Lot], assembled: Assembled, packing: Packing
-) -> set[Applicant]:
+    plan_state: PlanState, lots: Sequence[Lot], assembled: Assembled, packing: Packing
+) -> set[PendingGroup]:
     """Note whose limits were in the way of whom; return whom another provisioner may take."""
-    moved: set[Applicant] = set()
+    moved: set[PendingGroup] = set()
     for index, _, reason in packing.unplaced:
         if reason != LIMIT:
             continue
         lot = lots[index]
         here = assembled.provisioner_of[index]
-        elsewhere = board.wares.sellers(lot.signature) - lot.turned_away - {here}
+        elsewhere = plan_state.launchables.sellers(lot.signature) - lot.turned_away - {here}
         for share in lot.pods:
-            share.applicant.turned_away.add(here)
+            share.pod_group.turned_away.add(here)
             if elsewhere:
-                moved.add(share.applicant)
+                moved.add(share.pod_group)
     return moved

@@ -7,17 +7,17 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.planning.offerings.offering_index import Wares
-from shared.planning.offerings.offering_list import Ware
-from shared.planning.offerings.pending_group import Applicant
-from shared.planning.offerings.target_node import Group, Spot, group_of
-from shared.scheduling.topology.counts import Census, Profile, add
-from shared.scheduling.topology.daemonset_pods import Companions
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.target_node import TargetGroup, TargetNode, group_of
+from shared.scheduling.topology.counts import Profile, TopologyCounts, add
+from shared.scheduling.topology.daemonset_pods import DaemonSetPods
 from shared.scheduling.work import Work
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Board:
+class PlanState:
     """Spots being filled, pods in the order they were admitted, and what they are judged by.
 
     Attributes:
@@ -35,56 +35,63 @@ class Board:
         hosts_count: Whether a pod was admitted whose place a further empty host could make wrong.
     """
 
-    wares: Wares
-    census: Census
-    applicants: tuple[Applicant, ...]
-    spots: list[Spot]
+    launchables: OfferingIndex
+    topology_counts: TopologyCounts
+    pod_groups: tuple[PendingGroup, ...]
+    spots: list[TargetNode]
     limits: Mapping[str, Resources]
     settings: PackingSettings
     seed: int
-    companions: Companions
+    daemon_set_pods: DaemonSetPods
     topology_keys: tuple[str, ...]
     work: Work
     cut: frozenset[int]
     brought: Mapping[int, int]
-    order: list[tuple[Applicant, PodRef, Spot]] = field(default_factory=list)
-    loose: list[Spot] = field(default_factory=list)
+    order: list[tuple[PendingGroup, PodRef, TargetNode]] = field(default_factory=list)
+    loose: list[TargetNode] = field(default_factory=list)
     late: bool = False
     hosts_count: bool = False
     _opened: int = 0
     _sold_out: frozenset[str] | None = None
-    _groups: dict[tuple[int, int], tuple[Group, object, object]] = field(default_factory=dict)
+    _groups: dict[tuple[int, int], tuple[TargetGroup, object, object]] = field(default_factory=dict)
 
-    def admit(self, applicant: Applicant, spot: Spot, count: int) -> None:
+    def admit(self, pod_group: PendingGroup, spot: TargetNode, count: int) -> None:
         """Place the next pods of an applicant, which the judge has accepted."""
-        pods = [applicant.waiting.pop() for _ in range(count)]
-        kind = applicant.stance.kind
+        pods = [pod_group.waiting.pop() for _ in range(count)]
+        kind = pod_group.active_constraints.kind
         profile = kind.profile
         self.hosts_count = self.hosts_count or kind.counts_hosts
         if profile.adds:
-            self.work.spend(2 * len(profile.adds), applicant.index)
+            self.work.spend(2 * len(profile.adds), pod_group.index)
             if spot.room is None:
                 self._settle(spot, kind.keys, profile)
             add(profile, spot, count)
-        spot.put(applicant, pods)
-        self.order.extend((applicant, ref, spot) for ref in pods)
+        spot.put(pod_group, pods)
+        self.order.extend((pod_group, ref, spot) for ref in pods)
 
-    def open_node(self, ways: Sequence[Ware], fallback: Sequence[Ware]) -> Spot:
+    def open_node(
+        self, ways: Sequence[LaunchableOffering], fallback: Sequence[LaunchableOffering]
+    ) -> TargetNode:
         """Return a new node to be bought; all options must carry the same labels of ours."""
         self._opened += 1
-        spot = Spot(f"\x00{self._opened}", {})
+        spot = TargetNode(f"\x00{self._opened}", {})
         self.set_ways(spot, ways, fallback)
         self.spots.append(spot)
-        before = self.census.eligible_domains() if self.order else 0
-        self.census.open(spot)
-        if self.order and (self.hosts_count or self.census.eligible_domains() != before):
+        before = self.topology_counts.eligible_domains() if self.order else 0
+        self.topology_counts.open(spot)
+        if self.order and (self.hosts_count or self.topology_counts.eligible_domains() != before):
             self.late = True
         self._accompany(spot)
         return spot
 
-    def set_ways(self, spot: Spot, ways: Sequence[Ware], fallback: Sequence[Ware]) -> None:
+    def set_ways(
+        self,
+        spot: TargetNode,
+        ways: Sequence[LaunchableOffering],
+        fallback: Sequence[LaunchableOffering],
+    ) -> None:
         """Give a node to be bought other options; labels that are settled must stay so."""
-        if self.companions:
+        if self.daemon_set_pods:
             ways, fallback = self._of_one_company(ways, fallback)
         group = self._group(ways, fallback)
         spot.take(group)
@@ -94,18 +101,18 @@ class Board:
         if not spot.labels:
             spot.settle({**group.settled, **host})
         elif len(spot.labels) <= len(group.settled):
-            self.census.settle(spot, group.settled)
-        if spot.companions:
+            self.topology_counts.settle(spot, group.settled)
+        if spot.daemon_set_pods:
             self._accompany(spot)
 
     def _of_one_company(
-        self, ways: Sequence[Ware], fallback: Sequence[Ware]
-    ) -> tuple[tuple[Ware, ...], tuple[Ware, ...]]:
+        self, ways: Sequence[LaunchableOffering], fallback: Sequence[LaunchableOffering]
+    ) -> tuple[tuple[LaunchableOffering, ...], tuple[LaunchableOffering, ...]]:
         """Leave out options that would have other companions, or have them elsewhere."""
 
-        def company(ware: Ware) -> tuple[object, ...]:
-            labels = self.wares.labels(ware)
-            found = self.company(ware)
+        def company(launchable: LaunchableOffering) -> tuple[object, ...]:
+            labels = self.launchables.labels(launchable)
+            found = self.company(launchable)
             counting = [
                 (counter.scope is None or counter.scope.allows(labels), labels.get(counter.key))
                 for profile in found
@@ -116,35 +123,41 @@ class Board:
         first = company(ways[0])
         return (
             tuple(way for way in ways if company(way) == first),
-            tuple(other_ware for other_ware in fallback if company(other_ware) == first),
+            tuple(
+                other_launchable
+                for other_launchable in fallback
+                if company(other_launchable) == first
+            ),
         )
 
-    def company(self, ware: Ware) -> tuple[Profile, ...]:
+    def company(self, launchable: LaunchableOffering) -> tuple[Profile, ...]:
         """Return what pods of DaemonSets add to the census on a node bought this way."""
-        taints = self.wares.offers[ware.offer].provisioner.taints
-        return self.companions.of(self.wares.labels(ware), taints)
+        taints = self.launchables.offers[launchable.offer].provisioner.taints
+        return self.daemon_set_pods.of(self.launchables.labels(launchable), taints)
 
-    def _accompany(self, spot: Spot) -> None:
+    def _accompany(self, spot: TargetNode) -> None:
         """Count the pods of DaemonSets that come with a node to be bought."""
-        if not self.companions:
+        if not self.daemon_set_pods:
             return
-        for profile in spot.companions:
+        for profile in spot.daemon_set_pods:
             add(profile, spot, -1)
-        spot.companions = self.companions.of(spot.full, spot.taints)
-        for profile in spot.companions:
+        spot.daemon_set_pods = self.daemon_set_pods.of(spot.full, spot.taints)
+        for profile in spot.daemon_set_pods:
             add(profile, spot)
-        self.late = self.late or bool(spot.companions and self.order)
+        self.late = self.late or bool(spot.daemon_set_pods and self.order)
 
-    def _group(self, ways: Sequence[Ware], fallback: Sequence[Ware]) -> Group:
+    def _group(
+        self, ways: Sequence[LaunchableOffering], fallback: Sequence[LaunchableOffering]
+    ) -> TargetGroup:
         """Return what is known of a list of options; the same lists come many times."""
         question = (id(ways), id(fallback))
         if question not in self._groups:
-            made = group_of(self.wares, ways, fallback, self.topology_keys)
+            made = group_of(self.launchables, ways, fallback, self.topology_keys)
             # The lists are kept so that nothing else gets their identities.
             self._groups[question] = (made, ways, fallback)
         return self._groups[question][0]
 
-    def left(self, provisioner: str, without: Spot | None = None) -> Resources | None:
+    def left(self, provisioner: str, without: TargetNode | None = None) -> Resources | None:
         """Return what a provisioner's limits leave for one more node, None for no limit."""
         limit = self.limits.get(provisioner)
         if limit is None:
@@ -154,7 +167,7 @@ class Board:
             for spot in self.spots
             if spot.ways
             and spot is not without
-            and self.wares.offers[spot.ways[0].offer].provisioner.name == provisioner
+            and self.launchables.offers[spot.ways[0].offer].provisioner.name == provisioner
         ]
         used = Resources.total(taken)
         return Resources(tuple((name, amount - used[name]) for name, amount in limit.items))
@@ -172,7 +185,7 @@ class Board:
         """Leave out options by which a node would open a domain that no spread has counted."""
         for spot in self.spots:
             for key in sorted(spot.undecided):
-                known = self.census.known_domains(key, spot)
+                known = self.topology_counts.known_domains(key, spot)
                 if known is None:
                     continue
                 if spot.full.get(key) not in known:
@@ -184,15 +197,15 @@ class Board:
                     self.set_ways(spot, ways, fallback)
 
     def _within(
-        self, ways: tuple[Ware, ...], key: str, domains: frozenset[str]
-    ) -> tuple[Ware, ...]:
-        return tuple(way for way in ways if (self.wares.label(way, key) or "") in domains)
+        self, ways: tuple[LaunchableOffering, ...], key: str, domains: frozenset[str]
+    ) -> tuple[LaunchableOffering, ...]:
+        return tuple(way for way in ways if (self.launchables.label(way, key) or "") in domains)
 
     def drop_empty(self) -> None:
         """Forget nodes to be bought that nobody was placed on."""
         for spot in self.spots:
-            if spot.companions and not spot.contents:
-                for profile in spot.companions:
+            if spot.daemon_set_pods and not spot.contents:
+                for profile in spot.daemon_set_pods:
                     add(profile, spot, -1)
         self.spots = [spot for spot in self.spots if spot.room is not None or spot.contents]
         self._sold_out = None
@@ -203,18 +216,18 @@ class Board:
             left = self.all_left()
             able = {
                 offer.provisioner.name
-                for offer in self.wares.offers
+                for offer in self.launchables.offers
                 if offer.provisioner.name not in left
                 or within(offer.instance_type.capacity, left[offer.provisioner.name])
             }
             self._sold_out = frozenset(left.keys() - able)
         return self._sold_out
 
-    def unplaced(self) -> list[Applicant]:
+    def unplaced(self) -> list[PendingGroup]:
         """Return the applicants with pods that have no place."""
-        return [applicant for applicant in self.applicants if applicant.waiting]
+        return [pod_group for pod_group in self.pod_groups if pod_group.waiting]
 
-    def _settle(self, spot: Spot, concerned: Iterable[str], profile: Profile) -> None:
+    def _settle(self, spot: TargetNode, concerned: Iterable[str], profile: Profile) -> None:
         """Settle what decides where the pod counts, on a node to be bought, before it does."""
         scopes = [
             counter.scope
@@ -226,14 +239,16 @@ class Board:
             return
         wanted = [scope.allows(spot.full) for scope in scopes]
 
-        def same(ware: Ware) -> bool:
-            labels = {**self.wares.labels(ware), keys.HOSTNAME: spot.name}
+        def same(launchable: LaunchableOffering) -> bool:
+            labels = {**self.launchables.labels(launchable), keys.HOSTNAME: spot.name}
             return all(labels.get(key) == spot.full.get(key) for key in open_keys) and (
                 [scope.allows(labels) for scope in scopes] == wanted
             )
 
         ways = tuple(way for way in spot.ways if same(way))
-        fallback = tuple(other_ware for other_ware in spot.fallback if same(other_ware))
+        fallback = tuple(
+            other_launchable for other_launchable in spot.fallback if same(other_launchable)
+        )
         if len(ways) < len(spot.ways) or len(fallback) < len(spot.fallback):
             self.set_ways(spot, ways, fallback)
 

@@ -20,7 +20,7 @@ from shared.ports.cloud import (
 from shared.ports.cluster import (
     Cluster,
     Condition,
-    Happening,
+    KubernetesEvent,
     NodeChange,
     NodeManifest,
     PastEvent,
@@ -41,7 +41,7 @@ __all__ = [
     "Condition",
     "Decisions",
     "FoundImage",
-    "Happening",
+    "KubernetesEvent",
     "Ledger",
     "MachineImage",
     "NoRivals",

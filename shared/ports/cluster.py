@@ -78,7 +78,7 @@ class Condition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class KubernetesEvent:
     """A Kubernetes Event to be written about an object; equal ones are counted, not repeated."""
 
     kind: str  # Pod, Node or Provisioner
@@ -229,7 +229,7 @@ class Cluster(Storage, Templates, Protocol):
         """
         ...
 
-    def happened(self, happenings: Sequence[Happening]) -> None:
+    def record_events(self, kube_events: Sequence[KubernetesEvent]) -> None:
         """Write Kubernetes Events; failures are logged, never raised."""
         ...
 

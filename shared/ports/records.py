@@ -183,15 +183,15 @@ class Ledger(Protocol):
         """Return the plans of the last hour whose machines are of no use, sorted by plan."""
         ...
 
-    def told(self, cluster: str, now: datetime) -> frozenset[str]:
+    def recently_recorded(self, cluster: str, now: datetime) -> frozenset[str]:
         """Return the marks of what the cluster was told in the last minutes."""
         ...
 
-    def note_told(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
+    def note_recorded(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
         """Add marks of what the cluster was told; after some minutes all are forgotten."""
         ...
 
-    def forget_told(self, cluster: str) -> None:
+    def forget_recorded(self, cluster: str) -> None:
         """Forget what the cluster was told: all of it may be told again."""
         ...
 

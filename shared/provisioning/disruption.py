@@ -9,11 +9,19 @@ from typing import Any, Final
 from shared.brakes.ceilings import affordable, as_machines, under_ceilings
 from shared.decisions.record import record
 from shared.disruption.fingerprint import fingerprint
-from shared.disruption.selection import Change, Images, Look, Pace, Scene, as_simulated, look
+from shared.disruption.selection import (
+    DisruptionCommand,
+    DisruptionInput,
+    Images,
+    Look,
+    OngoingChanges,
+    as_simulated,
+    look,
+)
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import as_pending, simulate, without
 from shared.events.node_events import event_on
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.shallow_spot_pools import passed_over
 from shared.model import labels as keys
@@ -26,7 +34,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.node_lifecycle.replacement import REPLACED, start_replacement
 from shared.node_templates.images import resolve_images
 from shared.packing.problem import PackingSettings
-from shared.ports import ClusterPorts, Happening, Severity, TimerKind
+from shared.ports import ClusterPorts, KubernetesEvent, Severity, TimerKind
 from shared.provisioning.evaluation_budget import Patience
 from shared.provisioning.planning_session import Turn
 from shared.snapshot.gather import Gathered
@@ -68,7 +76,7 @@ class Disrupting:
         self._ports = ports
         self._settings = settings
         self._packing = packing
-        self._announcer = Announcer(ports)
+        self._recorder = EventRecorder(ports)
 
     def run(self, turn: Turn, gathered: Gathered, plan_id: str, until: datetime) -> Disrupted:
         """Choose one change of nodes and begin it: timer first, then the launch.
@@ -83,7 +91,7 @@ class Disrupting:
         snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), self._ceiling)
         if not any(other_node.is_ours for other_node in snapshot.nodes):
             return Disrupted()
-        scene = Scene(
+        disruption_input = DisruptionInput(
             snapshot=snapshot,
             budgets=self._ports.cluster.disruption_budgets(),
             settings=self._settings.within_reason(len(snapshot.bound)),
@@ -93,10 +101,10 @@ class Disrupting:
             images=self._images(gathered) if self._settings.drift else Images(),
             passed_over=passed_over(self._ports, snapshot.taken_at),
         )
-        patience = Patience(turn, self._ports.clock, until)
-        found = self._look(scene, patience)
-        if patience.broken_off:
-            tries = max(_FEWEST_TRIES, scene.settings.max_simulations // 2)
+        search_budget = Patience(turn, self._ports.clock, until)
+        found = self._look(disruption_input, search_budget)
+        if search_budget.broken_off:
+            tries = max(_FEWEST_TRIES, disruption_input.settings.max_simulations // 2)
             self._settings = dataclasses.replace(self._settings, max_simulations=tries)
             return Disrupted(broken_off=True)
         self._say_held(snapshot, found)
@@ -112,7 +120,7 @@ class Disrupting:
             text = over[0].reason if over else "its replacement would be bought in shadow mode"
             self._say(remove[0], "DisruptionBlocked", f"{change.cause.value}: {text}")
             return Disrupted()
-        self._record(scene, change, plan_id)
+        self._record(disruption_input, change, plan_id)
         if turn.held_back:
             self._say(remove[0], "ShadowDisruption", f"would be given up: {_story(change)}")
             return Disrupted(cause=change.cause.value)
@@ -125,21 +133,21 @@ class Disrupting:
             turn.make_nodes(gathered)
         return Disrupted(cause=change.cause.value, nodes=len(remove), launched=bool(kept))
 
-    def _look(self, scene: Scene, patience: Patience) -> Look:
+    def _look(self, disruption_input: DisruptionInput, search_budget: Patience) -> Look:
         """Look, but not for what was not found in the very same scene a few minutes ago."""
-        name, now = self._ports.cluster.name, scene.snapshot.taken_at
+        name, now = self._ports.cluster.name, disruption_input.snapshot.taken_at
         memo = self._ports.ledger.memo(name, _FRUITLESS)
-        seen = fingerprint(scene)
+        seen = fingerprint(disruption_input)
         known = memo.value.get("seen") == seen and now.isoformat() < str(memo.value.get("until"))
-        found = look(scene, consolidating=not known, go_on=patience.lasts)
-        if found.change is None and not known and not patience.broken_off:
+        found = look(disruption_input, consolidating=not known, go_on=search_budget.lasts)
+        if found.change is None and not known and not search_budget.broken_off:
             until = now + _LOOK_AGAIN
             value = {"seen": seen, "until": until.isoformat()}
             # Whoever wrote it meanwhile has seen something newer.
             self._ports.ledger.change_memo(name, dataclasses.replace(memo, value=value), until)
         return found
 
-    def _pace(self, now: datetime) -> Pace:
+    def _pace(self, now: datetime) -> OngoingChanges:
         running, rested = set(), set()
         for (uid, kind), last in self._ports.ledger.timers(self._ports.cluster.name).items():
             if now - last <= self._settings.window:
@@ -147,7 +155,7 @@ class Disrupting:
                     running.add(uid)
                 elif kind == REPLACED:
                     rested.add(uid)
-        return Pace(running=frozenset(running), rested=frozenset(rested))
+        return OngoingChanges(running=frozenset(running), rested=frozenset(rested))
 
     def _images(self, gathered: Gathered) -> Images:
         """Return what machines boot from, and what new ones would."""
@@ -170,9 +178,11 @@ class Disrupting:
             current=current,
         )
 
-    def _record(self, scene: Scene, change: Change, plan_id: str) -> None:
+    def _record(
+        self, disruption_input: DisruptionInput, change: DisruptionCommand, plan_id: str
+    ) -> None:
         """Write down what was simulated, so that it can be decided again, and what came of it."""
-        seen = as_simulated(scene, change.cause)
+        seen = as_simulated(disruption_input, change.cause)
         plan = simulate(seen.snapshot, change.remove, seen.packing) or change.plan
         why: Mapping[str, Any] = {
             "cause": change.cause.value,
@@ -191,33 +201,33 @@ class Disrupting:
 
     def _say_held(self, snapshot: ClusterSnapshot, found: Look) -> None:
         nodes = {node.name: node for node in snapshot.nodes}
-        self._announcer.tell(
+        self._recorder.record(
             _event(nodes[name], "DisruptionBlocked", f"it is due to be replaced, but {text}")
             for name, text in sorted(found.held.items())
         )
 
     def _say(self, node: Node, reason: str, text: str) -> None:
-        self._announcer.tell([_event(node, reason, text)])
+        self._recorder.record([_event(node, reason, text)])
 
     @property
     def _ceiling(self) -> Ceiling:
         return self._ports.brakes.ceiling
 
 
-def _story(change: Change) -> str:
+def _story(change: DisruptionCommand) -> str:
     new = len(change.plan.nodes)
     first = f"{new} new node{'' if new == 1 else 's'} first" if new else "nothing new is bought"
     return f"{change.cause.value}: {change.why}; {len(change.remove)} given up, {first}"
 
 
-def _cut(change: Change) -> Change:
+def _cut(change: DisruptionCommand) -> DisruptionCommand:
     """Return at most so many empty nodes of a change; others are few by their budgets."""
     if change.plan.nodes or change.plan.placements:
         return change
     return dataclasses.replace(change, remove=change.remove[:_MOST_NODES])
 
 
-def _event(node: Node, reason: str, text: str) -> Happening:
+def _event(node: Node, reason: str, text: str) -> KubernetesEvent:
     return event_on(node, reason, text, severity=Severity.NORMAL)
 
 

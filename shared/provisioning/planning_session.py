@@ -3,14 +3,14 @@
 import dataclasses
 
 from shared.events.node_events import MOST_PODS, nominated
-from shared.events.recorder import Announcer
+from shared.events.recorder import EventRecorder
 from shared.launching.lease import HeldLease
 from shared.launching.node_objects import NodeMaker
 from shared.launching.plan import PlanLauncher
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
-from shared.ports import ClusterPorts, Happening
+from shared.ports import ClusterPorts, KubernetesEvent
 from shared.snapshot.gather import Gathered
 
 
@@ -93,7 +93,7 @@ class Turn:
         """
         slots = {slot.name: slot for slot in snapshot.slots}
         nodes = {node.name: node for node in snapshot.nodes}
-        told: list[Happening] = []
+        told: list[KubernetesEvent] = []
         done = True
         for placement in plan.placements:
             slot = slots.get(placement.slot)
@@ -106,5 +106,5 @@ class Turn:
                     told += [nominated(ref, slot, node) for ref in placement.pods]
                 else:
                     done = False
-        Announcer(self._ports).say(*told[:MOST_PODS])
+        EventRecorder(self._ports).record_each(*told[:MOST_PODS])
         return done

@@ -17,12 +17,12 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model.errors import AutoscalerError
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.node_lifecycle.binding import Binding
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.expiration import Expiring
-from shared.node_lifecycle.interruption import Interrupting, NodeIndex
-from shared.node_lifecycle.registration import Registering
-from shared.node_lifecycle.replacement import Replacing
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.interruption import Interruption, NodeIndex
+from shared.node_lifecycle.registration import Registration
+from shared.node_lifecycle.replacement import Replacement
+from shared.node_lifecycle.termination import Termination
 from shared.packing.problem import PackingSettings
 from shared.provisioning.provision import Provisioning
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
@@ -37,7 +37,7 @@ from shared.settings import (
     TerminationSettings,
     TimerSettings,
 )
-from shared.sweep.sweep import Sweeping, SweepPolicy
+from shared.sweep.sweep import Sweep, SweepPolicy
 
 # The source of what the schedules send.
 SCHEDULE: Final = "aws.events"
@@ -154,33 +154,33 @@ class _TimerRuntime:
 class EmptinessRuntime(_TimerRuntime):
     """What the emptiness function works with."""
 
-    def service(self, cluster: str) -> Emptying:
+    def service(self, cluster: str) -> Emptiness:
         """Return the service of one cluster."""
-        return Emptying(self._wiring.ports(cluster))
+        return Emptiness(self._wiring.ports(cluster))
 
 
 class ExpirationRuntime(_TimerRuntime):
     """What the expiration function works with."""
 
-    def service(self, cluster: str) -> Expiring:
+    def service(self, cluster: str) -> Expiration:
         """Return the service of one cluster."""
-        return Expiring(self._wiring.ports(cluster))
+        return Expiration(self._wiring.ports(cluster))
 
 
 class RegistrationRuntime(_TimerRuntime):
     """What the registration function works with."""
 
-    def service(self, cluster: str) -> Registering:
+    def service(self, cluster: str) -> Registration:
         """Return the service of one cluster."""
-        return Registering(self._wiring.ports(cluster))
+        return Registration(self._wiring.ports(cluster))
 
 
 class ReplacementRuntime(_TimerRuntime):
     """What the replacement function works with."""
 
-    def service(self, cluster: str) -> Replacing:
+    def service(self, cluster: str) -> Replacement:
         """Return the service of one cluster."""
-        return Replacing(self._wiring.ports(cluster))
+        return Replacement(self._wiring.ports(cluster))
 
 
 class TerminationRuntime:
@@ -192,9 +192,9 @@ class TerminationRuntime:
         seconds = settings.drain_deadline_seconds
         self._deadline = timedelta(seconds=seconds) if seconds else None
 
-    def service(self, cluster: str) -> Terminating:
+    def service(self, cluster: str) -> Termination:
         """Return the service of one cluster."""
-        return Terminating(self._wiring.ports(cluster), self._deadline)
+        return Termination(self._wiring.ports(cluster), self._deadline)
 
 
 class InterruptRuntime:
@@ -209,9 +209,9 @@ class InterruptRuntime:
         """Return the cluster of a machine, None when it is not ours."""
         return self._wiring.ledger.cluster_of(instance_id)
 
-    def service(self, cluster: str) -> Interrupting:
+    def service(self, cluster: str) -> Interruption:
         """Return the service of one cluster."""
-        return Interrupting(self._wiring.ports(cluster), self._index(cluster))
+        return Interruption(self._wiring.ports(cluster), self._index(cluster))
 
 
 class SweepRuntime:
@@ -244,9 +244,9 @@ class SweepRuntime:
         """Call sweep for one cluster, without waiting for its answer."""
         self._wiring.outbox.invoke_sweep(cluster)
 
-    def service(self, cluster: str) -> Sweeping:
+    def service(self, cluster: str) -> Sweep:
         """Return the service of one cluster."""
-        return Sweeping(self._wiring.ports(cluster), self._policy)
+        return Sweep(self._wiring.ports(cluster), self._policy)
 
 
 class RefreshRuntime:

@@ -17,7 +17,7 @@ from shared.scheduling.daemon_overhead import daemon_ports, daemon_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class ExistingNode:
     """A node that pods may still be placed on.
 
     Attributes:
@@ -48,7 +48,7 @@ class Room:
         )
 
 
-def rooms(snapshot: ClusterSnapshot) -> tuple[Room, ...]:
+def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
     """Return the rooms of a snapshot: initialized nodes first, then in-flight ones, by name."""
     by_node: dict[str, list[Pod]] = {}
     for pod in sorted(snapshot.bound, key=lambda entry: entry.key):
@@ -85,7 +85,7 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[Room, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bystander:
+class CountedNode:
     """A node that takes no more pods, but whose pods rules may count.
 
     Attributes:
@@ -104,14 +104,16 @@ class Bystander:
     starting: bool = False
 
 
-def bystanders(snapshot: ClusterSnapshot, found: Iterable[Room]) -> tuple[Bystander, ...]:
+def counted_nodes(
+    snapshot: ClusterSnapshot, found: Iterable[ExistingNode]
+) -> tuple[CountedNode, ...]:
     """Return the nodes that are no room, and those of launches that have no machine so far."""
     taken = {room.name for room in found}
     by_node: dict[str, list[Pod]] = {}
     for pod in snapshot.bound:
         by_node.setdefault(pod.node_name, []).append(pod)
     listed = [
-        Bystander(
+        CountedNode(
             name=node.name,
             labels=node.labels,
             # A cordon counts by its taint, as to kube-scheduler, not by the field that makes it.
@@ -137,7 +139,7 @@ def _launching(
     pods: tuple[Pod, ...],
     types: Mapping[str, Mapping[str, str]],
     taints: tuple[Taint, ...],
-) -> Bystander:
+) -> CountedNode:
     """Return a node that may come up as any of its options."""
     options = [
         {
@@ -151,7 +153,7 @@ def _launching(
     sure = {k: v for k, v in options[0].items() if all(o.get(k) == v for o in options)}
     # A domain nobody knows yet: who stands there stands somewhere, but not here.
     unsure = {k: f"\x00{name}" for k in options[0] if k not in sure and k not in own}
-    return Bystander(
+    return CountedNode(
         name=name,
         labels={**unsure, **sure, **own},
         taints=taints,
@@ -168,7 +170,7 @@ def _room_of_node(
     standing: Sequence[Pod],
     pending: Mapping[str, Pod],
     snapshot: ClusterSnapshot,
-) -> Room:
+) -> ExistingNode:
     in_flight = slot is not None and not node.is_initialized
     promised = _promised(slot, pending)
     taints = tuple(t for t in node.taints if not (in_flight and t.key in keys.EPHEMERAL_TAINTS))
@@ -195,7 +197,7 @@ def _room_of_node(
         due_ports = daemon_ports(due, node.labels, taints)
     used = Resources.total(pod.scheduling.requests for pod in (*standing, *promised))
     volumes, attached = _volumes((*standing, *promised))
-    return Room(
+    return ExistingNode(
         name=node.name,
         slot=slot.name if in_flight and slot is not None else "",
         labels=node.labels,
@@ -214,13 +216,13 @@ def _room_of_slot(
     provisioner: Provisioner | None,
     of_type: Mapping[str, str],
     snapshot: ClusterSnapshot,
-) -> Room:
+) -> ExistingNode:
     promised = _promised(slot, pending)
     used = Resources.total(pod.scheduling.requests for pod in promised)
     labels = {keys.HOSTNAME: slot.name, **of_type, **slot.labels}
     taints = provisioner.taints if provisioner is not None else ()
     volumes, attached = _volumes(promised)
-    return Room(
+    return ExistingNode(
         name=slot.name,
         slot=slot.name,
         labels=labels,

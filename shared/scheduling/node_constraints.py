@@ -12,14 +12,14 @@ from shared.model.kubernetes.pods import Scheduling
 from shared.model.kubernetes.taints import Taint, Toleration
 from shared.model.requirements import Requirements
 from shared.scheduling.compatibility import Port, accepted_terms, conflict, tolerated
-from shared.scheduling.provisioner_offerings import Offer, place_labels
+from shared.scheduling.provisioner_offerings import ProvisionerOffering, place_labels
 
 # A new node has a host name; nobody knows it yet, so no pod can have asked for it.
 UNKNOWN_HOST: Final = "\x00"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Signature:
+class NodeConstraints:
     """The label terms, OR-ed, and the tolerations of a demand.
 
     Attributes:
@@ -42,7 +42,7 @@ class Signature:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            isinstance(other, Signature)
+            isinstance(other, NodeConstraints)
             and self._hash == other._hash
             and self.terms == other.terms
             and self.tolerations == other.tolerations
@@ -56,23 +56,23 @@ class Signature:
             term.allow_labels(labels) for term in self.terms
         )
 
-    def pinned(self, domain: Requirements) -> "Signature":
+    def pinned(self, domain: Requirements) -> "NodeConstraints":
         """Return the signature of pods that must also go to a domain."""
         if not domain:
             return self
         terms = tuple(term.merge(domain) for term in self.terms)
-        return Signature(
+        return NodeConstraints(
             terms=terms, tolerations=self.tolerations, strict=self.strict, ports=self.ports
         )
 
 
-def signature_of(scheduling: Scheduling, pinned: Requirements) -> Signature:
+def signature_of(scheduling: Scheduling, pinned: Requirements) -> NodeConstraints:
     """Return the signature of pods that were also pinned to a domain (empty: to none)."""
     terms = accepted_terms(scheduling)
-    return Signature(terms=terms, tolerations=scheduling.tolerations).pinned(pinned)
+    return NodeConstraints(terms=terms, tolerations=scheduling.tolerations).pinned(pinned)
 
 
-def could_buy(signature: Signature, offer: Offer) -> bool:
+def could_buy(signature: NodeConstraints, offer: ProvisionerOffering) -> bool:
     """Return whether a signature accepts any offering of an offer."""
     return (
         tolerated(offer.provisioner.taints, signature.tolerations, strict=signature.strict)
@@ -81,7 +81,7 @@ def could_buy(signature: Signature, offer: Offer) -> bool:
     )
 
 
-def _could_buy(term: Requirements, offer: Offer) -> bool:
+def _could_buy(term: Requirements, offer: ProvisionerOffering) -> bool:
     """A term about a label whose value is still open needs a pick of that value."""
     if any(requirement.key in offer.undecided for requirement in term):
         return False

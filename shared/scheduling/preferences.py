@@ -11,7 +11,7 @@ from shared.model.kubernetes.pods import Scheduling, SpreadPolicy
 from shared.model.requirements import Requirements
 
 
-class Wish(StrEnum):
+class PreferenceKind(StrEnum):
     """What a preference is about."""
 
     AFFINITY = "affinity"
@@ -25,7 +25,7 @@ class Wish(StrEnum):
 class Preference:
     """One preference of a pod: `index` is its place in the field of `Scheduling` it stands in."""
 
-    wish: Wish
+    preference_kind: PreferenceKind
     index: int = 0
 
 
@@ -35,24 +35,27 @@ def preferences(scheduling: Scheduling, *, soft_taints: bool) -> tuple[Preferenc
     Args:
         soft_taints: Whether any node has, or would have, a PreferNoSchedule taint.
     """
-    weights: tuple[tuple[Wish, list[int | None]], ...] = (
-        (Wish.AFFINITY, [term.weight for term in scheduling.affinity]),
-        (Wish.ANTI_AFFINITY, [term.weight for term in scheduling.anti_affinity]),
-        (Wish.NODES, [preferred_node.weight for preferred_node in scheduling.preferred_nodes]),
+    weights: tuple[tuple[PreferenceKind, list[int | None]], ...] = (
+        (PreferenceKind.AFFINITY, [term.weight for term in scheduling.affinity]),
+        (PreferenceKind.ANTI_AFFINITY, [term.weight for term in scheduling.anti_affinity]),
+        (
+            PreferenceKind.NODES,
+            [preferred_node.weight for preferred_node in scheduling.preferred_nodes],
+        ),
     )
     weighted = [
-        (weight, place, -index, Preference(wish, index))
-        for place, (wish, many) in enumerate(weights)
+        (weight, place, -index, Preference(preference_kind, index))
+        for place, (preference_kind, many) in enumerate(weights)
         for index, weight in enumerate(many)
         if weight is not None
     ]
     weighted.sort(key=lambda entry: entry[:3])
     spreads = [
-        Preference(Wish.SPREAD, index)
+        Preference(PreferenceKind.SPREAD, index)
         for index, rule in enumerate(scheduling.spreads)
         if rule.policy == SpreadPolicy.SCHEDULE_ANYWAY
     ]
-    taints = (Preference(Wish.TAINTS),) if soft_taints else ()
+    taints = (Preference(PreferenceKind.TAINTS),) if soft_taints else ()
     return (*(entry[3] for entry in weighted), *reversed(spreads), *taints)
 
 
@@ -60,7 +63,7 @@ def wanted_terms(
     terms: tuple[Requirements, ...], scheduling: Scheduling, preference: Preference
 ) -> tuple[Requirements, ...]:
     """Return what a node's labels must satisfy, any one of these, while one more wish is kept."""
-    if preference.wish != Wish.NODES:
+    if preference.preference_kind != PreferenceKind.NODES:
         return terms
     wanted = scheduling.preferred_nodes[preference.index].requirements
     return tuple(term.merge(wanted) for term in terms)

@@ -21,7 +21,7 @@ _Place = tuple[str, CapacityType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class ProvisionerOffering:
     """One instance type as one Provisioner would run it.
 
     Attributes:
@@ -77,7 +77,7 @@ def offers(
     *,
     unavailable: frozenset[OfferingKey] | None = frozenset(),
     picks: Sequence[Mapping[str, str]] = ({},),
-) -> tuple[Offer, ...]:
+) -> tuple[ProvisionerOffering, ...]:
     """Return what a provisioner could buy in the zones of its subnets, by pick, then type name.
 
     Args:
@@ -111,7 +111,7 @@ def offers(
                 shared[question] = (taken, machine.allocatable - taken, ports)
             taken, available, ports = shared[question]
             found.append(
-                Offer(
+                ProvisionerOffering(
                     provisioner=provisioner,
                     instance_type=machine,
                     labels=labels,

@@ -91,7 +91,7 @@ def estimates(classes: Sequence[PodClass], nodes: int) -> dict[int, int]:
         known |= new
         # Rules with a label that all must have are found by it.
         wide = sum(rule.selector is None or not rule.selector.match_labels for _, rule in new)
-        wishes = (
+        preference_kinds = (
             sum(term.weight is not None for term in (*asked.affinity, *asked.anti_affinity))
             + sum(rule.policy == SpreadPolicy.SCHEDULE_ANYWAY for rule in asked.spreads)
             + len(asked.preferred_nodes)
@@ -100,7 +100,7 @@ def estimates(classes: Sequence[PodClass], nodes: int) -> dict[int, int]:
             _TERM * terms
             + _WIDE * wide * len(classes)
             + _COMPILE * len(rules)
-            + wishes * (_RUNG + nodes + _COMPILE * len(rules))
+            + preference_kinds * (_RUNG + nodes + _COMPILE * len(rules))
             + _MERGE * terms * len(asked.preferred_nodes)
         )
     return found

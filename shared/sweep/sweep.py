@@ -75,7 +75,7 @@ class SweepReport:
         return {name: n for name, n in dataclasses.asdict(self).items() if name not in seen}
 
 
-class Sweeping:
+class Sweep:
     """Looks over one cluster."""
 
     def __init__(self, ports: ClusterPorts, policy: SweepPolicy) -> None:

@@ -10,7 +10,7 @@ from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
-from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import ClusterPorts, TimerKind
 from shared.timers.timers import (
     LONG_SILENT,
@@ -52,7 +52,7 @@ def start_missing_timers(
                 missing += _emptiness(ports, node, running, owner)
             elif keys.EMPTINESS_TIMESTAMP in node.annotations:
                 # It is used again: its next emptiness has a stamp of its own.
-                Emptying(ports).begin(node.name)
+                Emptiness(ports).begin(node.name)
     return missing
 
 
@@ -60,12 +60,14 @@ def _registration(
     ports: ClusterPorts,
     node: Node,
     running: Mapping[tuple[str, str], datetime],
-    patience: timedelta,
+    search_budget: timedelta,
 ) -> int:
     last, now = running.get((node.uid, TimerKind.REGISTRATION)), ports.clock.now()
-    if last is not None and not _overdue(last, node.created_at, node.joins_within(patience), now):
+    if last is not None and not _overdue(
+        last, node.created_at, node.joins_within(search_budget), now
+    ):
         return 0
-    start_registration(ports, node, patience, now, anew=last is not None)
+    start_registration(ports, node, search_budget, now, anew=last is not None)
     return 1
 
 
@@ -98,7 +100,7 @@ def _emptiness(
     since = empty_since(node)
     if last is not None and not _overdue(last, since, ttl, now, late=_LATE):
         return 0
-    Emptying(ports).begin(node.name)
+    Emptiness(ports).begin(node.name)
     return 1
 
 

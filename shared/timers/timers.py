@@ -88,7 +88,7 @@ def text_of(state: Mapping[str, Any], name: str) -> str:
 
 
 def start_registration(
-    ports: ClusterPorts, node: Node, patience: timedelta, now: datetime, *, anew: bool = False
+    ports: ClusterPorts, node: Node, search_budget: timedelta, now: datetime, *, anew: bool = False
 ) -> None:
     """Start the timer that gives a machine up which never joins.
 
@@ -96,7 +96,7 @@ def start_registration(
         patience: With most machines; a node of bare metal has longer.
         anew: The one that was started has ended by accident: start another, due now.
     """
-    wait = node.joins_within(patience)
+    wait = node.joins_within(search_budget)
     since, wait = (now, timedelta(0)) if anew else (node.created_at or now, wait)
     _start(ports, TimerKind.REGISTRATION, node, since, wait)
     ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.REGISTRATION, now)
@@ -147,7 +147,7 @@ def keep_termination(
     node: Node,
     running: Mapping[tuple[str, str], datetime],
     read_at: datetime,
-    patience: timedelta = timedelta(0),
+    search_budget: timedelta = timedelta(0),
 ) -> bool:
     """Start the drain of a node that is being deleted if none runs; return whether it was.
 
@@ -164,7 +164,7 @@ def keep_termination(
         start_termination(ports, node, ports.clock.now())
         return True
     going = sum(1 for _, kind in running if kind == TimerKind.TERMINATION)
-    if read_at - last < max(patience, _SILENT if going < _MANY else LONG_SILENT):
+    if read_at - last < max(search_budget, _SILENT if going < _MANY else LONG_SILENT):
         return False
     since = (node.deletion_at or read_at).isoformat()
     return go_on_elsewhere(ports, node, node.instance_id, since=since)

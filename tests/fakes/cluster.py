@@ -25,7 +25,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
-from shared.ports import Condition, Happening, NodeChange, NodeManifest, PastEvent
+from shared.ports import Condition, KubernetesEvent, NodeChange, NodeManifest, PastEvent
 from shared.ports.cluster import EachPage, nothing
 from tests.fakes.calls import Call
 from tests.fakes.node_rules import refuse_invalid_node
@@ -65,8 +65,8 @@ class FakeCluster(FakeProvisioners):
         self.undeletable: set[str] = set()
         self.taints_cordoned = False
         self.budgets: dict[str, PodDisruptionBudget] = {}
-        self.happenings: Counter[Happening] = Counter()
-        self.told_at: dict[Happening, datetime] = {}
+        self.kube_events: Counter[KubernetesEvent] = Counter()
+        self.told_at: dict[KubernetesEvent, datetime] = {}
         self.conditions: dict[str, tuple[bool, str, str]] = {}
         self.usable: dict[str, tuple[bool, str, str]] = {}
         self.within_ceiling: dict[str, tuple[bool, str, str]] = {}
@@ -311,10 +311,10 @@ class FakeCluster(FakeProvisioners):
         else:
             del self.pods[pod.key]
 
-    def happened(self, happenings: Sequence[Happening]) -> None:
-        self._write("happened", self._name, tuple(happenings))
-        self.happenings.update(happenings)
-        self.told_at.update(dict.fromkeys(happenings, self.now))
+    def record_events(self, kube_events: Sequence[KubernetesEvent]) -> None:
+        self._write("happened", self._name, tuple(kube_events))
+        self.kube_events.update(kube_events)
+        self.told_at.update(dict.fromkeys(kube_events, self.now))
 
     def events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
         self._read("events")
@@ -327,7 +327,7 @@ class FakeCluster(FakeProvisioners):
                 message=event.message,
                 count=count,
             )
-            for event, count in self.happenings.items()
+            for event, count in self.kube_events.items()
             if (event.kind, event.namespace, event.name) == about
         ]
         return tuple(sorted(found, key=lambda entry: entry.at or self.now))

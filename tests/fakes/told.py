@@ -46,17 +46,17 @@ class FakeTold:
         ]
         return tuple(sorted(found, key=lambda entry: entry.plan_id))
 
-    def told(self, cluster: str, now: datetime) -> frozenset[str]:
+    def recently_recorded(self, cluster: str, now: datetime) -> frozenset[str]:
         since, marks = self.marks.get(cluster, (_LONG_AGO, frozenset()))
         return marks if now < since + _TOLD_KEPT else frozenset()
 
-    def note_told(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
+    def note_recorded(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
         self._called("note_told", cluster)
-        known = self.told(cluster, now)
+        known = self.recently_recorded(cluster, now)
         since = self.marks[cluster][0] if known else now
         self.marks[cluster] = (since, known | marks)
 
-    def forget_told(self, cluster: str) -> None:
+    def forget_recorded(self, cluster: str) -> None:
         self._called("forget_told", cluster)
         self.marks.pop(cluster, None)
 

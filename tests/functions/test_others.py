@@ -23,14 +23,14 @@ from shared.model.errors import InvalidMessageError, NotFoundError, NotInstalled
 from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
 from shared.node_lifecycle.binding import Binding
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.expiration import Expiring
-from shared.node_lifecycle.interruption import Interrupting
-from shared.node_lifecycle.registration import Registering
-from shared.node_lifecycle.replacement import Replacing, start_replacement
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.interruption import Interruption
+from shared.node_lifecycle.registration import Registration
+from shared.node_lifecycle.replacement import Replacement, start_replacement
+from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
-from shared.sweep.sweep import Sweeping, SweepPolicy
+from shared.sweep.sweep import Sweep, SweepPolicy
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, Runtime, failing
 from tests.unit.worlds import MINUTE, World, instead
@@ -58,7 +58,7 @@ def test_bind_completes_every_node_of_the_event(use: Use) -> None:
 
 def test_emptiness_starts_a_timer_and_takes_its_steps(use: Use) -> None:
     world = World(provisioner(ttl_after_empty=MINUTE), node())
-    use("emptiness", Runtime(Emptying, test=world))
+    use("emptiness", Runtime(Emptiness, test=world))
     assert emptiness(event(Kind.NODE_EMPTY, "n1"), CONTEXT) == {}
     (timer,) = world.outbox.timers_of(TimerKind.EMPTINESS)
     assert emptiness(dict(timer.payload), CONTEXT)["wait_seconds"] == 60
@@ -69,7 +69,7 @@ def test_emptiness_starts_a_timer_and_takes_its_steps(use: Use) -> None:
 def test_termination_starts_a_drain_and_takes_its_steps(use: Use) -> None:
     old = node(deletion_at=NOW, created_at=NOW - 10 * MINUTE)
     world = World(provisioner(), old, pod(node_name="n1"))
-    use("termination", Runtime(lambda ports: Terminating(ports, None), test=world))
+    use("termination", Runtime(lambda ports: Termination(ports, None), test=world))
     assert termination(event(Kind.NODE_DELETED, "n1"), CONTEXT) == {}
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
     # EC2 knows no such machine, so there is nothing left to drain.
@@ -79,7 +79,7 @@ def test_termination_starts_a_drain_and_takes_its_steps(use: Use) -> None:
 
 def test_expiration_takes_steps(use: Use) -> None:
     world = World(provisioner(ttl_until_expired=MINUTE), node())
-    use("expiration", Runtime(Expiring, test=world))
+    use("expiration", Runtime(Expiration, test=world))
     state = {"cluster": "test", "node": "n1", "uid": "uid-n1"}
     assert expiration(state, CONTEXT)["wait_seconds"] == 60
 
@@ -87,7 +87,7 @@ def test_expiration_takes_steps(use: Use) -> None:
 def test_replacement_takes_steps(use: Use) -> None:
     world = World(provisioner(), node())
     start_replacement(world.ports, "plan-1", [world.node], 0, "consolidation")
-    use("replacement", Runtime(Replacing, test=world))
+    use("replacement", Runtime(Replacement, test=world))
     (timer,) = world.outbox.timers_of(TimerKind.REPLACEMENT)
     state = replacement(dict(timer.payload), CONTEXT)
     assert world.node.deletion_at is not None
@@ -98,7 +98,7 @@ def test_replacement_takes_steps(use: Use) -> None:
 def test_registration_takes_steps(use: Use) -> None:
     starting: dict[str, Any] = {"ready": None, "allocatable": Resources(), "taints": (NOT_READY,)}
     world = World(provisioner(), node(**starting))
-    use("registration", Runtime(Registering, test=world))
+    use("registration", Runtime(Registration, test=world))
     state = {"cluster": "test", "node": "n1", "uid": "uid-n1"}
     assert registration(state, CONTEXT)["result"] == "given up"
 
@@ -106,7 +106,7 @@ def test_registration_takes_steps(use: Use) -> None:
 def test_interrupt_acts_on_machines_of_ours_alone(use: Use) -> None:
     world = World(provisioner(), node())
     world.ledger.instances["i-n1"] = "test"
-    use("interrupt", Runtime(Interrupting, test=world))
+    use("interrupt", Runtime(Interruption, test=world))
     notice: dict[str, Any] = {
         "source": "aws.health",
         "detail-type": "AWS Health Event",
@@ -125,7 +125,7 @@ def test_the_schedule_gives_each_cluster_a_sweep_of_its_own(
     first, throttled, last = World(), World(), World()
     instead(first.cluster, "nodes", failing(ValueError("of its data")))
     throttled.outbox.fail_next(UNREACHABLE)
-    runtime = Runtime(lambda ports: Sweeping(ports, SweepPolicy()), a=first, b=throttled, c=last)
+    runtime = Runtime(lambda ports: Sweep(ports, SweepPolicy()), a=first, b=throttled, c=last)
     use("sweep", runtime)
     sweep({"source": "aws.events"}, CONTEXT)
     assert runtime.swept_alone == ["a", "c"]
@@ -135,7 +135,7 @@ def test_the_schedule_gives_each_cluster_a_sweep_of_its_own(
 def test_sweep_looks_over_one_cluster(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
     late = World(provisioner(), pod())
     late.advance(2 * MINUTE)
-    use("sweep", Runtime(lambda ports: Sweeping(ports, SweepPolicy()), test=late))
+    use("sweep", Runtime(lambda ports: Sweep(ports, SweepPolicy()), test=late))
     sweep(event(Kind.SWEEP), CONTEXT)
     assert late.outbox.wakes == [("test", timedelta(0))]
     assert told(capsys) == [("test", None, [1])]
@@ -144,7 +144,7 @@ def test_sweep_looks_over_one_cluster(use: Use, capsys: pytest.CaptureFixture[st
 def test_a_sweep_that_fails_is_counted(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
     down = World()
     instead(down.cluster, "nodes", failing(UNREACHABLE))
-    use("sweep", Runtime(lambda ports: Sweeping(ports, SweepPolicy()), test=down))
+    use("sweep", Runtime(lambda ports: Sweep(ports, SweepPolicy()), test=down))
     sweep(event(Kind.SWEEP), CONTEXT)
     assert told(capsys) == [("test", [1], None)]
 
@@ -161,7 +161,7 @@ def test_a_cluster_without_the_definition_of_provisioners_is_no_failure_of_sweep
 ) -> None:
     bare = World()
     instead(bare.cluster, "provisioners", failing(NotInstalledError("404")))
-    use("sweep", Runtime(lambda ports: Sweeping(ports, SweepPolicy()), test=bare))
+    use("sweep", Runtime(lambda ports: Sweep(ports, SweepPolicy()), test=bare))
     sweep(event(Kind.SWEEP), CONTEXT)
     assert "SweepFailures" not in capsys.readouterr().out
     assert "apply the cluster manifests" in caplog.text
@@ -268,7 +268,7 @@ def test_events_that_cannot_be_understood_are_set_aside_at_once(
 def test_a_state_that_cannot_be_understood_fails_its_timer(
     name: str, handler: Callable[..., Any], use: Use, dead: list[tuple[str, str]]
 ) -> None:
-    use(name, Runtime(Emptying, test=World()))
+    use(name, Runtime(Emptiness, test=World()))
     with pytest.raises(InvalidMessageError, match="cluster: None: expected a text"):
         handler({"node": "n1"}, CONTEXT)
     with pytest.raises(NotFoundError, match="cluster 'gone' is not attached"):

@@ -22,10 +22,10 @@ from shared.kube.cluster import KubeCluster
 from shared.messages.wake import Kind, ObjectRef, encode, wake
 from shared.model.policy import LaunchPolicy
 from shared.node_lifecycle.binding import Binding
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.interruption import Interrupting
-from shared.node_lifecycle.termination import Terminating
-from shared.sweep.sweep import Sweeping, SweepPolicy
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.interruption import Interruption
+from shared.node_lifecycle.termination import Termination
+from shared.sweep.sweep import Sweep, SweepPolicy
 from tests.builders import NOW, pod, provisioner
 from tests.functions.conftest import Context, ProvisionRuntime, Runtime
 from tests.hostile.corpus import BATCH_SIZE, batches, mutated, texts, try_batch, values
@@ -78,11 +78,11 @@ FUNCTIONS: Final = {
         events=(said(Kind.NODE_READY),),
     ),
     "emptiness": Function(
-        handler=emptiness, runtime=runtime_of(Emptying), events=(said(Kind.NODE_EMPTY),)
+        handler=emptiness, runtime=runtime_of(Emptiness), events=(said(Kind.NODE_EMPTY),)
     ),
     "termination": Function(
         handler=termination,
-        runtime=runtime_of(lambda ports: Terminating(ports, None)),
+        runtime=runtime_of(lambda ports: Termination(ports, None)),
         events=(said(Kind.NODE_DELETED),),
     ),
     "provision": Function(
@@ -92,12 +92,12 @@ FUNCTIONS: Final = {
     ),
     "sweep": Function(
         handler=sweep,
-        runtime=runtime_of(lambda ports: Sweeping(ports, SweepPolicy())),
+        runtime=runtime_of(lambda ports: Sweep(ports, SweepPolicy())),
         events=(said(Kind.HEARTBEAT), said(Kind.SWEEP)),
     ),
     "interrupt": Function(
         handler=interrupt,
-        runtime=runtime_of(Interrupting),
+        runtime=runtime_of(Interruption),
         events=(
             of_ec2("EC2 Spot Instance Interruption Warning"),
             of_ec2("EC2 Instance State-change Notification", state="stopped"),

@@ -14,8 +14,8 @@ from shared.kube.other_autoscalers import KubeRivals
 from shared.model import labels as keys
 from shared.model.policy import LaunchPolicy
 from shared.node_lifecycle.binding import Binding
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.termination import Termination
 from tests.hostile.corpus import BATCH_SIZE, batches, mutated, try_batch, values
 from tests.hostile.judging import FLAG, INSTANCE
 from tests.hostile.objects import DOCUMENTS, NAMESPACE, plain_pod
@@ -122,8 +122,8 @@ def check_services(world: World) -> None:
     world.sweep()
     for name in ("n1", "calm"):
         Binding(world.ports, LaunchPolicy()).run(name)
-        Emptying(world.ports).begin(name)
-        Terminating(world.ports, None).begin(name)
+        Emptiness(world.ports).begin(name)
+        Termination(world.ports, None).begin(name)
 
 
 def check_templates(world: World) -> None:

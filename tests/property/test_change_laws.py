@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from shared.disruption.selection import Cause, Pace, Scene, look
+from shared.disruption.selection import Cause, DisruptionInput, OngoingChanges, look
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.snapshot import ClusterSnapshot
@@ -16,7 +16,7 @@ from tests.builders import NOW, provisioner
 PACKING = PackingSettings(improve_iterations=2)
 
 
-def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], Pace]:
+def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], OngoingChanges]:
     """Return a random cluster, the nodes that somebody holds, and what is under way."""
     rng = random.Random(seed)
     seen = random_cluster(seed)
@@ -49,22 +49,22 @@ def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], Pace]:
         for node in nodes
         if node.unschedulable or node.deletion_at or node.annotations or node.uid in rested
     )
-    return changed, taken, Pace(rested=rested)
+    return changed, taken, OngoingChanges(rested=rested)
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_a_change_uproots_nobody_and_takes_no_held_node(first: int) -> None:
     for seed in range(first, first + 10):
         seen, held, pace = troubled(seed)
-        scene = Scene(
+        disruption_input = DisruptionInput(
             snapshot=seen,
             budgets=(),
             settings=DisruptionSettings(budget_percent=100),
             packing=PACKING,
             pace=pace,
         )
-        change = look(scene).change
-        assert look(scene).change == change
+        change = look(disruption_input).change
+        assert look(disruption_input).change == change
         if change is None:
             continue
         assert not held & set(change.remove)

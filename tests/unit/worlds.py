@@ -19,7 +19,7 @@ from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts
 from shared.provisioning.provision import Provisioning
 from shared.provisioning.report import ProvisionReport
-from shared.sweep.sweep import Sweeping, SweepPolicy, SweepReport
+from shared.sweep.sweep import Sweep, SweepPolicy, SweepReport
 from tests.builders import CATALOG
 from tests.fakes.catalog import FakeCatalog
 from tests.fakes.clock import FakeClock
@@ -108,7 +108,7 @@ class World:
         raise AssertionError("provision never came to rest")
 
     def sweep(self) -> SweepReport:
-        return Sweeping(self.ports, SweepPolicy()).run()
+        return Sweep(self.ports, SweepPolicy()).run()
 
     def bind(self, node: str) -> BindReport:
         return Binding(self.ports, self.policy).run(node)

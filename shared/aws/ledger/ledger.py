@@ -103,11 +103,11 @@ class DynamoLedger(Intents, Slots, Account, Memos):
         young = [trial for trial in found if now < trial.launched_at + rows.KEEP_TRIAL]
         return tuple(sorted(young, key=lambda entry: entry.plan_id))
 
-    def told(self, cluster: str, now: datetime) -> frozenset[str]:
+    def recently_recorded(self, cluster: str, now: datetime) -> frozenset[str]:
         """Return the marks of what the cluster was told in the last minutes."""
         return self._told(cluster, now)[1]
 
-    def note_told(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
+    def note_recorded(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
         """Add marks of what the cluster was told; after some minutes all are forgotten."""
         since, known = self._told(cluster, now)
         kept = sorted(known | marks)[: rows.MOST_DIGESTS]
@@ -118,7 +118,7 @@ class DynamoLedger(Intents, Slots, Account, Memos):
         }
         self._table.write(rows.cluster_key(cluster, rows.TOLD), fields, ALWAYS)
 
-    def forget_told(self, cluster: str) -> None:
+    def forget_recorded(self, cluster: str) -> None:
         """Forget what the cluster was told: all of it may be told again."""
         self._table.remove(rows.cluster_key(cluster, rows.TOLD))
 

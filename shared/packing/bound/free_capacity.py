@@ -15,7 +15,7 @@ from shared.packing.problem import PackingProblem
 _MOST_LOOKS: Final = 40_000  # room by class; beyond, only amounts are compared
 
 
-class FreeRoom(NamedTuple):
+class FreeCapacity(NamedTuple):
     """Room of one bin.
 
     Attributes:
@@ -29,10 +29,10 @@ class FreeRoom(NamedTuple):
     most: tuple[int, ...] = ()
 
 
-class FreeRooms(NamedTuple):
+class FreeCapacities(NamedTuple):
     """Rooms with the classes that share them, apart from others: no class is in two parts."""
 
-    parts: tuple[tuple[tuple[int, ...], tuple[FreeRoom, ...]], ...] = ()
+    parts: tuple[tuple[tuple[int, ...], tuple[FreeCapacity, ...]], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.parts)
@@ -56,11 +56,11 @@ class FreeRooms(NamedTuple):
         return left
 
 
-NO_ROOM: Final = FreeRooms()
-RoomWorth = Callable[[FreeRoom, Sequence[int]], int | None]
+NO_ROOM: Final = FreeCapacities()
+RoomWorth = Callable[[FreeCapacity, Sequence[int]], int | None]
 
 
-def free_rooms(problem: PackingProblem, demand: Demand, counts: Sequence[int]) -> FreeRooms:
+def free_rooms(problem: PackingProblem, demand: Demand, counts: Sequence[int]) -> FreeCapacities:
     """Return the room of the bins that could take any of the pods."""
     useful = useful_bins(problem, demand, counts)
     if not useful:
@@ -74,7 +74,7 @@ def free_rooms(problem: PackingProblem, demand: Demand, counts: Sequence[int]) -
     digits = [f"{mask:b}"[::-1] for mask, _ in groups]
     looks = len(useful) * sum([len(some) for _, some in groups]) <= _MOST_LOOKS
     listed: dict[tuple[int, ...], tuple[int, ...]] = {}
-    found: list[tuple[tuple[int, ...], FreeRoom]] = []
+    found: list[tuple[tuple[int, ...], FreeCapacity]] = []
     for index, room in useful:
         who = tuple([g for g, text in enumerate(digits) if text[index : index + 1] == "1"])
         if who not in listed:
@@ -83,14 +83,14 @@ def free_rooms(problem: PackingProblem, demand: Demand, counts: Sequence[int]) -
         amounts = tuple([max(a - a % s, 0) for a, s in zip(room, demand.steps, strict=True)])
         most = tuple([_fitting(demand, k, counts[k], amounts) for k in classes]) if looks else ()
         if any(most) or not looks:
-            found.append((who, FreeRoom(amounts=amounts, classes=classes, most=most)))
-    return FreeRooms(parts=_parts(found, [some for _, some in groups]))
+            found.append((who, FreeCapacity(amounts=amounts, classes=classes, most=most)))
+    return FreeCapacities(parts=_parts(found, [some for _, some in groups]))
 
 
 def beyond_rooms(
     values: Sequence[int],
     counts: Sequence[int],
-    rooms: FreeRooms,
+    rooms: FreeCapacities,
     room_worth: RoomWorth,
 ) -> int:
     """Return what the pods are worth that cannot all be in free room.
@@ -110,7 +110,7 @@ def beyond_rooms(
 
 
 def _beyond(
-    worth: int, values: Sequence[int], free: Sequence[FreeRoom], room_worth: RoomWorth
+    worth: int, values: Sequence[int], free: Sequence[FreeCapacity], room_worth: RoomWorth
 ) -> int:
     """Return some pods' worth, less that of the room they could have; not below 0."""
     for room in free:
@@ -133,14 +133,14 @@ def _fitting(demand: Demand, k: int, count: int, room: Sequence[int]) -> int:
 
 
 def _parts(
-    found: Sequence[tuple[tuple[int, ...], FreeRoom]], groups: Sequence[Sequence[int]]
-) -> tuple[tuple[tuple[int, ...], tuple[FreeRoom, ...]], ...]:
+    found: Sequence[tuple[tuple[int, ...], FreeCapacity]], groups: Sequence[Sequence[int]]
+) -> tuple[tuple[tuple[int, ...], tuple[FreeCapacity, ...]], ...]:
     """Return rooms by the groups of classes that share them, directly or by others."""
     home = list(range(len(groups)))
     for who in sorted({who for who, _ in found}):
         together = {home[g] for g in who}
         home = [min(together) if value in together else value for value in home]
-    parts: dict[int, list[FreeRoom]] = {}
+    parts: dict[int, list[FreeCapacity]] = {}
     for who, room in found:
         parts.setdefault(home[who[0]], []).append(room)
     return tuple(

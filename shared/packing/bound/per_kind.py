@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from math import log2
 from typing import Final
 
-from shared.packing.bound.free_capacity import NO_ROOM, FreeRoom, FreeRooms, beyond_rooms
+from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, FreeCapacity, beyond_rooms
 from shared.packing.bound.rounding_cuts import with_whole_nodes
 from shared.packing.bound.simplex import best_mix, pivot
 from shared.packing.demand import Demand
-from shared.packing.machine_kinds import Kind
+from shared.packing.machine_kinds import MachineKind
 
 _SCALE: Final = 1 << 80
 _MOST_CLUSTERS: Final = 40
@@ -28,11 +28,11 @@ _FINEST: Final = [(True, _STEPS[0])]
 def tighter_bound(
     demand: Demand,
     counts: Sequence[int],
-    kinds: Sequence[Kind],
+    kinds: Sequence[MachineKind],
     costs: Sequence[int],
     *,
     mix: Sequence[tuple[int, float]] = (),
-    rooms: FreeRooms = NO_ROOM,
+    rooms: FreeCapacities = NO_ROOM,
 ) -> int:
     """Return what placing the pods costs at least, in micro-dollars per hour, rounded down.
 
@@ -81,7 +81,7 @@ def tighter_bound(
             ]
         )
 
-    def room_worth(room: FreeRoom, some: Sequence[int]) -> int | None:
+    def room_worth(room: FreeCapacity, some: Sequence[int]) -> int | None:
         """By the prices of a kind that all of them fit, no pod of theirs is worth more."""
         everybody = (1 << len(kinds)) - 1
         for k in some:
@@ -96,7 +96,7 @@ def tighter_bound(
     return beyond_rooms(values, counts, rooms, room_worth) // _SCALE
 
 
-def _fits(demand: Demand, k: int, kinds: Sequence[Kind]) -> int:
+def _fits(demand: Demand, k: int, kinds: Sequence[MachineKind]) -> int:
     needs, signature = demand.amounts(k), demand.signature[k]
     mask = 0
     for t, kind in enumerate(kinds):
@@ -141,7 +141,7 @@ def _kind_prices(
     counts: Sequence[int],
     clusters: Sequence[Sequence[int]],
     fits: Mapping[int, int],
-    kinds: Sequence[Kind],
+    kinds: Sequence[MachineKind],
     prices: Sequence[int],
 ) -> list[list[float]]:
     """Return resource prices per kind, from fractional fillings with whole clusters.
@@ -153,7 +153,7 @@ def _kind_prices(
     amounts = [_amounts(demand, counts, cluster, tops) for cluster in clusters]
     masks = [_all_fit(cluster, fits) for cluster in clusters]
     room = [[a / top for a, top in zip(kind.room, tops, strict=True)] for kind in kinds]
-    programmes = [_Programme(masks, amounts, t, room[t]) for t in range(len(kinds))]
+    programmes = [_LinearProgram(masks, amounts, t, room[t]) for t in range(len(kinds))]
     size = len(clusters)
     costs = [
         min(
@@ -196,7 +196,7 @@ def _kind_prices(
     return [[d / top for d, top in zip(dual, tops, strict=True)] for dual in duals]
 
 
-class _Programme:
+class _LinearProgram:
     """How a kind is filled best: with the clusters that fit it, by the resources they ask for."""
 
     def __init__(
@@ -245,7 +245,7 @@ def _per_cluster(amounts: Sequence[float], room: Sequence[float]) -> float:
     return max([a / max(r, 1e-9) for a, r in zip(amounts, room, strict=True)])
 
 
-def _scaled(price: Sequence[float], kind: Kind, cost: int) -> list[int]:
+def _scaled(price: Sequence[float], kind: MachineKind, cost: int) -> list[int]:
     """Return prices in whole parts of a micro-dollar such that the kind's room is worth its cost.
 
     Rounded down, so never worth more.

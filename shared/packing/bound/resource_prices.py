@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared.packing.bound.free_capacity import NO_ROOM, FreeRoom, FreeRooms, beyond_rooms
+from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, FreeCapacity, beyond_rooms
 from shared.packing.bound.linear_program import Column, Rows, solve, usable_rows
 from shared.packing.demand import Demand
-from shared.packing.machine_kinds import Kind
+from shared.packing.machine_kinds import MachineKind
 from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
 
 _SCALE: Final = 1 << 80
@@ -63,7 +63,7 @@ class ResourcePrices:
 def find_prices(
     demand: Demand,
     counts: Sequence[int],
-    kinds: Sequence[Kind],
+    kinds: Sequence[MachineKind],
     prices: Sequence[int],
     like: ResourcePrices | None = None,
 ) -> ResourcePrices:
@@ -130,10 +130,10 @@ def _columns_of(like: ResourcePrices, rows: Rows) -> list[Column]:
 def lower_bound(
     demand: Demand,
     counts: Sequence[int],
-    kinds: Sequence[Kind],
+    kinds: Sequence[MachineKind],
     worth: ResourcePrices,
     *,
-    rooms: FreeRooms = NO_ROOM,
+    rooms: FreeCapacities = NO_ROOM,
 ) -> int:
     """Return what placing the pods costs at least, in micro-dollars per hour, rounded down.
 
@@ -159,7 +159,7 @@ def lower_bound(
             worths[index] = sum([row[place] * amount for place, amount in demand.amounts(index)])
     highest: dict[tuple[int, ...], list[int]] = {}
 
-    def room_worth(room: FreeRoom, some: Sequence[int]) -> int:
+    def room_worth(room: FreeCapacity, some: Sequence[int]) -> int:
         groups = tuple(sorted({worth.group[demand.signature[k]] for k in some}))
         if groups not in highest:
             rows = [values[g] for g in groups]
@@ -171,7 +171,7 @@ def lower_bound(
 
 
 def _most_worth(
-    kinds: Sequence[Kind],
+    kinds: Sequence[MachineKind],
     worth: ResourcePrices,
     values: Sequence[Sequence[int]],
     present: Sequence[int],
@@ -196,7 +196,7 @@ def _most_worth(
 def _make_rows(
     demand: Demand,
     counts: Sequence[int],
-    kinds: Sequence[Kind],
+    kinds: Sequence[MachineKind],
     prices: Sequence[int],
     home: Sequence[int],
     like: ResourcePrices | None,
@@ -232,7 +232,7 @@ def _make_rows(
 
 
 def _groups(
-    sums: Mapping[int, Mapping[int, int]], kinds: Sequence[Kind], prices: Sequence[int]
+    sums: Mapping[int, Mapping[int, int]], kinds: Sequence[MachineKind], prices: Sequence[int]
 ) -> list[list[int]]:
     """Return the signatures by group, those with most demand first.
 
@@ -265,7 +265,7 @@ def _kept_groups(sums: Mapping[int, Mapping[int, int]], like: ResourcePrices) ->
     return list(groups.values())
 
 
-def _open_kinds(kinds: Sequence[Kind], signature: int) -> int:
+def _open_kinds(kinds: Sequence[MachineKind], signature: int) -> int:
     return sum([1 << t for t, kind in enumerate(kinds) if kind.signatures >> signature & 1])
 
 

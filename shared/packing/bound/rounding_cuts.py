@@ -10,28 +10,28 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from shared.packing.demand import Demand
-from shared.packing.machine_kinds import Kind
+from shared.packing.machine_kinds import MachineKind
 
 _MOST_SETS: Final = 8
 _LEAST_GAIN: Final = 0.001  # of the cost
 
 
-class Whole(NamedTuple):
+class RoundingCuts(NamedTuple):
     """The question with imagined pods, the last classes: to be asked of a bound instead."""
 
     demand: Demand
     counts: tuple[int, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MachineKind, ...]
     fits: Mapping[int, int]
 
 
 def with_whole_nodes(
     demand: Demand,
     counts: Sequence[int],
-    kinds: Sequence[Kind],
+    kinds: Sequence[MachineKind],
     fits: Mapping[int, int],
     mix: Sequence[tuple[int, float]],
-) -> Whole:
+) -> RoundingCuts:
     """Return the question with a class of imagined pods per set of kinds bought in parts.
 
     The classes in `fits` may be placed nowhere else.
@@ -78,7 +78,7 @@ def with_whole_nodes(
         extras=tuple(extras),
         signature=tuple(signature),
     )
-    return Whole(
+    return RoundingCuts(
         demand=larger,
         counts=tuple(amounts),
         kinds=tuple(
@@ -89,7 +89,7 @@ def with_whole_nodes(
 
 
 def _nodes(
-    demand: Demand, counts: Sequence[int], classes: Sequence[int], kinds: Sequence[Kind]
+    demand: Demand, counts: Sequence[int], classes: Sequence[int], kinds: Sequence[MachineKind]
 ) -> int:
     """Return how many of some kinds the classes need at least.
 

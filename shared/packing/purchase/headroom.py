@@ -13,8 +13,8 @@ from shared.model.resources import CPU, MEMORY
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.demand import Demand
 from shared.packing.free_nodes import Placements, useful_bins
-from shared.packing.machine_kinds import Kind
-from shared.packing.priced_problem import Found, Ground, Planned
+from shared.packing.machine_kinds import MachineKind
+from shared.packing.priced_problem import Found, Planned, PricedProblem
 from shared.packing.problem import PackingProblem
 
 ROOMY: Final = "roomy"
@@ -26,7 +26,7 @@ _PIECES: Final = 0.5  # of its worth, what room is worth that is spread over sev
 _FILLINGS: Final = ((1.0, 1.0), (1.3, 1.0), (1.0, 1.5), (1.0, 0.0))
 
 
-class Mix(NamedTuple):
+class WorkloadMix(NamedTuple):
     """What runs and waits in all.
 
     Attributes:
@@ -54,8 +54,8 @@ class Mix(NamedTuple):
 
 
 def find_mix(
-    problem: PackingProblem, demand: Demand, counts: Sequence[int], kinds: Sequence[Kind]
-) -> Mix | None:
+    problem: PackingProblem, demand: Demand, counts: Sequence[int], kinds: Sequence[MachineKind]
+) -> WorkloadMix | None:
     """Return the mix where pods to come matter, else None.
 
     Args:
@@ -85,7 +85,7 @@ def find_mix(
     worth = find_prices(whole, [1], kinds, [kind.planning_price for kind in kinds])
     cpu, memory, *_ = worth.values[0]
     runs = cpu * problem.running[CPU] + memory * problem.running[MEMORY]
-    return Mix(
+    return WorkloadMix(
         cpu=totals[0],
         memory=totals[1],
         cpu_worth=cpu * totals[0],
@@ -95,7 +95,7 @@ def find_mix(
 
 
 def place_for_growth(
-    problem: PackingProblem, demand: Demand, counts: list[int], mix: Mix
+    problem: PackingProblem, demand: Demand, counts: list[int], mix: WorkloadMix
 ) -> Placements | None:
     """Return what goes to the bins, or None where that is too much to look at.
 
@@ -162,7 +162,11 @@ def _fits(demand: Demand, k: int, room: Sequence[int]) -> bool:
 
 
 def roomier(
-    problem: PackingProblem, ground: Ground, found: Found, counts: Sequence[int], mix: Mix
+    problem: PackingProblem,
+    priced: PricedProblem,
+    found: Found,
+    counts: Sequence[int],
+    mix: WorkloadMix,
 ) -> Found:
     """Return a plan of one node with room of use to pods to come, or the one that was found.
 
@@ -174,33 +178,35 @@ def roomier(
         mix: Of the pods to come.
     """
     contents = tuple([(k, count) for k, count in enumerate(counts) if count])
-    needs, signatures = ground.needs(contents)
-    prices = [kind.planning_price for kind in ground.kinds]
+    needs, signatures = priced.needs(contents)
+    prices = [kind.planning_price for kind in priced.kinds]
     most = mix.budget + sum([prices[entry.kind] * entry.copies for entry in found.plan])
     scores = [
         (prices[number] - _left_over(problem, kind, needs, mix), number)
-        for number, kind in enumerate(ground.kinds)
+        for number, kind in enumerate(priced.kinds)
         if prices[number] <= most
         and not signatures & ~kind.signatures
         and all(a <= b for a, b in zip(needs, kind.room, strict=True))
     ]
-    if not scores or _score(problem, ground, found, mix) <= min(scores)[0]:
+    if not scores or _score(problem, priced, found, mix) <= min(scores)[0]:
         return found
     plan = [Planned(kind=min(scores)[1], contents=contents)]
-    return Found(ground=ground, plan=plan, name=ROOMY, tight=None)
+    return Found(priced=priced, plan=plan, name=ROOMY, tight=None)
 
 
-def _score(problem: PackingProblem, ground: Ground, found: Found, mix: Mix) -> float:
+def _score(problem: PackingProblem, priced: PricedProblem, found: Found, mix: WorkloadMix) -> float:
     """Return a plan's price less what its free room is worth to pods to come."""
     total = 0.0
     for entry in found.plan:
-        kind = ground.kinds[entry.kind]
-        left = _left_over(problem, kind, ground.needs(entry.contents)[0], mix)
+        kind = priced.kinds[entry.kind]
+        left = _left_over(problem, kind, priced.needs(entry.contents)[0], mix)
         total += entry.copies * (kind.planning_price - _PIECES * left)
     return total
 
 
-def _left_over(problem: PackingProblem, kind: Kind, needs: Sequence[int], mix: Mix) -> float:
+def _left_over(
+    problem: PackingProblem, kind: MachineKind, needs: Sequence[int], mix: WorkloadMix
+) -> float:
     # A kind's room is without what these pods can never use; others can.
     whole = problem.shapes[kind.shapes[0]].allocatable
     return mix.worth(whole[CPU] - needs[0], whole[MEMORY] - needs[1])

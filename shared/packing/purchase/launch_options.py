@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
-from shared.packing.machine_kinds import Kind
+from shared.packing.machine_kinds import MachineKind
 from shared.packing.problem import PackingProblem, Shape
 
 Option = tuple[int, int]
@@ -27,7 +27,7 @@ class Ways(NamedTuple):
 class Offer(NamedTuple):
     """The pools of one capacity type of one kind: the cheapest one's price and option first."""
 
-    kind: Kind
+    kind: MachineKind
     cheapest: tuple[int, Option]
 
 
@@ -57,7 +57,7 @@ class Offers:
         return known
 
 
-def list_offers(problem: PackingProblem, kinds: Sequence[Kind]) -> Offers:
+def list_offers(problem: PackingProblem, kinds: Sequence[MachineKind]) -> Offers:
     """Return every offer of the kinds' shapes. Pass all kinds, not only the best."""
     found: dict[CapacityType, list[Offer]] = {}
     for capacity_type in CapacityType:

@@ -5,8 +5,8 @@ from math import ceil
 from typing import NamedTuple
 
 from shared.model.resources import Resources
-from shared.packing.machine_kinds import Kind
-from shared.packing.priced_problem import Ground, Planned
+from shared.packing.machine_kinds import MachineKind
+from shared.packing.priced_problem import Planned, PricedProblem
 from shared.packing.problem import PackedNode, PackingProblem
 from shared.packing.purchase.launch_options import Offers, Ways, find_ways
 
@@ -22,7 +22,7 @@ class Purchase(NamedTuple):
 
 
 def purchase(
-    ground: Ground,
+    priced: PricedProblem,
     plan: Sequence[Planned],
     offers: Offers,
     limits: Limits,
@@ -45,36 +45,40 @@ def purchase(
     groups: dict[int, list[Planned]] = {}
     for entry in plan:
         groups.setdefault(entry.kind, []).append(entry)
-    ways = {kind: _ways_of(ground, kind, groups[kind], offers, None) for kind in sorted(groups)}
+    ways = {kind: _ways_of(priced, kind, groups[kind], offers, None) for kind in sorted(groups)}
     if roomy:
-        ways = {kind: _ways_as_large(ground, kind, groups[kind], offers) for kind in sorted(groups)}
+        ways = {kind: _ways_as_large(priced, kind, groups[kind], offers) for kind in sorted(groups)}
     if not limits:
         return Purchase(nodes=_nodes(groups, ways), refused=(), limits=limits)
-    left = _take_all(ground, groups, ways, limits)
+    left = _take_all(priced, groups, ways, limits)
     if left is not None:
         return Purchase(nodes=_nodes(groups, ways), refused=(), limits=left)
-    return _take_what_fits(ground, plan, offers, limits)
+    return _take_what_fits(priced, plan, offers, limits)
 
 
 def _ways_of(
-    ground: Ground, kind: int, planned: Sequence[Planned], offers: Offers, room: Resources | None
+    priced: PricedProblem,
+    kind: int,
+    planned: Sequence[Planned],
+    offers: Offers,
+    room: Resources | None,
 ) -> Ways | None:
-    most = [0] * len(ground.demand.names)
+    most = [0] * len(priced.demand.names)
     signatures = 0
     for entry in planned:
-        needs, some = ground.needs(entry.contents)
+        needs, some = priced.needs(entry.contents)
         most = [max(a, b) for a, b in zip(most, needs, strict=True)]
         signatures |= some
-    return find_ways(offers, most, signatures, ground.kinds[kind].provisioner, room)
+    return find_ways(offers, most, signatures, priced.kinds[kind].provisioner, room)
 
 
 def _ways_as_large(
-    ground: Ground, kind: int, planned: Sequence[Planned], offers: Offers
+    priced: PricedProblem, kind: int, planned: Sequence[Planned], offers: Offers
 ) -> Ways | None:
     signatures = 0
     for entry in planned:
-        signatures |= ground.needs(entry.contents)[1]
-    bought = ground.kinds[kind]
+        signatures |= priced.needs(entry.contents)[1]
+    bought = priced.kinds[kind]
     return find_ways(offers, bought.room, signatures, bought.provisioner)
 
 
@@ -100,12 +104,15 @@ def _node(other_planned: Planned, way: Ways) -> PackedNode:
 
 
 def _take_all(
-    ground: Ground, groups: dict[int, list[Planned]], ways: dict[int, Ways | None], limits: Limits
+    priced: PricedProblem,
+    groups: dict[int, list[Planned]],
+    ways: dict[int, Ways | None],
+    limits: Limits,
 ) -> Limits | None:
     left = dict(limits)
     for kind, planned in groups.items():
         way = ways[kind]
-        provisioner = ground.kinds[kind].provisioner
+        provisioner = priced.kinds[kind].provisioner
         if provisioner in left:
             assert way is not None
             copies = sum(entry.copies for entry in planned)
@@ -117,20 +124,20 @@ def _take_all(
 
 
 def _take_what_fits(
-    ground: Ground, plan: Sequence[Planned], offers: Offers, limits: Limits
+    priced: PricedProblem, plan: Sequence[Planned], offers: Offers, limits: Limits
 ) -> Purchase:
     left = dict(limits)
     nodes: list[PackedNode] = []
     refused: list[Planned] = []
-    for item in sorted(plan, key=lambda entry: (_loss(ground, entry), entry.kind, entry.contents)):
-        provisioner = ground.kinds[item.kind].provisioner
+    for item in sorted(plan, key=lambda entry: (_loss(priced, entry), entry.kind, entry.contents)):
+        provisioner = priced.kinds[item.kind].provisioner
         way: Ways | None = None
         for number in range(item.copies):
             room = left.get(provisioner)
             # What was bought for the last copy is the best still, as long as it fits.
             taken = None if way is None or room is None else _taken(room, way.largest)
             if way is None or (room is not None and taken is None):
-                way = _cheapest_ways(ground, item, offers, room)
+                way = _cheapest_ways(priced, item, offers, room)
                 taken = None if way is None or room is None else _taken(room, way.largest)
             if way is None or (room is not None and taken is None):
                 alone = Planned(kind=item.kind, contents=item.contents)
@@ -144,20 +151,20 @@ def _take_what_fits(
 
 
 def _cheapest_ways(
-    ground: Ground, other_planned: Planned, offers: Offers, room: Resources | None
+    priced: PricedProblem, other_planned: Planned, offers: Offers, room: Resources | None
 ) -> Ways | None:
     """Return the ways within a limit of which none is larger than the cheapest one."""
-    way = _ways_of(ground, other_planned.kind, [other_planned], offers, room)
+    way = _ways_of(priced, other_planned.kind, [other_planned], offers, room)
     if way is None or room is None:
         return way
     cheapest = offers.problem.shapes[way.options[0][0]].capacity
     cap = Resources(tuple((n, min(cheapest[n], max(a, 0))) for n, a in room.items))
-    return _ways_of(ground, other_planned.kind, [other_planned], offers, cap)
+    return _ways_of(priced, other_planned.kind, [other_planned], offers, cap)
 
 
-def _loss(ground: Ground, other_planned: Planned) -> float:
-    value = sum(ground.values[k] * n for k, n in other_planned.contents)
-    return -value / ground.prices[other_planned.kind]
+def _loss(priced: PricedProblem, other_planned: Planned) -> float:
+    value = sum(priced.values[k] * n for k, n in other_planned.contents)
+    return -value / priced.prices[other_planned.kind]
 
 
 def _taken(room: Resources, amounts: Resources) -> Resources | None:
@@ -166,7 +173,9 @@ def _taken(room: Resources, amounts: Resources) -> Resources | None:
     return Resources(left) if all(amount >= 0 for _, amount in left) else None
 
 
-def within_limits(problem: PackingProblem, kinds: Sequence[Kind], limits: Limits) -> list[Kind]:
+def within_limits(
+    problem: PackingProblem, kinds: Sequence[MachineKind], limits: Limits
+) -> list[MachineKind]:
     """Return the kinds with the shapes alone of which one more is within the limits."""
     found = []
     for kind in kinds:
@@ -189,7 +198,7 @@ def within_limits(problem: PackingProblem, kinds: Sequence[Kind], limits: Limits
 
 def could_be_held(
     problem: PackingProblem,
-    kinds: Sequence[Kind],
+    kinds: Sequence[MachineKind],
     limits: Limits,
     counts: Sequence[int],
 ) -> list[int]:

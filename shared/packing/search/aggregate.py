@@ -5,14 +5,14 @@ from typing import Final, NamedTuple
 
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.demand import Demand
-from shared.packing.machine_kinds import Kind, front
-from shared.packing.priced_problem import Ground, make_ground
+from shared.packing.machine_kinds import MachineKind, front
+from shared.packing.priced_problem import PricedProblem, make_ground
 from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
 
 _FEWER: Final = 0.75
 
 
-class Coarse(NamedTuple):
+class AggregatedProblem(NamedTuple):
     """The ground of the coarse problem.
 
     Attributes:
@@ -20,18 +20,20 @@ class Coarse(NamedTuple):
         members: Per coarse class, the classes it stands for.
     """
 
-    ground: Ground
+    priced: PricedProblem
     counts: tuple[int, ...]
     members: tuple[tuple[int, ...], ...]
 
 
-def coarsen(ground: Ground, counts: Sequence[int], limits: Mapping[str, object]) -> Coarse | None:
+def coarsen(
+    priced: PricedProblem, counts: Sequence[int], limits: Mapping[str, object]
+) -> AggregatedProblem | None:
     """Return the coarse problem, or None when there are no classes to count as one."""
-    demand = ground.demand
+    demand = priced.demand
     present = [k for k, count in enumerate(counts) if count]
-    home = pooled_slots(demand, counts, ground.kinds)
+    home = pooled_slots(demand, counts, priced.kinds)
     signatures = sorted({demand.signature[k] for k in present})
-    alike = alike_signatures(signatures, ground.kinds, ground.prices, exactly=False)
+    alike = alike_signatures(signatures, priced.kinds, priced.prices, exactly=False)
     kept = [place for place, where in enumerate(home) if where == place]
     if len(kept) == len(home) and len(set(alike.values())) == len(signatures):
         return None
@@ -61,22 +63,24 @@ def coarsen(ground: Ground, counts: Sequence[int], limits: Mapping[str, object])
     )
     members = tuple(tuple(some) for some in found.values())
     pooled = tuple(sum(counts[k] for k in some) for some in members)
-    kinds = front(_coarse_kinds(ground, home, kept, alike, firsts), limits)
+    kinds = front(_coarse_kinds(priced, home, kept, alike, firsts), limits)
     prices = [kind.planning_price for kind in kinds]
     worth = find_prices(smaller, pooled, kinds, prices)
-    return Coarse(ground=make_ground(smaller, kinds, worth, prices), counts=pooled, members=members)
+    return AggregatedProblem(
+        priced=make_ground(smaller, kinds, worth, prices), counts=pooled, members=members
+    )
 
 
 def _coarse_kinds(
-    ground: Ground,
+    priced: PricedProblem,
     home: Sequence[int],
     kept: Sequence[int],
     alike: Mapping[int, int],
     firsts: Mapping[int, int],
-) -> list[Kind]:
+) -> list[MachineKind]:
     """Return the kinds with pooled rooms, open to all signatures alike, at the least price."""
-    found: dict[tuple[str, int, tuple[int, ...]], Kind] = {}
-    for kind, price in zip(ground.kinds, ground.prices, strict=True):
+    found: dict[tuple[str, int, tuple[int, ...]], MachineKind] = {}
+    for kind, price in zip(priced.kinds, priced.prices, strict=True):
         mask = 0
         for signature, first in alike.items():
             if kind.signatures >> signature & 1:

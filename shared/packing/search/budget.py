@@ -5,7 +5,7 @@ from collections.abc import Callable
 OutOfTime = Callable[[], bool]
 
 
-class Patience:
+class SearchBudget:
     """Says when to stop searching, and remembers whether it ever did.
 
     The first plan is always finished; what is given up is looking for a cheaper one. Without a

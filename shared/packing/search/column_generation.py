@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.packing.bound.simplex import pivot
-from shared.packing.priced_problem import Contents, Ground, Planned
-from shared.packing.search.budget import Patience
+from shared.packing.priced_problem import Contents, Planned, PricedProblem
+from shared.packing.search.budget import SearchBudget
 from shared.packing.search.node_load import best_load
 
 MOST_CLASSES: Final = 130
@@ -66,7 +66,7 @@ class _Basis:
 
 
 def plan_by_patterns(
-    ground: Ground, counts: Sequence[int], patience: Patience
+    priced: PricedProblem, counts: Sequence[int], search_budget: SearchBudget
 ) -> tuple[list[Planned], list[int]]:
     """Return nodes for most of the pods, and the pods per class that are left.
 
@@ -77,15 +77,15 @@ def plan_by_patterns(
     left = list(counts)
     plan: list[Planned] = []
     pool: dict[tuple[int, Contents], None] = {}
-    enough = _REST * ground.worth_of(counts)
+    enough = _REST * priced.worth_of(counts)
     loads = _LOADS_PER_CLASS
     for _ in range(_ROUNDS):
-        basis = _start(ground, left)
-        _reuse(ground, left, basis, pool)
-        _improve(ground, left, basis, loads * len(basis.rows), patience)
-        taken = _take(ground, left, basis)
+        basis = _start(priced, left)
+        _reuse(priced, left, basis, pool)
+        _improve(priced, left, basis, loads * len(basis.rows), search_budget)
+        taken = _take(priced, left, basis)
         plan.extend(taken)
-        if not taken or ground.worth_of(left) <= enough:
+        if not taken or priced.worth_of(left) <= enough:
             break
         for kind, load in basis.patterns:
             if kind >= 0:
@@ -94,7 +94,7 @@ def plan_by_patterns(
     return plan, left
 
 
-def _take(ground: Ground, left: list[int], basis: _Basis) -> list[Planned]:
+def _take(priced: PricedProblem, left: list[int], basis: _Basis) -> list[Planned]:
     """Return nodes of the patterns in the basis; takes their pods off `left`."""
     plan: list[Planned] = []
     parts = []
@@ -111,22 +111,22 @@ def _take(ground: Ground, left: list[int], basis: _Basis) -> list[Planned]:
     for part, kind, contents in sorted(parts, reverse=True):
         some = tuple([(k, min(n, left[k])) for k, n in contents if left[k]])
         worth = sum([n * basis.values[k] for k, n in some])
-        if some and worth >= _GOOD * ground.prices[kind] and (part >= _LARGE_PART or not plan):
-            plan.append(Planned(kind=ground.right_size(some, kind), contents=some))
+        if some and worth >= _GOOD * priced.prices[kind] and (part >= _LARGE_PART or not plan):
+            plan.append(Planned(kind=priced.right_size(some, kind), contents=some))
             for k, n in some:
                 left[k] -= n
     return plan
 
 
 def _reuse(
-    ground: Ground,
+    priced: PricedProblem,
     counts: Sequence[int],
     basis: _Basis,
     pool: Iterable[tuple[int, Contents]],
 ) -> None:
     """Bring known patterns in, those worth most for their price first."""
     usable = [entry for entry in pool if all(n <= counts[k] for k, n in entry[1])]
-    values, prices = basis.values, ground.prices
+    values, prices = basis.values, priced.prices
     for _ in range(_PIVOTS_PER_CLASS * len(basis.rows) if usable else 0):
         ratios = [sum([values[k] * n for k, n in load]) / prices[kind] for kind, load in usable]
         best = ratios.index(max(ratios))
@@ -134,12 +134,12 @@ def _reuse(
             break
         kind, load = usable[best]
         basis.enter(kind, dict(load), prices[kind] * (1 - ratios[best]))
-        _drop_surplus(ground, basis)
+        _drop_surplus(priced, basis)
 
 
-def _drop_surplus(ground: Ground, basis: _Basis) -> None:
+def _drop_surplus(priced: PricedProblem, basis: _Basis) -> None:
     """Let surplus in where one more pod of a class would lower the price."""
-    least = -1e-6 * min(ground.prices)
+    least = -1e-6 * min(priced.prices)
     for _ in basis.rows:
         worst = min(basis.rows, key=lambda k: (basis.values[k], k))
         if basis.values[worst] >= least:
@@ -147,14 +147,14 @@ def _drop_surplus(ground: Ground, basis: _Basis) -> None:
         basis.enter(-1, {worst: 1}, basis.values[worst])
 
 
-def _start(ground: Ground, counts: Sequence[int]) -> _Basis:
+def _start(priced: PricedProblem, counts: Sequence[int]) -> _Basis:
     """Return a first basis: each class alone on the kind that is cheapest for it."""
     present = [k for k, count in enumerate(counts) if count]
     inverse = [[0.0] * len(present) for _ in present]
     values = [0.0] * len(counts)
     levels, patterns = [], []
     for row, k in enumerate(present):
-        price, kind, n = min(_alone(ground, k, counts[k]))
+        price, kind, n = min(_alone(priced, k, counts[k]))
         inverse[row][row] = 1.0 / n
         values[k] = price
         levels.append(counts[k] / n)
@@ -162,53 +162,57 @@ def _start(ground: Ground, counts: Sequence[int]) -> _Basis:
     return _Basis(inverse, levels, patterns, values, {k: row for row, k in enumerate(present)})
 
 
-def _alone(ground: Ground, k: int, count: int) -> list[tuple[float, int, int]]:
-    needs = ground.demand.amounts(k)
-    signature = ground.demand.signature[k]
+def _alone(priced: PricedProblem, k: int, count: int) -> list[tuple[float, int, int]]:
+    needs = priced.demand.amounts(k)
+    signature = priced.demand.signature[k]
     found = []
-    for t, kind in enumerate(ground.kinds):
+    for t, kind in enumerate(priced.kinds):
         if kind.signatures >> signature & 1:
             n = min([count, *[kind.room[place] // amount for place, amount in needs]])
             if n:
-                found.append((ground.prices[t] / n, t, n))
+                found.append((priced.prices[t] / n, t, n))
     return found
 
 
 def _improve(
-    ground: Ground, counts: Sequence[int], basis: _Basis, budget: int, patience: Patience
+    priced: PricedProblem,
+    counts: Sequence[int],
+    basis: _Basis,
+    budget: int,
+    search_budget: SearchBudget,
 ) -> None:
     """Bring new patterns in until none is found that helps, or `budget` loads were tried."""
     tasks = [
         (t, first)
-        for t in _good_kinds(ground, counts)
-        for first in (-1, *(k for k in ground.members(t) if k in basis.rows))
+        for t in _good_kinds(priced, counts)
+        for first in (-1, *(k for k in priced.members(t) if k in basis.rows))
     ]
     idle = at = 0
-    while idle < len(tasks) and budget > 0 and not patience.ended():
+    while idle < len(tasks) and budget > 0 and not search_budget.ended():
         kind, first = tasks[at]
         at = (at + 1) % len(tasks)
         idle += 1
         budget -= 1
-        load = best_load(ground, kind, counts, basis.values, first)
-        if load.worth > ground.prices[kind] * (1 + 1e-6):
+        load = best_load(priced, kind, counts, basis.values, first)
+        if load.worth > priced.prices[kind] * (1 + 1e-6):
             idle = 0
-            basis.enter(kind, load.taken, ground.prices[kind] - load.worth)
-            _drop_surplus(ground, basis)
+            basis.enter(kind, load.taken, priced.prices[kind] - load.worth)
+            _drop_surplus(priced, basis)
 
 
-def _good_kinds(ground: Ground, counts: Sequence[int]) -> list[int]:
+def _good_kinds(priced: PricedProblem, counts: Sequence[int]) -> list[int]:
     """Return the kinds that can return most, some for each class.
 
     Kinds that hold a great many pods are left out where a class has others: any filling of theirs
     is good, and slow to find.
     """
-    large = _MOST_PODS * ground.worth_of(counts) / sum(counts)
-    small = [t for t in ground.ranked if ground.ceilings[t] * ground.prices[t] <= large]
+    large = _MOST_PODS * priced.worth_of(counts) / sum(counts)
+    small = [t for t in priced.ranked if priced.ceilings[t] * priced.prices[t] <= large]
     missing = {k: _KINDS_PER_CLASS for k, count in enumerate(counts) if count}
     found: set[int] = set()
-    for some in (small, ground.ranked):
+    for some in (small, priced.ranked):
         for t in some:
-            members = [k for k in ground.members(t) if k in missing]
+            members = [k for k in priced.members(t) if k in missing]
             if members:
                 found.add(t)
             for k in members:
@@ -216,4 +220,4 @@ def _good_kinds(ground: Ground, counts: Sequence[int]) -> list[int]:
                 if not missing[k]:
                     del missing[k]
         missing = {k: most for k, most in missing.items() if most == _KINDS_PER_CLASS}
-    return [t for t in ground.ranked if t in found]
+    return [t for t in priced.ranked if t in found]

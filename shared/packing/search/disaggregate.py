@@ -7,21 +7,23 @@ and pods that may be there, no slot being used twice. What finds no seat is left
 from collections.abc import Sequence
 from typing import Final
 
-from shared.packing.priced_problem import Ground, Planned
-from shared.packing.search.aggregate import Coarse
+from shared.packing.priced_problem import Planned, PricedProblem
+from shared.packing.search.aggregate import AggregatedProblem
 
 _NEARLY_FULL: Final = 0.9
 _DEARER: Final = 1.1
 
 
-class _Hall:
+class _IdenticalNodes:
     """Pods still standing, by coarse class and place, and how many there are."""
 
-    def __init__(self, ground: Ground, coarse: Coarse, counts: list[int]) -> None:
-        self.ground = ground
+    def __init__(
+        self, priced: PricedProblem, aggregated: AggregatedProblem, counts: list[int]
+    ) -> None:
+        self.priced = priced
         self.left = counts
-        self.places = sorted({kind.signatures for kind in ground.kinds})
-        signature = ground.demand.signature
+        self.places = sorted({kind.signatures for kind in priced.kinds})
+        signature = priced.demand.signature
         self.where = [
             [z for z, mask in enumerate(self.places) if mask >> value & 1] for value in signature
         ]
@@ -29,24 +31,24 @@ class _Hall:
         self.seats = [
             [
                 sorted((k for k in some if z in self.where[k]), key=lambda k: len(self.where[k]))
-                for some in coarse.members
+                for some in aggregated.members
             ]
             for z in range(len(self.places))
         ]
         self.standing = [[sum([counts[k] for k in some]) for some in seats] for seats in self.seats]
         self.bound = [0] * len(self.places)
         self.home = [0] * len(counts)
-        for which, some in enumerate(coarse.members):
+        for which, some in enumerate(aggregated.members):
             for k in some:
                 self.home[k] = which
         for k, places in enumerate(self.where):
             if len(places) == 1:
                 self.bound[places[0]] += counts[k]
         # The most slots any kind there has; whether the kind bought has them is seen at the end.
-        columns = range(3, len(ground.demand.names))
+        columns = range(3, len(priced.demand.names))
         self.slots = [
             [
-                max([kind.room[p] for kind in ground.kinds if kind.signatures == mask])
+                max([kind.room[p] for kind in priced.kinds if kind.signatures == mask])
                 for p in columns
             ]
             for mask in self.places
@@ -69,7 +71,7 @@ class _Hall:
 
     def fill(self, place: int, contents: Sequence[tuple[int, int]]) -> dict[int, int]:
         """Return the pods that take the seats; they are no longer standing."""
-        extras, left, where = self.ground.demand.extras, self.left, self.where
+        extras, left, where = self.priced.demand.extras, self.left, self.where
         free = list(self.slots[place])
         taken: dict[int, int] = {}
         for which, wanted in contents:
@@ -93,7 +95,10 @@ class _Hall:
 
 
 def seat(
-    ground: Ground, coarse: Coarse, plan: Sequence[Planned], counts: Sequence[int]
+    priced: PricedProblem,
+    aggregated: AggregatedProblem,
+    plan: Sequence[Planned],
+    counts: Sequence[int],
 ) -> tuple[list[Planned], list[int]]:
     """Return nodes with pods on them, and the pods per class that found no seat.
 
@@ -103,13 +108,13 @@ def seat(
         plan: Its nodes.
         counts: Pods per class.
     """
-    hall = _Hall(ground, coarse, list(counts))
+    hall = _IdenticalNodes(priced, aggregated, list(counts))
     seated: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
     for item in sorted(
-        plan, key=lambda entry: (-coarse.ground.prices[entry.kind], entry.kind, entry.contents)
+        plan, key=lambda entry: (-aggregated.priced.prices[entry.kind], entry.kind, entry.contents)
     ):
-        price = coarse.ground.prices[item.kind]
-        worth = sum([coarse.ground.values[k] * n for k, n in item.contents])
+        price = aggregated.priced.prices[item.kind]
+        worth = sum([aggregated.priced.values[k] * n for k, n in item.contents])
         for _ in range(item.copies):
             node = _seat_one(hall, item, price, worth)
             if node is None:
@@ -123,16 +128,16 @@ def seat(
 
 
 def _seat_one(
-    hall: _Hall, planned: Planned, price: int, worth: float
+    hall: _IdenticalNodes, planned: Planned, price: int, worth: float
 ) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-    ground = hall.ground
+    priced = hall.priced
     for place in hall.best_places(planned.contents):
         taken = hall.fill(place, planned.contents)
-        value = sum([ground.values[k] * n for k, n in taken.items()])
+        value = sum([priced.values[k] * n for k, n in taken.items()])
         contents = tuple(sorted(taken.items()))
-        needs, signatures = ground.needs(contents)
-        kind = ground.cheapest(needs, signatures) if contents else -1
-        if kind >= 0 and value * price >= _NEARLY_FULL * worth * ground.prices[kind]:
+        needs, signatures = priced.needs(contents)
+        kind = priced.cheapest(needs, signatures) if contents else -1
+        if kind >= 0 and value * price >= _NEARLY_FULL * worth * priced.prices[kind]:
             return kind, contents
         for k, n in taken.items():
             hall.take(k, -n)

@@ -7,7 +7,7 @@ hard to beat, and the guard against ever being dearer than such a scheduler.
 
 from collections.abc import Sequence
 
-from shared.packing.priced_problem import Ground, Planned
+from shared.packing.priced_problem import Planned, PricedProblem
 
 
 class _Open:
@@ -21,7 +21,9 @@ class _Open:
         self.contents: dict[int, int] = {}
 
 
-def fewest_nodes(ground: Ground, counts: Sequence[int], largest: Sequence[int]) -> list[Planned]:
+def fewest_nodes(
+    priced: PricedProblem, counts: Sequence[int], largest: Sequence[int]
+) -> list[Planned]:
     """Return a plan of few nodes. Each class counted must fit some kind.
 
     Args:
@@ -29,40 +31,40 @@ def fewest_nodes(ground: Ground, counts: Sequence[int], largest: Sequence[int]) 
         counts: Pods per class.
         largest: Of `largest_kinds`.
     """
-    demand = ground.demand
+    demand = priced.demand
     order = sorted(
         (k for k, count in enumerate(counts) if count),
-        key=lambda k: (-ground.cpu[k], -ground.memory[k], k),
+        key=lambda k: (-priced.cpu[k], -priced.memory[k], k),
     )
     opened: list[_Open] = []
     for k in order:
         needs = [
-            (0, ground.cpu[k]),
-            (1, ground.memory[k]),
-            (2, ground.pods[k]),
+            (0, priced.cpu[k]),
+            (1, priced.memory[k]),
+            (2, priced.pods[k]),
             *((place + 3, amount) for place, amount in demand.extras[k]),
         ]
         bit = 1 << demand.signature[k]
-        usable = [t for t in largest if ground.kinds[t].signatures & bit]
+        usable = [t for t in largest if priced.kinds[t].signatures & bit]
         left = counts[k]
         while left:
-            left -= _add(ground, opened, needs, usable, (k, left))
+            left -= _add(priced, opened, needs, usable, (k, left))
     plan = []
     for node in opened:
         contents = tuple(sorted(node.contents.items()))
-        needs_all, signatures = ground.needs(contents)
-        plan.append(Planned(kind=ground.cheapest(needs_all, signatures), contents=contents))
+        needs_all, signatures = priced.needs(contents)
+        plan.append(Planned(kind=priced.cheapest(needs_all, signatures), contents=contents))
     return plan
 
 
-def largest_kinds(ground: Ground) -> list[int]:
+def largest_kinds(priced: PricedProblem) -> list[int]:
     """Return the kinds that no other one exceeds in everything: what fits any fits one of them."""
     found: list[int] = []
-    for t in sorted(range(len(ground.kinds)), key=lambda t: (-sum(ground.kinds[t].room), t)):
-        one = ground.kinds[t]
+    for t in sorted(range(len(priced.kinds)), key=lambda t: (-sum(priced.kinds[t].room), t)):
+        one = priced.kinds[t]
         if not any(
-            not one.signatures & ~ground.kinds[o].signatures
-            and all(a >= b for a, b in zip(ground.kinds[o].room, one.room, strict=True))
+            not one.signatures & ~priced.kinds[o].signatures
+            and all(a >= b for a, b in zip(priced.kinds[o].room, one.room, strict=True))
             for o in found
         ):
             found.append(t)
@@ -70,7 +72,7 @@ def largest_kinds(ground: Ground) -> list[int]:
 
 
 def _add(
-    ground: Ground,
+    priced: PricedProblem,
     opened: list[_Open],
     needs: list[tuple[int, int]],
     usable: list[int],
@@ -84,14 +86,14 @@ def _add(
         later = opened[position + 1].pods if position + 1 < len(opened) else None
         # The node stays the emptiest until it has more pods than the next one.
         turn = left if later is None else max(later - node.pods, 0) + 1
-        fits = [(_room_for(ground, t, node.used, needs), t) for t in node.kinds if t in allowed]
+        fits = [(_room_for(priced, t, node.used, needs), t) for t in node.kinds if t in allowed]
         most = max((n for n, _ in fits), default=0)
         n = min(turn, most, left)
         if n:
             _commit(node, fits, needs, (k, n))
             return n
-    node = _Open(len(opened), usable, len(ground.demand.names))
-    fits = [(_room_for(ground, t, node.used, needs), t) for t in usable]
+    node = _Open(len(opened), usable, len(priced.demand.names))
+    fits = [(_room_for(priced, t, node.used, needs), t) for t in usable]
     n = min(max(many for many, _ in fits), left)
     _commit(node, fits, needs, (k, n))
     opened.append(node)
@@ -109,6 +111,8 @@ def _commit(
         node.used[place] += amount * n
 
 
-def _room_for(ground: Ground, kind: int, used: list[int], needs: list[tuple[int, int]]) -> int:
-    room = ground.kinds[kind].room
+def _room_for(
+    priced: PricedProblem, kind: int, used: list[int], needs: list[tuple[int, int]]
+) -> int:
+    room = priced.kinds[kind].room
     return min((room[place] - used[place]) // amount for place, amount in needs)

@@ -8,7 +8,7 @@ of, so that a node with much memory gets the memory-heavy pods and both resource
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from shared.packing.priced_problem import Ground
+from shared.packing.priced_problem import PricedProblem
 
 _SHRINK: Final = (1.0, 0.97, 0.9, 0.75, 0.5, 0.0)  # the last one always fits
 _LOOKED_AT: Final = 48
@@ -34,11 +34,11 @@ class Rules(NamedTuple):
     balance: float = 0.0
 
 
-def fill(ground: Ground, kind: int, counts: Sequence[int], rules: Rules) -> Filling:
+def fill(priced: PricedProblem, kind: int, counts: Sequence[int], rules: Rules) -> Filling:
     """Return what one node of a kind is filled with, classes by falling worth."""
-    room = ground.kinds[kind].room
-    cpu, memory, pods, extras = ground.cpu, ground.memory, ground.pods, ground.demand.extras
-    members = [k for k in ground.members(kind) if counts[k]]
+    room = priced.kinds[kind].room
+    cpu, memory, pods, extras = priced.cpu, priced.memory, priced.pods, priced.demand.extras
+    members = [k for k in priced.members(kind) if counts[k]]
     if not members:
         return []
     many = [counts[k] for k in members]
@@ -48,7 +48,7 @@ def fill(ground: Ground, kind: int, counts: Sequence[int], rules: Rules) -> Fill
         sum([n * pods[k] for n, k in zip(many, members, strict=True)]),
     )
     beside: dict[int, int] = {}
-    for k in ground.with_extras:
+    for k in priced.with_extras:
         if counts[k]:
             for place, amount in extras[k]:
                 beside[place] = beside.get(place, 0) + amount * counts[k]
@@ -58,14 +58,14 @@ def fill(ground: Ground, kind: int, counts: Sequence[int], rules: Rules) -> Fill
     if most <= 1.0 and not tight:
         return list(zip(members, many, strict=True))
     free = list(room)
-    taken = _deal(ground, kind, members, counts, free, rules, tight) if rules.share else {}
+    taken = _deal(priced, kind, members, counts, free, rules, tight) if rules.share else {}
     weights = [(s / most) ** rules.balance for s in scarce]
-    _top_up(ground, members, counts, free, weights, taken)
+    _top_up(priced, members, counts, free, weights, taken)
     return [(k, taken[k]) for k in members if taken.get(k)]
 
 
 def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
-    ground: Ground,
+    priced: PricedProblem,
     kind: int,
     members: Sequence[int],
     counts: Sequence[int],
@@ -77,8 +77,8 @@ def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
 
     Takes what it gives from `free`.
     """
-    cpu, memory, pods = ground.cpu, ground.memory, ground.pods
-    leans = _leans(ground, kind, members, counts, rules)
+    cpu, memory, pods = priced.cpu, priced.memory, priced.pods
+    leans = _leans(priced, kind, members, counts, rules)
     lots = [counts[k] * lean for k, lean in zip(members, leans, strict=True)]
     most = max(
         sum([lot * cpu[k] for lot, k in zip(lots, members, strict=True)]) / free[0],
@@ -87,12 +87,12 @@ def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
     )
     scale = rules.share / (most or 1.0)
     tries = ([lean * scale * shrink for lean in leans] for shrink in _SHRINK)
-    dealt = (_deal_parts(ground, members, counts, free, parts, tight) for parts in tries)
+    dealt = (_deal_parts(priced, members, counts, free, parts, tight) for parts in tries)
     return next(entry for entry in dealt if entry is not None)
 
 
 def _deal_parts(
-    ground: Ground,
+    priced: PricedProblem,
     members: Sequence[int],
     counts: Sequence[int],
     free: list[int],
@@ -100,7 +100,7 @@ def _deal_parts(
     tight: dict[int, float],
 ) -> dict[int, int] | None:
     """Return the rounded parts of each class's pods, or None when they do not fit."""
-    cpu, memory, pods, extras = ground.cpu, ground.memory, ground.pods, ground.demand.extras
+    cpu, memory, pods, extras = priced.cpu, priced.memory, priced.pods, priced.demand.extras
     left_cpu, left_memory, left_pods = free[:3]
     rest = free[3:]
     taken: dict[int, int] = {}
@@ -130,7 +130,7 @@ def _deal_parts(
 
 
 def _leans(
-    ground: Ground, kind: int, members: Sequence[int], counts: Sequence[int], rules: Rules
+    priced: PricedProblem, kind: int, members: Sequence[int], counts: Sequence[int], rules: Rules
 ) -> list[float]:
     """Return what each class's share is multiplied by.
 
@@ -138,21 +138,21 @@ def _leans(
     1 + theta s, with theta such that cpu and memory are used up together:
     (Dc + theta Sc) / C = (Dm + theta Sm) / M, D being demand and S demand times slant.
     """
-    values, slants = ground.values, ground.slants
+    values, slants = priced.values, priced.slants
     leans = [max(values[k], 1.0) ** rules.tilt for k in members]
-    shares = ground.worth.shares.get(kind, ())
+    shares = priced.worth.shares.get(kind, ())
     if len(shares) > 1:
-        group, signature = ground.worth.group, ground.demand.signature
+        group, signature = priced.worth.group, priced.demand.signature
         top = max(shares) or 1.0
         parts = [max(share / top, _LEAST_SHARE) for share in shares]
         leans = [lean * parts[group[signature[k]]] for k, lean in zip(members, leans, strict=True)]
     if not rules.slant:
         return leans
-    cpu, memory = ground.cpu, ground.memory
+    cpu, memory = priced.cpu, priced.memory
     cpus = [counts[k] * lean * cpu[k] for k, lean in zip(members, leans, strict=True)]
     memories = [counts[k] * lean * memory[k] for k, lean in zip(members, leans, strict=True)]
     some = [slants[k] for k in members]
-    room_cpu, room_memory = ground.kinds[kind].room[:2]
+    room_cpu, room_memory = priced.kinds[kind].room[:2]
     turn = (
         sum([c * s for c, s in zip(cpus, some, strict=True)]) / room_cpu
         - sum([m * s for m, s in zip(memories, some, strict=True)]) / room_memory
@@ -163,7 +163,7 @@ def _leans(
 
 
 def _top_up(
-    ground: Ground,
+    priced: PricedProblem,
     members: Sequence[int],
     counts: Sequence[int],
     free: list[int],
@@ -171,8 +171,8 @@ def _top_up(
     taken: dict[int, int],
 ) -> None:
     """Add pods to `taken` while any fits, those worth most per room first, half at a time."""
-    cpu, memory, pods, values = ground.cpu, ground.memory, ground.pods, ground.values
-    extras = ground.demand.extras
+    cpu, memory, pods, values = priced.cpu, priced.memory, priced.pods, priced.values
+    extras = priced.demand.extras
     left_cpu, left_memory, left_pods = free[:3]
     rest = free[3:]
     seen = _looked_at(

@@ -9,7 +9,7 @@ The last few nodes are looked for among all kinds.
 from collections.abc import Sequence
 from typing import Final
 
-from shared.packing.priced_problem import Ground, Planned, commit, revalue
+from shared.packing.priced_problem import Planned, PricedProblem, commit, revalue
 from shared.packing.search.completion import build_ending
 from shared.packing.search.fill_node import Rules, fill
 
@@ -19,7 +19,7 @@ _ALMOST: Final = 0.999999
 
 
 def build(
-    ground: Ground, counts: Sequence[int], rules: Rules, limit: int = 0
+    priced: PricedProblem, counts: Sequence[int], rules: Rules, limit: int = 0
 ) -> list[Planned] | None:
     """Return nodes for all the pods, or None when they would cost `limit` (0 for any) or more.
 
@@ -33,30 +33,30 @@ def build(
     plan: list[Planned] = []
     spent = 0
     while True:
-        if limit and spent + ground.worth_of(left) * _ALMOST >= limit:
+        if limit and spent + priced.worth_of(left) * _ALMOST >= limit:
             return None
-        bought = _buy_half(ground, left, rules)
+        bought = _buy_half(priced, left, rules)
         plan.extend(bought)
-        spent += ground.cost(bought)
+        spent += priced.cost(bought)
         if not bought or not any(left):
             break
-        ground = revalue(ground, left)
-    rest = build_ending(ground, left, rules, limit - spent if limit else 0)
+        priced = revalue(priced, left)
+    rest = build_ending(priced, left, rules, limit - spent if limit else 0)
     return None if rest is None else plan + rest
 
 
-def _buy_half(ground: Ground, left: list[int], rules: Rules) -> list[Planned]:
+def _buy_half(priced: PricedProblem, left: list[int], rules: Rules) -> list[Planned]:
     """Return half of what the programme buys, as far as it fills well; takes it off `left`."""
-    aims = {kind: many / 2 for kind, many in ground.worth.mix if many >= _MANY}
+    aims = {kind: many / 2 for kind, many in priced.worth.mix if many >= _MANY}
     plan: list[Planned] = []
     while aims:
-        kind = max(aims, key=lambda t: (aims[t] * ground.prices[t], -t))
-        contents = fill(ground, kind, left, rules)
-        value = sum([ground.values[k] * n for k, n in contents])
-        if not contents or value < _GOOD * ground.ceilings[kind] * ground.prices[kind]:
+        kind = max(aims, key=lambda t: (aims[t] * priced.prices[t], -t))
+        contents = fill(priced, kind, left, rules)
+        value = sum([priced.values[k] * n for k, n in contents])
+        if not contents or value < _GOOD * priced.ceilings[kind] * priced.prices[kind]:
             del aims[kind]
             continue
-        one = commit(ground, kind, contents, left, max(int(aims[kind]), 1))
+        one = commit(priced, kind, contents, left, max(int(aims[kind]), 1))
         plan.append(one)
         aims[kind] -= one.copies
         if aims[kind] <= 0:

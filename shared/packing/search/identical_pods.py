@@ -2,21 +2,21 @@
 
 from typing import Final
 
-from shared.packing.priced_problem import Ground, Planned
+from shared.packing.priced_problem import Planned, PricedProblem
 
 _WORK: Final = 200_000
 
 
-def cover_identical(ground: Ground, index: int, count: int) -> list[Planned] | None:
+def cover_identical(priced: PricedProblem, index: int, count: int) -> list[Planned] | None:
     """Return the cheapest nodes for `count` pods of one class, or None when that takes too long.
 
     least(n), the least price of room for n pods, is the least over kinds of
     price + least(n - pods per node).
     """
     per_node: dict[int, tuple[int, int]] = {}
-    for kind in ground.by_price:
-        fit = _fitting(ground, kind, index)
-        price = ground.prices[kind]
+    for kind in priced.by_price:
+        fit = _fitting(priced, kind, index)
+        price = priced.prices[kind]
         if fit and not any(many >= fit for many in per_node):
             per_node[fit] = (price, kind)
     if not per_node or count * len(per_node) > _WORK:
@@ -44,16 +44,16 @@ def cover_identical(ground: Ground, index: int, count: int) -> list[Planned] | N
     ]
 
 
-def _fitting(ground: Ground, kind: int, index: int) -> int:
-    one, demand = ground.kinds[kind], ground.demand
+def _fitting(priced: PricedProblem, kind: int, index: int) -> int:
+    one, demand = priced.kinds[kind], priced.demand
     if not one.signatures >> demand.signature[index] & 1:
         return 0
     return min(
         one.room[place] // amount
         for place, amount in (
-            (0, ground.cpu[index]),
-            (1, ground.memory[index]),
-            (2, ground.pods[index]),
+            (0, priced.cpu[index]),
+            (1, priced.memory[index]),
+            (2, priced.pods[index]),
             *((p + 3, a) for p, a in demand.extras[index]),
         )
     )

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.packing.priced_problem import Contents, Ground, Planned
-from shared.packing.search.budget import Patience
+from shared.packing.priced_problem import Contents, Planned, PricedProblem
+from shared.packing.search.budget import SearchBudget
 from shared.packing.search.completion import build_ending
 from shared.packing.search.fill_node import Rules
-from shared.packing.seeded_random import Draws
+from shared.packing.seeded_random import SeededRandom
 
 _SHARES: Final = (1.0, 1.0, 0.9, 0.8, 0.0)
 _TILTS: Final = (0.0, 0.25, 0.25, 0.5)
@@ -17,7 +17,11 @@ _BALANCES: Final = (0.0, 0.0, 1.0, 2.0)
 
 
 def improve(
-    ground: Ground, plan: Sequence[Planned], work: int, seed: int, patience: Patience
+    priced: PricedProblem,
+    plan: Sequence[Planned],
+    work: int,
+    seed: int,
+    search_budget: SearchBudget,
 ) -> list[Planned]:
     """Return a plan for the same pods that is no dearer.
 
@@ -29,17 +33,17 @@ def improve(
         patience: When to stop earlier.
     """
     nodes = [entry._replace(copies=1) for entry in plan for _ in range(entry.copies)]
-    waste = [_waste(ground, node) for node in nodes]
-    draws = Draws(seed)
-    while work > 0 and len(nodes) > 1 and not patience.ended():
+    waste = [_waste(priced, node) for node in nodes]
+    draws = SeededRandom(seed)
+    while work > 0 and len(nodes) > 1 and not search_budget.ended():
         chosen = _choose(draws, waste)
-        counts = [0] * len(ground.values)
+        counts = [0] * len(priced.values)
         for position in chosen:
             for k, n in nodes[position].contents:
                 counts[k] += n
-        old = sum(ground.prices[nodes[position].kind] for position in chosen)
+        old = sum(priced.prices[nodes[position].kind] for position in chosen)
         work -= (len(chosen) + 2) * (sum(1 for n in counts if n) + 8)
-        shaken = _shaken(ground, draws)
+        shaken = _shaken(priced, draws)
         rules = Rules(
             share=_SHARES[draws.below(len(_SHARES))],
             tilt=_TILTS[draws.below(len(_TILTS))],
@@ -53,7 +57,7 @@ def improve(
         waste = [value for position, value in enumerate(waste) if position not in chosen]
         for entry in found:
             nodes.extend([entry._replace(copies=1)] * entry.copies)
-            waste.extend([_waste(ground, entry)] * entry.copies)
+            waste.extend([_waste(priced, entry)] * entry.copies)
     return gather(nodes)
 
 
@@ -69,12 +73,12 @@ def gather(nodes: Sequence[Planned]) -> list[Planned]:
     ]
 
 
-def _waste(ground: Ground, planned: Planned) -> float:
-    value = sum(ground.values[k] * n for k, n in planned.contents)
-    return max(ground.prices[planned.kind] - value, 0.0)
+def _waste(priced: PricedProblem, planned: Planned) -> float:
+    value = sum(priced.values[k] * n for k, n in planned.contents)
+    return max(priced.prices[planned.kind] - value, 0.0)
 
 
-def _choose(draws: Draws, waste: Sequence[float]) -> set[int]:
+def _choose(draws: SeededRandom, waste: Sequence[float]) -> set[int]:
     """Return two to eight positions, mostly where much is wasted."""
     many = min(2 + draws.below(5) + draws.below(3), len(waste))
     chosen: set[int] = set()
@@ -88,6 +92,6 @@ def _choose(draws: Draws, waste: Sequence[float]) -> set[int]:
     return chosen
 
 
-def _shaken(ground: Ground, draws: Draws) -> Ground:
+def _shaken(priced: PricedProblem, draws: SeededRandom) -> PricedProblem:
     """Return the ground with the worth of each kind's room changed by up to 6 %."""
-    return replace(ground, hopes=tuple(c * (0.94 + 0.12 * draws.part()) for c in ground.ceilings))
+    return replace(priced, hopes=tuple(c * (0.94 + 0.12 * draws.part()) for c in priced.ceilings))

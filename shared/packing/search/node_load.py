@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shared.packing.priced_problem import Ground
+from shared.packing.priced_problem import PricedProblem
 
 _PROMISING: Final = 0.88  # of the price: worse loads are not worth exchanging pods in
 _MOST_EXCHANGES: Final = 4
@@ -17,7 +17,7 @@ _MANY_PODS: Final = 32
 
 
 @dataclass(slots=True)
-class Load:
+class NodeLoad:
     """Pods by class, what they are worth, and the room they leave."""
 
     taken: dict[int, int]
@@ -26,8 +26,12 @@ class Load:
 
 
 def best_load(
-    ground: Ground, kind: int, counts: Sequence[int], values: Sequence[float], first: int = -1
-) -> Load:
+    priced: PricedProblem,
+    kind: int,
+    counts: Sequence[int],
+    values: Sequence[float],
+    first: int = -1,
+) -> NodeLoad:
     """Return a load worth much.
 
     Args:
@@ -37,25 +41,25 @@ def best_load(
         values: Worth of one pod per class; classes worth nothing are left out.
         first: A class one pod of which, it fits, is on the node in any case; -1 for none.
     """
-    members = [k for k in ground.members(kind) if counts[k] and values[k] > 0.0]
-    load = Load({}, 0.0, list(ground.kinds[kind].room))
+    members = [k for k in priced.members(kind) if counts[k] and values[k] > 0.0]
+    load = NodeLoad({}, 0.0, list(priced.kinds[kind].room))
     if first >= 0:
-        _put(ground, load, first, 1, values)
-    _add_densest(ground, members, counts, values, load)
-    price = ground.prices[kind]
+        _put(priced, load, first, 1, values)
+    _add_densest(priced, members, counts, values, load)
+    price = priced.prices[kind]
     if load.worth > _PROMISING * price and sum(load.taken.values()) <= _MANY_PODS:
         for _ in range(_MOST_EXCHANGES):
-            if not _exchange(ground, members, counts, values, load):
+            if not _exchange(priced, members, counts, values, load):
                 break
     return load
 
 
-def _put(ground: Ground, load: Load, k: int, n: int, values: Sequence[float]) -> None:
+def _put(priced: PricedProblem, load: NodeLoad, k: int, n: int, values: Sequence[float]) -> None:
     free = load.free
-    free[0] -= n * ground.cpu[k]
-    free[1] -= n * ground.memory[k]
-    free[2] -= n * ground.pods[k]
-    for place, amount in ground.demand.extras[k]:
+    free[0] -= n * priced.cpu[k]
+    free[1] -= n * priced.memory[k]
+    free[2] -= n * priced.pods[k]
+    for place, amount in priced.demand.extras[k]:
         free[place + 3] -= n * amount
     load.worth += n * values[k]
     many = load.taken.get(k, 0) + n
@@ -66,14 +70,14 @@ def _put(ground: Ground, load: Load, k: int, n: int, values: Sequence[float]) ->
 
 
 def _add_densest(
-    ground: Ground,
+    priced: PricedProblem,
     members: Sequence[int],
     counts: Sequence[int],
     values: Sequence[float],
-    load: Load,
+    load: NodeLoad,
 ) -> None:
     """Add pods while any fits, those worth most for their part of the free room first."""
-    cpu, memory, pods, extras = ground.cpu, ground.memory, ground.pods, ground.demand.extras
+    cpu, memory, pods, extras = priced.cpu, priced.memory, priced.pods, priced.demand.extras
     taken, free = load.taken, load.free
     seen = list(members)
     while True:
@@ -99,18 +103,18 @@ def _add_densest(
             left_pods // pods[k],
             *[free[place + 3] // amount for place, amount in extras[k]],
         )
-        _put(ground, load, k, (n + 1) // 2, values)
+        _put(priced, load, k, (n + 1) // 2, values)
 
 
 def _exchange(
-    ground: Ground,
+    priced: PricedProblem,
     members: Sequence[int],
     counts: Sequence[int],
     values: Sequence[float],
-    load: Load,
+    load: NodeLoad,
 ) -> bool:
     """Exchange one pod for one that is worth more, the best such pair; return whether it did."""
-    cpu, memory, extras = ground.cpu, ground.memory, ground.demand.extras
+    cpu, memory, extras = priced.cpu, priced.memory, priced.demand.extras
     taken, free = load.taken, load.free
     best, out, into = 1e-9 * load.worth, -1, -1
     for j in taken:
@@ -122,12 +126,12 @@ def _exchange(
                 and cpu[k] <= left_cpu
                 and memory[k] <= left_memory
                 and taken.get(k, 0) < counts[k]
-                and ground.pods[k] <= free[2] + ground.pods[j]
+                and priced.pods[k] <= free[2] + priced.pods[j]
                 and all(a <= free[place + 3] + back.get(place, 0) for place, a in extras[k])
             ):
                 least, best, out, into = values[k], values[k] - values[j], j, k
     if out < 0:
         return False
-    _put(ground, load, out, -1, values)
-    _put(ground, load, into, 1, values)
+    _put(priced, load, out, -1, values)
+    _put(priced, load, into, 1, values)
     return True

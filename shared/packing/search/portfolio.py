@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from shared.packing.priced_problem import Ground, Planned
-from shared.packing.search.budget import Patience
+from shared.packing.priced_problem import Planned, PricedProblem
+from shared.packing.search.budget import SearchBudget
 from shared.packing.search.column_generation import MOST_CLASSES, plan_by_patterns
 from shared.packing.search.fewest_nodes import fewest_nodes, largest_kinds
 from shared.packing.search.fill_node import Rules
@@ -46,10 +46,12 @@ class Effort(NamedTuple):
 
     target: float
     thorough: bool
-    patience: Patience
+    search_budget: SearchBudget
 
 
-def best_plan(ground: Ground, counts: Sequence[int], effort: Effort) -> tuple[list[Planned], str]:
+def best_plan(
+    priced: PricedProblem, counts: Sequence[int], effort: Effort
+) -> tuple[list[Planned], str]:
     """Return the cheapest plan of all procedures and the name of the one that found it.
 
     Each class counted must fit some kind. Ties go to the procedure tried first; none is tried
@@ -58,32 +60,35 @@ def best_plan(ground: Ground, counts: Sequence[int], effort: Effort) -> tuple[li
     """
     best: list[Planned] = []
     cost, name, spent = 0, "", 0.0
-    nodes = sum([many for _, many in ground.worth.mix])
+    nodes = sum([many for _, many in priced.worth.mix])
     few = nodes < _FEW_NODES and sum(counts) > nodes * _COARSE
     for procedure, rules in FOR_FEW_NODES if few else PROCEDURES:
         enough = cost <= effort.target or name == "patterns" or spent > _MUCH
-        if best and ((enough and not effort.thorough) or effort.patience.ended()):
+        if best and ((enough and not effort.thorough) or effort.search_budget.ended()):
             break
         spent += nodes * len(counts)
         if rules is None:
-            plan = _from_patterns(ground, counts, best, effort.patience)
+            plan = _from_patterns(priced, counts, best, effort.search_budget)
         else:
-            plan = build(ground, counts, rules, cost)
+            plan = build(priced, counts, rules, cost)
         if plan is not None:
-            best, cost, name = plan, ground.cost(plan), procedure
+            best, cost, name = plan, priced.cost(plan), procedure
     if sum(counts) <= _FEWEST_PODS or effort.thorough:
-        largest = largest_kinds(ground)
-        fewest = [("fewest nodes", fewest_nodes(ground, counts, largest))]
-        if len(ground.demand.masks) > 1:
-            fewest.append(("fewest nodes apart", _apart(ground, counts, largest)))
+        largest = largest_kinds(priced)
+        fewest = [("fewest nodes", fewest_nodes(priced, counts, largest))]
+        if len(priced.demand.masks) > 1:
+            fewest.append(("fewest nodes apart", _apart(priced, counts, largest)))
         for procedure, plan in fewest:
-            if ground.cost(plan) < cost:
-                best, cost, name = plan, ground.cost(plan), procedure
+            if priced.cost(plan) < cost:
+                best, cost, name = plan, priced.cost(plan), procedure
     return best, name
 
 
 def _from_patterns(
-    ground: Ground, counts: Sequence[int], known: Sequence[Planned], patience: Patience
+    priced: PricedProblem,
+    counts: Sequence[int],
+    known: Sequence[Planned],
+    search_budget: SearchBudget,
 ) -> list[Planned] | None:
     """Return a plan from patterns cheaper than the one known, if there is one.
 
@@ -93,20 +98,20 @@ def _from_patterns(
     nodes = sum([entry.copies for entry in known])
     if pods < _LEAST_PODS or classes > MOST_CLASSES or pods > nodes * _COARSE:
         return None
-    limit = ground.cost(known)
-    plan, left = plan_by_patterns(ground, counts, patience)
-    spent = ground.cost(plan)
+    limit = priced.cost(known)
+    plan, left = plan_by_patterns(priced, counts, search_budget)
+    spent = priced.cost(plan)
     if spent >= limit:
         return None
-    rest = build(ground, left, Rules(), limit - spent) if any(left) else []
+    rest = build(priced, left, Rules(), limit - spent) if any(left) else []
     return None if rest is None else plan + rest
 
 
-def _apart(ground: Ground, counts: Sequence[int], largest: Sequence[int]) -> list[Planned]:
+def _apart(priced: PricedProblem, counts: Sequence[int], largest: Sequence[int]) -> list[Planned]:
     """Return few nodes of which none holds pods of two signatures."""
     plan: list[Planned] = []
-    signature = ground.demand.signature
+    signature = priced.demand.signature
     for value in sorted({signature[k] for k, count in enumerate(counts) if count}):
         own = [count if signature[k] == value else 0 for k, count in enumerate(counts)]
-        plan.extend(fewest_nodes(ground, own, largest))
+        plan.extend(fewest_nodes(priced, own, largest))
     return plan

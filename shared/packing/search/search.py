@@ -5,11 +5,11 @@ from typing import Final
 
 from shared.packing.bound.per_kind import tighter_bound
 from shared.packing.bound.resource_prices import find_prices
-from shared.packing.priced_problem import Found, Ground, Planned, make_ground
+from shared.packing.priced_problem import Found, Planned, PricedProblem, make_ground
 from shared.packing.problem import PackingProblem
 from shared.packing.purchase.launch_groups import choose_kinds, merge_kinds
-from shared.packing.search.aggregate import Coarse, coarsen
-from shared.packing.search.budget import Patience
+from shared.packing.search.aggregate import AggregatedProblem, coarsen
+from shared.packing.search.budget import SearchBudget
 from shared.packing.search.completion import build_ending
 from shared.packing.search.disaggregate import seat
 from shared.packing.search.fill_node import Rules
@@ -30,7 +30,10 @@ _DEAR: Final = 1.03  # cost of few launch groups beyond which other sizes are lo
 
 
 def search(
-    problem: PackingProblem, ground: Ground, counts: Sequence[int], patience: Patience
+    problem: PackingProblem,
+    priced: PricedProblem,
+    counts: Sequence[int],
+    search_budget: SearchBudget,
 ) -> Found:
     """Return a cheap plan.
 
@@ -42,42 +45,45 @@ def search(
         patience: When to stop.
     """
     settings = problem.settings
-    coarse = tight = None
+    aggregated = tight = None
     if sum(counts) > _FEW_PODS:
-        coarse = coarsen(ground, counts, problem.limits)
-        asked, some = (coarse.ground, coarse.counts) if coarse else (ground, counts)
+        aggregated = coarsen(priced, counts, problem.limits)
+        asked, some = (aggregated.priced, aggregated.counts) if aggregated else (priced, counts)
         mix = asked.worth.mix
         tight = tighter_bound(asked.demand, some, asked.kinds, asked.prices, mix=mix)
     present = sum([1 for count in counts if count])
     close = _CLOSE if present <= _FEW_CLASSES else _CLOSE_MANY
     if sum(counts) <= _SMALL_PODS:
         close = max(close, _CLOSE_SMALL)
-    target = max(ground.worth_of(counts) * close, (tight or 0) * _CLOSE_COARSE)
-    effort = Effort(target=target, thorough=settings.thorough, patience=patience)
-    if coarse is None:
-        plan, name = best_plan(ground, counts, effort)
+    target = max(priced.worth_of(counts) * close, (tight or 0) * _CLOSE_COARSE)
+    effort = Effort(target=target, thorough=settings.thorough, search_budget=search_budget)
+    if aggregated is None:
+        plan, name = best_plan(priced, counts, effort)
     else:
-        rough, name = best_plan(coarse.ground, coarse.counts, effort)
-        plan, name = _seated(ground, coarse, rough, counts), f"{name}, seated"
+        rough, name = best_plan(aggregated.priced, aggregated.counts, effort)
+        plan, name = _seated(priced, aggregated, rough, counts), f"{name}, seated"
     most = settings.max_launch_groups
     if most and len({entry.kind for entry in plan}) > most:
-        ground, plan = _few_kinds(problem, ground, counts, plan, again=coarse is None)
+        priced, plan = _few_kinds(problem, priced, counts, plan, again=aggregated is None)
     work = settings.improve_iterations * _WORK_PER_TRY * (10 if settings.thorough else 1)
-    close_enough = ground.cost(plan) <= target
+    close_enough = priced.cost(plan) <= target
     if work and (settings.thorough or not close_enough):
-        improved = improve(ground, plan, work, problem.seed, patience)
-        if ground.cost(improved) < ground.cost(plan):
+        improved = improve(priced, plan, work, problem.seed, search_budget)
+        if priced.cost(improved) < priced.cost(plan):
             plan, name = improved, f"{name}, improved"
-    return Found(ground=ground, plan=plan, name=name, tight=tight)
+    return Found(priced=priced, plan=plan, name=name, tight=tight)
 
 
 def _seated(
-    ground: Ground, coarse: Coarse, rough: Sequence[Planned], counts: Sequence[int]
+    priced: PricedProblem,
+    aggregated: AggregatedProblem,
+    rough: Sequence[Planned],
+    counts: Sequence[int],
 ) -> list[Planned]:
     """Return a plan of the coarse problem with its pods seated."""
-    plan, left = seat(ground, coarse, rough, counts)
+    plan, left = seat(priced, aggregated, rough, counts)
     if any(left):
-        rest = build_ending(ground, left, Rules(), 0)
+        rest = build_ending(priced, left, Rules(), 0)
         assert rest is not None
         plan = gather([*plan, *rest])
     return plan
@@ -85,46 +91,48 @@ def _seated(
 
 def _few_kinds(
     problem: PackingProblem,
-    ground: Ground,
+    priced: PricedProblem,
     counts: Sequence[int],
     plan: list[Planned],
     *,
     again: bool,
-) -> tuple[Ground, list[Planned]]:
+) -> tuple[PricedProblem, list[Planned]]:
     """Return a plan of few kinds where that is possible, and a ground of these alone."""
     most = problem.settings.max_launch_groups
-    merged = merge_kinds(ground, plan, most)
+    merged = merge_kinds(priced, plan, most)
     kept = sorted({entry.kind for entry in merged})
     place = {kind: number for number, kind in enumerate(kept)}
-    smaller = _with_kinds(ground, counts, kept)
+    smaller = _with_kinds(priced, counts, kept)
     moved = [
         Planned(kind=place[entry.kind], contents=entry.contents, copies=entry.copies)
         for entry in merged
     ]
-    better = build(smaller, list(counts), Rules(), ground.cost(merged)) if again else None
+    better = build(smaller, list(counts), Rules(), priced.cost(merged)) if again else None
     found = better or moved
-    if smaller.cost(found) > ground.cost(plan) * _DEAR:
+    if smaller.cost(found) > priced.cost(plan) * _DEAR:
         # Nodes filled for many sizes suit few sizes badly: sizes first, then what fills them.
-        chosen = choose_kinds(ground, counts, plan, most)
+        chosen = choose_kinds(priced, counts, plan, most)
         if chosen:
-            other = _with_kinds(ground, counts, chosen)
+            other = _with_kinds(priced, counts, chosen)
             refilled = _refilled(problem, other, counts)
             if other.cost(refilled) < smaller.cost(found):
                 return other, refilled
     return smaller, found
 
 
-def _refilled(problem: PackingProblem, ground: Ground, counts: Sequence[int]) -> list[Planned]:
-    coarse = coarsen(ground, counts, problem.limits) if sum(counts) > _FEW_PODS else None
-    asked, some = (coarse.ground, coarse.counts) if coarse else (ground, counts)
+def _refilled(
+    problem: PackingProblem, priced: PricedProblem, counts: Sequence[int]
+) -> list[Planned]:
+    aggregated = coarsen(priced, counts, problem.limits) if sum(counts) > _FEW_PODS else None
+    asked, some = (aggregated.priced, aggregated.counts) if aggregated else (priced, counts)
     plan = build(asked, some, Rules())
     assert plan is not None
-    return _seated(ground, coarse, plan, counts) if coarse else plan
+    return _seated(priced, aggregated, plan, counts) if aggregated else plan
 
 
-def _with_kinds(ground: Ground, counts: Sequence[int], kept: Sequence[int]) -> Ground:
+def _with_kinds(priced: PricedProblem, counts: Sequence[int], kept: Sequence[int]) -> PricedProblem:
     """Return the ground of some kinds alone, numbered anew in the order given."""
-    kinds = [ground.kinds[kind] for kind in kept]
-    prices = [ground.prices[kind] for kind in kept]
-    worth = find_prices(ground.demand, counts, kinds, prices)
-    return make_ground(ground.demand, kinds, worth, prices)
+    kinds = [priced.kinds[kind] for kind in kept]
+    prices = [priced.prices[kind] for kind in kept]
+    worth = find_prices(priced.demand, counts, kinds, prices)
+    return make_ground(priced.demand, kinds, worth, prices)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
-from shared.planning.offerings.offering_index import Wares
+from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_list import Domain
-from shared.planning.offerings.pending_group import Applicant, domain_requirements
-from shared.planning.offerings.target_node import Spot
-from shared.scheduling.topology.constraints import Kind, accepts
-from shared.scheduling.topology.counts import Counter, Place, Profile, add
+from shared.planning.offerings.pending_group import PendingGroup, domain_requirements
+from shared.planning.offerings.target_node import TargetNode
+from shared.scheduling.topology.constraints import ConstraintKind, accepts
+from shared.scheduling.topology.counts import DomainCounter, Place, Profile, add
 from shared.scheduling.work import Work
 
 # More domains than pods are never needed, more than these are never looked at.
@@ -23,18 +23,18 @@ _FEW_DOMAINS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Share:
+class DomainShare:
     """Pods of an applicant that go to one domain (an empty pin: to any)."""
 
-    applicant: Applicant
+    pod_group: PendingGroup
     pin: Requirements
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class DomainAssignment:
     """Shares with their pods, in the order of dealing; the same share may come many times."""
 
-    runs: tuple[tuple[Share, int], ...]
+    runs: tuple[tuple[DomainShare, int], ...]
 
 
 class _Domain(Place):
@@ -42,73 +42,73 @@ class _Domain(Place):
 
     __slots__ = ("load", "price", "share")
 
-    def __init__(self, labels: dict[str, str], price: int, share: Share) -> None:
+    def __init__(self, labels: dict[str, str], price: int, share: DomainShare) -> None:
         super().__init__("", labels, partial=True)
         self.price = price
         self.load = 0
         self.share = share
 
 
-class Dealer:
+class DomainAssigner:
     """Deals applicants; counts what it deals and takes all of it back at the end."""
 
-    def __init__(self, wares: Wares, spots: Sequence[Spot], work: Work) -> None:
-        self._wares = wares
+    def __init__(self, launchables: OfferingIndex, spots: Sequence[TargetNode], work: Work) -> None:
+        self._launchables = launchables
         self._spots = spots
         self._work = work
         self._log: list[tuple[Profile, Place, int]] = []
-        self._runs: list[tuple[Share, int]] = []
+        self._runs: list[tuple[DomainShare, int]] = []
         self._clinging: dict[tuple[int, ...], set[Domain]] = {}
-        self._wanted: dict[tuple[Counter, str], int] = {}
+        self._wanted: dict[tuple[DomainCounter, str], int] = {}
         self._pins: dict[tuple[tuple[str, ...], Domain], Requirements] = {}
-        self._by_domain: dict[tuple[object, ...], dict[Domain, list[Spot]]] = {}
+        self._by_domain: dict[tuple[object, ...], dict[Domain, list[TargetNode]]] = {}
 
-    def deal(self, applicants: Iterable[Applicant]) -> Dealt:
+    def deal(self, pod_groups: Iterable[PendingGroup]) -> DomainAssignment:
         """Return the shares; pods for which no domain is acceptable are in none."""
-        todo = sorted(applicants, key=_turn)
-        left = {applicant.index: len(applicant.waiting) for applicant in todo}
+        todo = sorted(pod_groups, key=_turn)
+        left = {pod_group.index: len(pod_group.waiting) for pod_group in todo}
         domains: dict[int, list[_Domain]] = {}
-        for applicant in todo:
-            if any(rule.own for rule in applicant.stance.kind.affinities):
-                domains[applicant.index] = self._domains(applicant)
-                self._want(applicant, domains[applicant.index])
+        for pod_group in todo:
+            if any(rule.own for rule in pod_group.active_constraints.kind.affinities):
+                domains[pod_group.index] = self._domains(pod_group)
+                self._want(pod_group, domains[pod_group.index])
         while todo:
             stuck = []
-            for applicant in todo:
-                before = left[applicant.index]
-                if applicant.stance.kind.keys and applicant.index not in domains:
-                    domains[applicant.index] = self._domains(applicant)
-                left[applicant.index] -= self._deal(
-                    applicant, domains.get(applicant.index, []), before
+            for pod_group in todo:
+                before = left[pod_group.index]
+                if pod_group.active_constraints.kind.keys and pod_group.index not in domains:
+                    domains[pod_group.index] = self._domains(pod_group)
+                left[pod_group.index] -= self._deal(
+                    pod_group, domains.get(pod_group.index, []), before
                 )
-                if left[applicant.index]:
-                    stuck.append((applicant, before))
+                if left[pod_group.index]:
+                    stuck.append((pod_group, before))
             # What others were dealt may have opened a domain: once more while anything moves.
             moved = len(stuck) < len(todo) or any(
-                left[applicant.index] < n for applicant, n in stuck
+                left[pod_group.index] < n for pod_group, n in stuck
             )
             todo = (
-                [applicant for applicant, _ in stuck if applicant.stance.kind.is_ruled]
+                [pod_group for pod_group, _ in stuck if pod_group.active_constraints.kind.is_ruled]
                 if moved
                 else []
             )
         for profile, place, count in self._log:
             add(profile, place, -count)
-        return Dealt(tuple(self._runs))
+        return DomainAssignment(tuple(self._runs))
 
-    def _deal(self, applicant: Applicant, domains: list[_Domain], count: int) -> int:
-        kind = applicant.stance.kind
+    def _deal(self, pod_group: PendingGroup, domains: list[_Domain], count: int) -> int:
+        kind = pod_group.active_constraints.kind
         looks = 1 + len(domains) * (1 + kind.rules) + 2 * len(kind.profile.adds)
-        self._work.spend(looks * (count if domains else 1), applicant.index)
+        self._work.spend(looks * (count if domains else 1), pod_group.index)
         if not kind.keys:
-            self._runs.append((Share(applicant, Requirements()), count))
+            self._runs.append((DomainShare(pod_group, Requirements()), count))
             return count
         if not domains:
             return 0
         crowds = [c for c in kind.profile.adds if c.scope is not None and c.key != keys.HOSTNAME]
         if not kind.is_ruled and not crowds:
             best = min(domains, key=lambda domain: (domain.price, domain.load))
-            self._take(applicant, best, count)
+            self._take(pod_group, best, count)
             return count
         groups = [c for rule in kind.affinities if rule.own for c in rule.counters]
         clinging = self._clinging.setdefault(_side(kind), set()) if _clings(kind) else None
@@ -131,53 +131,53 @@ class Dealer:
                 return dealt
             if clinging is not None:
                 clinging.add(_values(kind, best_domain))
-            self._take(applicant, best_domain, 1)
+            self._take(pod_group, best_domain, 1)
         return count
 
-    def _want(self, applicant: Applicant, domains: Iterable[_Domain]) -> None:
+    def _want(self, pod_group: PendingGroup, domains: Iterable[_Domain]) -> None:
         """Note which domains the members of a group that stays together can reach."""
-        for rule in applicant.stance.kind.affinities:
+        for rule in pod_group.active_constraints.kind.affinities:
             for counter in rule.counters:
                 for value in {domain.labels.get(counter.key, "") for domain in domains}:
                     known = self._wanted.get((counter, value), 0)
-                    self._wanted[counter, value] = known + len(applicant.waiting)
+                    self._wanted[counter, value] = known + len(pod_group.waiting)
 
-    def _take(self, applicant: Applicant, domain: _Domain, count: int) -> None:
-        add(applicant.stance.kind.profile, domain, count)
-        self._log.append((applicant.stance.kind.profile, domain, count))
+    def _take(self, pod_group: PendingGroup, domain: _Domain, count: int) -> None:
+        add(pod_group.active_constraints.kind.profile, domain, count)
+        self._log.append((pod_group.active_constraints.kind.profile, domain, count))
         domain.load += count
         if self._runs and self._runs[-1][0] is domain.share:
             self._runs[-1] = (domain.share, self._runs[-1][1] + count)
         else:
             self._runs.append((domain.share, count))
 
-    def _domains(self, applicant: Applicant) -> list[_Domain]:
+    def _domains(self, pod_group: PendingGroup) -> list[_Domain]:
         """Return the domains that new nodes or nodes with room are in, the cheapest first."""
-        over = applicant.stance.kind.keys
-        signature = applicant.stance.signature
-        prices = dict(self._wares.domains(signature, over, applicant.requests))
-        for domain, spots in self._spots_by_domain(applicant).items():
-            if any(spot.fitting(applicant) for spot in spots):
+        over = pod_group.active_constraints.kind.keys
+        signature = pod_group.active_constraints.signature
+        prices = dict(self._launchables.domains(signature, over, pod_group.requests))
+        for domain, spots in self._spots_by_domain(pod_group).items():
+            if any(spot.fitting(pod_group) for spot in spots):
                 prices[domain] = 0
         ordered = sorted(prices, key=lambda domain: (prices[domain], str(domain)))
-        most = min(max(_FEW_DOMAINS, len(applicant.waiting)), _MOST_DOMAINS)
+        most = min(max(_FEW_DOMAINS, len(pod_group.waiting)), _MOST_DOMAINS)
         found = []
         for domain in ordered[:most]:
             labels = dict(zip(over, domain, strict=True))
             if (over, domain) not in self._pins:
                 self._pins[over, domain] = domain_requirements(labels)
-            share = Share(applicant, self._pins[over, domain])
+            share = DomainShare(pod_group, self._pins[over, domain])
             present = {key: value for key, value in labels.items() if value is not None}
             found.append(_Domain(present, prices[domain], share))
         return found
 
-    def _spots_by_domain(self, applicant: Applicant) -> dict[Domain, list[Spot]]:
-        over = applicant.stance.kind.keys
-        question = (applicant.stance.signature, over)
+    def _spots_by_domain(self, pod_group: PendingGroup) -> dict[Domain, list[TargetNode]]:
+        over = pod_group.active_constraints.kind.keys
+        question = (pod_group.active_constraints.signature, over)
         if question not in self._by_domain:
-            found: dict[Domain, list[Spot]] = {}
+            found: dict[Domain, list[TargetNode]] = {}
             for spot in self._spots:
-                if spot.room is not None and applicant.stance.signature.accepts(
+                if spot.room is not None and pod_group.active_constraints.signature.accepts(
                     spot.labels, spot.taints
                 ):
                     domain = tuple(spot.labels.get(key) for key in over)
@@ -188,7 +188,7 @@ class Dealer:
         return self._by_domain[question]
 
 
-def accepts_domain(kind: Kind, labels: Mapping[str, str]) -> bool:
+def accepts_domain(kind: ConstraintKind, labels: Mapping[str, str]) -> bool:
     """Return whether the judge accepts a pod as far as rules over hosts are left out."""
     if not kind.by_host:
         return accepts(kind, labels)
@@ -206,13 +206,13 @@ def accepts_domain(kind: Kind, labels: Mapping[str, str]) -> bool:
     )
 
 
-def _turn(other_applicant: Applicant) -> tuple[int, bool, bool, int]:
+def _turn(other_pod_group: PendingGroup) -> tuple[int, bool, bool, int]:
     """Those with higher priority first, then those with rules: who is only counted may wait."""
-    kind = other_applicant.stance.kind
-    return (-other_applicant.priority, not kind.is_ruled, not kind.by_host, other_applicant.index)
+    kind = other_pod_group.active_constraints.kind
+    return (-other_pod_group.priority, not kind.is_ruled, not kind.by_host, other_pod_group.index)
 
 
-def _clings(kind: Kind) -> bool:
+def _clings(kind: ConstraintKind) -> bool:
     """Whether anti-affinity between different pods makes few domains better than many."""
     return any(
         counter not in kind.profile.adds for counter in kind.avoids if counter.key in kind.keys
@@ -221,9 +221,9 @@ def _clings(kind: Kind) -> bool:
     )
 
 
-def _side(kind: Kind) -> tuple[int, ...]:
+def _side(kind: ConstraintKind) -> tuple[int, ...]:
     return tuple(id(avoid) for avoid in (*kind.avoids, *kind.shunned) if avoid.key in kind.keys)
 
 
-def _values(kind: Kind, domain: _Domain) -> Domain:
+def _values(kind: ConstraintKind, domain: _Domain) -> Domain:
     return tuple(domain.labels.get(key) for key in kind.keys)

@@ -10,10 +10,10 @@ from typing import Final
 
 from shared.model import labels as keys
 from shared.model.resources import Resources
-from shared.planning.offerings.pending_group import Applicant
-from shared.planning.offerings.target_node import Spot
+from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.target_node import TargetNode
 from shared.scheduling.topology.constraints import Spread
-from shared.scheduling.topology.counts import Counter
+from shared.scheduling.topology.counts import DomainCounter
 
 # A pod that wants a host for itself takes all slots of its rule, a pod it avoids takes one.
 _WHOLE: Final = 1_000_000
@@ -23,7 +23,7 @@ _SLACK: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slot:
+class HostLimit:
     """One rule over hosts.
 
     Attributes:
@@ -37,7 +37,7 @@ class Slot:
     takes: Mapping[int, int]
     spread: Spread | None = None
 
-    def left(self, spot: Spot) -> int:
+    def left(self, spot: TargetNode) -> int:
         """Return the slots a node has left."""
         if self.spread is None:
             return self.capacity
@@ -45,25 +45,25 @@ class Slot:
         return self.capacity + self.spread.floor() - there
 
 
-class Slots:
+class HostLimits:
     """The slots of the rules of some applicants."""
 
-    def __init__(self, applicants: Sequence[Applicant], *, spreads: bool = True) -> None:
+    def __init__(self, pod_groups: Sequence[PendingGroup], *, spreads: bool = True) -> None:
         """Args: spreads: Whether to count spreads, too, which let more pods in as nodes fill up."""
-        self._slots: list[Slot] = []
+        self._slots: list[HostLimit] = []
         if spreads:
-            self._spreads(applicants)
-        self._apart(applicants)
-        self._ports(applicants)
+            self._spreads(pod_groups)
+        self._apart(pod_groups)
+        self._ports(pod_groups)
         self._taken: dict[int, dict[str, int]] = {}
         self._fill()
 
     def __bool__(self) -> bool:
         return bool(self._slots)
 
-    def without_slack(self, applicants: Iterable[Applicant]) -> None:
+    def without_slack(self, pod_groups: Iterable[PendingGroup]) -> None:
         """Leave out the spreads that far fewer nodes can keep than other rules need anyway."""
-        counts = {applicant.index: len(applicant.waiting) for applicant in applicants}
+        counts = {pod_group.index: len(pod_group.waiting) for pod_group in pod_groups}
         needs = [
             sum(counts[index] * take for index, take in slot.takes.items()) / slot.capacity
             for slot in self._slots
@@ -77,15 +77,15 @@ class Slots:
         self._taken.clear()
         self._fill()
 
-    def taken(self, other_applicant: Applicant) -> Resources:
+    def taken(self, other_pod_group: PendingGroup) -> Resources:
         """Return the slots one pod takes."""
-        return Resources.from_mapping(self._taken.get(other_applicant.index, {}))
+        return Resources.from_mapping(self._taken.get(other_pod_group.index, {}))
 
     def of_new_node(self) -> Resources:
         """Return the slots a new node has."""
         return Resources.from_mapping({slot.name: slot.capacity for slot in self._slots})
 
-    def left(self, spot: Spot) -> Resources:
+    def left(self, spot: TargetNode) -> Resources:
         """Return the slots a node has left; amounts may be negative."""
         return Resources.from_mapping({slot.name: slot.left(spot) for slot in self._slots})
 
@@ -96,54 +96,54 @@ class Slots:
 
     def _add(self, capacity: int, takes: Mapping[int, int], spread: Spread | None = None) -> None:
         name = f"slot/{len(self._slots)}"
-        self._slots.append(Slot(name=name, capacity=capacity, takes=takes, spread=spread))
+        self._slots.append(HostLimit(name=name, capacity=capacity, takes=takes, spread=spread))
 
-    def _spreads(self, applicants: Sequence[Applicant]) -> None:
-        found: dict[tuple[Counter, int], Spread] = {}
-        holders: dict[Counter, dict[int, int]] = {}
-        for applicant in applicants:
-            adds = applicant.stance.kind.profile.adds
-            for spread in applicant.stance.kind.spreads:
+    def _spreads(self, pod_groups: Sequence[PendingGroup]) -> None:
+        found: dict[tuple[DomainCounter, int], Spread] = {}
+        holders: dict[DomainCounter, dict[int, int]] = {}
+        for pod_group in pod_groups:
+            adds = pod_group.active_constraints.kind.profile.adds
+            for spread in pod_group.active_constraints.kind.spreads:
                 if spread.counter.key == keys.HOSTNAME and spread.counter in adds:
                     found.setdefault((spread.counter, spread.max_skew), spread)
-                    holders.setdefault(spread.counter, {})[applicant.index] = 1
+                    holders.setdefault(spread.counter, {})[pod_group.index] = 1
         for (counter, max_skew), spread in found.items():
             self._add(max_skew, holders[counter], spread)
 
-    def _apart(self, applicants: Sequence[Applicant]) -> None:
+    def _apart(self, pod_groups: Sequence[PendingGroup]) -> None:
         """Rules that keep pods from their like; between different pods the judge sees to it."""
-        found: dict[Counter, list[int]] = {}
-        counted: dict[Counter, list[int]] = {}
-        for applicant in applicants:
-            adds = frozenset(applicant.stance.kind.profile.adds)
+        found: dict[DomainCounter, list[int]] = {}
+        counted: dict[DomainCounter, list[int]] = {}
+        for pod_group in pod_groups:
+            adds = frozenset(pod_group.active_constraints.kind.profile.adds)
             for counter in adds:
                 if counter.key == keys.HOSTNAME:
-                    counted.setdefault(counter, []).append(applicant.index)
-            for counter in applicant.stance.kind.avoids:
+                    counted.setdefault(counter, []).append(pod_group.index)
+            for counter in pod_group.active_constraints.kind.avoids:
                 if counter.key == keys.HOSTNAME and counter in adds:
-                    found.setdefault(counter, []).append(applicant.index)
+                    found.setdefault(counter, []).append(pod_group.index)
         for counter, holders in found.items():
             own = frozenset(holders)
             others = [index for index in counted[counter] if index not in own]
             whole = _WHOLE if others else 1
             self._add(whole, {**dict.fromkeys(others, 1), **dict.fromkeys(holders, whole)})
 
-    def _ports(self, applicants: Sequence[Applicant]) -> None:
+    def _ports(self, pod_groups: Sequence[PendingGroup]) -> None:
         """One of a port's slots for each address that is asked for; any address takes them all."""
         wanted: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
-        for applicant in applicants:
-            for address, protocol, number in applicant.ports:
+        for pod_group in pod_groups:
+            for address, protocol, number in pod_group.ports:
                 by_address = wanted.setdefault((protocol, number), {})
-                by_address.setdefault(_named(address), {})[applicant.index] = 1
+                by_address.setdefault(_named(address), {})[pod_group.index] = 1
         for by_address in wanted.values():
             everywhere = by_address.get("", {})
             for address in sorted({"", *by_address}):
                 self._add(1, {**by_address.get(address, {}), **everywhere})
 
 
-def closed_hosts(other_applicant: Applicant) -> frozenset[str]:
+def closed_hosts(other_pod_group: PendingGroup) -> frozenset[str]:
     """Return the hosts whose present pods keep the applicant away for good."""
-    kind = other_applicant.stance.kind
+    kind = other_pod_group.active_constraints.kind
     closed = {
         host
         for counter in (*kind.avoids, *kind.shunned)

@@ -4,30 +4,34 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shared.model.ec2.instance_types import Offering
 from shared.model.resources import Resources
-from shared.planning.offerings.offering_list import Domain, Listing, Ware
-from shared.scheduling.existing_nodes import Room
-from shared.scheduling.node_constraints import Signature
-from shared.scheduling.provisioner_offerings import Offer, place_labels
+from shared.planning.offerings.offering_list import Domain, LaunchableOffering, OfferingList
+from shared.scheduling.existing_nodes import ExistingNode
+from shared.scheduling.node_constraints import NodeConstraints
+from shared.scheduling.provisioner_offerings import ProvisionerOffering, place_labels
 
 
-class Wares:
+class OfferingIndex:
     """Offers and rooms with the answers about them that were found so far.
 
     Holds nothing but caches: the same question always has the same answer.
     """
 
-    def __init__(self, offers: Sequence[Offer], rooms: Sequence[Room]) -> None:
+    def __init__(
+        self, offers: Sequence[ProvisionerOffering], rooms: Sequence[ExistingNode]
+    ) -> None:
         self.offers = tuple(offers)
         self.rooms = tuple(rooms)
         self._amounts = [dict(offer.available.items) for offer in self.offers]
         self._variants: dict[int, tuple[object, ...]] = {}
-        self._ways: dict[Signature, dict[int, tuple[Offering, ...]]] = {}
-        self._listing = Listing(self.offers)
-        self._sellers: dict[Signature, frozenset[str]] = {}
-        self._interned: dict[Signature, Signature] = {}
+        self._ways: dict[NodeConstraints, dict[int, tuple[Offering, ...]]] = {}
+        self._listing = OfferingList(self.offers)
+        self._sellers: dict[NodeConstraints, frozenset[str]] = {}
+        self._interned: dict[NodeConstraints, NodeConstraints] = {}
         self._sizes: list[tuple[int, int]] | None = None
-        self._open: dict[Signature, int] = {}
-        self._domains: dict[tuple[Signature, tuple[str, ...], Resources], dict[Domain, int]] = {}
+        self._open: dict[NodeConstraints, int] = {}
+        self._domains: dict[
+            tuple[NodeConstraints, tuple[str, ...], Resources], dict[Domain, int]
+        ] = {}
 
     def variant(self, offer: int) -> tuple[object, ...]:
         """Return what nodes of one provisioner and one pick of labels have in common."""
@@ -38,46 +42,48 @@ class Wares:
             self._variants[offer] = (one.provisioner.name, *own)
         return self._variants[offer]
 
-    def largest_capacity(self, ways: Iterable[Ware]) -> Resources:
+    def largest_capacity(self, ways: Iterable[LaunchableOffering]) -> Resources:
         """Return the most that any way has of each resource."""
         most = Resources()
         for index in sorted({way.offer for way in ways}):
             most = most.largest(self.offers[index].instance_type.capacity)
         return most
 
-    def labels(self, ware: Ware) -> dict[str, str]:
+    def labels(self, launchable: LaunchableOffering) -> dict[str, str]:
         """Return the labels a node bought this way has, but for its host's."""
-        return {**self.offers[ware.offer].labels, **place_labels(ware.offering)}
+        return {**self.offers[launchable.offer].labels, **place_labels(launchable.offering)}
 
-    def label(self, ware: Ware, key: str) -> str | None:
+    def label(self, launchable: LaunchableOffering, key: str) -> str | None:
         """Return the value a node bought this way has of a label."""
-        return self._listing.label(ware, key)
+        return self._listing.label(launchable, key)
 
-    def ways(self, signature: Signature) -> Mapping[int, tuple[Offering, ...]]:
+    def ways(self, signature: NodeConstraints) -> Mapping[int, tuple[Offering, ...]]:
         """Return the offerings that a signature accepts, by offer; absent where there are none."""
         if signature not in self._ways:
             found: dict[int, list[Offering]] = {}
-            for ware in self._listing.of_mask(self.accepting(signature)):
-                found.setdefault(ware.offer, []).append(ware.offering)
+            for launchable in self._listing.of_mask(self.accepting(signature)):
+                found.setdefault(launchable.offer, []).append(launchable.offering)
             self._ways[signature] = {index: tuple(found[index]) for index in sorted(found)}
         return self._ways[signature]
 
     @property
-    def listed(self) -> tuple[Ware, ...]:
+    def listed(self) -> tuple[LaunchableOffering, ...]:
         """All wares, cheapest first, then by type, zone, capacity type and offer."""
         return self._listing.listed
 
-    def accepting(self, signature: Signature) -> int:
+    def accepting(self, signature: NodeConstraints) -> int:
         """Return the wares that a signature accepts, as a bit mask over `listed`."""
         return self._listing.accepting(signature)
 
-    def grouped(self, signatures: Sequence[Signature]) -> list[tuple[int, int, tuple[Ware, ...]]]:
+    def grouped(
+        self, signatures: Sequence[NodeConstraints]
+    ) -> list[tuple[int, int, tuple[LaunchableOffering, ...]]]:
         """Return the wares of each offer by which signatures accept them: see `Listing.grouped`."""
         return self._listing.grouped(signatures)
 
-    def mask_of(self, wares: Iterable[Ware]) -> int:
+    def mask_of(self, launchables: Iterable[LaunchableOffering]) -> int:
         """Return a bit mask over `listed` of some wares."""
-        return self._listing.mask_of(wares)
+        return self._listing.mask_of(launchables)
 
     def labelled(self, key: str, value: str | None) -> int:
         """Return the wares with a value of a label (None: without it), as a bit mask."""
@@ -93,7 +99,7 @@ class Wares:
         names = dict.fromkeys(offer.provisioner.name for offer in self.offers)
         return {name: masks[name] for name in names}
 
-    def rooms_accepting(self, signature: Signature) -> int:
+    def rooms_accepting(self, signature: NodeConstraints) -> int:
         """Return the rooms that a signature accepts, as a bit mask."""
         if signature not in self._open:
             mask = 0
@@ -111,7 +117,7 @@ class Wares:
                 return False
         return True
 
-    def sellers(self, signature: Signature) -> frozenset[str]:
+    def sellers(self, signature: NodeConstraints) -> frozenset[str]:
         """Return the provisioners with anything that a signature accepts."""
         if signature not in self._sellers:
             accepted = self.accepting(signature)
@@ -120,11 +126,11 @@ class Wares:
             )
         return self._sellers[signature]
 
-    def intern(self, signature: Signature) -> Signature:
+    def intern(self, signature: NodeConstraints) -> NodeConstraints:
         """Return the one object of equal signatures, so that they are quickly told apart."""
         return self._interned.setdefault(signature, signature)
 
-    def could_hold(self, signature: Signature, requests: Resources) -> bool:
+    def could_hold(self, signature: NodeConstraints, requests: Resources) -> bool:
         """Return whether some empty node that a signature accepts has room for the requests."""
         accepted = self.accepting(signature)
         return any(
@@ -146,7 +152,7 @@ class Wares:
         return self._sizes
 
     def domains(
-        self, signature: Signature, over: tuple[str, ...], requests: Resources
+        self, signature: NodeConstraints, over: tuple[str, ...], requests: Resources
     ) -> Mapping[Domain, int]:
         """Return where new nodes for such a pod could be, each with the cheapest price there."""
         question = (signature, over, requests)
@@ -155,11 +161,11 @@ class Wares:
             known: dict[int, bool] = {}
             found: dict[Domain, int] = {}
             for domain, some in self._listing.by_domain(over).items():
-                for ware in self._listing.of_mask(accepted & some):
-                    if ware.offer not in known:
-                        known[ware.offer] = self.holds(requests, ware.offer)
-                    if known[ware.offer]:
-                        found[domain] = ware.offering.price_micros_per_hour
+                for launchable in self._listing.of_mask(accepted & some):
+                    if launchable.offer not in known:
+                        known[launchable.offer] = self.holds(requests, launchable.offer)
+                    if known[launchable.offer]:
+                        found[domain] = launchable.offering.price_micros_per_hour
                         break
             self._domains[question] = found
         return self._domains[question]

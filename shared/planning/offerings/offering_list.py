@@ -9,8 +9,8 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import Offering
 from shared.model.requirements import Requirement, Requirements
 from shared.scheduling.compatibility import tolerated
-from shared.scheduling.node_constraints import UNKNOWN_HOST, Signature, ports_taken
-from shared.scheduling.provisioner_offerings import PLACE_KEYS, Offer
+from shared.scheduling.node_constraints import UNKNOWN_HOST, NodeConstraints, ports_taken
+from shared.scheduling.provisioner_offerings import PLACE_KEYS, ProvisionerOffering
 
 _Value = TypeVar("_Value", bound=Hashable)
 _BITS: Final = bytes.maketrans(b"01", b"\x00\x01")
@@ -21,32 +21,36 @@ Domain = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Ware:
+class LaunchableOffering:
     """One way to buy a node: an offer, by index, at one of its offerings."""
 
     offer: int
     offering: Offering
 
 
-class Listing:
+class OfferingList:
     """All wares, cheapest first, then by type, zone, capacity type and offer.
 
     Holds nothing but caches: the same question always has the same answer.
     """
 
-    def __init__(self, offers: Sequence[Offer]) -> None:
+    def __init__(self, offers: Sequence[ProvisionerOffering]) -> None:
         """List what some offers can be bought by."""
 
-        def rank(ware: Ware) -> tuple[int, str, str, str, int]:
-            offering = ware.offering
-            name = offers[ware.offer].instance_type.name
+        def rank(launchable: LaunchableOffering) -> tuple[int, str, str, str, int]:
+            offering = launchable.offering
+            name = offers[launchable.offer].instance_type.name
             kind = offering.capacity_type.value
-            return (offering.price_micros_per_hour, name, offering.zone, kind, ware.offer)
+            return (offering.price_micros_per_hour, name, offering.zone, kind, launchable.offer)
 
         self._offers = offers
         self.listed = tuple(
             sorted(
-                (Ware(index, way) for index, offer in enumerate(offers) for way in offer.offerings),
+                (
+                    LaunchableOffering(index, way)
+                    for index, offer in enumerate(offers)
+                    for way in offer.offerings
+                ),
                 key=rank,
             )
         )
@@ -55,25 +59,29 @@ class Listing:
         self._found: dict[Hashable, dict[object, int]] = {}
         self._by_domain: dict[tuple[str, ...], dict[Domain, int]] = {}
         self._allowed: dict[Requirement, int] = {}
-        self._accepted: dict[Signature, int] = {}
+        self._accepted: dict[NodeConstraints, int] = {}
 
-    def mask_of(self, wares: Iterable[Ware]) -> int:
+    def mask_of(self, launchables: Iterable[LaunchableOffering]) -> int:
         """Return a bit mask of some wares."""
         if self._numbers is None:
-            self._numbers = {_place(ware): number for number, ware in enumerate(self.listed)}
-        return bit_mask([self._numbers[_place(ware)] for ware in wares], len(self.listed))
+            self._numbers = {
+                _place(launchable): number for number, launchable in enumerate(self.listed)
+            }
+        return bit_mask(
+            [self._numbers[_place(launchable)] for launchable in launchables], len(self.listed)
+        )
 
-    def of_mask(self, mask: int) -> Iterable[Ware]:
+    def of_mask(self, mask: int) -> Iterable[LaunchableOffering]:
         """Return the wares of a bit mask, in order."""
         return compress(self.listed, f"{mask:b}".encode().translate(_BITS)[::-1])
 
-    def label(self, ware: Ware, key: str) -> str | None:
+    def label(self, launchable: LaunchableOffering, key: str) -> str | None:
         """Return the value a node bought this way has of a label, None without it."""
         if key == keys.ZONE:
-            return ware.offering.zone
+            return launchable.offering.zone
         if key == keys.CAPACITY_TYPE:
-            return ware.offering.capacity_type.value
-        return self._offers[ware.offer].labels.get(key)
+            return launchable.offering.capacity_type.value
+        return self._offers[launchable.offer].labels.get(key)
 
     def labelled(self, key: str) -> Mapping[object, int]:
         """Return bit masks of the wares by the value of a label, None for those without it."""
@@ -81,7 +89,7 @@ class Listing:
             return self.where(("label", key), lambda index: self._offers[index].labels.get(key))
         found = self._found.get(("label", key))
         if found is None:
-            values = [self.label(ware, key) for ware in self.listed]
+            values = [self.label(launchable, key) for launchable in self.listed]
             found = self._found["label", key] = _by_value(values)
         return found
 
@@ -89,7 +97,7 @@ class Listing:
         """Return bit masks of the wares by their values of some labels, the cheapest's first."""
         if over not in self._by_domain:
             self._by_domain[over] = _by_value(
-                [tuple([self.label(ware, key) for key in over]) for ware in self.listed]
+                [tuple([self.label(launchable, key) for key in over]) for launchable in self.listed]
             )
         return self._by_domain[over]
 
@@ -98,10 +106,12 @@ class Listing:
         found = self._found.get(about)
         if found is None:
             values = [value(index) for index in range(len(self._offers))]
-            found = self._found[about] = _by_value([values[ware.offer] for ware in self.listed])
+            found = self._found[about] = _by_value(
+                [values[launchable.offer] for launchable in self.listed]
+            )
         return found
 
-    def accepting(self, signature: Signature) -> int:
+    def accepting(self, signature: NodeConstraints) -> int:
         """Return the wares that a signature accepts, as a bit mask."""
         if signature not in self._accepted:
             mask = 0
@@ -146,7 +156,9 @@ class Listing:
             self._allowed[requirement] = mask
         return self._allowed[requirement]
 
-    def grouped(self, signatures: Sequence[Signature]) -> list[tuple[int, int, tuple[Ware, ...]]]:
+    def grouped(
+        self, signatures: Sequence[NodeConstraints]
+    ) -> list[tuple[int, int, tuple[LaunchableOffering, ...]]]:
         """Return the wares of each offer by which of some signatures accept them.
 
         (offer, bit mask of the signatures, wares, cheapest first), by offer and mask; wares that
@@ -163,15 +175,15 @@ class Listing:
                 if inside != some:
                     split[mask] = some ^ inside
             blocks = split
-        groups: dict[tuple[int, int], list[Ware]] = {}
+        groups: dict[tuple[int, int], list[LaunchableOffering]] = {}
         for mask, some in blocks.items():
-            for ware in self.of_mask(some) if mask else ():
-                groups.setdefault((ware.offer, mask), []).append(ware)
+            for launchable in self.of_mask(some) if mask else ():
+                groups.setdefault((launchable.offer, mask), []).append(launchable)
         return [(offer, mask, tuple(groups[offer, mask])) for offer, mask in sorted(groups)]
 
 
-def _place(ware: Ware) -> tuple[int, str, str]:
-    return (ware.offer, ware.offering.zone, ware.offering.capacity_type.value)
+def _place(launchable: LaunchableOffering) -> tuple[int, str, str]:
+    return (launchable.offer, launchable.offering.zone, launchable.offering.capacity_type.value)
 
 
 def _by_value(values: Sequence[_Value]) -> dict[_Value, int]:

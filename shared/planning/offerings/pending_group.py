@@ -7,24 +7,24 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef
 from shared.model.requirements import Requirement, Requirements
 from shared.model.resources import Resources
-from shared.planning.offerings.offering_index import Wares
+from shared.planning.offerings.offering_index import OfferingIndex
 from shared.scheduling.compatibility import Port, accepted_terms
-from shared.scheduling.node_constraints import Signature
+from shared.scheduling.node_constraints import NodeConstraints
 from shared.scheduling.pod_classes import PodClass
-from shared.scheduling.preferences import Preference, Wish, preferences, wanted_terms
-from shared.scheduling.topology.compile import Rulebook
-from shared.scheduling.topology.constraints import Kind
+from shared.scheduling.preferences import Preference, PreferenceKind, preferences, wanted_terms
+from shared.scheduling.topology.compile import TopologyRules
+from shared.scheduling.topology.constraints import ConstraintKind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stance:
+class ActiveConstraints:
     """What an applicant insists on at one rung of its ladder."""
 
-    kind: Kind
-    signature: Signature
+    kind: ConstraintKind
+    signature: NodeConstraints
 
 
-class Applicant:
+class PendingGroup:
     """Pods of one class that wait, with what they insist on now.
 
     Attributes:
@@ -37,9 +37,9 @@ class Applicant:
 
     __slots__ = (
         "_book",
+        "_launchables",
         "_now",
         "_terms",
-        "_wares",
         "closed",
         "index",
         "ladder",
@@ -54,7 +54,13 @@ class Applicant:
     )
 
     def __init__(
-        self, index: int, pod_class: PodClass, book: Rulebook, wares: Wares, *, soft_taints: bool
+        self,
+        index: int,
+        pod_class: PodClass,
+        book: TopologyRules,
+        launchables: OfferingIndex,
+        *,
+        soft_taints: bool,
     ) -> None:
         self.index = index
         self.one = pod_class
@@ -68,20 +74,20 @@ class Applicant:
         self.closed = False
         self.turned_away: set[str] = set()
         self._book = book
-        self._now: Stance | None = None
-        self._wares = wares
+        self._now: ActiveConstraints | None = None
+        self._launchables = launchables
         required = accepted_terms(pod_class.scheduling)
         self.ladder = tuple(
             preference for preference in self.ladder if self._possible(required, preference)
         )
         # What is demanded of labels, by how many of the heaviest preferences are kept.
         self._terms = [required]
-        for wish in reversed(self.ladder):
-            self._terms.append(self._with(self._terms[-1], wish))
+        for preference_kind in reversed(self.ladder):
+            self._terms.append(self._with(self._terms[-1], preference_kind))
 
     def _possible(self, required: tuple[Requirements, ...], preference: Preference) -> bool:
         """Return whether any node there is or could be keeps a preference about nodes."""
-        if preference.wish != Wish.NODES:
+        if preference.preference_kind != PreferenceKind.NODES:
             return True
         return self._able(self._signature(self._with(required, preference), strict=False))
 
@@ -92,26 +98,26 @@ class Applicant:
 
     def is_able(self) -> bool:
         """Return whether labels, taints and amounts leave any node for what is insisted on now."""
-        return self._able(self.stance.signature)
+        return self._able(self.active_constraints.signature)
 
-    def _able(self, signature: Signature) -> bool:
-        return self._wares.could_hold(signature, self.requests_with(())) or bool(
-            self._wares.rooms_accepting(signature)
+    def _able(self, signature: NodeConstraints) -> bool:
+        return self._launchables.could_hold(signature, self.requests_with(())) or bool(
+            self._launchables.rooms_accepting(signature)
         )
 
     @property
-    def stance(self) -> Stance:
+    def active_constraints(self) -> ActiveConstraints:
         """What is insisted on now."""
         if self._now is None:
             self._now = self._stand()
         return self._now
 
-    def _stand(self) -> Stance:
+    def _stand(self) -> ActiveConstraints:
         kept = self.ladder[self.rung :]
         kind = self._book.kind(
             self.one.namespace, self.one.labels, self.one.scheduling, kept, self._reach
         )
-        return Stance(kind, self.signature(len(kept)))
+        return ActiveConstraints(kind, self.signature(len(kept)))
 
     def _reach(self, key: str) -> frozenset[str] | None:
         """Return the domains that new nodes could be in, None when each is one of its own."""
@@ -119,25 +125,25 @@ class Applicant:
             return frozenset()
         required = self.signature(0)
         if key == keys.HOSTNAME:
-            able = self._wares.could_hold(required, self.requests_with(()))
+            able = self._launchables.could_hold(required, self.requests_with(()))
             return None if able else frozenset()
-        domains = self._wares.domains(required, (key,), self.requests)
+        domains = self._launchables.domains(required, (key,), self.requests)
         return frozenset(value for (value,) in domains if value is not None)
 
-    def signature(self, kept: int) -> Signature:
+    def signature(self, kept: int) -> NodeConstraints:
         """Return what is demanded of labels and taints while so many preferences are kept."""
         # The wish to keep off soft taints is the last one dropped.
-        strict = kept > 0 and self.ladder[-1].wish == Wish.TAINTS
+        strict = kept > 0 and self.ladder[-1].preference_kind == PreferenceKind.TAINTS
         return self._signature(self._terms[kept], strict=strict)
 
-    def _signature(self, terms: tuple[Requirements, ...], *, strict: bool) -> Signature:
-        made = Signature(
+    def _signature(self, terms: tuple[Requirements, ...], *, strict: bool) -> NodeConstraints:
+        made = NodeConstraints(
             terms=terms,
             tolerations=self.one.scheduling.tolerations,
             strict=strict,
             ports=self.ports,
         )
-        return self._wares.intern(made)
+        return self._launchables.intern(made)
 
     def requests_with(self, volumes: Container[str], count: int = 1) -> Resources:
         """Return what so many of its pods take of a node that has these shared volumes."""

@@ -7,18 +7,18 @@ from typing import Final
 from shared.model.ec2.launches import PodRef
 from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
-from shared.planning.offerings.offering_index import Wares
-from shared.planning.offerings.offering_list import Ware
-from shared.planning.offerings.pending_group import Applicant
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.pending_group import PendingGroup
 from shared.scheduling.compatibility import Port, conflict
-from shared.scheduling.existing_nodes import Room
-from shared.scheduling.node_constraints import Signature
+from shared.scheduling.existing_nodes import ExistingNode
+from shared.scheduling.node_constraints import NodeConstraints
 from shared.scheduling.topology.counts import Place, Profile
 
 _ENDLESS: Final = 1 << 60
 
 
-class Spot(Place):
+class TargetNode(Place):
     """A node with the room it has left.
 
     Attributes:
@@ -38,8 +38,8 @@ class Spot(Place):
     """
 
     __slots__ = (
-        "companions",
         "contents",
+        "daemon_set_pods",
         "daemons",
         "fallback",
         "free",
@@ -54,21 +54,23 @@ class Spot(Place):
         "ways",
     )
 
-    def __init__(self, name: str, labels: Mapping[str, str], room: Room | None = None) -> None:
+    def __init__(
+        self, name: str, labels: Mapping[str, str], room: ExistingNode | None = None
+    ) -> None:
         super().__init__(name, labels, room.taints if room is not None else ())
         self.room = room
         self.free: dict[str, int] = dict(room.available.items) if room is not None else {}
         self.undecided: frozenset[str] = frozenset()
-        self.ways: tuple[Ware, ...] = ()
+        self.ways: tuple[LaunchableOffering, ...] = ()
         self.mask = 0
-        self.fallback: tuple[Ware, ...] = ()
+        self.fallback: tuple[LaunchableOffering, ...] = ()
         self.daemons = Resources()
         self.used: dict[str, int] = {}
         self.reserved = Resources()
         self.contents: dict[int, list[PodRef]] = {}
-        self.signatures: dict[Signature, None] = {}
+        self.signatures: dict[NodeConstraints, None] = {}
         self.ports: list[Port] = []
-        self.companions: tuple[Profile, ...] = ()
+        self.daemon_set_pods: tuple[Profile, ...] = ()
         self.volumes: dict[str, int] = {}
         if room is not None:
             self.ports = list(room.ports)
@@ -79,16 +81,16 @@ class Spot(Place):
         """What the pods on a node to be bought ask for together."""
         return Resources.from_mapping(self.used)
 
-    def fitting(self, applicant: Applicant) -> int:
+    def fitting(self, pod_group: PendingGroup) -> int:
         """Return how many such pods still fit."""
         free = self.free
-        if applicant.shared and any(
+        if pod_group.shared and any(
             amount > free.get(name, 0)
-            for name, amount in applicant.requests_with(self.volumes).items
+            for name, amount in pod_group.requests_with(self.volumes).items
         ):
             return 0
         most = _ENDLESS
-        for name, amount in applicant.requests.items:
+        for name, amount in pod_group.requests.items:
             most = min(most, free.get(name, 0) // amount)
         return max(most, 0)
 
@@ -96,38 +98,38 @@ class Spot(Place):
         """Return whether no pod on it has one of these host ports."""
         return not any(conflict(port, other) for port in ports for other in self.ports)
 
-    def put(self, applicant: Applicant, pods: Sequence[PodRef]) -> None:
+    def put(self, pod_group: PendingGroup, pods: Sequence[PodRef]) -> None:
         """Place pods; whether they may be is asked before."""
-        self.contents.setdefault(applicant.index, []).extend(pods)
-        for volume, resource in applicant.shared:
+        self.contents.setdefault(pod_group.index, []).extend(pods)
+        for volume, resource in pod_group.shared:
             if volume not in self.volumes:
                 self._take_amount(resource, 1)
             self.volumes[volume] = self.volumes.get(volume, 0) + len(pods)
-        for name, amount in applicant.requests.items:
+        for name, amount in pod_group.requests.items:
             self.free[name] = self.free.get(name, 0) - amount * len(pods)
         if self.room is None:
-            for name, amount in applicant.requests.items:
+            for name, amount in pod_group.requests.items:
                 self.used[name] = self.used.get(name, 0) + amount * len(pods)
-            self.signatures[applicant.stance.signature] = None
-        if applicant.ports:
-            self.ports.extend(applicant.ports)
+            self.signatures[pod_group.active_constraints.signature] = None
+        if pod_group.ports:
+            self.ports.extend(pod_group.ports)
 
-    def remove(self, applicant: Applicant, pod: PodRef) -> None:
+    def remove(self, pod_group: PendingGroup, pod: PodRef) -> None:
         """Take a pod away again."""
-        self.contents[applicant.index].remove(pod)
-        if not self.contents[applicant.index]:
-            del self.contents[applicant.index]
-        for volume, resource in applicant.shared:
+        self.contents[pod_group.index].remove(pod)
+        if not self.contents[pod_group.index]:
+            del self.contents[pod_group.index]
+        for volume, resource in pod_group.shared:
             self.volumes[volume] -= 1
             if not self.volumes[volume]:
                 del self.volumes[volume]
                 self._take_amount(resource, -1)
-        for name, amount in applicant.requests.items:
+        for name, amount in pod_group.requests.items:
             self.free[name] += amount
         if self.room is None:
-            for name, amount in applicant.requests.items:
+            for name, amount in pod_group.requests.items:
                 self.used[name] -= amount
-        for port in applicant.ports:
+        for port in pod_group.ports:
             self.ports.remove(port)
 
     def _take_amount(self, name: str, amount: int) -> None:
@@ -135,7 +137,7 @@ class Spot(Place):
         if self.room is None:
             self.used[name] = self.used.get(name, 0) + amount
 
-    def take(self, group: "Group") -> None:
+    def take(self, group: "TargetGroup") -> None:
         """Take other options; what is free is worked out anew."""
         self.ways = group.ways
         self.mask = group.mask
@@ -150,7 +152,7 @@ class Spot(Place):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Group:
+class TargetGroup:
     """Options of nodes to be bought, and what follows from them.
 
     Attributes:
@@ -161,8 +163,8 @@ class Group:
         reserved: The most any option has in all.
     """
 
-    ways: tuple[Ware, ...]
-    fallback: tuple[Ware, ...]
+    ways: tuple[LaunchableOffering, ...]
+    fallback: tuple[LaunchableOffering, ...]
     full: Mapping[str, str]
     settled: Mapping[str, str]
     undecided: frozenset[str]
@@ -174,36 +176,41 @@ class Group:
 
 
 def group_of(
-    wares: Wares, ways: Sequence[Ware], fallback: Sequence[Ware], topology_keys: Iterable[str]
-) -> Group:
+    launchables: OfferingIndex,
+    ways: Sequence[LaunchableOffering],
+    fallback: Sequence[LaunchableOffering],
+    topology_keys: Iterable[str],
+) -> TargetGroup:
     """Return the group of these options, as far as they carry the labels of the first."""
-    variant = wares.variant(ways[0].offer)
-    kept = tuple(way for way in ways if wares.variant(way.offer) == variant)
-    spare = tuple(ware for ware in fallback if wares.variant(ware.offer) == variant)
+    variant = launchables.variant(ways[0].offer)
+    kept = tuple(way for way in ways if launchables.variant(way.offer) == variant)
+    spare = tuple(
+        launchable for launchable in fallback if launchables.variant(launchable.offer) == variant
+    )
     settled = {}
     undecided = set()
     for key in topology_keys:
-        values = {wares.label(ware, key) for ware in (*kept, *spare)}
-        value = wares.label(kept[0], key)
+        values = {launchables.label(launchable, key) for launchable in (*kept, *spare)}
+        value = launchables.label(kept[0], key)
         if len(values) > 1:
             undecided.add(key)
         elif value is not None:
             settled[key] = value
-    offers = sorted({ware.offer for ware in (*kept, *spare)})
-    least = dict(wares.offers[offers[0]].available.items)
+    offers = sorted({launchable.offer for launchable in (*kept, *spare)})
+    least = dict(launchables.offers[offers[0]].available.items)
     for index in offers[1:]:
-        amounts = dict(wares.offers[index].available.items)
+        amounts = dict(launchables.offers[index].available.items)
         least = {name: min(v, amounts.get(name, 0)) for name, v in least.items()}
-    first = wares.offers[kept[0].offer]
-    return Group(
+    first = launchables.offers[kept[0].offer]
+    return TargetGroup(
         ways=kept,
         fallback=spare,
-        full=wares.labels(kept[0]),
+        full=launchables.labels(kept[0]),
         settled=settled,
         undecided=frozenset(undecided),
         least=least,
-        reserved=wares.largest_capacity((*kept, *spare)),
+        reserved=launchables.largest_capacity((*kept, *spare)),
         daemons=first.daemon_requests,
         taints=first.provisioner.taints,
-        mask=wares.mask_of((*kept, *spare)),
+        mask=launchables.mask_of((*kept, *spare)),
     )

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
-from shared.planning.offerings.offering_list import Ware
-from shared.planning.offerings.target_node import Spot
-from shared.planning.state import Board, within
-from shared.scheduling.node_constraints import Signature
+from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.target_node import TargetNode
+from shared.planning.state import PlanState, within
+from shared.scheduling.node_constraints import NodeConstraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Purchase:
         worth: What the purchase is compared by: the least price, weighted as the settings say.
     """
 
-    ways: tuple[Ware, ...]
-    fallback: tuple[Ware, ...]
+    ways: tuple[LaunchableOffering, ...]
+    fallback: tuple[LaunchableOffering, ...]
     worth: int
 
     @property
@@ -40,13 +40,15 @@ class Wanted:
         variant: Of `Wares.variant`, which may not change once pods stand on it; None for any.
     """
 
-    signatures: Sequence[Signature]
+    signatures: Sequence[NodeConstraints]
     requests: Resources
     labels: Mapping[str, str | None]
     variant: tuple[object, ...] | None = None
 
 
-def buy(board: Board, wanted: Wanted, without: Spot | None = None) -> Purchase | None:
+def buy(
+    plan_state: PlanState, wanted: Wanted, without: TargetNode | None = None
+) -> Purchase | None:
     """Return the cheapest way to have such a node from the first provisioner that can, or None.
 
     Args:
@@ -54,20 +56,20 @@ def buy(board: Board, wanted: Wanted, without: Spot | None = None) -> Purchase |
         wanted: What the node is for.
         without: A node that this one replaces: its share of the limits is free.
     """
-    wares = board.wares
-    mask = -1 if wanted.variant is None else wares.of_variant(wanted.variant)
+    launchables = plan_state.launchables
+    mask = -1 if wanted.variant is None else launchables.of_variant(wanted.variant)
     for signature in wanted.signatures:
-        mask &= wares.accepting(signature)
+        mask &= launchables.accepting(signature)
     for key, value in wanted.labels.items():
-        mask &= wares.labelled(key, value)
-    for name, own in wares.by_seller().items():
+        mask &= launchables.labelled(key, value)
+    for name, own in launchables.by_seller().items():
         if not mask & own:
             continue
-        able = _Able(board, wanted.requests, board.left(str(name), without))
-        cap = board.settings.max_node_vcpus * 1000
+        able = _Able(plan_state, wanted.requests, plan_state.left(str(name), without))
+        cap = plan_state.settings.max_node_vcpus * 1000
         # Machines above the cap on node size only when nothing else is left.
         for most in (cap, 0) if cap else (0,):
-            found = _purchase(board, able, mask & own, most)
+            found = _purchase(plan_state, able, mask & own, most)
             if found is not None:
                 return found
     return None
@@ -76,60 +78,62 @@ def buy(board: Board, wanted: Wanted, without: Spot | None = None) -> Purchase |
 class _Able:
     """The wares that hold what is wanted and that limits leave room for."""
 
-    def __init__(self, board: Board, requests: Resources, left: Resources | None) -> None:
-        self._wares = board.wares
+    def __init__(self, plan_state: PlanState, requests: Resources, left: Resources | None) -> None:
+        self._launchables = plan_state.launchables
         self._requests = requests
         self._left = left
         self._known: dict[int, int] = {}
 
-    def among(self, mask: int, most_cpu: int) -> Iterator[Ware]:
+    def among(self, mask: int, most_cpu: int) -> Iterator[LaunchableOffering]:
         """Yield those of a mask, cheapest first; of at most so many cpu, 0 for any."""
-        listed = self._wares.listed
+        listed = self._launchables.listed
         while mask:
             lowest = mask & -mask
             mask ^= lowest
-            ware = listed[lowest.bit_length() - 1]
-            cpu = self._cpu(ware.offer)
+            launchable = listed[lowest.bit_length() - 1]
+            cpu = self._cpu(launchable.offer)
             if cpu and (not most_cpu or cpu <= most_cpu):
-                yield ware
+                yield launchable
 
     def _cpu(self, offer: int) -> int:
         """Return the cpu of an offer's machines, 0 when they cannot be taken."""
         if offer not in self._known:
-            capacity = self._wares.offers[offer].instance_type.capacity
-            good = self._wares.holds(self._requests, offer) and within(capacity, self._left)
+            capacity = self._launchables.offers[offer].instance_type.capacity
+            good = self._launchables.holds(self._requests, offer) and within(capacity, self._left)
             self._known[offer] = capacity[CPU] if good else 0
         return self._known[offer]
 
 
-def _purchase(board: Board, able: _Able, mask: int, most_cpu: int) -> Purchase | None:
+def _purchase(plan_state: PlanState, able: _Able, mask: int, most_cpu: int) -> Purchase | None:
     """Return options of one variant: those of the cheapest one's capacity type, and the others."""
     best = next(able.among(mask, most_cpu), None)
     if best is None:
         return None
-    wares = board.wares
-    mask &= wares.of_variant(wares.variant(best.offer))
-    alike = wares.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
-    ways = _options(board, able.among(mask & alike, most_cpu))
-    weights = board.settings.type_weights
+    launchables = plan_state.launchables
+    mask &= launchables.of_variant(launchables.variant(best.offer))
+    alike = launchables.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
+    ways = _options(plan_state, able.among(mask & alike, most_cpu))
+    weights = plan_state.settings.type_weights
     worth = min(
         way.offering.price_micros_per_hour
-        * weights.get(wares.offers[way.offer].instance_type.name, 100)
+        * weights.get(launchables.offers[way.offer].instance_type.name, 100)
         // 100
         for way in (ways if weights else ways[:1])
     )
-    fallback = _options(board, able.among(mask & ~alike, most_cpu))
+    fallback = _options(plan_state, able.among(mask & ~alike, most_cpu))
     return Purchase(ways=ways, fallback=fallback, worth=worth)
 
 
-def _options(board: Board, able: Iterator[Ware]) -> tuple[Ware, ...]:
+def _options(
+    plan_state: PlanState, able: Iterator[LaunchableOffering]
+) -> tuple[LaunchableOffering, ...]:
     """Return options in the order of their prices, up to the ceiling and the number allowed."""
-    kept: list[Ware] = []
+    kept: list[LaunchableOffering] = []
     ceiling = 0
-    for ware in able:
-        price = ware.offering.price_micros_per_hour
-        ceiling = ceiling or price * (100 + board.settings.option_price_ceiling_percent)
-        if price * 100 > ceiling or len(kept) == board.settings.max_options:
+    for launchable in able:
+        price = launchable.offering.price_micros_per_hour
+        ceiling = ceiling or price * (100 + plan_state.settings.option_price_ceiling_percent)
+        if price * 100 > ceiling or len(kept) == plan_state.settings.max_options:
             break
-        kept.append(ware)
+        kept.append(launchable)
     return tuple(kept)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shared.model import labels as keys
-from shared.planning.offerings.pending_group import Applicant
-from shared.planning.offerings.target_node import Spot
+from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.target_node import TargetNode
 from shared.planning.placement.buying import Purchase, Wanted, buy
-from shared.planning.state import Board
+from shared.planning.state import PlanState
 from shared.scheduling.topology.constraints import accepts
 from shared.scheduling.topology.counts import Place, Profile, add
 
@@ -27,128 +27,130 @@ class _Step:
 
     price: int
     pods: int
-    spot: Spot | None
+    spot: TargetNode | None
     purchase: Purchase
     domain: Mapping[str, str | None]
 
 
-def place(board: Board, applicant: Applicant) -> None:
+def place(plan_state: PlanState, pod_group: PendingGroup) -> None:
     """Place as many of the applicant's waiting pods as can be; the others keep waiting."""
-    while applicant.waiting:
-        before = len(applicant.waiting)
-        fill(board, applicant)
-        if applicant.waiting:
-            _extend(board, applicant)
-        if len(applicant.waiting) == before:
+    while pod_group.waiting:
+        before = len(pod_group.waiting)
+        fill(plan_state, pod_group)
+        if pod_group.waiting:
+            _extend(plan_state, pod_group)
+        if len(pod_group.waiting) == before:
             return
 
 
-def fill(board: Board, applicant: Applicant) -> None:
+def fill(plan_state: PlanState, pod_group: PendingGroup) -> None:
     """Place waiting pods where there is space."""
-    kind = applicant.stance.kind
-    while applicant.waiting:
-        before = len(applicant.waiting)
-        for spot in _candidates(board, applicant):
-            while applicant.waiting and _may_stand(board, applicant, spot):
+    kind = pod_group.active_constraints.kind
+    while pod_group.waiting:
+        before = len(pod_group.waiting)
+        for spot in _candidates(plan_state, pod_group):
+            while pod_group.waiting and _may_stand(plan_state, pod_group, spot):
                 # Pods that look at nobody need no second question.
-                alone = kind.is_ruled or bool(applicant.ports)
-                count = 1 if alone else min(spot.fitting(applicant), len(applicant.waiting))
-                board.admit(applicant, spot, count)
-            if not applicant.waiting:
+                alone = kind.is_ruled or bool(pod_group.ports)
+                count = 1 if alone else min(spot.fitting(pod_group), len(pod_group.waiting))
+                plan_state.admit(pod_group, spot, count)
+            if not pod_group.waiting:
                 return
-        if len(applicant.waiting) == before or not kind.spreads:
+        if len(pod_group.waiting) == before or not kind.spreads:
             return
 
 
-def _candidates(board: Board, applicant: Applicant) -> list[Spot]:
+def _candidates(plan_state: PlanState, pod_group: PendingGroup) -> list[TargetNode]:
     """Return the spots with space for a pod; for pods that share a host the roomiest first."""
-    cpu = applicant.requests["cpu"]
-    board.work.spend(len(board.spots) * (1 + applicant.stance.kind.rules // 8), applicant.index)
+    cpu = pod_group.requests["cpu"]
+    plan_state.work.spend(
+        len(plan_state.spots) * (1 + pod_group.active_constraints.kind.rules // 8), pod_group.index
+    )
     found = [
         spot
-        for spot in board.spots
-        if spot.free.get("cpu", 0) >= cpu and spot.fitting(applicant) > 0
+        for spot in plan_state.spots
+        if spot.free.get("cpu", 0) >= cpu and spot.fitting(pod_group) > 0
     ]
-    if applicant.stance.kind.with_host:
-        found.sort(key=lambda spot: -min(spot.fitting(applicant), len(applicant.waiting)))
-        whole = [spot for spot in found if spot.fitting(applicant) >= len(applicant.waiting)]
-        if not any(_asked_for(applicant, spot) for spot in found):
+    if pod_group.active_constraints.kind.with_host:
+        found.sort(key=lambda spot: -min(spot.fitting(pod_group), len(pod_group.waiting)))
+        whole = [spot for spot in found if spot.fitting(pod_group) >= len(pod_group.waiting)]
+        if not any(_asked_for(pod_group, spot) for spot in found):
             # All of them have to stand together: a node with room for a few only would not do.
             return whole
     return found
 
 
-def _asked_for(applicant: Applicant, spot: Spot) -> bool:
+def _asked_for(pod_group: PendingGroup, spot: TargetNode) -> bool:
     return any(
         counter.counts.get(spot.labels.get(counter.key, ""), 0) > 0
-        for rule in applicant.stance.kind.affinities
+        for rule in pod_group.active_constraints.kind.affinities
         for counter in rule.counters
     )
 
 
-def _may_stand(board: Board, applicant: Applicant, spot: Spot) -> bool:
+def _may_stand(plan_state: PlanState, pod_group: PendingGroup, spot: TargetNode) -> bool:
     """Return whether one more pod may go onto a spot as it is."""
-    if spot.fitting(applicant) < 1 or (applicant.ports and not spot.ports_free(applicant.ports)):
+    if spot.fitting(pod_group) < 1 or (pod_group.ports and not spot.ports_free(pod_group.ports)):
         return False
-    stance = applicant.stance
+    active_constraints = pod_group.active_constraints
     if spot.room is not None:
-        return accepts(stance.kind, spot.labels) and stance.signature.accepts(
-            spot.labels, spot.taints
-        )
+        return accepts(
+            active_constraints.kind, spot.labels
+        ) and active_constraints.signature.accepts(spot.labels, spot.taints)
     labels = spot.labels
     if spot.undecided:
-        open_keys = spot.undecided.intersection(stance.kind.keys)
+        open_keys = spot.undecided.intersection(active_constraints.kind.keys)
         labels = {**labels, **{key: spot.full[key] for key in open_keys if key in spot.full}}
-    if not accepts(stance.kind, labels):
+    if not accepts(active_constraints.kind, labels):
         return False
-    return stance.signature in spot.signatures or not (
-        spot.mask & ~board.wares.accepting(stance.signature)
+    return active_constraints.signature in spot.signatures or not (
+        spot.mask & ~plan_state.launchables.accepting(active_constraints.signature)
     )
 
 
-def _extend(board: Board, applicant: Applicant) -> None:
+def _extend(plan_state: PlanState, pod_group: PendingGroup) -> None:
     """Buy a larger machine or a further one, whichever is cheaper for each pod it takes."""
-    sellers = board.wares.sellers(applicant.stance.signature)
-    sold_out = board.sold_out() & sellers
-    applicant.turned_away |= sold_out
-    steps = list(_new(board, applicant)) if sellers - sold_out else []
-    if applicant.stance.kind.with_host:
-        steps += _grown(board, applicant)
+    sellers = plan_state.launchables.sellers(pod_group.active_constraints.signature)
+    sold_out = plan_state.sold_out() & sellers
+    pod_group.turned_away |= sold_out
+    steps = list(_new(plan_state, pod_group)) if sellers - sold_out else []
+    if pod_group.active_constraints.kind.with_host:
+        steps += _grown(plan_state, pod_group)
     if not steps:
         return
-    if applicant.stance.kind.with_host:
+    if pod_group.active_constraints.kind.with_host:
         best = min(steps, key=lambda step: (-step.pods, step.price))
     else:
         best = min(steps, key=lambda step: (step.price / step.pods, step.pods))
     spot = best.spot
     if spot is None:
-        spot = board.open_node(best.purchase.ways, best.purchase.fallback)
+        spot = plan_state.open_node(best.purchase.ways, best.purchase.fallback)
     else:
-        board.set_ways(spot, best.purchase.ways, best.purchase.fallback)
+        plan_state.set_ways(spot, best.purchase.ways, best.purchase.fallback)
     for _ in range(best.pods):
-        if _may_stand(board, applicant, spot):
-            board.admit(applicant, spot, 1)
-    board.drop_empty()
+        if _may_stand(plan_state, pod_group, spot):
+            plan_state.admit(pod_group, spot, 1)
+    plan_state.drop_empty()
 
 
-def _new(board: Board, applicant: Applicant) -> Iterator[_Step]:
-    kind = applicant.stance.kind
-    domains = board.wares.domains(
-        applicant.stance.signature, kind.keys, applicant.requests_with(())
+def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
+    kind = pod_group.active_constraints.kind
+    domains = plan_state.launchables.domains(
+        pod_group.active_constraints.signature, kind.keys, pod_group.requests_with(())
     )
-    sellers = board.wares.sellers(applicant.stance.signature)
+    sellers = plan_state.launchables.sellers(pod_group.active_constraints.signature)
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
-        board.work.spend(_PURCHASE, applicant.index)
+        plan_state.work.spend(_PURCHASE, pod_group.index)
         labels = dict(zip(kind.keys, domain, strict=True))
-        single = _buy(board, applicant, 1, labels)
+        single = _buy(plan_state, pod_group, 1, labels)
         if single is None:
-            applicant.turned_away |= sellers & board.limits.keys()
+            pod_group.turned_away |= sellers & plan_state.limits.keys()
             continue
-        most = _acceptable(applicant, labels, board.company(single.ways[0]))
+        most = _acceptable(pod_group, labels, plan_state.company(single.ways[0]))
         if not most:
             continue
         for count in _counts(most):
-            bought = _buy(board, applicant, count, labels)
+            bought = _buy(plan_state, pod_group, count, labels)
             if bought is not None:
                 yield _Step(bought.worth, count, None, bought, labels)
                 if kind.with_host:
@@ -159,14 +161,14 @@ def _new(board: Board, applicant: Applicant) -> Iterator[_Step]:
 
 
 def _buy(
-    board: Board, applicant: Applicant, count: int, labels: Mapping[str, str | None]
+    plan_state: PlanState, pod_group: PendingGroup, count: int, labels: Mapping[str, str | None]
 ) -> Purchase | None:
     wanted = Wanted(
-        signatures=(applicant.stance.signature,),
-        requests=applicant.requests_with((), count),
+        signatures=(pod_group.active_constraints.signature,),
+        requests=pod_group.requests_with((), count),
         labels=labels,
     )
-    return buy(board, wanted)
+    return buy(plan_state, wanted)
 
 
 def _counts(most: int) -> Iterator[int]:
@@ -179,7 +181,7 @@ def _counts(most: int) -> Iterator[int]:
 
 
 def _acceptable(
-    applicant: Applicant, domain: Mapping[str, str | None], company: Sequence[Profile]
+    pod_group: PendingGroup, domain: Mapping[str, str | None], company: Sequence[Profile]
 ) -> int:
     """Return how many pods, one after the other, the judge accepts on a new node in a domain.
 
@@ -190,9 +192,9 @@ def _acceptable(
     """
     labels = {key: value for key, value in domain.items() if value is not None}
     place_there = Place("", {**labels, keys.HOSTNAME: "\x00"}, partial=True)
-    kind = applicant.stance.kind
-    most = min(len(applicant.waiting), _MOST_AT_ONCE)
-    if applicant.ports:
+    kind = pod_group.active_constraints.kind
+    most = min(len(pod_group.waiting), _MOST_AT_ONCE)
+    if pod_group.ports:
         most = min(most, 1)
     if not kind.is_ruled:
         return most
@@ -208,44 +210,47 @@ def _acceptable(
     return count
 
 
-def _grown(board: Board, applicant: Applicant) -> Iterator[_Step]:
+def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
     """Yield larger machines for nodes of this plan."""
-    stance = applicant.stance
-    spots = [spot for spot in board.spots if spot.room is None]
+    active_constraints = pod_group.active_constraints
+    spots = [spot for spot in plan_state.spots if spot.room is None]
     for spot in spots:
-        board.work.spend(_PURCHASE, applicant.index)
-        if applicant.ports and not spot.ports_free(applicant.ports):
+        plan_state.work.spend(_PURCHASE, pod_group.index)
+        if pod_group.ports and not spot.ports_free(pod_group.ports):
             continue
         labels = spot.labels
-        if not accepts(stance.kind, labels) or set(stance.kind.keys) - labels.keys():
+        if (
+            not accepts(active_constraints.kind, labels)
+            or set(active_constraints.kind.keys) - labels.keys()
+        ):
             continue
-        settled = {key: value for key, value in labels.items() if key in board.topology_keys}
-        for count in _counts(len(applicant.waiting)):
+        settled = {key: value for key, value in labels.items() if key in plan_state.topology_keys}
+        for count in _counts(len(pod_group.waiting)):
             wanted = Wanted(
-                signatures=(*spot.signatures, stance.signature),
-                requests=spot.requests + applicant.requests_with(spot.volumes, count),
+                signatures=(*spot.signatures, active_constraints.signature),
+                requests=spot.requests + pod_group.requests_with(spot.volumes, count),
                 labels=settled,
-                variant=board.wares.variant(spot.ways[0].offer),
+                variant=plan_state.launchables.variant(spot.ways[0].offer),
             )
-            bought = buy(board, wanted, without=spot)
+            bought = buy(plan_state, wanted, without=spot)
             if bought is not None:
                 before = spot.ways[0].offering.price_micros_per_hour
                 yield _Step(max(bought.worth - before, 0), count, spot, bought, settled)
                 break
 
 
-def shrink(board: Board) -> None:
+def shrink(plan_state: PlanState) -> None:
     """Give nodes that got fewer pods than they were packed for the cheapest machine that does."""
-    for spot in board.loose:
+    for spot in plan_state.loose:
         if not spot.contents:
             continue
         wanted = Wanted(
             signatures=tuple(spot.signatures),
             requests=spot.requests,
-            labels={k: v for k, v in spot.labels.items() if k in board.topology_keys},
-            variant=board.wares.variant(spot.ways[0].offer),
+            labels={k: v for k, v in spot.labels.items() if k in plan_state.topology_keys},
+            variant=plan_state.launchables.variant(spot.ways[0].offer),
         )
-        bought = buy(board, wanted, without=spot)
+        bought = buy(plan_state, wanted, without=spot)
         if bought is not None and bought.price < spot.ways[0].offering.price_micros_per_hour:
-            board.set_ways(spot, bought.ways, bought.fallback)
-    board.loose.clear()
+            plan_state.set_ways(spot, bought.ways, bought.fallback)
+    plan_state.loose.clear()

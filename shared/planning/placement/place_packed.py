@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from shared.packing.problem import Packing
-from shared.planning.offerings.domain_assignment import Share, accepts_domain
-from shared.planning.offerings.offering_list import Ware
-from shared.planning.offerings.pending_group import Applicant
-from shared.planning.offerings.target_node import Spot
+from shared.planning.offerings.domain_assignment import DomainShare, accepts_domain
+from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.target_node import TargetNode
 from shared.planning.packing_problem import Assembled, Lot
-from shared.planning.state import Board
+from shared.planning.state import PlanState
 from shared.scheduling.topology.constraints import accepts
 
 
@@ -16,19 +16,19 @@ class Seats:
     """Room that was packed for one lot: spots with the number of its pods they may take."""
 
     def __init__(self) -> None:
-        self.spots: list[Spot] = []
+        self.spots: list[TargetNode] = []
         self.counts: list[int] = []
         self._next = 0
 
-    def add(self, spot: Spot, count: int) -> None:
+    def add(self, spot: TargetNode, count: int) -> None:
         """Keep room for so many pods on a spot."""
         self.spots.append(spot)
         self.counts.append(count)
 
-    def find(self, applicant: Applicant) -> int:
+    def find(self, pod_group: PendingGroup) -> int:
         """Return the index of a seat the judge accepts such a pod on, -1 for none."""
         seats = len(self.spots)
-        kind = applicant.stance.kind
+        kind = pod_group.active_constraints.kind
         if not seats or not accepts_domain(kind, self.spots[0].labels):
             return -1
         if not kind.by_host:
@@ -52,62 +52,64 @@ class Seats:
 
 
 def admit(
-    board: Board,
+    plan_state: PlanState,
     lots: Sequence[Lot],
     assembled: Assembled,
     packing: Packing,
-    runs: Iterable[tuple[Share, int]],
+    runs: Iterable[tuple[DomainShare, int]],
 ) -> None:
     """Place what was packed, in the order of dealing; whom the judge refuses keeps waiting."""
     seats = [Seats() for _ in lots]
     for index, contents in packing.placements:
         for number, count in contents:
-            seats[number].add(board.spots[index], count)
-    _open(board, assembled, packing, seats)
-    seats_of: dict[Share, list[Seats]] = {}
+            seats[number].add(plan_state.spots[index], count)
+    _open(plan_state, assembled, packing, seats)
+    seats_of: dict[DomainShare, list[Seats]] = {}
     for number, lot in enumerate(lots):
         for share in lot.pods:
             seats_of.setdefault(share, []).append(seats[number])
     for share, count in runs:
         left = count
         for seat in seats_of[share]:
-            left -= _seat(board, share.applicant, seat, left)
+            left -= _seat(plan_state, share.pod_group, seat, left)
     loose = {spot.name: spot for seat in seats for spot in seat.spots if spot.room is None}
-    board.loose.extend(loose.values())
-    board.drop_empty()
+    plan_state.loose.extend(loose.values())
+    plan_state.drop_empty()
 
 
-def _open(board: Board, assembled: Assembled, packing: Packing, seats: Sequence[Seats]) -> None:
+def _open(
+    plan_state: PlanState, assembled: Assembled, packing: Packing, seats: Sequence[Seats]
+) -> None:
     """Open the nodes that were packed."""
-    lists: dict[tuple[tuple[int, int], ...], tuple[Ware, ...]] = {}
+    lists: dict[tuple[tuple[int, int], ...], tuple[LaunchableOffering, ...]] = {}
 
-    def wares(options: tuple[tuple[int, int], ...]) -> tuple[Ware, ...]:
+    def launchables(options: tuple[tuple[int, int], ...]) -> tuple[LaunchableOffering, ...]:
         if options not in lists:
             lists[options] = tuple(assembled.ways[shape][pool] for shape, pool in options)
         return lists[options]
 
     for node in packing.nodes:
-        spot = board.open_node(wares(node.options), wares(node.fallback_options))
+        spot = plan_state.open_node(launchables(node.options), launchables(node.fallback_options))
         for number, count in node.contents:
             seats[number].add(spot, count)
 
 
-def _seat(board: Board, applicant: Applicant, seats: Seats, count: int) -> int:
+def _seat(plan_state: PlanState, pod_group: PendingGroup, seats: Seats, count: int) -> int:
     """Place up to so many pods; return how many."""
     placed = 0
-    if not applicant.stance.kind.is_ruled:
+    if not pod_group.active_constraints.kind.is_ruled:
         while placed < count and seats.spots:
             taken = min(count - placed, seats.counts[-1])
-            board.admit(applicant, seats.spots[-1], taken)
+            plan_state.admit(pod_group, seats.spots[-1], taken)
             seats.take(len(seats.spots) - 1, taken)
             placed += taken
         return placed
     while placed < count:
-        board.work.spend(1 + len(seats.spots) // 8, applicant.index)
-        index = seats.find(applicant)
+        plan_state.work.spend(1 + len(seats.spots) // 8, pod_group.index)
+        index = seats.find(pod_group)
         if index < 0:
             return placed
-        board.admit(applicant, seats.spots[index], 1)
+        plan_state.admit(pod_group, seats.spots[index], 1)
         seats.take(index, 1)
         placed += 1
     return placed

@@ -11,22 +11,22 @@ from shared.model.kubernetes.pods import (
     TopologySpread,
 )
 from shared.scheduling.compatibility import node_terms
-from shared.scheduling.preferences import Preference, Wish
-from shared.scheduling.topology.constraints import Affinity, Kind, Spread
-from shared.scheduling.topology.counts import Census, Counter, Profile, Scope
+from shared.scheduling.preferences import Preference, PreferenceKind
+from shared.scheduling.topology.constraints import Affinity, ConstraintKind, Spread
+from shared.scheduling.topology.counts import DomainCounter, Profile, Scope, TopologyCounts
 from shared.scheduling.topology.selector import Namespaces
 
 Reach = Callable[[str], frozenset[str] | None]
 
 
-class Rulebook:
+class TopologyRules:
     """Compiles rules; the same rule is always the same counter.
 
     Register all rules before the first profile or kind is asked for.
     """
 
-    def __init__(self, census: Census, namespaces: Namespaces) -> None:
-        self._census = census
+    def __init__(self, topology_counts: TopologyCounts, namespaces: Namespaces) -> None:
+        self._topology_counts = topology_counts
         self._namespaces = namespaces
 
     def register(self, namespace: str, scheduling: Scheduling) -> None:
@@ -47,10 +47,10 @@ class Rulebook:
             self._apart(namespace, term)
         self.owned(namespace, scheduling)
 
-    def owned(self, namespace: str, scheduling: Scheduling) -> tuple[Counter, ...]:
+    def owned(self, namespace: str, scheduling: Scheduling) -> tuple[DomainCounter, ...]:
         """Return the counters of owners of a pod's required anti-affinity terms."""
         return tuple(
-            self._census.owners(term.key, self._namespaces.selection(namespace, (term,)))
+            self._topology_counts.owners(term.key, self._namespaces.selection(namespace, (term,)))
             for term in scheduling.anti_affinity
             if term.weight is None
         )
@@ -65,7 +65,7 @@ class Rulebook:
     ) -> Profile:
         """Return what such a pod adds to the census."""
         owned = self.owned(namespace, scheduling) if scheduling.anti_affinity else ()
-        return self._census.profile(namespace, labels, owned, terminating=terminating)
+        return self._topology_counts.profile(namespace, labels, owned, terminating=terminating)
 
     def kind(
         self,
@@ -74,30 +74,31 @@ class Rulebook:
         scheduling: Scheduling,
         kept: Iterable[Preference],
         reach: Reach,
-    ) -> Kind:
+    ) -> ConstraintKind:
         """Return how a pod is judged while it keeps these of its preferences."""
-        wishes = set(kept)
+        preference_kinds = set(kept)
         spreads = tuple(
             self._spread(namespace, labels, scheduling, rule, reach)
             for index, rule in enumerate(scheduling.spreads)
             if rule.policy == SpreadPolicy.DO_NOT_SCHEDULE
-            or Preference(Wish.SPREAD, index) in wishes
+            or Preference(PreferenceKind.SPREAD, index) in preference_kinds
         )
-        affinities = tuple(self._affinities(namespace, labels, scheduling, wishes))
+        affinities = tuple(self._affinities(namespace, labels, scheduling, preference_kinds))
         avoids = tuple(
             dict.fromkeys(
                 self._apart(namespace, term)
                 for index, term in enumerate(scheduling.anti_affinity)
-                if term.weight is None or Preference(Wish.ANTI_AFFINITY, index) in wishes
+                if term.weight is None
+                or Preference(PreferenceKind.ANTI_AFFINITY, index) in preference_kinds
             )
         )
-        shunned = self._census.shunning(namespace, labels)
+        shunned = self._topology_counts.shunning(namespace, labels)
         profile = self.profile(namespace, labels, scheduling)
         judging = [spread.counter for spread in spreads]
         judging += [counter for affinity in affinities for counter in affinity.counters]
         judging += [*avoids, *shunned]
         concerned = {add.key for add in (*judging, *profile.adds)}
-        return Kind(
+        return ConstraintKind(
             profile=profile,
             spreads=spreads,
             affinities=affinities,
@@ -112,13 +113,13 @@ class Rulebook:
         namespace: str,
         labels: Mapping[str, str],
         scheduling: Scheduling,
-        wishes: set[Preference],
+        preference_kinds: set[Preference],
     ) -> Iterable[Affinity]:
         groups = [tuple(term for term in scheduling.affinity if term.weight is None)]
         groups += [
             (term,)
             for index, term in enumerate(scheduling.affinity)
-            if Preference(Wish.AFFINITY, index) in wishes
+            if Preference(PreferenceKind.AFFINITY, index) in preference_kinds
         ]
         groups += [(term,) for term in scheduling.ties]
         for terms in groups:
@@ -148,7 +149,7 @@ class Rulebook:
 
     def _spread_counter(
         self, namespace: str, scheduling: Scheduling, rule: TopologySpread
-    ) -> Counter:
+    ) -> DomainCounter:
         hard = {
             spread.key
             for spread in scheduling.spreads
@@ -160,12 +161,14 @@ class Rulebook:
             keys=frozenset(hard | {rule.key}),
         )
         selection = self._namespaces.own(namespace, rule.selector)
-        return self._census.counted(rule.key, selection, scope, living=True)
+        return self._topology_counts.counted(rule.key, selection, scope, living=True)
 
-    def _together(self, namespace: str, terms: tuple[AffinityTerm, ...]) -> tuple[Counter, ...]:
+    def _together(
+        self, namespace: str, terms: tuple[AffinityTerm, ...]
+    ) -> tuple[DomainCounter, ...]:
         selection = self._namespaces.selection(namespace, terms)
-        return tuple(self._census.counted(term.key, selection) for term in terms)
+        return tuple(self._topology_counts.counted(term.key, selection) for term in terms)
 
-    def _apart(self, namespace: str, term: AffinityTerm) -> Counter:
+    def _apart(self, namespace: str, term: AffinityTerm) -> DomainCounter:
         selection = self._namespaces.selection(namespace, (term,))
-        return self._census.counted(term.key, selection)
+        return self._topology_counts.counted(term.key, selection)

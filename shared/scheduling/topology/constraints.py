@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shared.model import labels as keys
-from shared.scheduling.topology.counts import Counter, Profile
+from shared.scheduling.topology.counts import DomainCounter, Profile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class Spread:
             new domain.
     """
 
-    counter: Counter
+    counter: DomainCounter
     max_skew: int
     own: int
     min_domains: int
@@ -55,7 +55,7 @@ class Affinity:
         own: Whether the pod is one of those it asks for: then the first of them may go anywhere.
     """
 
-    counters: tuple[Counter, ...]
+    counters: tuple[DomainCounter, ...]
     own: bool
 
     def refuses(self, labels: Mapping[str, str]) -> bool:
@@ -80,7 +80,7 @@ class Affinity:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class ConstraintKind:
     """A pod as the judge sees it.
 
     Attributes:
@@ -93,8 +93,8 @@ class Kind:
     profile: Profile
     spreads: tuple[Spread, ...]
     affinities: tuple[Affinity, ...]
-    avoids: tuple[Counter, ...]
-    shunned: tuple[Counter, ...]
+    avoids: tuple[DomainCounter, ...]
+    shunned: tuple[DomainCounter, ...]
     keys: tuple[str, ...]
     by_host: bool
 
@@ -127,7 +127,7 @@ class Kind:
         )
 
 
-def accepts(kind: Kind, labels: Mapping[str, str]) -> bool:
+def accepts(kind: ConstraintKind, labels: Mapping[str, str]) -> bool:
     """Return whether kube-scheduler would now accept such a pod on a node with these labels."""
     for counter in kind.avoids:
         if counter.most(labels.get(counter.key, "")) > 0:
@@ -141,7 +141,7 @@ def accepts(kind: Kind, labels: Mapping[str, str]) -> bool:
     return all(not spread.refuses(labels) for spread in kind.spreads)
 
 
-def obstacles(kind: Kind) -> Iterator[str]:
+def obstacles(kind: ConstraintKind) -> Iterator[str]:
     """Yield what the rules of a pod that found no place are about, for people."""
     for rule in kind.affinities:
         counter = rule.counters[0]

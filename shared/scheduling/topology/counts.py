@@ -101,7 +101,7 @@ class Place:
         return self._scopes != before
 
 
-class Counter:
+class DomainCounter:
     """Pods by domain of one key: those a selection counts, or those that own a term.
 
     Attributes:
@@ -135,7 +135,7 @@ class Counter:
 class Profile:
     """What a pod adds to the census wherever it stands."""
 
-    adds: tuple[Counter, ...]
+    adds: tuple[DomainCounter, ...]
 
 
 NOTHING: Final = Profile(())
@@ -145,17 +145,17 @@ class _Index:
     """Counters by a label that whoever they count must have, in the order they were made."""
 
     def __init__(self) -> None:
-        self._by_label: dict[tuple[str, str] | None, list[tuple[int, Counter]]] = {}
+        self._by_label: dict[tuple[str, str] | None, list[tuple[int, DomainCounter]]] = {}
         self._size = 0
 
-    def add(self, counter: Counter) -> Counter:
+    def add(self, counter: DomainCounter) -> DomainCounter:
         labels = [pair for _, selector in counter.selection.parts for pair in selector.match_labels]
         found = self._by_label.setdefault(labels[0] if labels else None, [])
         found.append((self._size, counter))
         self._size += 1
         return counter
 
-    def counting(self, namespace: str, labels: Mapping[str, str]) -> tuple[Counter, ...]:
+    def counting(self, namespace: str, labels: Mapping[str, str]) -> tuple[DomainCounter, ...]:
         """Return the counters that count such a pod."""
         near = list(self._by_label.get(None, ()))
         for pair in labels.items():
@@ -164,41 +164,41 @@ class _Index:
         return tuple(counter for _, counter in near if counter.selection.counts(namespace, labels))
 
 
-class Census:
+class TopologyCounts:
     """All counters, and the places they look at.
 
     Counters are made first, then places are opened, then pods added.
     """
 
     def __init__(self) -> None:
-        self._counted: dict[tuple[str, Selection, Scope | None, bool], Counter] = {}
+        self._counted: dict[tuple[str, Selection, Scope | None, bool], DomainCounter] = {}
         self._by_counted = _Index()
         self._by_owned = _Index()
-        self._owners: dict[tuple[str, Selection], Counter] = {}
-        self._before: list[tuple[Counter, dict[str, int], dict[str, int]]] = []
-        self._counting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Counter, ...]] = {}
-        self._shunning: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Counter, ...]] = {}
+        self._owners: dict[tuple[str, Selection], DomainCounter] = {}
+        self._before: list[tuple[DomainCounter, dict[str, int], dict[str, int]]] = []
+        self._counting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[DomainCounter, ...]] = {}
+        self._shunning: dict[tuple[str, frozenset[tuple[str, str]]], tuple[DomainCounter, ...]] = {}
         self._profiles: dict[tuple[object, ...], Profile] = {}
 
     def counted(
         self, key: str, selection: Selection, scope: Scope | None = None, *, living: bool = False
-    ) -> Counter:
+    ) -> DomainCounter:
         """Return the one counter of pods that a selection counts."""
         identity = (key, selection, scope, living)
         if identity not in self._counted:
-            made = Counter(key, selection, scope, living=living)
+            made = DomainCounter(key, selection, scope, living=living)
             self._counted[identity] = self._by_counted.add(made)
         return self._counted[identity]
 
-    def owners(self, key: str, selection: Selection) -> Counter:
+    def owners(self, key: str, selection: Selection) -> DomainCounter:
         """Return the one counter of pods with a required anti-affinity to these pods."""
         identity = (key, selection)
         if identity not in self._owners:
-            made = Counter(key, selection, None, living=False)
+            made = DomainCounter(key, selection, None, living=False)
             self._owners[identity] = self._by_owned.add(made)
         return self._owners[identity]
 
-    def shunning(self, namespace: str, labels: Mapping[str, str]) -> tuple[Counter, ...]:
+    def shunning(self, namespace: str, labels: Mapping[str, str]) -> tuple[DomainCounter, ...]:
         """Return the counters of owners whose anti-affinity counts such a pod."""
         question = (namespace, frozenset(labels.items()))
         if question not in self._shunning:
@@ -209,7 +209,7 @@ class Census:
         self,
         namespace: str,
         labels: Mapping[str, str],
-        owned: Iterable[Counter],
+        owned: Iterable[DomainCounter],
         *,
         terminating: bool = False,
     ) -> Profile:
@@ -235,7 +235,7 @@ class Census:
             self._open(counter, place)
 
     @staticmethod
-    def _open(counter: Counter, place: Place) -> None:
+    def _open(counter: DomainCounter, place: Place) -> None:
         if counter.scope is not None and place.within(counter.scope):
             domain = place.labels.get(counter.key)
             if domain is not None and counter.key not in place.unsettled:
@@ -308,7 +308,7 @@ def expect(profile: Profile, places: Sequence[Place], sure: Place | None = None)
                 counter.ghosts[domain] = counter.ghosts.get(domain, 0) + 1
 
 
-def _domain(counter: Counter, place: Place) -> str | None:
+def _domain(counter: DomainCounter, place: Place) -> str | None:
     """Return the domain in which a counter counts who stands on a place, None for none."""
     inside = counter.scope is None or place.within(counter.scope)
     return place.labels.get(counter.key) if inside else None

@@ -6,18 +6,18 @@ from shared.model import labels as keys
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.taints import Taint
 from shared.scheduling.daemon_overhead import runs_on
-from shared.scheduling.topology.compile import Rulebook
+from shared.scheduling.topology.compile import TopologyRules
 from shared.scheduling.topology.counts import NOTHING, Profile
 
 
-class Companions:
+class DaemonSetPods:
     """The DaemonSets whose pods any rule counts, or that keep others away; mostly there are none.
 
     Attributes:
         keys: Topology keys but the host's of the rules that count them.
     """
 
-    def __init__(self, daemonsets: Iterable[DaemonSet], book: Rulebook) -> None:
+    def __init__(self, daemonsets: Iterable[DaemonSet], book: TopologyRules) -> None:
         """Find them; all rules must be registered in the rule book."""
         profiles = [
             (

@@ -34,7 +34,7 @@ class World(Protocol):
 
     def attach(self, name: str, node: str, volume: str) -> None: ...
 
-    def happenings(self) -> dict[tuple[str, str], int]: ...
+    def kube_events(self) -> dict[tuple[str, str], int]: ...
 
     def condition(self, provisioner: str, kind: str = "Active") -> tuple[bool, str, str] | None: ...
 
@@ -57,8 +57,8 @@ class InMemory:
     def attach(self, name: str, node: str, volume: str) -> None:
         self.fake.attachments[node] = (*self.fake.attachments.get(node, ()), name)
 
-    def happenings(self) -> dict[tuple[str, str], int]:
-        return {(event.name, event.reason): n for event, n in self.fake.happenings.items()}
+    def kube_events(self) -> dict[tuple[str, str], int]:
+        return {(event.name, event.reason): n for event, n in self.fake.kube_events.items()}
 
     def condition(self, provisioner: str, kind: str = "Active") -> tuple[bool, str, str] | None:
         known = self.fake.conditions if kind == "Active" else self.fake.usable
@@ -141,7 +141,7 @@ class OverHttp:
             }
         )
 
-    def happenings(self) -> dict[tuple[str, str], int]:
+    def kube_events(self) -> dict[tuple[str, str], int]:
         items = self.api.get("/api/v1/events")["items"]
         return {(e["involvedObject"]["name"], e["reason"]): e["count"] for e in items}
 

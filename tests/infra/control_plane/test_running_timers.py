@@ -12,10 +12,10 @@ from shared.kube.api import ExpiredError
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import RetryableError, UnavailableError
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.expiration import Expiring
-from shared.node_lifecycle.registration import Registering
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.registration import Registration
+from shared.node_lifecycle.termination import Termination
 from tests.builders import NOW, node, offering, provisioner
 from tests.unit.worlds import NAME, World
 
@@ -108,10 +108,10 @@ def world_of(kind: str) -> World:
 def taking(kind: str, world: World) -> Step:
     """Return the present code's step of a timer; the first call finds the cluster unreachable."""
     services: dict[str, Callable[[], Any]] = {
-        "emptiness": lambda: Emptying(world.ports),
-        "expiration": lambda: Expiring(world.ports),
-        "registration": lambda: Registering(world.ports),
-        "termination": lambda: Terminating(world.ports, None),
+        "emptiness": lambda: Emptiness(world.ports),
+        "expiration": lambda: Expiration(world.ports),
+        "registration": lambda: Registration(world.ports),
+        "termination": lambda: Termination(world.ports, None),
     }
     failures = [UnavailableError("the API server does not answer")]
 

@@ -3,7 +3,14 @@
 from datetime import timedelta
 from typing import Any
 
-from shared.disruption.selection import Change, Images, Look, Pace, Scene, look
+from shared.disruption.selection import (
+    DisruptionCommand,
+    DisruptionInput,
+    Images,
+    Look,
+    OngoingChanges,
+    look,
+)
 from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
@@ -51,24 +58,24 @@ def looked(
     seen: ClusterSnapshot,
     *,
     budgets: tuple[PodDisruptionBudget, ...] = (),
-    pace: Pace | None = None,
+    pace: OngoingChanges | None = None,
     images: Images | None = None,
     **settings: Any,
 ) -> Look:
     """Look over a cluster whose budget of disruptions is no limit."""
     return look(
-        Scene(
+        DisruptionInput(
             snapshot=seen,
             budgets=budgets,
             settings=DisruptionSettings(**{"budget_percent": 100, **settings}),
             packing=PACKING,
-            pace=pace or Pace(),
+            pace=pace or OngoingChanges(),
             images=images or Images(),
         )
     )
 
 
-def changed(seen: ClusterSnapshot, **more: Any) -> Change:
+def changed(seen: ClusterSnapshot, **more: Any) -> DisruptionCommand:
     """Return the change that a look finds; there is one."""
     found = looked(seen, **more).change
     assert found is not None

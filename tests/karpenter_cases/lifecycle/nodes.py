@@ -7,11 +7,11 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.expiration import Expiring
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.node_deletion import remove
-from shared.node_lifecycle.registration import Registering
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.registration import Registration
+from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOT_READY, NOW, node, offering, pod, provisioner
 from tests.unit.worlds import NAME, World
@@ -40,26 +40,26 @@ def going(*more: Any, reason: str = "", **changes: Any) -> World:
         remove(world.ports, world.cluster.node_values["n1"], reason)
     else:
         world.cluster.delete_node(world.cluster.node_values["n1"])
-        Terminating(world.ports, None).begin("n1")
+        Termination(world.ports, None).begin("n1")
     return world
 
 
 def drain(world: World, state: Any = None) -> dict[str, Any]:
     """Take a step of the first drain."""
     payload = state or world.outbox.timers_of(TimerKind.TERMINATION)[0].payload
-    return Terminating(world.ports, None).step(payload)
+    return Termination(world.ports, None).step(payload)
 
 
 def empty_step(world: World) -> dict[str, Any]:
-    return Emptying(world.ports).step(world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload)
+    return Emptiness(world.ports).step(world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload)
 
 
 def age_step(world: World) -> dict[str, Any]:
-    return Expiring(world.ports).step(state_of(world))
+    return Expiration(world.ports).step(state_of(world))
 
 
 def register_step(world: World) -> dict[str, Any]:
-    return Registering(world.ports).step(state_of(world))
+    return Registration(world.ports).step(state_of(world))
 
 
 def state_of(world: World) -> dict[str, Any]:
@@ -88,4 +88,4 @@ def changed(world: World, **changes: Any) -> Node:
 
 
 def reasons(world: World) -> set[str]:
-    return {happening.reason for happening in world.cluster.happenings}
+    return {kube_event.reason for kube_event in world.cluster.kube_events}

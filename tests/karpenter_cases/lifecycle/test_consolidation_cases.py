@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.disruption.consolidation import Method
-from shared.disruption.selection import Pace
+from shared.disruption.selection import OngoingChanges
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
@@ -80,7 +80,7 @@ def test_an_on_demand_node_stays_when_every_other_costs_more() -> None:
 
 
 def test_while_a_change_is_under_way_the_next_one_waits() -> None:
-    waiting = Pace(running=frozenset({"uid-a"}))
+    waiting = OngoingChanges(running=frozenset({"uid-a"}))
     assert looked(twins(), pace=waiting).reason == "a change is under way"
 
 
@@ -233,13 +233,13 @@ def test_when_an_empty_node_may_not_go_the_others_are_thought_of_next() -> None:
     empty = machine("empty")
     seen = replace(twins(), nodes=(*twins().nodes, empty))
     assert changed(seen).remove == ("empty",)
-    rested = Pace(rested=frozenset({"uid-empty"}))
+    rested = OngoingChanges(rested=frozenset({"uid-empty"}))
     assert len(changed(seen, pace=rested).remove) >= 1
     assert "empty" not in changed(seen, pace=rested).remove
 
 
 def test_when_some_nodes_together_may_not_go_one_alone_is_thought_of() -> None:
-    rested = Pace(rested=frozenset({"uid-a"}))
+    rested = OngoingChanges(rested=frozenset({"uid-a"}))
     seen = replace(three(), bound=tuple(on(name, cpu=300) for name in "abc"))
     found = changed(seen, pace=rested)
     assert "a" not in found.remove

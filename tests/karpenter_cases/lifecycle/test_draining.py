@@ -9,7 +9,7 @@ from functions.termination import handler as termination
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Owner
 from shared.model.kubernetes.taints import Toleration
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.termination import Termination
 from shared.node_lifecycle.voluntary_removal import Removal, remove_by_choice
 from shared.ports import TimerKind
 from tests.builders import NOW, node, pod, slot
@@ -30,7 +30,7 @@ def test_a_node_that_is_deleted_goes_with_its_machine() -> None:
 def test_as_long_as_a_budget_lets_some_go_the_others_are_asked_again_soon() -> None:
     members = [pod(name, node_name="n1") for name in "abcdef"]
     world = going(*members)
-    steps, waits = Terminating(world.ports, None), []
+    steps, waits = Termination(world.ports, None), []
     state: dict[str, Any] = dict(world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload)
     for leaving in (members[:2], members[2:4], members[4:]):
         world.cluster.budgeted = {member.key for member in members} - {
@@ -139,7 +139,7 @@ def test_nodes_that_go_at_once_do_not_disturb_each_other() -> None:
     names = ("n2", "n3", "n4", "n5")
     world = going(*(node(name, deletion_at=NOW) for name in names))
     world.cloud.add(*(machine(f"i-{name}") for name in names))
-    service = Terminating(world.ports, None)
+    service = Termination(world.ports, None)
     for name in names:
         service.begin(name)
     states = [timer.payload for timer in world.outbox.timers_of(TimerKind.TERMINATION)]
@@ -186,8 +186,8 @@ def test_each_released_node_is_counted(
     world = going()
 
     class Runtime:
-        def service(self, _: str) -> Terminating:
-            return Terminating(world.ports, None)
+        def service(self, _: str) -> Termination:
+            return Termination(world.ports, None)
 
     class Context:
         function_name = function_version = invoked_function_arn = aws_request_id = "x"
@@ -202,7 +202,7 @@ def test_each_released_node_is_counted(
 def test_two_nodes_of_one_machine_both_go() -> None:
     twin = node("n2", provider_id=node().provider_id, deletion_at=NOW)
     world = going(twin)
-    service = Terminating(world.ports, None)
+    service = Termination(world.ports, None)
     service.begin("n2")
     results = [
         service.step(timer.payload)["result"]

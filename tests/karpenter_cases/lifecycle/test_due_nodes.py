@@ -12,7 +12,7 @@ from shared.disruption.expiration import expires_in
 from shared.disruption.selection import Cause
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.expiration import Expiring
+from shared.node_lifecycle.expiration import Expiration
 from tests.builders import NOW, affinity, pod, provisioner
 from tests.karpenter_cases.lifecycle.changes import (
     AGED,
@@ -133,7 +133,7 @@ STATE = {"cluster": "test", "node": "big", "uid": "uid-big"}
 
 
 def aged(world: World) -> dict[str, Any]:
-    return Expiring(world.ports).step(STATE)
+    return Expiration(world.ports).step(STATE)
 
 
 def test_the_timer_ends_when_nodes_may_live_for_ever() -> None:

@@ -10,7 +10,7 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.emptiness import Emptiness
 from shared.packing.problem import PackingSettings
 from shared.ports import TimerKind
 from tests.builders import CATALOG, NOT_READY, NOW, node, pod, provisioner, ref, slot, snapshot
@@ -26,7 +26,7 @@ def empty(*more: Any, **changes: Any) -> World:
 
 
 def begin(world: World) -> str:
-    return Emptying(world.ports).begin("n1")
+    return Emptiness(world.ports).begin("n1")
 
 
 def stamp(world: World) -> str | None:

@@ -10,7 +10,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import Instance
 from shared.model.errors import InvalidMessageError
-from shared.node_lifecycle.interruption import Interrupting, NodeIndex
+from shared.node_lifecycle.interruption import Interruption, NodeIndex
 from tests.builders import node, offering, pod, provisioner
 from tests.unit.worlds import NAME, World
 
@@ -33,7 +33,7 @@ def health(*names: str) -> dict[str, Any]:
 def told(world: World, *events: dict[str, Any]) -> list[str]:
     index = NodeIndex()
     return [
-        Interrupting(world.ports, index).run(notice, value).action
+        Interruption(world.ports, index).run(notice, value).action
         for notice in map(decode_notice, events)
         for value in notice.instance_ids
     ]

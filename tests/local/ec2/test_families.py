@@ -7,7 +7,7 @@ import pytest
 
 from shared.ami_families import FAMILIES
 from shared.aws.ec2.cloud import Ec2Cloud
-from shared.launching.fleet_request import LaunchGround, launch_body
+from shared.launching.fleet_request import LaunchContext, launch_body
 from shared.model import labels as keys
 from shared.model.ec2.launches import LaunchOption
 from shared.model.provisioner import NodeTemplate, Provisioner
@@ -48,7 +48,7 @@ def body_of(cloud: Ec2Cloud, template: NodeTemplate, version: str, profile: str)
         )
         for name in ("c6g.large", "m5.large")
     )
-    ground = LaunchGround(
+    ground = LaunchContext(
         cluster="blue",
         provisioner=Provisioner(name="default", template=template),
         endpoint=cloud.endpoint(),

@@ -260,6 +260,8 @@ def runaway(minutes: int = 60, *, smaller: bool = False) -> Runaway:
         machines=len(world.region.machines),
         running=sum(other_pod.phase == "Running" for other_pod in api.pods.values()),
         events=tuple(
-            sorted({happening.reason for happening in api.happenings if happening.kind != "Node"})
+            sorted(
+                {kube_event.reason for kube_event in api.kube_events if kube_event.kind != "Node"}
+            )
         ),
     )

@@ -242,12 +242,12 @@ def _node_before_machine() -> contextlib.AbstractContextManager[object, bool | N
 
 def _let_go_early() -> contextlib.AbstractContextManager[object, bool | None]:
     """The Node goes when its machine begins to shut down, whatever still runs on it."""
-    original = terminating.Terminating._end_machine
+    original = terminating.Termination._end_machine
 
     def end(self: Any, *args: Any, **_: Any) -> Any:
         return original(self, *args, clean=True)
 
-    return swapped(terminating.Terminating, _end_machine=end)
+    return swapped(terminating.Termination, _end_machine=end)
 
 
 def _forced_early() -> contextlib.AbstractContextManager[object, bool | None]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.ami_families import DEFAULT, FAMILIES, ImageWish, family_of
+from shared.ami_families import DEFAULT, FAMILIES, ImageRequest, family_of
 from shared.model.errors import PermanentError
 from shared.model.resources import Resources
 
@@ -40,8 +40,8 @@ def test_the_recommended_image_has_a_name(
 ) -> None:
     parameter = FAMILIES[family].parameter
     assert parameter is not None
-    wish = ImageWish(version="1.33", architecture=architecture, capacity=capacity)
-    assert parameter(wish) == name
+    request = ImageRequest(version="1.33", architecture=architecture, capacity=capacity)
+    assert parameter(request) == name
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_recommended_image_has_a_name(
 def test_ubuntu_goes_with_the_version_of_the_cluster(version: str, folder: str) -> None:
     parameter = FAMILIES["Ubuntu"].parameter
     assert parameter is not None
-    assert f"/eks/{folder}/" in parameter(ImageWish(version=version, architecture="amd64"))
+    assert f"/eks/{folder}/" in parameter(ImageRequest(version=version, architecture="amd64"))
 
 
 def test_nobody_recommends_an_image_of_the_users_own() -> None:

@@ -70,9 +70,9 @@ def condition(world: World, name: str = "default") -> tuple[bool, str, str]:
 
 def said(world: World, reason: str, kind: str = "Provisioner") -> list[str]:
     return [
-        happening.message
-        for happening in world.cluster.happenings
-        if (happening.reason, happening.kind) == (reason, kind)
+        kube_event.message
+        for kube_event in world.cluster.kube_events
+        if (kube_event.reason, kube_event.kind) == (reason, kind)
     ]
 
 

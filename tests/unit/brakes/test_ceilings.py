@@ -42,7 +42,7 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     text = f"nodes of {name} cost $0.48 per hour, at most $0.50 are allowed"
     assert of_ceiling(world) == (True, "NearCeiling", text)
     (told,) = [
-        happening for happening in world.cluster.happenings if happening.reason == "NearCeiling"
+        kube_event for kube_event in world.cluster.kube_events if kube_event.reason == "NearCeiling"
     ]
     assert (told.kind, told.name, told.severity) == ("Provisioner", "default", "Warning")
     assert told.message == text
@@ -69,9 +69,9 @@ def test_at_the_ceiling_the_condition_says_so_and_the_pods_are_told() -> None:
     held = f"{text}; pending pods need more"
     assert of_ceiling(world) == (False, "CeilingReached", held)
     assert [
-        happening.message
-        for happening in world.cluster.happenings
-        if happening.reason == "CeilingReached"
+        kube_event.message
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == "CeilingReached"
     ] == [held]
     (told,) = set(events(world, "FailedProvisioning"))
     assert "price-per-hour $0.0080 left of $0.2000" in told

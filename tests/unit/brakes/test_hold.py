@@ -8,7 +8,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
-from shared.node_lifecycle.expiration import Expiring
+from shared.node_lifecycle.expiration import Expiration
 from shared.ports import Rival, RivalKind, TimerKind
 from tests.builders import needs, node, pod, provisioner
 from tests.unit.launching.launches import ANY_WAY, apart, open_intent, two_nodes
@@ -36,7 +36,9 @@ def braked(world: World, brakes: Brakes) -> World:
 
 def events(world: World, reason: str) -> list[str]:
     return [
-        happening.message for happening in world.cluster.happenings if happening.reason == reason
+        kube_event.message
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == reason
     ]
 
 
@@ -70,10 +72,10 @@ def test_a_paused_cluster_says_so_on_provisioners_and_waiting_pods() -> None:
         "no node is launched or removed by choice until it is resumed"
     )
     assert world.cluster.conditions["default"] == (False, "Paused", text)
-    told = {(event.kind, event.name): n for event, n in world.cluster.happenings.items()}
+    told = {(event.kind, event.name): n for event, n in world.cluster.kube_events.items()}
     waiting = {("Pod", name): 1 for name in ("p000", "p001")}
     assert told == {("Provisioner", "default"): 1, **waiting}
-    assert {happening.message for happening in world.cluster.happenings} == {text}
+    assert {kube_event.message for kube_event in world.cluster.kube_events} == {text}
     assert world.cluster.called("set_provisioner_condition") == ["default"]
     # A Provisioner that is made meanwhile shows it, too.
     world.cluster.add(provisioner("later"))
@@ -152,7 +154,7 @@ def test_under_a_brake_no_node_expires(held: Brakes | None) -> None:
     world.advance(timedelta(days=1))
     (there,) = world.cluster.nodes()
     state = {"cluster": NAME, "node": "n1", "uid": there.uid, "next": "wait", "wait_seconds": 0}
-    assert Expiring(world.ports).step(state)["result"] == "nobody's to expire"
+    assert Expiration(world.ports).step(state)["result"] == "nobody's to expire"
 
 
 # --- ceilings
@@ -285,11 +287,11 @@ def test_the_same_reasons_are_told_once_in_a_while() -> None:
     for _ in range(5):
         world.provision()
         world.advance(MINUTE)
-    (told,) = world.cluster.happenings.items()
+    (told,) = world.cluster.kube_events.items()
     assert told[1] == 1
     world.advance(10 * MINUTE)
     world.provision()
-    assert set(world.cluster.happenings.values()) == {2}
+    assert set(world.cluster.kube_events.values()) == {2}
 
 
 def test_a_nomination_that_bind_overtook_is_planned_again() -> None:
@@ -322,7 +324,7 @@ def test_without_a_catalogue_nothing_is_bought_and_provisioners_and_pods_say_why
     assert world.alive == []
     assert world.cluster.conditions["default"] == (False, "NoCatalogue", problem)
     told = [
-        happening for happening in world.cluster.happenings if happening.reason == "NoCatalogue"
+        kube_event for kube_event in world.cluster.kube_events if kube_event.reason == "NoCatalogue"
     ]
     assert sorted(event.kind for event in told) == ["Pod", "Pod", "Provisioner"]
     assert {event.message for event in told} == {problem}

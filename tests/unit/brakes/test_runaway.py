@@ -12,7 +12,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
-from shared.node_lifecycle.registration import Registering
+from shared.node_lifecycle.registration import Registration
 from tests.builders import needs, node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, World
 
@@ -22,7 +22,9 @@ JOB = Owner(kind="Job", name="nightly", uid="uid-nightly")
 
 def events(world: World, reason: str) -> list[str]:
     return [
-        happening.message for happening in world.cluster.happenings if happening.reason == reason
+        kube_event.message
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == reason
     ]
 
 
@@ -59,7 +61,9 @@ def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so()
         world.advance(MINUTE)
     assert (len(world.cloud.all_instances), rejected) == (2, 2)
     (text,) = {
-        happening.message for happening in world.cluster.happenings if happening.reason == USELESS
+        kube_event.message
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == USELESS
     }
     assert text.startswith("nodes of 2 launches of the last hour never became usable (look for '")
     assert text.endswith("; none is launched for it before 01:00 UTC")
@@ -105,7 +109,7 @@ def test_nodes_that_never_join_are_two_in_an_hour() -> None:
             born = other_node.created_at
             if other_node.deletion_at is None and born and world.clock.now() - born >= 5 * MINUTE:
                 state = {"cluster": NAME, "node": other_node.name, "uid": other_node.uid}
-                Registering(world.ports).step(state)
+                Registration(world.ports).step(state)
         for other_node in world.cluster.nodes():
             if other_node.deletion_at is not None:
                 world.cloud.end(other_node.instance_id)
@@ -117,9 +121,9 @@ def test_nodes_that_never_join_are_two_in_an_hour() -> None:
     assert (
         len(
             {
-                happening.message
-                for happening in world.cluster.happenings
-                if happening.reason == USELESS
+                kube_event.message
+                for kube_event in world.cluster.kube_events
+                if kube_event.reason == USELESS
             }
         )
         == 1
@@ -133,7 +137,7 @@ def test_a_machine_that_ec2_took_is_no_evidence() -> None:
         one = world.node
         world.cloud.end(one.instance_id)
         world.advance(5 * MINUTE)
-        Registering(world.ports).step({"cluster": NAME, "node": one.name, "uid": one.uid})
+        Registration(world.ports).step({"cluster": NAME, "node": one.name, "uid": one.uid})
         world.cluster.node_values.clear()
         again(world, next(iter(world.cluster.pods.values())))
     assert len(world.cloud.all_instances) == 4
@@ -147,14 +151,14 @@ def test_a_machine_that_joined_while_it_was_given_up_is_no_evidence() -> None:
     world.advance(5 * MINUTE)
     world.cluster.fail_next("change_node", ConflictError("its kubelet has written to it"))
     state = {"cluster": NAME, "node": one.name, "uid": one.uid}
-    after = Registering(world.ports).step(state)
+    after = Registration(world.ports).step(state)
     assert after["next"] == "wait"
     assert world.ledger.trials(NAME, world.clock.now()) == ()
     assert world.ledger.slots(NAME) == slots
     assert world.cluster.called("evict") == []
     world.kubelet_joins(one.name)
     world.bind(one.name)
-    assert Registering(world.ports).step(after)["result"] == "joined"
+    assert Registration(world.ports).step(after)["result"] == "joined"
     assert world.ledger.trials(NAME, world.clock.now()) == ()
 
 
@@ -201,7 +205,7 @@ def never_joins(world: World, known: Node) -> None:
     """Let a machine's kubelet stay away until the node is given up, and the machine end."""
     world.advance(3 * MINUTE)
     state = {"cluster": NAME, "node": known.name, "uid": known.uid}
-    Registering(world.ports).step(state)
+    Registration(world.ports).step(state)
     world.cloud.end(known.instance_id)
     del world.cluster.node_values[known.name]
 
@@ -231,7 +235,9 @@ def test_fresh_pods_that_nothing_replaces_get_two_useless_machines_an_hour(
     ]
     assert [in_vain(world, other_pod) for other_pod in fresh] == [True, True, *[False] * 6]
     (text,) = {
-        happening.message for happening in world.cluster.happenings if happening.reason == USELESS
+        kube_event.message
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == USELESS
     }
     assert text.startswith("nodes of 2 launches of the last hour never became usable")
     # Another namespace, and pods that may use other nodes, have machines of their own.

@@ -8,7 +8,7 @@ from shared.disruption.consolidation import Method
 from shared.disruption.evaluation_due import wants_look
 from shared.disruption.fingerprint import fingerprint
 from shared.disruption.interruption import with_interrupted
-from shared.disruption.selection import Cause, Images, Look, Pace, Scene, look
+from shared.disruption.selection import Cause, DisruptionInput, Images, Look, OngoingChanges, look
 from shared.disruption.settings import DisruptionSettings
 from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
@@ -39,14 +39,14 @@ def cluster(*nodes: Node, bound: tuple[Pod, ...] = (), **overrides: Any) -> Clus
     return snapshot(nodes=nodes, bound=bound, **fields)
 
 
-def looked(seen: ClusterSnapshot, pace: Pace | None = None, **settings: Any) -> Look:
+def looked(seen: ClusterSnapshot, pace: OngoingChanges | None = None, **settings: Any) -> Look:
     return look(
-        Scene(
+        DisruptionInput(
             snapshot=seen,
             budgets=(),
             settings=DisruptionSettings(**settings),
             packing=PACKING,
-            pace=pace or Pace(),
+            pace=pace or OngoingChanges(),
         )
     )
 
@@ -64,14 +64,14 @@ def test_all_empty_nodes_that_are_due_go_together() -> None:
 
 def test_a_look_that_may_not_go_on_changes_nothing() -> None:
     """Empty nodes go even then: nothing has to be tried for them."""
-    scene = Scene(
+    disruption_input = DisruptionInput(
         snapshot=cluster(machine("a"), bound=(on("a"),)),
         budgets=(),
         settings=DisruptionSettings(),
         packing=PACKING,
     )
-    assert look(scene, go_on=lambda: False).change is None
-    assert look(scene).change is not None
+    assert look(disruption_input, go_on=lambda: False).change is None
+    assert look(disruption_input).change is not None
 
 
 def test_of_those_with_pods_the_one_that_is_due_longest_goes_alone() -> None:
@@ -107,14 +107,18 @@ def test_while_another_is_drained_for_the_same_reason_it_waits() -> None:
 
 def test_while_a_change_is_under_way_no_other_is_begun() -> None:
     seen = cluster(machine("a"), machine("b"), bound=(on("a"), on("b")))
-    assert looked(seen, Pace(running=frozenset({"uid-a"}))).reason == "a change is under way"
+    assert (
+        looked(seen, OngoingChanges(running=frozenset({"uid-a"}))).reason == "a change is under way"
+    )
     # One that is being drained needs no more room.
     going = cluster(machine("a", deletion_at=NOW), machine("b"), bound=(on("a"), on("b")))
-    assert looked(going, Pace(running=frozenset({"uid-a"}))).change is not None
+    assert looked(going, OngoingChanges(running=frozenset({"uid-a"}))).change is not None
 
 
 def test_a_node_whose_change_came_to_nothing_rests() -> None:
-    found = looked(cluster(machine("a"), bound=(on("a"),)), Pace(rested=frozenset({"uid-a"})))
+    found = looked(
+        cluster(machine("a"), bound=(on("a"),)), OngoingChanges(rested=frozenset({"uid-a"}))
+    )
     assert found.change is None
     assert found.held == {"a": "a change of it is under way, or came to nothing lately"}
 
@@ -139,14 +143,14 @@ def test_drift_counts_only_where_it_is_asked_for() -> None:
 
 def test_an_image_that_is_no_longer_current_is_drift() -> None:
     seen = cluster(machine("a"), bound=(on("a"),), provisioners=(provisioner(),))
-    scene = Scene(
+    disruption_input = DisruptionInput(
         snapshot=seen,
         budgets=(),
         settings=DisruptionSettings(drift=True),
         packing=PACKING,
         images=Images(of_instance={"i-a": "ami-0"}, current={"default": ("ami-1",)}),
     )
-    found = look(scene).change
+    found = look(disruption_input).change
     assert found is not None
     assert found.why == "image ami-0 is no longer current"
 
@@ -187,7 +191,7 @@ def test_consolidation_comes_last_and_within_its_budget() -> None:
     assert found is not None
     assert (found.cause, found.method) == (Cause.CONSOLIDATION, Method.DELETE)
     assert found.why.startswith("saves $")
-    spent = Pace(rested=frozenset({"uid-gone"}))
+    spent = OngoingChanges(rested=frozenset({"uid-gone"}))
     assert looked(only, spent).reason == "the budget of disruptions is used up"
 
 
@@ -247,11 +251,13 @@ def test_whether_pods_fit_elsewhere_is_asked_without_buying_and_without_volumes(
 
 def test_a_scene_has_another_fingerprint_once_something_in_it_counts() -> None:
     seen = cluster(machine("a"), bound=(on("a"),), pending=(pod("waits"),))
-    scene = Scene(snapshot=seen, budgets=(), settings=DisruptionSettings(), packing=PACKING)
+    disruption_input = DisruptionInput(
+        snapshot=seen, budgets=(), settings=DisruptionSettings(), packing=PACKING
+    )
 
     def of(**changes: Any) -> str:
         return fingerprint(
-            dataclasses.replace(scene, snapshot=dataclasses.replace(seen, **changes))
+            dataclasses.replace(disruption_input, snapshot=dataclasses.replace(seen, **changes))
         )
 
     assert of() == of(seed=7) == of(taken_at=LATER + HOUR)
@@ -262,10 +268,12 @@ def test_a_scene_has_another_fingerprint_once_something_in_it_counts() -> None:
         of(bound=()),
         of(pending=()),
         of(provisioners=(provisioner(resource_version="2"),)),
-        fingerprint(dataclasses.replace(scene, pace=Pace(rested=frozenset({"uid-a"})))),
+        fingerprint(
+            dataclasses.replace(disruption_input, pace=OngoingChanges(rested=frozenset({"uid-a"})))
+        ),
         fingerprint(
             dataclasses.replace(
-                scene,
+                disruption_input,
                 budgets=(
                     PodDisruptionBudget(
                         namespace="a", name="b", selector=None, disruptions_allowed=1
@@ -279,10 +287,12 @@ def test_a_scene_has_another_fingerprint_once_something_in_it_counts() -> None:
 
 def test_in_a_scene_that_is_known_only_what_is_due_is_looked_for() -> None:
     due = cluster(machine("a"), bound=(on("a"),))
-    scene = Scene(snapshot=due, budgets=(), settings=DisruptionSettings(), packing=PACKING)
-    assert look(scene, consolidating=False).change is not None
+    disruption_input = DisruptionInput(
+        snapshot=due, budgets=(), settings=DisruptionSettings(), packing=PACKING
+    )
+    assert look(disruption_input, consolidating=False).change is not None
     idle = dataclasses.replace(due, provisioners=(provisioner(consolidation=True),))
-    known = look(dataclasses.replace(scene, snapshot=idle), consolidating=False)
+    known = look(dataclasses.replace(disruption_input, snapshot=idle), consolidating=False)
     assert known.reason == "nothing has changed"
 
 

@@ -18,8 +18,8 @@ from shared.model.errors import UnavailableError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import needs, node, pod, provisioner, ref, selector, slot
 from tests.unit.launching.launches import apart
@@ -32,9 +32,9 @@ TTL = timedelta(seconds=30)
 def told(world: World, kind: str, name: str = "") -> dict[str, str]:
     """Return what objects of a kind were told, by reason."""
     return {
-        happening.reason: happening.message
-        for happening in world.cluster.happenings
-        if happening.kind == kind and name in ("", happening.name)
+        kube_event.reason: kube_event.message
+        for kube_event in world.cluster.kube_events
+        if kube_event.kind == kind and name in ("", kube_event.name)
     }
 
 
@@ -55,12 +55,12 @@ def test_every_step_of_a_nodes_life_is_an_event_on_the_node() -> None:
 
     for key in list(world.cluster.pods):
         del world.cluster.pods[key]
-    assert Emptying(world.ports).begin(made.name) == "timer started"
+    assert Emptiness(world.ports).begin(made.name) == "timer started"
     world.advance(TTL)
-    Emptying(world.ports).step(world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload)
+    Emptiness(world.ports).step(world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload)
     drain = world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload
     while drain["next"] == "wait":
-        drain = Terminating(world.ports, None).step(drain)
+        drain = Termination(world.ports, None).step(drain)
         world.advance(2 * SECOND)
     assert told(world, "Node") == {
         **launched,
@@ -71,7 +71,7 @@ def test_every_step_of_a_nodes_life_is_an_event_on_the_node() -> None:
         "Drained": f"no pod is left to evict; {made.instance_id} is terminated next",
         "Terminated": f"terminated {machine}: emptiness",
     }
-    assert set(world.cluster.happenings.values()) == {1}
+    assert set(world.cluster.kube_events.values()) == {1}
     of_group = told(world, "Provisioner")
     assert of_group["Launched"].startswith(
         "launched 1 node for 1 pod: 1 × m5.large on-demand, $0.0"
@@ -95,7 +95,7 @@ def test_a_ready_node_says_what_it_waits_for_once() -> None:
         world.advance(5 * SECOND)
     expected = "is Ready and not initialized: waits for startup taint cni/starting to go"
     assert told(world, "Node")["NotInitialized"] == expected
-    assert set(world.cluster.happenings.values()) == {1}
+    assert set(world.cluster.kube_events.values()) == {1}
 
 
 def test_a_pod_placed_on_a_machine_under_way_is_told_which_and_what_it_waits_for() -> None:
@@ -104,7 +104,7 @@ def test_a_pod_placed_on_a_machine_under_way_is_told_which_and_what_it_waits_for
     world.cluster.add(pod("late", cpu=100, memory=64 * 2**20))
     report = world.provision()
     assert (report.pods_placed, report.nodes_launched) == (1, 0)
-    (said,) = [happening for happening in world.cluster.happenings if happening.name == "late"]
+    (said,) = [kube_event for kube_event in world.cluster.kube_events if kube_event.name == "late"]
     assert (said.reason, said.kind, said.namespace) == ("Nominated", "Pod", "default")
     assert said.message == (
         f"nominated node {world.node.name} (m5.large), which waits for its kubelet to join"
@@ -132,7 +132,9 @@ def test_a_pod_whose_node_was_promised_away_meanwhile_is_not_told() -> None:
     world.cluster.add(pod("late", cpu=100, memory=64 * 2**20))
     instead(world.ledger, "change_slot", lambda _: False)
     world.provision()
-    assert [happening for happening in world.cluster.happenings if happening.name == "late"] == []
+    assert [
+        kube_event for kube_event in world.cluster.kube_events if kube_event.name == "late"
+    ] == []
 
 
 def test_machines_that_end_together_are_one_event_of_their_provisioner() -> None:
@@ -189,13 +191,13 @@ def test_a_cheaper_provisioner_of_the_same_weight_is_told_once_in_a_while() -> N
     world = World(dear, cheap, *apart(1))
     world.provision()
     (said,) = [
-        happening
-        for happening in world.cluster.happenings
-        if happening.reason == "CheaperProvisioner"
+        kube_event
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == "CheaperProvisioner"
     ]
     assert (said.kind, said.name) == ("Provisioner", "a")
     assert "Provisioner b of the same weight could take the same pods for $0.0320/h" in said.message
     world.cluster.add(pod("more", cpu=7000))
     world.provision()
     assert len(world.alive) == 2
-    assert world.cluster.happenings[said] == 1
+    assert world.cluster.kube_events[said] == 1

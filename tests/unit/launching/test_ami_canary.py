@@ -11,7 +11,7 @@ from shared.launching.ami_canary import IMAGES, Choice, ImageRollout, Known, cho
 from shared.model import labels as keys
 from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.registration import Registering
+from shared.node_lifecycle.registration import Registration
 from shared.node_templates.images import ImageTable
 from shared.ports import TimerKind
 from tests.builders import NOW, node, pod, provisioner
@@ -98,7 +98,7 @@ def give_up(world: World, other_node: Node) -> None:
         for timer in world.outbox.timers_of(TimerKind.REGISTRATION)
         if timer.payload["uid"] == other_node.uid
     ]
-    end = Registering(world.ports).step(timer.payload)
+    end = Registration(world.ports).step(timer.payload)
     assert (end["result"], end["image_stopped"]) == ("given up", True)
 
 
@@ -113,9 +113,9 @@ def test_an_image_that_does_not_register_is_stopped_and_told() -> None:
     ]
     give_up(world, tried)
     (said,) = [
-        happening
-        for happening in world.cluster.happenings
-        if happening.reason == "ImageNotRegistering"
+        kube_event
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == "ImageNotRegistering"
     ]
     assert said.kind == "Provisioner"
     assert "ami-2 was tried" in said.message

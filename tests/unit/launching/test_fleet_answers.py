@@ -69,7 +69,7 @@ def test_when_ec2_has_nothing_at_all_the_pods_are_told() -> None:
     assert world.alive == []
     assert report.pods_unschedulable == 2
     assert any(
-        "EC2 is out of capacity" in happening.message for happening in world.cluster.happenings
+        "EC2 is out of capacity" in kube_event.message for kube_event in world.cluster.kube_events
     )
     assert set(states(world)) == {IntentState.DONE}
 
@@ -179,8 +179,8 @@ def test_a_launch_that_was_refused_for_good_frees_its_pods_and_names_the_provisi
     world.provision()
     assert states(world) == [IntentState.DONE]
     reasons = [
-        (happening.kind, happening.reason, happening.message)
-        for happening in world.cluster.happenings
+        (kube_event.kind, kube_event.reason, kube_event.message)
+        for kube_event in world.cluster.kube_events
     ]
     assert reasons == [("Provisioner", "CannotLaunch", "no right to launch")]
     world.provision()
@@ -201,7 +201,7 @@ def test_one_provisioner_that_cannot_launch_does_not_stop_the_others() -> None:
     world.provision()
     assert list(world.bound) == ["far"]
     warned = [
-        happening for happening in world.cluster.happenings if happening.severity == "Warning"
+        kube_event for kube_event in world.cluster.kube_events if kube_event.severity == "Warning"
     ]
     assert [event.name for event in warned] == ["broken"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shared.launching.fleet_request import (
-    LaunchGround,
+    LaunchContext,
     launch_body,
     launch_groups,
 )
@@ -44,7 +44,7 @@ BATCH = Taint(key="batch", value="yes", effect=Effect.NO_SCHEDULE)
 WAIT = Taint(key="cilium", effect=Effect.NO_EXECUTE)
 
 
-def ground(owner: Provisioner | None = None, **changes: Any) -> LaunchGround:
+def context(owner: Provisioner | None = None, **changes: Any) -> LaunchContext:
     subnets = tuple(
         Subnet(subnet_id=f"subnet-{zone[-1]}", zone=zone, free_addresses=9) for zone in ZONES[:2]
     )
@@ -63,7 +63,7 @@ def ground(owner: Provisioner | None = None, **changes: Any) -> LaunchGround:
         "profile": "nodes",
         **changes,
     }
-    return LaunchGround(**fields)
+    return LaunchContext(**fields)
 
 
 def attempt(*options: LaunchOption, **changes: Any) -> LaunchAttempt:
@@ -109,7 +109,7 @@ def test_the_request_names_each_option_in_its_zone_and_asks_for_all_nodes_at_onc
         option(96_002, zone=ZONES[2]),
         option(96_002, name="x9.unknown"),
     )
-    body = launch_body(ground(), attempt(*options))
+    body = launch_body(context(), attempt(*options))
     request = body.request
     assert request["Type"] == "instant"
     assert request["TargetCapacitySpecification"] == {
@@ -130,14 +130,14 @@ def test_the_request_names_each_option_in_its_zone_and_asks_for_all_nodes_at_onc
 
 
 def test_spot_is_bought_where_it_is_cheap_and_lasts() -> None:
-    body = launch_body(ground(), attempt(option(capacity_type=CapacityType.SPOT)))
+    body = launch_body(context(), attempt(option(capacity_type=CapacityType.SPOT)))
     assert body.request["SpotOptions"] == {"AllocationStrategy": "price-capacity-optimized"}
     assert "OnDemandOptions" not in body.request
 
 
 def test_tags_prove_whose_it_is_and_ours_win() -> None:
     template = replace(provisioner().template, tags={"Name": "mine", keys.TAG_PLAN: "forged"})
-    body = launch_body(ground(provisioner(template=template)), attempt())
+    body = launch_body(context(provisioner(template=template)), attempt())
     by_kind = {
         tag_specification["ResourceType"]: {
             tag["Key"]: tag["Value"] for tag in tag_specification["Tags"]
@@ -157,9 +157,9 @@ def test_tags_prove_whose_it_is_and_ours_win() -> None:
 
 
 def test_the_client_token_is_of_plan_group_and_attempt() -> None:
-    same = [launch_body(ground(), attempt()).request["ClientToken"] for _ in range(2)]
+    same = [launch_body(context(), attempt()).request["ClientToken"] for _ in range(2)]
     others = [
-        launch_body(ground(), attempt(**change)).request["ClientToken"]
+        launch_body(context(), attempt(**change)).request["ClientToken"]
         for change in ({"number": 1}, {"group": 2}, {"plan_id": "q"}, {"cluster": "other"})
     ]
     assert len({*same, *others}) == 5
@@ -169,7 +169,7 @@ def test_the_client_token_is_of_plan_group_and_attempt() -> None:
 def test_the_template_carries_how_machines_are_made() -> None:
     disk = BlockDevice(device_name="/dev/xvdb", volume_size_gib=50, iops=4000, kms_key_id="key")
     template = replace(provisioner().template, instance_profile="own", block_devices=(disk,))
-    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    (data,) = launch_body(context(provisioner(template=template)), attempt()).templates.values()
     assert data["IamInstanceProfile"] == {"Name": "own"}
     assert data["SecurityGroupIds"] == ["sg-1"]
     assert data["MetadataOptions"]["HttpTokens"] == "required"
@@ -186,7 +186,7 @@ def test_the_template_carries_how_machines_are_made() -> None:
             },
         }
     ]
-    (plain,) = launch_body(ground(), attempt()).templates.values()
+    (plain,) = launch_body(context(), attempt()).templates.values()
     assert plain["IamInstanceProfile"] == {"Name": "nodes"}
     assert plain["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 20
     config = node_config(base64.b64decode(plain["UserData"]).decode())
@@ -197,16 +197,16 @@ def test_the_template_carries_how_machines_are_made() -> None:
 
 
 def test_templates_are_named_by_what_is_in_them() -> None:
-    (one,) = launch_body(ground(), attempt()).templates
-    (again,) = launch_body(ground(), attempt(number=5)).templates
-    (other,) = launch_body(ground(), attempt(labels={"team": "red"})).templates
+    (one,) = launch_body(context(), attempt()).templates
+    (again,) = launch_body(context(), attempt(number=5)).templates
+    (other,) = launch_body(context(), attempt(labels={"team": "red"})).templates
     assert one == again != other
     assert one.startswith("Dovetail-test-")
 
 
 def test_a_launch_template_of_the_users_own_is_taken_as_it_is() -> None:
     owner = provisioner(template=NodeTemplate(launch_template="mine"))
-    body = launch_body(ground(owner, images=ImageTable()), attempt())
+    body = launch_body(context(owner, images=ImageTable()), attempt())
     assert body.templates == {}
     (config,) = body.request["LaunchTemplateConfigs"]
     assert config["LaunchTemplateSpecification"] == {
@@ -221,16 +221,16 @@ def test_a_launch_template_of_the_users_own_is_taken_as_it_is() -> None:
 )
 def test_a_launch_without_subnet_or_image_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(PermanentError, match="provisioner default: no subnet and image for m5"):
-        launch_body(ground(**changes), attempt())
+        launch_body(context(**changes), attempt())
 
 
 def test_monitoring_and_context_are_asked_for_when_they_are_wanted() -> None:
     template = replace(provisioner().template, detailed_monitoring=True, context="ctx-1")
-    body = launch_body(ground(provisioner(template=template)), attempt())
+    body = launch_body(context(provisioner(template=template)), attempt())
     (data,) = body.templates.values()
     assert data["Monitoring"] == {"Enabled": True}
     assert body.request["Context"] == "ctx-1"
-    plain = launch_body(ground(), attempt())
+    plain = launch_body(context(), attempt())
     assert "Context" not in plain.request
     assert all("Monitoring" not in entry for entry in plain.templates.values())
 
@@ -247,7 +247,7 @@ def test_monitoring_and_context_are_asked_for_when_they_are_wanted() -> None:
 )
 def test_each_family_has_its_own_disks(family: str, devices: list[tuple[str, int]] | None) -> None:
     template = replace(provisioner().template, ami_family=family)
-    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    (data,) = launch_body(context(provisioner(template=template)), attempt()).templates.values()
     found = data.get("BlockDeviceMappings")
     if devices is None:
         assert found is None
@@ -287,13 +287,13 @@ def test_kubelet_is_told_the_pod_limit_that_its_image_would_not_compute(
         known[name] = replace(known[name], capacity=capacity, image_max_pods=29)
     owner = provisioner(kubelet=KubeletConfiguration(max_pods=of_the_user))
     options = (option(name="c6g.large"), option(), option(name="m5.2xlarge"))
-    body = launch_body(ground(owner, instance_types=known), attempt(*options))
+    body = launch_body(context(owner, instance_types=known), attempt(*options))
     assert pod_limits(body) == expected
 
 
 def test_what_the_user_wants_at_boot_is_in_the_template() -> None:
     template = replace(provisioner().template, ami_family="Custom", user_data="mine")
-    (data,) = launch_body(ground(provisioner(template=template)), attempt()).templates.values()
+    (data,) = launch_body(context(provisioner(template=template)), attempt()).templates.values()
     assert base64.b64decode(data["UserData"]) == b"mine"
 
 
@@ -302,7 +302,7 @@ def test_the_subnet_with_most_addresses_left_is_taken() -> None:
         Subnet(subnet_id="subnet-a", zone=ZONES[0], free_addresses=90),
         Subnet(subnet_id="subnet-b", zone=ZONES[0], free_addresses=100),
     )
-    where = ground(site=Site(subnets=subnets, security_groups=("sg-1",)))
+    where = context(site=Site(subnets=subnets, security_groups=("sg-1",)))
     first = launch_body(where, attempt())
     assert subnets_of(first) == {"subnet-b"}
     # Two machines of 29 addresses each leave less there than in the other.
@@ -323,7 +323,7 @@ def subnets_of(body: LaunchBody) -> set[str]:
 
 
 def test_a_body_is_read_back_as_it_was_written() -> None:
-    body = launch_body(ground(), attempt(later=(option(capacity_type=CapacityType.SPOT),)))
+    body = launch_body(context(), attempt(later=(option(capacity_type=CapacityType.SPOT),)))
     again = LaunchBody.from_bytes(body.to_bytes())
     assert again.to_bytes() == body.to_bytes()
     assert again.attempt == body.attempt
@@ -342,7 +342,7 @@ def test_the_stricter_of_attachment_and_provisioner_decides_about_metadata() -> 
     strict = MetadataBound(hop_limit=1, tokens_required=True)
 
     def made(owner: Provisioner, bound: MetadataBound) -> tuple[int, str]:
-        (data,) = launch_body(ground(owner, metadata=bound), attempt()).templates.values()
+        (data,) = launch_body(context(owner, metadata=bound), attempt()).templates.values()
         options = data["MetadataOptions"]
         return options["HttpPutResponseHopLimit"], options["HttpTokens"]
 

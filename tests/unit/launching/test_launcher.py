@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.launching.fleet_request import LaunchGround
+from shared.launching.fleet_request import LaunchContext
 from shared.launching.intents import LaunchOutcome
 from shared.launching.launcher import Launcher
 from shared.launching.lease import HeldLease
@@ -15,7 +15,7 @@ from shared.model.errors import PermanentError
 from shared.node_templates.images import ImageTable
 from shared.snapshot.gather import gather
 from tests.builders import CATALOG, option, planned, pod, provisioner
-from tests.unit.launching.test_fleet_request import AMD, ground
+from tests.unit.launching.test_fleet_request import AMD, context
 from tests.unit.worlds import NAME, World, instead
 
 SPOT = option(30_000, capacity_type=CapacityType.SPOT)
@@ -27,9 +27,9 @@ def launcher(world: World) -> Launcher:
     return Launcher(world.ports, HeldLease(world.ledger, world.clock, lease), world.policy)
 
 
-def launch_ground(world: World, **changes: Any) -> LaunchGround:
+def launch_ground(world: World, **changes: Any) -> LaunchContext:
     site = world.cloud.site(provisioner().template)
-    return ground(
+    return context(
         site=site, images=ImageTable(kinds={"m5.large": AMD}, ids={AMD: "ami-1"}), **changes
     )
 

@@ -37,7 +37,7 @@ def test_what_was_launched_is_told_once_to_provisioners_and_pods() -> None:
     world.provision()
     world.provision()
     told = {
-        event: count for event, count in world.cluster.happenings.items() if event.reason != "x"
+        event: count for event, count in world.cluster.kube_events.items() if event.reason != "x"
     }
     assert set(told.values()) == {1}
     (launched,) = [

@@ -15,8 +15,8 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
 from shared.model.ec2.quotas import STANDARD, QuotaReached, quota_of
-from shared.node_lifecycle.interruption import Interrupting
-from shared.node_lifecycle.registration import Registering
+from shared.node_lifecycle.interruption import Interruption
+from shared.node_lifecycle.registration import Registration
 from tests.builders import CATALOG, ZONES, needs, node, offering, pod, provisioner
 from tests.unit.brakes.refusing import fill, marked, refuse, with_profile, without_profile
 from tests.unit.launching.launches import ANY_WAY, SPOT
@@ -56,7 +56,7 @@ def never_joins(world: World) -> None:
     world.advance(5 * MINUTE)
     for known in world.cluster.nodes():
         state = {"cluster": NAME, "node": known.name, "uid": known.uid}
-        Registering(world.ports).step(state)
+        Registration(world.ports).step(state)
 
 
 def dies(code: str) -> Callable[[World], None]:
@@ -108,7 +108,7 @@ def kubelet_relabels_its_node(world: World) -> None:
     labels = {**node().labels, keys.INSTANCE_TYPE: "m5.2xlarge", keys.ZONE: ZONES[2]}
     world.cluster.add(node(labels=labels))
     for kind in (NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.SPOT_INTERRUPTION):
-        Interrupting(world.ports).run(Notice(kind=kind, instance_ids=("i-n1",)), "i-n1")
+        Interruption(world.ports).run(Notice(kind=kind, instance_ids=("i-n1",)), "i-n1")
 
 
 WALKS = [

@@ -5,7 +5,7 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
 from tests.builders import node, pod, provisioner
 from tests.unit.worlds import SECOND, World, instead
@@ -18,11 +18,11 @@ def empty_world(*more: Pod, **changes: Any) -> World:
 
 
 def begin(world: World) -> str:
-    return Emptying(world.ports).begin("n1")
+    return Emptiness(world.ports).begin("n1")
 
 
 def step(world: World, state: Any = None) -> dict[str, Any]:
-    return Emptying(world.ports).step(
+    return Emptiness(world.ports).step(
         state or world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload
     )
 

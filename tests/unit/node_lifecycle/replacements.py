@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.replacement import Replacing
+from shared.node_lifecycle.replacement import Replacement
 from shared.ports import TimerKind
 from tests.builders import CATALOG, node, pod, provisioner
 from tests.unit.worlds import World
@@ -50,12 +50,14 @@ def state_of(world: World) -> dict[str, Any]:
 
 
 def step(world: World, state: dict[str, Any]) -> dict[str, Any]:
-    return Replacing(world.ports).step(state)
+    return Replacement(world.ports).step(state)
 
 
 def events(world: World, reason: str) -> list[str]:
     return [
-        happening.message for happening in world.cluster.happenings if happening.reason == reason
+        kube_event.message
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == reason
     ]
 
 

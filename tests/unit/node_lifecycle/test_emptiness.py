@@ -7,7 +7,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.emptiness import Emptying
+from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
 from tests.builders import NOW, node, pod, provisioner, ref, slot
 from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
@@ -192,7 +192,7 @@ def test_a_bare_pod_that_its_kubelet_rejects_is_bought_for_once_and_its_node_goe
     world.advance(SECOND)
 
     assert world.provision().nodes_launched == 0
-    assert Emptying(world.ports).begin(world.node.name) == "timer started"
+    assert Emptiness(world.ports).begin(world.node.name) == "timer started"
     world.advance(2 * TTL)
     assert step(world)["result"] == "removed"
     assert len(world.cloud.all_instances) == 1

@@ -9,8 +9,8 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError, EvictionRefusedError
 from shared.model.kubernetes.pods import Owner
 from shared.model.resources import Resources
-from shared.node_lifecycle.expiration import Expiring
-from shared.node_lifecycle.registration import Registering
+from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.registration import Registration
 from shared.ports import TimerKind
 from shared.timers.timers import start_expiration, timer_name, whole_seconds
 from tests.builders import NOT_READY, NOW, node, offering, pod, pods, provisioner, ref, slot
@@ -22,7 +22,7 @@ JOB = Owner(kind="Job", name="j", uid="j")
 
 
 def expire(world: World) -> dict[str, Any]:
-    return Expiring(world.ports).step(STATE)
+    return Expiration(world.ports).step(STATE)
 
 
 def test_a_node_is_removed_when_it_is_old_enough() -> None:
@@ -43,7 +43,7 @@ def test_a_node_with_pods_waits_for_its_replacement_which_is_asked_for_once() ->
     state = expire(world)
     assert (state["next"], state["wait_seconds"], state["steps"]) == ("wait", 60, 1)
     assert world.outbox.looks == [NAME]
-    again = Expiring(world.ports).step(state)
+    again = Expiration(world.ports).step(state)
     assert again["steps"] == 2
     assert world.outbox.looks == [NAME]
     assert world.node.deletion_at is None
@@ -54,7 +54,7 @@ def test_a_node_with_pods_waits_for_its_replacement_which_is_asked_for_once() ->
 def test_a_timer_that_waits_for_very_long_leaves_the_rest_to_another() -> None:
     world = World(provisioner(ttl_until_expired=HOUR), node(), pod(node_name="n1"))
     world.advance(HOUR)
-    ended = Expiring(world.ports).step({**STATE, "steps": 1499})
+    ended = Expiration(world.ports).step({**STATE, "steps": 1499})
     assert (ended["next"], ended["result"]) == ("done", "due for long")
     assert world.ledger.timers(NAME).keys() == {("uid-n1", "expiration")}
 
@@ -137,7 +137,7 @@ def test_a_node_without_a_birthday_is_born_now() -> None:
 
 
 def register(world: World) -> dict[str, Any]:
-    return Registering(world.ports).step(STATE)
+    return Registration(world.ports).step(STATE)
 
 
 def starting(**changes: Any) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def test_a_machine_that_never_joins_is_given_up() -> None:
     assert world.ledger.unavailable_offerings(world.clock.now()) == frozenset()
     assert world.outbox.wakes == [(NAME, timedelta(0))]
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
-    ((said, _),) = world.cluster.happenings.items()
+    ((said, _),) = world.cluster.kube_events.items()
     assert (said.reason, said.name) == ("NeverJoined", "n1")
 
 
@@ -238,7 +238,7 @@ def test_pods_bound_early_come_back_and_are_planned_again() -> None:
     name = world.node.name
     timer = world.outbox.timers_of(TimerKind.REGISTRATION)[0]
     world.advance(timedelta(minutes=5))
-    assert Registering(world.ports).step(timer.payload)["result"] == "given up"
+    assert Registration(world.ports).step(timer.payload)["result"] == "given up"
     assert world.cluster.called("evict") == ["default/p000", "default/p001"]
     world.cluster.kubelets_stop_pods()
     world.cluster.add(*pods(2, "again"))

@@ -216,6 +216,6 @@ def test_pods_are_left_to_kube_scheduler_once_a_bind_began_to_open_the_node() ->
 
 def told(world: World) -> list[str]:
     """Return what nodes that wait too long were told, in order."""
-    events = sorted(world.cluster.happenings.elements(), key=lambda happening: happening.message)
+    events = sorted(world.cluster.kube_events.elements(), key=lambda kube_event: kube_event.message)
     warnings = [event for event in events if event.severity == "Warning"]
     return [warning.message for warning in warnings if warning.reason == "NotInitialized"]

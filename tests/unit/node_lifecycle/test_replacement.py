@@ -9,7 +9,7 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
-from shared.node_lifecycle.replacement import REPLACED, Replacing, start_replacement
+from shared.node_lifecycle.replacement import REPLACED, Replacement, start_replacement
 from shared.ports import TimerKind
 from tests.builders import pod, pods, provisioner, selector
 from tests.unit.node_lifecycle.replacements import (
@@ -137,7 +137,7 @@ def test_a_brake_that_is_set_meanwhile_stops_a_replacement() -> None:
     world.provision(look=True)
     joined(world)
     ports = replace(world.ports, brakes=Brakes(paused=True))
-    assert Replacing(ports).step(state_of(world))["result"] == "held back"
+    assert Replacement(ports).step(state_of(world))["result"] == "held back"
     world.cluster.add(provisioner(consolidation=True, paused=True))
     assert step(world, state_of(world))["result"] == "held back"
 

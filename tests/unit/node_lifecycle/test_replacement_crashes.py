@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.node_lifecycle.replacement import Replacing
+from shared.node_lifecycle.replacement import Replacement
 from shared.ports import TimerKind
 from shared.timers.timers import DONE
 from tests.builders import CATALOG
@@ -38,7 +38,7 @@ class Life:
         for timer in world.outbox.timers_of(TimerKind.REPLACEMENT):
             state = self.states.get(timer.name, dict(timer.payload))
             if state["next"] != DONE:
-                self.states[timer.name] = Replacing(world.ports).step(state)
+                self.states[timer.name] = Replacement(world.ports).step(state)
         self._drain()
         assert len(world.alive) <= 1
         standing = set(world.cluster.node_values)
@@ -90,16 +90,16 @@ def test_a_step_that_crashes_is_taken_again(*, after: bool) -> None:
         state = state_of(world)
         failures = Failures(at, after=after)
         try:
-            state = Replacing(failures.ports(world.ports)).step(state)
+            state = Replacement(failures.ports(world.ports)).step(state)
         except Crash:
             failed += 1
         # Step Functions brings the very same state again.
         for _ in range(3):
-            state = Replacing(world.ports).step(state)
+            state = Replacement(world.ports).step(state)
         big = world.cluster.node_values["big"]
         assert big.deletion_at is not None, f"call {at}: {failures.failed}"
         # One that died before it started the drain leaves that to the event of the deletion.
         assert len(world.outbox.timers_of(TimerKind.TERMINATION)) <= 1
         del world.cluster.node_values["big"]
-        assert Replacing(world.ports).step(state)["result"] == "replaced"
+        assert Replacement(world.ports).step(state)["result"] == "replaced"
     assert failed > 10

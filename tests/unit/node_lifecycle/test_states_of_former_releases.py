@@ -9,10 +9,10 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.expiration import Expiring
-from shared.node_lifecycle.registration import Registering
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.registration import Registration
+from shared.node_lifecycle.termination import Termination
 from tests.builders import NOW, node, offering, provisioner
 from tests.unit.worlds import NAME, World
 
@@ -37,10 +37,10 @@ TAKEN = {
 def _step(kind: str, world: World) -> dict[str, Any]:
     state = STATES[kind]
     services = {
-        "emptiness": lambda: Emptying(world.ports).step(state),
-        "expiration": lambda: Expiring(world.ports).step(state),
-        "registration": lambda: Registering(world.ports).step(state),
-        "termination": lambda: Terminating(world.ports, None).step(state),
+        "emptiness": lambda: Emptiness(world.ports).step(state),
+        "expiration": lambda: Expiration(world.ports).step(state),
+        "registration": lambda: Registration(world.ports).step(state),
+        "termination": lambda: Termination(world.ports, None).step(state),
     }
     return services[kind]()
 

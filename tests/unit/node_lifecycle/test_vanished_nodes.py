@@ -7,10 +7,10 @@ import pytest
 
 from shared.messages.notices import Notice, NoticeKind
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.interruption import Interrupting
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.interruption import Interruption
 from shared.node_lifecycle.node_deletion import remove
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, node, pod, provisioner
 from tests.unit.worlds import NAME, SECOND, World, instead
@@ -30,7 +30,7 @@ def vanishing(world: World) -> World:
 
 def test_an_empty_node_that_goes_away_is_looked_for_again_and_then_let_be() -> None:
     world = World(provisioner(ttl_after_empty=30 * SECOND), node())
-    emptying = Emptying(world.ports)
+    emptying = Emptiness(world.ports)
     emptying.begin("n1")
     state = world.outbox.timers_of(TimerKind.EMPTINESS)[-1].payload
     vanishing(world).advance(31 * SECOND)
@@ -42,7 +42,7 @@ def test_an_empty_node_that_goes_away_is_looked_for_again_and_then_let_be() -> N
 
 def test_a_draining_node_that_goes_away_still_has_its_machine_ended() -> None:
     world = World(provisioner(), node(deletion_at=NOW))
-    terminating = Terminating(world.ports, None)
+    terminating = Termination(world.ports, None)
     assert terminating.begin("n1") == "timer started"
     state = world.outbox.timers_of(TimerKind.TERMINATION)[-1].payload
     vanishing(world)
@@ -65,7 +65,7 @@ def test_a_warned_machine_without_a_node_is_ended_before_its_pods_are_planned_ag
     world.provision()
     (machine,) = world.alive
     notice = Notice(kind=NoticeKind.SPOT_INTERRUPTION, instance_ids=(machine.instance_id,))
-    report = Interrupting(world.ports).run(notice, machine.instance_id)
+    report = Interruption(world.ports).run(notice, machine.instance_id)
     assert report.action == "planned again"
     assert world.alive == []
     assert world.ledger.slots(NAME) == ()

@@ -33,9 +33,9 @@ def world_with(*values: Any, **changes: Any) -> World:
 
 def said(world: World) -> list[str]:
     return [
-        happening.message
-        for happening in world.cluster.happenings
-        if happening.reason == "DisruptionBlocked"
+        kube_event.message
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == "DisruptionBlocked"
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from shared.packing.bound import linear_program as programme
 from shared.packing.bound import per_kind as tighten
 from shared.packing.bound import simplex
-from shared.packing.bound.free_capacity import FreeRoom, FreeRooms
+from shared.packing.bound.free_capacity import FreeCapacities, FreeCapacity
 from shared.packing.bound.per_kind import tighter_bound
 from shared.packing.bound.resource_prices import find_prices, lower_bound
 from shared.packing.bound.simplex import best_mix
@@ -18,25 +18,25 @@ from shared.packing.packer import pack
 from shared.packing.search.completion import build_ending
 from shared.packing.search.fill_node import Rules, fill
 from shared.packing.search.greedy import build
-from shared.packing.seeded_random import Draws
+from shared.packing.seeded_random import SeededRandom
 from tests.unit.packing.packing_cases import PLAIN, SHAPES, pod, problem, shape
 from tests.unit.packing.search.test_aggregate import ground_of
 
 
-def one_room(*amounts: int) -> FreeRooms:
+def one_room(*amounts: int) -> FreeCapacities:
     """Return free room for the first two classes, which nobody has looked into."""
-    return FreeRooms(parts=(((0, 1), (FreeRoom(amounts=amounts, classes=(0, 1)),)),))
+    return FreeCapacities(parts=(((0, 1), (FreeCapacity(amounts=amounts, classes=(0, 1)),)),))
 
 
 def test_draws_repeat_and_cover() -> None:
-    one, other = Draws(7), Draws(7)
+    one, other = SeededRandom(7), SeededRandom(7)
     assert [one.below(10) for _ in range(50)] == [other.below(10) for _ in range(50)]
     assert {one.below(3) for _ in range(50)} == {0, 1, 2}
     assert all(0 <= one.part() < 1 for _ in range(50))
 
 
 def test_weighted_draws_follow_the_weights() -> None:
-    draws = Draws(1)
+    draws = SeededRandom(1)
     assert {draws.weighted([0.0, 1.0, 0.0]) for _ in range(20)} == {1}
     assert {draws.weighted([0.0, 0.0]) for _ in range(50)} == {0, 1}
     # Rounding may leave a rest: the last position takes it.
@@ -86,32 +86,32 @@ def test_pods_that_all_differ_in_extras_get_the_simpler_bound_alone() -> None:
 
 
 def test_a_plan_above_the_limit_is_given_up() -> None:
-    ground, counts = ground_of(problem([pod(c, m, 40) for c in (300, 900) for m in (0.5, 3)]))
-    plan = build(ground, counts, Rules())
+    priced, counts = ground_of(problem([pod(c, m, 40) for c in (300, 900) for m in (0.5, 3)]))
+    plan = build(priced, counts, Rules())
     assert plan is not None
-    cost = ground.cost(plan)
-    assert build(ground, counts, Rules(), 1) is None
-    assert build(ground, counts, Rules(), cost * 99 // 100) is None
-    assert build(ground, counts, Rules(), cost + 1) is not None
-    assert build_ending(ground, list(counts), Rules(), cost // 2) is None
+    cost = priced.cost(plan)
+    assert build(priced, counts, Rules(), 1) is None
+    assert build(priced, counts, Rules(), cost * 99 // 100) is None
+    assert build(priced, counts, Rules(), cost + 1) is not None
+    assert build_ending(priced, list(counts), Rules(), cost // 2) is None
 
 
 def test_a_last_node_may_be_cheaper_than_what_returns_most() -> None:
-    ground, counts = ground_of(problem([pod(900, 1.5, 3), pod(400, 3, 2), pod(70, 0.2, 3)]))
-    plan = build(ground, counts, Rules(share=0.0))
+    priced, counts = ground_of(problem([pod(900, 1.5, 3), pod(400, 3, 2), pod(70, 0.2, 3)]))
+    plan = build(priced, counts, Rules(share=0.0))
     assert plan is not None
-    assert build(ground, counts, Rules(), ground.cost(plan) // 2) is None
+    assert build(priced, counts, Rules(), priced.cost(plan) // 2) is None
 
 
 def test_shares_too_large_for_the_room_are_shrunk() -> None:
     # A few large pods: rounding alone can exceed the node.
     for large in range(1, 9):
         asked = problem([pod(5000, 5, large), pod(5100, 5, large), pod(5200, 40, large)])
-        ground, counts = ground_of(asked)
-        for kind in range(len(ground.kinds)):
-            contents = fill(ground, kind, counts, Rules())
-            needs, _ = ground.needs(contents)
-            room = ground.kinds[kind].room
+        priced, counts = ground_of(asked)
+        for kind in range(len(priced.kinds)):
+            contents = fill(priced, kind, counts, Rules())
+            needs, _ = priced.needs(contents)
+            room = priced.kinds[kind].room
             assert all(need <= have for need, have in zip(needs, room, strict=True))
 
 
@@ -121,9 +121,9 @@ def test_many_classes_are_sampled_when_topping_up() -> None:
     made = pack(asked)
     assert sum(n for node in made.nodes for _, n in node.contents) == 240
     assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.1
-    ground, counts = ground_of(asked)
-    big = max(range(len(ground.kinds)), key=lambda t: ground.kinds[t].room)
-    assert fill(ground, big, counts, Rules(share=0.0, balance=2.0))
+    priced, counts = ground_of(asked)
+    big = max(range(len(priced.kinds)), key=lambda t: priced.kinds[t].room)
+    assert fill(priced, big, counts, Rules(share=0.0, balance=2.0))
 
 
 def test_shapes_for_pods_that_are_not_there_do_not_weaken_the_bound() -> None:

@@ -27,8 +27,10 @@ def test_with_limits_any_provisioner_may_have_served_a_pod() -> None:
 
 
 def test_a_preference_that_was_kept_is_no_need() -> None:
-    wish = make.needs(keys.INSTANCE_TYPE, "In", "m5.2xlarge")
-    liked = make.scheduling(1500, preferred_nodes=(PreferredNodes(weight=1, requirements=wish),))
+    preference_kind = make.needs(keys.INSTANCE_TYPE, "In", "m5.2xlarge")
+    liked = make.scheduling(
+        1500, preferred_nodes=(PreferredNodes(weight=1, requirements=preference_kind),)
+    )
     plan = decide(make.snapshot(make.pod("a", scheduling=liked)), QUICK)
     assert plan.cost_micros_per_hour == 384_000
     assert plan.lower_bound_micros_per_hour == 96_000

@@ -12,7 +12,7 @@ from shared.packing.problem import PackingSettings
 from shared.planning import solver as rounds
 from shared.planning.decide import decide
 from shared.planning.initial_state import survey
-from shared.planning.offerings.offering_list import Ware
+from shared.planning.offerings.offering_list import LaunchableOffering
 from shared.planning.placement.place import fill, shrink
 from shared.planning.placement.place_packed import Seats
 from shared.planning.revalidate import replay
@@ -34,9 +34,9 @@ from tests.unit.planning.asking import (
 
 
 def solved(world: ClusterSnapshot, settings: PackingSettings = QUICK) -> Any:
-    board = survey(world, world.pending, settings, Work(1_000_000))
-    rounds.solve(board, board.applicants)
-    return board
+    plan_state = survey(world, world.pending, settings, Work(1_000_000))
+    rounds.solve(plan_state, plan_state.pod_groups)
+    return plan_state
 
 
 def test_whom_a_late_node_makes_wrong_gives_up_its_place_and_gets_another() -> None:
@@ -54,53 +54,53 @@ def test_whom_a_late_node_makes_wrong_gives_up_its_place_and_gets_another() -> N
         )
         for other_pod in waiting
     )
-    board = solved(snapshot(*ignoring))
-    assert len(board.order) == 4
-    offer = board.wares.offers[1]
+    plan_state = solved(snapshot(*ignoring))
+    assert len(plan_state.order) == 4
+    offer = plan_state.launchables.offers[1]
     far = next(offering for offering in offer.offerings if offering.zone == C)
-    spot = board.open_node((Ware(1, far),), ())
-    assert board.late
+    spot = plan_state.open_node((LaunchableOffering(1, far),), ())
+    assert plan_state.late
     spot.contents[0] = []
-    replay(board)
-    assert len(board.order) == 2
-    assert sum(len(applicant.waiting) for applicant in board.applicants) == 2
-    board.late = True
-    replay(board)
-    assert len(board.order) == 2
+    replay(plan_state)
+    assert len(plan_state.order) == 2
+    assert sum(len(pod_group.waiting) for pod_group in plan_state.pod_groups) == 2
+    plan_state.late = True
+    replay(plan_state)
+    assert len(plan_state.order) == 2
 
 
 def test_machines_above_the_cap_are_bought_when_nothing_else_holds_the_pods() -> None:
     tiny = PackingSettings(improve_iterations=2, max_node_vcpus=1)
-    board = solved(snapshot(*pods(3, cpu=900, affinity=(make.affinity(),))), tiny)
-    assert len(board.order) == 3
+    plan_state = solved(snapshot(*pods(3, cpu=900, affinity=(make.affinity(),))), tiny)
+    assert len(plan_state.order) == 3
 
 
 def test_nodes_that_lost_pods_become_smaller_and_empty_ones_are_forgotten() -> None:
-    board = solved(snapshot(*pods(3, cpu=900, affinity=(make.affinity(),))))
-    spot = board.spots[0]
-    one = board.applicants[0]
+    plan_state = solved(snapshot(*pods(3, cpu=900, affinity=(make.affinity(),))))
+    spot = plan_state.spots[0]
+    one = plan_state.pod_groups[0]
     large = spot.ways
     for ref in list(spot.contents[0])[:2]:
         spot.remove(one, ref)
-    board.loose.append(spot)
-    shrink(board)
+    plan_state.loose.append(spot)
+    shrink(plan_state)
     assert spot.ways != large
-    board.loose.append(spot)
-    shrink(board)
+    plan_state.loose.append(spot)
+    shrink(plan_state)
     spot.remove(one, spot.contents[0][0])
-    board.loose.append(spot)
-    shrink(board)
-    assert board.loose == []
-    board.drop_empty()
-    assert board.spots == []
+    plan_state.loose.append(spot)
+    shrink(plan_state)
+    assert plan_state.loose == []
+    plan_state.drop_empty()
+    assert plan_state.spots == []
 
 
 def test_a_pod_leaves_a_room_as_it_came() -> None:
-    board = solved(snapshot(pod(host_ports=(("", "TCP", 1),)), nodes=(make.node(),)))
-    (spot,) = board.spots
+    plan_state = solved(snapshot(pod(host_ports=(("", "TCP", 1),)), nodes=(make.node(),)))
+    (spot,) = plan_state.spots
     before = dict(spot.room.available.items)
     assert spot.free != before
-    spot.remove(board.applicants[0], spot.contents[0][0])
+    spot.remove(plan_state.pod_groups[0], spot.contents[0][0])
     assert spot.free == before
     assert spot.ports == []
 
@@ -156,33 +156,35 @@ def test_a_host_grows_only_for_those_that_may_stand_on_it() -> None:
 
 
 def test_a_seat_is_refused_where_the_judge_says_no() -> None:
-    board = solved(snapshot(*pods(2, cpu=100, spreads=(make.spread(keys.HOSTNAME),))))
-    one = board.applicants[0]
+    plan_state = solved(snapshot(*pods(2, cpu=100, spreads=(make.spread(keys.HOSTNAME),))))
+    one = plan_state.pod_groups[0]
     seats = Seats()
     assert seats.find(one) == -1
-    for spot in board.spots:
+    for spot in plan_state.spots:
         seats.add(spot, 1)
     assert seats.find(one) == -1
-    fill(board, one)
-    assert len(board.order) == 2
+    fill(plan_state, one)
+    assert len(plan_state.order) == 2
 
 
 def test_pods_in_rooms_give_up_their_place_too() -> None:
     rule = make.spread(honor_affinity=False)
     waiting = pods(4, cpu=900, spreads=(rule,), node_selector=needs(keys.ZONE, "In", A, B))
-    board = solved(snapshot(*waiting, nodes=(in_zone(A, "n1"), in_zone(B, "n2"))))
-    assert {spot.name for _, _, spot in board.order} == {"n1", "n2"}
-    offer = board.wares.offers[1]
-    spot = board.open_node((Ware(1, next(o for o in offer.offerings if o.zone == C)),), ())
+    plan_state = solved(snapshot(*waiting, nodes=(in_zone(A, "n1"), in_zone(B, "n2"))))
+    assert {spot.name for _, _, spot in plan_state.order} == {"n1", "n2"}
+    offer = plan_state.launchables.offers[1]
+    spot = plan_state.open_node(
+        (LaunchableOffering(1, next(o for o in offer.offerings if o.zone == C)),), ()
+    )
     spot.contents[0] = []
-    replay(board)
-    assert len(board.order) == 2
+    replay(plan_state)
+    assert len(plan_state.order) == 2
 
 
 def test_a_plan_that_changes_with_every_replay_is_left_at_its_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    board = solved(snapshot(pod(spreads=(make.spread(),))))
+    plan_state = solved(snapshot(pod(spreads=(make.spread(),))))
     seen = []
 
     def judged(given: Any) -> set[Any]:
@@ -191,8 +193,8 @@ def test_a_plan_that_changes_with_every_replay_is_left_at_its_last(
         return set()
 
     monkeypatch.setattr("shared.planning.revalidate._judged_again", judged)
-    board.late = True
-    replay(board)
+    plan_state.late = True
+    replay(plan_state)
     assert len(seen) == 4
 
 
@@ -225,12 +227,12 @@ def test_a_shared_volume_leaves_with_the_last_pod_that_uses_it() -> None:
         snapshot(first, second, instance_types=types),
         snapshot(first, second, nodes=nodes, instance_types=()),
     ):
-        board = solved(world)
-        (spot,) = board.spots
+        plan_state = solved(world)
+        (spot,) = plan_state.spots
         left = [spot.free[ebs]]
         for index, refs in list(spot.contents.items()):
             for ref in list(refs):
-                spot.remove(board.applicants[index], ref)
+                spot.remove(plan_state.pod_groups[index], ref)
                 left.append(spot.free[ebs])
         assert left == [0, 0, 1]
         assert spot.volumes == {}
@@ -243,12 +245,12 @@ def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_judged_again
         labels={"app": "agent"},
     )
     rule = make.spread(keys.HOSTNAME, selector=make.selector(app="agent"), max_skew=2)
-    board = solved(snapshot(*pods(3, cpu=900, spreads=(rule,)), daemonsets=(agent,)))
-    before = [spot.name for _, _, spot in board.order]
-    board.late = True
-    replay(board)
-    assert [spot.name for _, _, spot in board.order] == before
-    assert any(spot.companions for spot in board.spots)
+    plan_state = solved(snapshot(*pods(3, cpu=900, spreads=(rule,)), daemonsets=(agent,)))
+    before = [spot.name for _, _, spot in plan_state.order]
+    plan_state.late = True
+    replay(plan_state)
+    assert [spot.name for _, _, spot in plan_state.order] == before
+    assert any(spot.daemon_set_pods for spot in plan_state.spots)
 
 
 def test_a_host_opened_for_others_counts_for_a_pod_that_could_not_have_one() -> None:

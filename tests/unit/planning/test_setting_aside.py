@@ -182,8 +182,10 @@ def test_who_has_a_rule_first_pays_for_it() -> None:
 
 
 def test_a_preference_costs_what_it_has_alternatives_for() -> None:
-    wish = make.spread(hard=False)
+    preference_kind = make.spread(hard=False)
     terms = tuple(needs("team", "In", f"t{number}") for number in range(3))
-    steps = estimates(classes(pod(spreads=(wish,)), pod("b", spreads=(wish,) * 2)), 10)
+    steps = estimates(
+        classes(pod(spreads=(preference_kind,)), pod("b", spreads=(preference_kind,) * 2)), 10
+    )
     assert steps[1] > steps[0]
     assert estimates(classes(pod(required_terms=terms)), 0)[0] > 0

@@ -69,7 +69,7 @@ def test_what_holds_a_node_that_is_due_is_said_once() -> None:
     assert events(world, "DisruptionBlocked") == [
         "it is due to be replaced, but pod default/a has the annotation karpenter.sh/do-not-evict"
     ]
-    assert world.cluster.happenings.total() == 1
+    assert world.cluster.kube_events.total() == 1
 
 
 def test_in_shadow_mode_it_is_only_told() -> None:

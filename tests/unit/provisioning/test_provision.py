@@ -164,9 +164,13 @@ def test_pods_nothing_holds_get_an_event_with_the_reason() -> None:
     world = World(provisioner(), pod(cpu=90_000))
     report = world.provision()
     assert report.pods_unschedulable == 1
-    ((happening, _),) = world.cluster.happenings.items()
-    assert (happening.kind, happening.name, happening.reason) == ("Pod", "a", "FailedProvisioning")
-    assert "no instance type is large enough" in happening.message
+    ((kube_event, _),) = world.cluster.kube_events.items()
+    assert (kube_event.kind, kube_event.name, kube_event.reason) == (
+        "Pod",
+        "a",
+        "FailedProvisioning",
+    )
+    assert "no instance type is large enough" in kube_event.message
 
 
 def test_pods_that_a_plan_set_aside_are_planned_for_in_the_same_invocation() -> None:
@@ -176,7 +180,7 @@ def test_pods_that_a_plan_set_aside_are_planned_for_in_the_same_invocation() -> 
     assert (report.rounds, report.pods_planned) == (2, MOST_PICKS + 2)
     assert report.pods_set_aside == 0
     assert {
-        happening.reason for happening in world.cluster.happenings if happening.kind == "Pod"
+        kube_event.reason for kube_event in world.cluster.kube_events if kube_event.kind == "Pod"
     } <= {"Nominated"}
 
 
@@ -187,9 +191,9 @@ def test_pods_that_are_set_aside_for_a_later_invocation_are_told() -> None:
     report = world.provision()
     assert (report.rounds, report.pods_set_aside, report.pods_unschedulable) == (1, 2, MOST_PICKS)
     told = [
-        happening
-        for happening in world.cluster.happenings
-        if "deferred to a later plan" in happening.message
+        kube_event
+        for kube_event in world.cluster.kube_events
+        if "deferred to a later plan" in kube_event.message
     ]
     assert [(event.kind, event.reason) for event in told] == [("Pod", "FailedProvisioning")] * 2
 
@@ -235,6 +239,6 @@ def test_conditions_say_whether_a_provisioner_can_be_used() -> None:
         "bad": (False, "Invalid", "a; b"),
         "default": (True, "Valid", "ready to launch nodes"),
     }
-    assert [(happening.name, happening.message) for happening in world.cluster.happenings] == [
+    assert [(kube_event.name, kube_event.message) for kube_event in world.cluster.kube_events] == [
         ("bad", "a; b")
     ]

@@ -8,7 +8,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
-from shared.scheduling.existing_nodes import bystanders, nominated, rooms
+from shared.scheduling.existing_nodes import counted_nodes, nominated, rooms
 from tests import builders as make
 
 CLOUD = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
@@ -150,7 +150,7 @@ def test_promised_pods_are_named_by_uid() -> None:
 def test_a_node_that_may_come_up_in_several_zones_has_all_its_labels_in_each() -> None:
     options = (make.option(zone=make.ZONES[0]), make.option(zone=make.ZONES[1]))
     world = make.snapshot(launching=(make.planned(options=options),))
-    (one,) = bystanders(world, ())
+    (one,) = counted_nodes(world, ())
     assert [had[keys.ZONE] for had in one.possible] == list(make.ZONES[:2])
     for had in one.possible:
         assert had[keys.HOSTNAME] == one.labels[keys.HOSTNAME]
@@ -158,7 +158,7 @@ def test_a_node_that_may_come_up_in_several_zones_has_all_its_labels_in_each() -
 
 
 def test_a_cordon_counts_by_its_taint_as_kube_scheduler_counts_it() -> None:
-    (one,) = bystanders(make.snapshot(nodes=(make.node(unschedulable=True),)), ())
+    (one,) = counted_nodes(make.snapshot(nodes=(make.node(unschedulable=True),)), ())
     assert one.taints == ()
 
 

@@ -85,10 +85,12 @@ def test_picks_are_bounded_and_those_of_preferences_more() -> None:
     asked = Picks(provisioner(also=needs("team", "Exists")))
     for number in range(100):
         asked.prefer(team(f"wish{number}"))
-    wishes = len(asked)
-    assert 0 < wishes < MOST_PICKS / 2
+    preference_kinds = len(asked)
+    assert 0 < preference_kinds < MOST_PICKS / 2
     served = [asked.want((team(f"t{number}"),)) for number in range(100)]
-    assert served == [True] * (MOST_PICKS - wishes) + [False] * (100 - MOST_PICKS + wishes)
+    assert served == [True] * (MOST_PICKS - preference_kinds) + [False] * (
+        100 - MOST_PICKS + preference_kinds
+    )
     assert len(asked) == MOST_PICKS
     asked.prefer(team("late"))
     assert len(asked) == MOST_PICKS

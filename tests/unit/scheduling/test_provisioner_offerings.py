@@ -12,13 +12,13 @@ from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemplate, Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
-from shared.planning.offerings.offering_index import Wares
+from shared.planning.offerings.offering_index import OfferingIndex
 from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
 from shared.scheduling.daemon_overhead import daemon_requests
 from shared.scheduling.limits import remaining, used
 from shared.scheduling.node_constraints import could_buy, signature_of
 from shared.scheduling.provisioner_offerings import (
-    Offer,
+    ProvisionerOffering,
     as_configured,
     in_order,
     node_labels,
@@ -32,11 +32,11 @@ A, B, C = ZONES
 
 def bought(
     owner: Provisioner, daemonsets: Sequence[DaemonSet] = (), **more: Any
-) -> tuple[Offer, ...]:
+) -> tuple[ProvisionerOffering, ...]:
     return offers(owner, site(), make.CATALOG, daemonsets, **more)
 
 
-def names(found: tuple[Offer, ...]) -> list[str]:
+def names(found: tuple[ProvisionerOffering, ...]) -> list[str]:
     return [offer.instance_type.name for offer in found]
 
 
@@ -181,17 +181,17 @@ def test_offerings_are_grouped_by_who_may_have_them() -> None:
     ]
     pinned = signature_of(anyone, needs(keys.ZONE, "In", C))
     large = next(offer for offer in bought(provisioner()) if offer.instance_type.name == "m5.large")
-    wares = Wares((large,), ())
+    launchables = OfferingIndex((large,), ())
     found = {
-        mask: [ware.offering.zone for ware in group]
-        for _, mask, group in wares.grouped([*signatures, pinned])
+        mask: [launchable.offering.zone for launchable in group]
+        for _, mask, group in launchables.grouped([*signatures, pinned])
     }
     assert found == {0b01001: [A], 0b00011: [B], 0b10001: [C]}
     for signature in (*signatures, pinned):
         assert (
             could_buy(signature, large)
-            == bool(wares.accepting(signature))
-            == bool(wares.ways(signature))
+            == bool(launchables.accepting(signature))
+            == bool(launchables.ways(signature))
         )
 
 
@@ -199,20 +199,20 @@ def test_offerings_nobody_may_have_are_left_out() -> None:
     tainted = provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),))
     in_b = signature_of(make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements())
     (first, *_) = bought(provisioner())
-    (group,) = Wares((first,), ()).grouped([in_b])
-    assert [ware.offering.zone for ware in group[2]] == [B]
+    (group,) = OfferingIndex((first,), ()).grouped([in_b])
+    assert [launchable.offering.zone for launchable in group[2]] == [B]
     (first, *_) = bought(tainted)
-    assert Wares((first,), ()).grouped([in_b]) == []
+    assert OfferingIndex((first,), ()).grouped([in_b]) == []
     assert not could_buy(in_b, first)
 
 
 def test_a_host_that_is_not_there_yet_cannot_be_asked_for() -> None:
     (first, *_) = bought(provisioner())
-    wares = Wares((first,), ())
+    launchables = OfferingIndex((first,), ())
     for operator, values, good in (("In", ("n1",), False), ("NotIn", ("n1",), True)):
         asked = make.scheduling(node_selector=needs(keys.HOSTNAME, operator, *values))
         signature = signature_of(asked, Requirements())
-        assert could_buy(signature, first) == bool(wares.accepting(signature)) == good
+        assert could_buy(signature, first) == bool(launchables.accepting(signature)) == good
 
 
 def test_limits_count_what_stands_flies_and_is_reserved() -> None:

@@ -81,7 +81,9 @@ def test_the_next_plan_counts_with_what_was_learned_and_people_are_told() -> Non
     )
     assert world.bind(name).initialized
     (said,) = [
-        happening for happening in world.cluster.happenings if happening.reason == "LessThanPlanned"
+        kube_event
+        for kube_event in world.cluster.kube_events
+        if kube_event.reason == "LessThanPlanned"
     ]
     assert "cpu 150m" in said.message
     world.cluster.add(pod("b"))

@@ -9,8 +9,8 @@ import pytest
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ConflictError
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
 from shared.sweep.sweep import SweepReport
 from tests.builders import NOT_READY, NOW, intent, node, offering, pod, provisioner, ref, slot
@@ -131,7 +131,7 @@ def test_a_slot_whose_node_was_let_go_by_one_that_died_then_is_ended(*, ended: b
     assert world.sweep().orphaned_instances == 1
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
     assert timer.payload["instance_id"] == "i-slot0"
-    state, terminating = timer.payload, Terminating(world.ports, None)
+    state, terminating = timer.payload, Termination(world.ports, None)
     for _ in range(4):
         state = terminating.step(state) if state.get("next") != "done" else state
         world.advance(timedelta(seconds=30))
@@ -287,7 +287,7 @@ def test_a_node_whose_emptiness_timer_did_not_act_is_removed_in_its_stead() -> N
     (drain,) = world.outbox.timers_of(TimerKind.TERMINATION)
     assert drain.payload["node"] == "n1"
     (first,) = world.outbox.timers_of(TimerKind.EMPTINESS)
-    assert Emptying(world.ports).step(first.payload)["result"] == "gone"
+    assert Emptiness(world.ports).step(first.payload)["result"] == "gone"
 
 
 def test_an_emptiness_timer_without_a_stamp_is_overdue_by_when_it_was_last_seen() -> None:

@@ -64,7 +64,7 @@ def test_strange_rows_are_passed_over_and_told_of(
     assert dynamo.unavailable_offerings(clock.now()) == {offering()}
     assert dynamo.cluster_of("i-9") is None
     assert dynamo.heartbeat("test") is None
-    assert dynamo.told("test", clock.now()) == frozenset()
+    assert dynamo.recently_recorded("test", clock.now()) == frozenset()
     assert len(told) == 5
     assert told[0].startswith("ledger row cluster#test / slot#zzz is not ours, passed over")
 
@@ -163,16 +163,16 @@ def test_trials_are_kept_for_an_hour(ledger: Ledger, clock: FakeClock) -> None:
 def test_what_was_told_is_remembered_for_ten_minutes_from_the_first(
     ledger: Ledger, clock: FakeClock
 ) -> None:
-    assert ledger.told("test", clock.now()) == frozenset()
-    ledger.note_told("test", frozenset({"a" * 12}), clock.now())
+    assert ledger.recently_recorded("test", clock.now()) == frozenset()
+    ledger.note_recorded("test", frozenset({"a" * 12}), clock.now())
     clock.advance(timedelta(minutes=9))
-    ledger.note_told("test", frozenset({"b" * 12}), clock.now())
-    assert ledger.told("test", clock.now()) == {"a" * 12, "b" * 12}
+    ledger.note_recorded("test", frozenset({"b" * 12}), clock.now())
+    assert ledger.recently_recorded("test", clock.now()) == {"a" * 12, "b" * 12}
     clock.advance(timedelta(minutes=1))
-    assert ledger.told("test", clock.now()) == frozenset()
-    ledger.note_told("test", frozenset({"b" * 12}), clock.now())
-    ledger.forget_told("test")
-    assert ledger.told("test", clock.now()) == frozenset()
+    assert ledger.recently_recorded("test", clock.now()) == frozenset()
+    ledger.note_recorded("test", frozenset({"b" * 12}), clock.now())
+    ledger.forget_recorded("test")
+    assert ledger.recently_recorded("test", clock.now()) == frozenset()
 
 
 def test_a_heartbeat_is_read_back(ledger: Ledger, clock: FakeClock) -> None:

@@ -27,7 +27,7 @@ from shared.model.errors import (
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
-from shared.ports import Happening, NodeChange, NodeManifest, Severity
+from shared.ports import KubernetesEvent, NodeChange, NodeManifest, Severity
 from tests.contract.kube.scripted import Answer, Request, ScriptedServer, scripted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -156,8 +156,8 @@ def test_an_answer_that_breaks_off_is_unavailable() -> None:
 def test_events_that_cannot_be_written_are_logged_one_by_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def happening(name: str) -> Happening:
-        return Happening(
+    def kube_event(name: str) -> KubernetesEvent:
+        return KubernetesEvent(
             kind="Node",
             namespace="",
             name=name,
@@ -169,7 +169,7 @@ def test_events_that_cannot_be_written_are_logged_one_by_one(
 
     with scripted([failed(403)]) as server, caplog.at_level(logging.WARNING):
         kube = cluster(server)
-        kube.happened([happening("a"), happening("b" * 253)])
+        kube.record_events([kube_event("a"), kube_event("b" * 253)])
         said = sorted(record.getMessage()[:36] for record in caplog.records)
         assert said == [
             "event Launched about Node a: event a",

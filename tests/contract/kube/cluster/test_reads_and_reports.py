@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from shared.model.resources import Resources
-from shared.ports import Condition, Happening, Severity
+from shared.ports import Condition, KubernetesEvent, Severity
 from tests.contract.kube.worlds import World, find, pod, provisioner
 
 
@@ -78,8 +78,8 @@ def test_volume_attachments_of_a_node_are_named(world: World) -> None:
     assert world.cluster.volume_attachments("n3") == ()
 
 
-def happening(name: str, reason: str = "Unplaceable") -> Happening:
-    return Happening(
+def kube_event(name: str, reason: str = "Unplaceable") -> KubernetesEvent:
+    return KubernetesEvent(
         kind="Pod",
         namespace="shop",
         name=name,
@@ -91,11 +91,11 @@ def happening(name: str, reason: str = "Unplaceable") -> Happening:
 
 
 def test_equal_happenings_are_counted(world: World) -> None:
-    world.cluster.happened([])
-    world.cluster.happened([happening("a")])
-    world.cluster.happened([happening("a"), happening("b"), happening("a")])
-    world.cluster.happened([happening("a", "Other")])
-    assert world.happenings() == {
+    world.cluster.record_events([])
+    world.cluster.record_events([kube_event("a")])
+    world.cluster.record_events([kube_event("a"), kube_event("b"), kube_event("a")])
+    world.cluster.record_events([kube_event("a", "Other")])
+    assert world.kube_events() == {
         ("a", "Unplaceable"): 3,
         ("b", "Unplaceable"): 1,
         ("a", "Other"): 1,
@@ -103,8 +103,10 @@ def test_equal_happenings_are_counted(world: World) -> None:
 
 
 def test_events_about_an_object_are_read_back(world: World) -> None:
-    world.cluster.happened([happening("a"), happening("b")])
-    world.cluster.happened([happening("a"), replace(happening("n"), kind="Node", namespace="")])
+    world.cluster.record_events([kube_event("a"), kube_event("b")])
+    world.cluster.record_events(
+        [kube_event("a"), replace(kube_event("n"), kind="Node", namespace="")]
+    )
     (of_pod,) = world.cluster.events("Pod", "shop", "a")
     assert (of_pod.reason, of_pod.count, of_pod.source) == ("Unplaceable", 2, "dovetail")
     assert of_pod.message == "no instance type is large enough"
@@ -115,7 +117,7 @@ def test_events_about_an_object_are_read_back(world: World) -> None:
 
 
 def test_a_happening_about_a_cluster_wide_object_is_written_too(world: World) -> None:
-    one = Happening(
+    one = KubernetesEvent(
         kind="Provisioner",
         namespace="",
         name="default",
@@ -124,8 +126,8 @@ def test_a_happening_about_a_cluster_wide_object_is_written_too(world: World) ->
         reason="Paused",
         message="m",
     )
-    world.cluster.happened([one])
-    assert world.happenings() == {("default", "Paused"): 1}
+    world.cluster.record_events([one])
+    assert world.kube_events() == {("default", "Paused"): 1}
 
 
 def test_the_condition_of_a_provisioner_is_set_and_replaced(world: World) -> None:

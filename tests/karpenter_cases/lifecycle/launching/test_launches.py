@@ -125,7 +125,7 @@ def test_where_nothing_at_all_is_left_the_pods_are_told() -> None:
     run_out(there, "m5.large", *ZONES)
     bought(there)
     assert there.alive == []
-    assert there.cluster.happenings
+    assert there.cluster.kube_events
     assert there.ledger.open_intents("test") == ()
 
 

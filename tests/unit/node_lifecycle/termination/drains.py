@@ -6,7 +6,7 @@ from typing import Any
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.kubernetes.pods import Owner
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, node, offering, provisioner
 from tests.unit.worlds import NAME, World
@@ -28,7 +28,7 @@ def going(*more: Any, reason: str = "", **changes: Any) -> World:
             tags={keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"},
         )
     )
-    assert Terminating(world.ports, None).begin("n1") == "timer started"
+    assert Termination(world.ports, None).begin("n1") == "timer started"
     return world
 
 
@@ -36,4 +36,4 @@ def step(
     world: World, state: Any = None, *, deadline: timedelta | None = None, **more: Any
 ) -> dict[str, Any]:
     payload = state or world.outbox.timers_of(TimerKind.TERMINATION)[0].payload
-    return Terminating(world.ports, deadline).step({**payload, **more})
+    return Termination(world.ports, deadline).step({**payload, **more})

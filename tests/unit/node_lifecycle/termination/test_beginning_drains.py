@@ -7,7 +7,7 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.node_deletion import remove
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
 from shared.sweep.timer_recovery import start_missing_timers
 from tests.builders import NOW, node, pod, provisioner
@@ -17,13 +17,13 @@ from tests.unit.worlds import NAME, SECOND, World, instead
 
 def test_beginning_twice_is_one_timer() -> None:
     world = going()
-    Terminating(world.ports, None).begin("n1")
+    Termination(world.ports, None).begin("n1")
     assert len(world.outbox.timers) == 1
 
 
 def test_a_drain_that_hangs_goes_on_in_another_when_its_node_is_spoken_of_again() -> None:
     world = going()
-    service = Terminating(world.ports, None)
+    service = Termination(world.ports, None)
     world.advance(7 * SECOND)
     assert service.begin("n1") == "timer runs"
     world.advance(SECOND)
@@ -45,9 +45,9 @@ def test_a_drain_that_waits_long_is_not_taken_for_one_that_hangs() -> None:
         world.advance(timedelta(seconds=state["wait_seconds"]))
     assert state["wait_seconds"] == 10
     world.advance(5 * SECOND)
-    assert Terminating(world.ports, None).begin("n1") == "timer runs"
+    assert Termination(world.ports, None).begin("n1") == "timer runs"
     world.advance(5 * SECOND)
-    assert Terminating(world.ports, None).begin("n1") == "timer started"
+    assert Termination(world.ports, None).begin("n1") == "timer started"
 
 
 def test_of_many_drains_at_once_each_may_have_to_wait() -> None:
@@ -55,14 +55,14 @@ def test_of_many_drains_at_once_each_may_have_to_wait() -> None:
     for number in range(49):
         world.ledger.note_timer(NAME, f"uid-{number}", TimerKind.TERMINATION, NOW)
     world.advance(119 * SECOND)
-    assert Terminating(world.ports, None).begin("n1") == "timer runs"
+    assert Termination(world.ports, None).begin("n1") == "timer runs"
     world.advance(SECOND)
-    assert Terminating(world.ports, None).begin("n1") == "timer started"
+    assert Termination(world.ports, None).begin("n1") == "timer started"
 
 
 def test_only_nodes_of_ours_that_are_being_deleted_are_begun() -> None:
     world = World(node("stays"), node("foreign", finalizers=(), deletion_at=NOW))
-    service = Terminating(world.ports, None)
+    service = Termination(world.ports, None)
     assert service.begin("gone") == "gone"
     assert service.begin("stays") == "not ours or not being deleted"
     assert service.begin("foreign") == "not ours or not being deleted"
@@ -95,7 +95,7 @@ def test_a_drain_that_stalls_again_and_again_has_one_execution_in_the_end() -> N
     held = pod(node_name="n1")
     world = going(held)
     world.cluster.budgeted.add(held.key)
-    service = Terminating(world.ports, None)
+    service = Termination(world.ports, None)
     for _ in range(5):
         for timer in world.outbox.timers_of(TimerKind.TERMINATION):
             service.step(timer.payload)
@@ -111,7 +111,7 @@ def test_a_drain_that_stalls_again_and_again_has_one_execution_in_the_end() -> N
 
 def test_a_drain_whose_node_is_written_to_goes_on_later() -> None:
     world = going(pod(node_name="n1"))
-    stale, service = world.node, Terminating(world.ports, None)
+    stale, service = world.node, Termination(world.ports, None)
     world.advance(9 * SECOND)
     world.cluster.fail_next("change_node", ConflictError("written"))
     assert service.begin("n1") == "timer runs"
@@ -128,7 +128,7 @@ def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
     owner = provisioner(ttl_after_empty=30 * SECOND)
     empty = [node(f"a{n:02}") for n in range(12)]
     world = World(owner, *empty, node("z", deletion_at=NOW))
-    Terminating(world.ports, None).begin("z")
+    Termination(world.ports, None).begin("z")
     original = world.cluster.change_node
 
     def slow(other_node: Node, change: NodeChange) -> Node:

@@ -8,10 +8,10 @@ import pytest
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import UnavailableError
-from shared.node_lifecycle.emptiness import Emptying
-from shared.node_lifecycle.expiration import Expiring
-from shared.node_lifecycle.registration import Registering
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.emptiness import Emptiness
+from shared.node_lifecycle.expiration import Expiration
+from shared.node_lifecycle.registration import Registration
+from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from tests.builders import NOW, node, offering, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
@@ -43,12 +43,12 @@ def answers_again(world: World) -> None:
 
 Step = Callable[[World], object]
 STEPS: dict[str, Step] = {
-    "emptiness": lambda world: Emptying(world.ports).step(STATE),
-    "expiration": lambda world: Expiring(world.ports).step(STATE),
-    "registration": lambda world: Registering(world.ports).step(STATE),
-    "termination": lambda world: Terminating(world.ports, None).step(STATE),
-    "early": lambda world: Terminating(world.ports, 120 * MINUTE).step(STATE),
-    "unknown": lambda world: Terminating(world.ports, MINUTE).step({**STATE, "instance_id": ""}),
+    "emptiness": lambda world: Emptiness(world.ports).step(STATE),
+    "expiration": lambda world: Expiration(world.ports).step(STATE),
+    "registration": lambda world: Registration(world.ports).step(STATE),
+    "termination": lambda world: Termination(world.ports, None).step(STATE),
+    "early": lambda world: Termination(world.ports, 120 * MINUTE).step(STATE),
+    "unknown": lambda world: Termination(world.ports, MINUTE).step({**STATE, "instance_id": ""}),
     "sweep": lambda world: world.sweep(),
     "bind": lambda world: world.bind("n1"),
     "provision": lambda world: world.provision(),
@@ -68,7 +68,7 @@ def test_no_machine_is_ended_or_bought(step: Step) -> None:
 
 def test_past_the_deadline_the_machine_goes_and_on_return_its_node() -> None:
     world = gone(pod(node_name="n1"), deletion_at=NOW)
-    service = Terminating(world.ports, 30 * MINUTE)
+    service = Termination(world.ports, 30 * MINUTE)
     state = service.step(STATE)
     assert (state["next"], state["wait_seconds"]) == ("wait", 30)
     assert world.alive == []

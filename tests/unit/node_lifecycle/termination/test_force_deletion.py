@@ -28,7 +28,7 @@ def test_pods_of_workloads_are_deleted_and_those_of_daemonsets_stay_with_their_n
     calls = [call.method for call in world.cluster.calls]
     assert calls.index("change_node") < calls.index("force_delete_pod")
     assert not free_node(world.ports, world.node)
-    assert len(world.cluster.happenings) == 1
+    assert len(world.cluster.kube_events) == 1
 
 
 def test_a_node_with_volumes_is_out_of_service_and_stays() -> None:

@@ -14,8 +14,8 @@ from shared.model.brakes import Brakes, Ceiling
 from shared.model.ec2.launches import IntentState, Lease
 from shared.model.errors import PermanentError, ThrottledError
 from shared.model.kubernetes.nodes import Node
-from shared.node_lifecycle.interruption import Interrupting
-from shared.node_lifecycle.termination import Terminating
+from shared.node_lifecycle.interruption import Interruption
+from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeManifest, TimerKind
 from shared.snapshot.launch_body import LaunchBody
 from tests.builders import option, planned, pod, provisioner, slot, snapshot
@@ -100,7 +100,7 @@ def test_the_row_of_a_machine_goes_when_ec2_says_it_is_terminated(
     world = World()
     world.ledger.instances["i-1"] = NAME
     notice = Notice(kind=NoticeKind.STATE_CHANGE, instance_ids=("i-1",), state=state)
-    Interrupting(world.ports).run(notice, "i-1")
+    Interruption(world.ports).run(notice, "i-1")
     assert (world.ledger.cluster_of("i-1") is not None) is known
 
 
@@ -126,11 +126,11 @@ def test_a_throttled_end_goes_on_right_there(*, with_node: bool) -> None:
     if not with_node:
         world.cluster.node_values.clear()
     world.cloud.throttle_next("terminate")
-    first = Terminating(world.ports, None).step(state)
+    first = Termination(world.ports, None).step(state)
     assert first["next"] == "wait"
     looked = len(world.cloud.called("instances"))
     world.advance(2 * SECOND)
-    Terminating(world.ports, None).step(first)
+    Termination(world.ports, None).step(first)
     assert len(world.cloud.called("instances")) == looked
     assert world.alive == []
 
@@ -143,7 +143,7 @@ def test_a_machine_without_our_tags_is_never_ended(*, with_node: bool) -> None:
     machine.tags[keys.TAG_CLUSTER] = "another"
     if not with_node:
         world.cluster.node_values.clear()
-    result = Terminating(world.ports, None).step(state)["result"]
+    result = Termination(world.ports, None).step(state)["result"]
     assert result == ("terminated" if with_node else "not ours")
     assert len(world.alive) == 1
     assert world.cluster.nodes() == ()

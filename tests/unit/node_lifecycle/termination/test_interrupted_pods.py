@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
-from shared.node_lifecycle.interruption import Interrupting
+from shared.node_lifecycle.interruption import Interruption
 from tests.builders import NOW, node, pod, pods, provisioner
 from tests.unit.worlds import NAME, World
 
@@ -13,7 +13,7 @@ NOTICE = Notice(kind=NoticeKind.SPOT_INTERRUPTION, instance_ids=("i-n1",))
 
 def warned(*more: object) -> World:
     world = World(provisioner(), node(), *pods(2, node_name="n1"), *more)
-    Interrupting(world.ports).run(NOTICE, "i-n1")
+    Interruption(world.ports).run(NOTICE, "i-n1")
     return world
 
 
@@ -83,10 +83,12 @@ def test_where_others_have_room_nothing_is_bought() -> None:
 
 def test_a_running_pod_that_would_find_no_place_is_not_told_that_it_waits() -> None:
     world = World(provisioner(), node(), pod("a", node_name="n1", extra={"example.com/rare": 1}))
-    Interrupting(world.ports).run(NOTICE, "i-n1")
+    Interruption(world.ports).run(NOTICE, "i-n1")
     report = world.provision(look=True)
     assert report.pods_unschedulable == 1
-    assert [happening for happening in world.cluster.happenings if happening.kind == "Pod"] == []
+    assert [
+        kube_event for kube_event in world.cluster.kube_events if kube_event.kind == "Pod"
+    ] == []
 
 
 def test_pods_that_are_evicted_meanwhile_are_counted_once() -> None:

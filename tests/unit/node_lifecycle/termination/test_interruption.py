@@ -10,7 +10,7 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ConflictError, UnavailableError
-from shared.node_lifecycle.interruption import Interrupting, NodeIndex
+from shared.node_lifecycle.interruption import Interruption, NodeIndex
 from shared.node_lifecycle.node_deletion import is_voluntary
 from shared.ports import TimerKind
 from tests.builders import NOW, node, offering, pod, provisioner, ref, slot
@@ -22,7 +22,7 @@ OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 
 def interrupt(world: World, kind: NoticeKind, state: str = "", instance: str = "i-n1") -> str:
     notice = Notice(kind=kind, instance_ids=(instance,), state=state)
-    return Interrupting(world.ports).run(notice, instance).action
+    return Interruption(world.ports).run(notice, instance).action
 
 
 def failing(error: Exception) -> Any:
@@ -59,7 +59,7 @@ def test_a_spot_warning_drains_the_node_and_remembers_the_offering() -> None:
     assert world.outbox.looks == [NAME]
     assert world.outbox.plans_at_once == [(NAME, True, False)]
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
-    assert [happening.reason for happening in world.cluster.happenings] == ["Interrupted"]
+    assert [kube_event.reason for kube_event in world.cluster.kube_events] == ["Interrupted"]
 
 
 @pytest.mark.parametrize(
@@ -197,13 +197,13 @@ def test_what_dovetail_terminates_itself_is_no_interruption(
 ) -> None:
     world = running(deletion_at=NOW if deleted else None)
     notice = Notice(kind=kind, instance_ids=("i-n1",), state=state)
-    assert Interrupting(world.ports).run(notice, "i-n1").interrupted == counts
+    assert Interruption(world.ports).run(notice, "i-n1").interrupted == counts
 
 
 def test_the_end_of_a_machine_whose_node_is_gone_is_no_interruption() -> None:
     world = World(provisioner())
     notice = Notice(kind=NoticeKind.STATE_CHANGE, instance_ids=("i-n1",), state="terminated")
-    assert not Interrupting(world.ports).run(notice, "i-n1").interrupted
+    assert not Interruption(world.ports).run(notice, "i-n1").interrupted
 
 
 def test_a_recommendation_marks_the_node_and_asks_for_a_look() -> None:
@@ -236,7 +236,7 @@ def test_of_many_notices_the_nodes_are_listed_once_and_provision_is_called_once(
     index = NodeIndex()
     for number in range(9):
         notice = Notice(kind=NoticeKind.SPOT_INTERRUPTION, instance_ids=(f"i-n{number}",))
-        Interrupting(world.ports, index).run(notice, f"i-n{number}")
+        Interruption(world.ports, index).run(notice, f"i-n{number}")
     assert world.cluster.reads.count("nodes") == 1
     assert len(world.outbox.looks) == 9
     assert world.outbox.plans_at_once == [(NAME, True, False)]

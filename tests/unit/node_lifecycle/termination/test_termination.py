@@ -64,9 +64,7 @@ def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
         "since 2026-01-01T00:00:00+00:00 by default/a (a PodDisruptionBudget), "
         "default/b (a PodDisruptionBudget), default/c (a PodDisruptionBudget) and 1 more"
     )
-    (said,) = [
-        happening for happening in world.cluster.happenings if happening.reason == "DrainBlocked"
-    ]
+    (said,) = [event for event in world.cluster.kube_events if event.reason == "DrainBlocked"]
     assert said.message.endswith(" and 1 more, since 2026-01-01T00:00:00+00:00")
     waits = []
     for _ in range(4):
@@ -75,7 +73,7 @@ def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
         waits.append(state["wait_seconds"])
     assert waits == [4, 8, 10, 10]
     assert world.node.annotations[keys.DRAIN_BLOCKED] == text
-    assert world.cluster.happenings[said] == 1
+    assert world.cluster.kube_events[said] == 1
     world.cluster.budgeted.clear()
     state = step(world, state)
     assert state["wait_seconds"] == 2
@@ -88,9 +86,7 @@ def test_what_is_refused_for_one_pod_holds_no_other_and_is_told() -> None:
     world.cluster.fail_next("evict", UnauthorizedError("evict pod default/a: 403 policy denies it"))
     step(world)
     assert world.cluster.called("evict") == ["default/a", "default/b"]
-    (said,) = [
-        happening for happening in world.cluster.happenings if happening.reason == "DrainBlocked"
-    ]
+    (said,) = [event for event in world.cluster.kube_events if event.reason == "DrainBlocked"]
     assert "default/a (evict pod default/a: 403 policy denies it)" in said.message
 
 
@@ -144,9 +140,9 @@ def test_a_pod_whose_deletion_is_refused_past_the_deadline_holds_no_machine() ->
     refusal = "delete pod default/a: 403 admission webhook denied it"
     assert world.node.annotations[keys.DELETION_REFUSED] == f"default/a ({refusal})"
     told = {
-        (happening.kind, happening.name): happening.message
-        for happening in world.cluster.happenings
-        if happening.reason == "DeletionRefused"
+        (event.kind, event.name): event.message
+        for event in world.cluster.kube_events
+        if event.reason == "DeletionRefused"
     }
     assert told.keys() == {("Node", "n1"), ("Pod", "a")}
     assert all(refusal in message for message in told.values())
@@ -159,9 +155,7 @@ def test_a_pod_that_nobody_may_delete_holds_its_node_for_minutes_and_not_for_eve
     state = step(world)
     assert state["next"] == "wait"
     assert world.cluster.called("force_delete_pod") == ["default/a", "default/b"]
-    assert [happening.reason for happening in world.cluster.happenings].count(
-        "DeletionRefused"
-    ) == 2
+    assert [event.reason for event in world.cluster.kube_events].count("DeletionRefused") == 2
     world.advance(timedelta(minutes=7))
     assert step(world, state)["result"] == "terminated"
     assert world.cluster.nodes() == ()
@@ -189,7 +183,7 @@ def test_pods_of_a_machine_that_is_terminated_are_deleted_and_then_their_node() 
     ]
     assert writes[-2:] == [("change_node", "n1"), ("force_delete_pod", "default/agent")]
     assert ("force_delete_pod", "default/a") in writes[:-2]
-    assert "PodsForceDeleted" in {happening.reason for happening in world.cluster.happenings}
+    assert "PodsForceDeleted" in {event.reason for event in world.cluster.kube_events}
 
 
 def test_a_node_without_a_machine_is_let_go() -> None:
@@ -243,12 +237,10 @@ def test_volumes_that_nobody_detaches_are_told_and_then_left() -> None:
     world = going()
     world.cluster.attachments["n1"] = ("csi-1", "csi-2", "csi-3", "csi-4")
     state = step(world)
-    assert [happening.reason for happening in world.cluster.happenings] == ["Cordoned"]
+    assert [event.reason for event in world.cluster.kube_events] == ["Cordoned"]
     world.advance(40 * SECOND)
     state = step(world, state)
-    (said,) = [
-        happening for happening in world.cluster.happenings if happening.reason != "Cordoned"
-    ]
+    (said,) = [event for event in world.cluster.kube_events if event.reason != "Cordoned"]
     assert said.reason == "VolumesAttached"
     assert said.message == "csi-1, csi-2, csi-3 and 1 more: still attached to a drained node"
     world.advance(timedelta(minutes=6))

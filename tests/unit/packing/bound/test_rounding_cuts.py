@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from shared.packing.bound.free_capacity import FreeRoom, FreeRooms
+from shared.packing.bound.free_capacity import FreeCapacities, FreeCapacity
 from shared.packing.bound.per_kind import tighter_bound
 from shared.packing.bound.rounding_cuts import with_whole_nodes
 from tests.unit.packing.packing_cases import SHAPES, good, pod, problem, shape
@@ -27,9 +27,9 @@ def test_few_pods_with_gpus_get_the_bound_that_knows_it() -> None:
 
 def test_pods_of_which_no_two_fit_one_node_are_counted_one_by_one() -> None:
     asked = problem([pod(900, 1, 5, nvidia_com__gpu=5), pod(300, 1, 9)], shapes=(LARGE,))
-    ground, counts = ground_of(asked)
+    priced, counts = ground_of(asked)
     fits = {0: 1, 1: 1}
-    whole = with_whole_nodes(ground.demand, counts, ground.kinds, fits, [(0, 3.2)])
+    whole = with_whole_nodes(priced.demand, counts, priced.kinds, fits, [(0, 3.2)])
     assert whole.counts[-1] == 5
     assert whole.demand.names[-1] == "nodes/0"
     assert [kind.room[-1] for kind in whole.kinds] == [1]
@@ -37,23 +37,23 @@ def test_pods_of_which_no_two_fit_one_node_are_counted_one_by_one() -> None:
 
 
 def test_nothing_is_imagined_where_the_programme_buys_enough() -> None:
-    ground, counts = ground_of(problem([pod(900, 1, 5)], shapes=SHAPES[:2]))
+    priced, counts = ground_of(problem([pod(900, 1, 5)], shapes=SHAPES[:2]))
     plenty = [(0, 9.0), (1, 9.0)]
-    whole = with_whole_nodes(ground.demand, counts, ground.kinds, {0: 3}, plenty)
+    whole = with_whole_nodes(priced.demand, counts, priced.kinds, {0: 3}, plenty)
     assert whole.counts == tuple(counts)
     # Classes that fit nothing are on the bins.
-    nowhere = with_whole_nodes(ground.demand, counts, ground.kinds, {0: 0}, plenty)
+    nowhere = with_whole_nodes(priced.demand, counts, priced.kinds, {0: 0}, plenty)
     assert nowhere.counts == tuple(counts)
 
 
 def test_room_on_bins_makes_whole_nodes_uncertain() -> None:
     asked = problem([pod(900, 1, 5, nvidia_com__gpu=5)], shapes=(LARGE,))
-    ground, counts = ground_of(asked)
-    mix = ground.worth.mix
-    prices = ground.prices
-    alone = tighter_bound(ground.demand, counts, ground.kinds, prices, mix=mix)
-    rooms = FreeRooms(parts=(((0,), (FreeRoom(amounts=(0, 0, 0, 8), classes=(0,)),)),))
-    beside = tighter_bound(ground.demand, counts, ground.kinds, prices, mix=mix, rooms=rooms)
+    priced, counts = ground_of(asked)
+    mix = priced.worth.mix
+    prices = priced.prices
+    alone = tighter_bound(priced.demand, counts, priced.kinds, prices, mix=mix)
+    rooms = FreeCapacities(parts=(((0,), (FreeCapacity(amounts=(0, 0, 0, 8), classes=(0,)),)),))
+    beside = tighter_bound(priced.demand, counts, priced.kinds, prices, mix=mix, rooms=rooms)
     assert alone >= 5 * 97_999_999
     assert beside < alone
 

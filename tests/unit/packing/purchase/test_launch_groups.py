@@ -35,7 +35,7 @@ def test_more_domains_than_groups_keep_one_group_each() -> None:
 
 
 def test_sizes_that_turn_out_dearer_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dearest(ground: object, counts: object, plan: object, most: object) -> list[int]:
+    def dearest(priced: object, counts: object, plan: object, most: object) -> list[int]:
         return [0, 1, 2]
 
     usual = groups_and_cost(4, 4)
@@ -50,10 +50,10 @@ def test_pods_that_fit_no_one_size_get_no_sizes_chosen() -> None:
         shape("cpu", 90_000, cores=8, gib=4),
         shape("memory", 90_000, cores=2, gib=64),
     )
-    ground, counts = ground_of(problem([pod(7000, 1, 3), pod(500, 40, 3)], shapes=shapes))
-    plan = build(ground, counts, Rules())
+    priced, counts = ground_of(problem([pod(7000, 1, 3), pod(500, 40, 3)], shapes=shapes))
+    plan = build(priced, counts, Rules())
     assert plan is not None
-    assert choose_kinds(ground, counts, plan, 1) == []
+    assert choose_kinds(priced, counts, plan, 1) == []
 
 
 def test_sizes_beside_the_first_are_those_that_save_most() -> None:
@@ -62,13 +62,13 @@ def test_sizes_beside_the_first_are_those_that_save_most() -> None:
         shape("medium", 105_000, cores=4, gib=8),
         shape("large", 120_000, cores=4, gib=32),
     )
-    ground, counts = ground_of(
+    priced, counts = ground_of(
         problem([pod(1000, 1.5, 40), pod(900, 7, 40), pod(1900, 3, 7)], shapes=shapes)
     )
-    plan = build(ground, counts, Rules())
+    plan = build(priced, counts, Rules())
     assert plan is not None
     assert len({entry.kind for entry in plan}) > 1
-    one, two = choose_kinds(ground, counts, plan, 1), choose_kinds(ground, counts, plan, 2)
+    one, two = choose_kinds(priced, counts, plan, 1), choose_kinds(priced, counts, plan, 2)
     assert len(one) == 1
     assert len(two) == 2
     assert set(one) < set(two)

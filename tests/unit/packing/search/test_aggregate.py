@@ -9,7 +9,7 @@ from shared.packing.bound.resource_prices import find_prices
 from shared.packing.demand import read_demand
 from shared.packing.machine_kinds import find_kinds, front
 from shared.packing.packer import pack
-from shared.packing.priced_problem import Ground, Planned, make_ground
+from shared.packing.priced_problem import Planned, PricedProblem, make_ground
 from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
 from shared.packing.search.aggregate import coarsen
 from shared.packing.search.disaggregate import seat
@@ -67,7 +67,7 @@ def topology(pods: int = 6, **changes: Any) -> PackingProblem:
     return problem(classes, shapes=shapes, compatible=tuple(compatible), **changes)
 
 
-def ground_of(asked: PackingProblem) -> tuple[Ground, list[int]]:
+def ground_of(asked: PackingProblem) -> tuple[PricedProblem, list[int]]:
     demand = read_demand(asked)
     kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), asked.settings), {})
     counts = [pod_class.count for pod_class in asked.classes]
@@ -102,8 +102,8 @@ def test_zones_with_equal_machines_are_alike_and_dearer_ones_are_not() -> None:
     for dearer, exactly, alike in ((0, True, 1), (2_000, True, 3), (2_000, False, 1)):
         shapes, masks = zoned(slots=0, dearer=dearer)
         asked = problem([pod(500, 1, 9)] * 4, shapes=shapes, compatible=masks)
-        ground, _ = ground_of(asked)
-        found = alike_signatures((0, 1, 2, 3), ground.kinds, ground.prices, exactly=exactly)
+        priced, _ = ground_of(asked)
+        found = alike_signatures((0, 1, 2, 3), priced.kinds, priced.prices, exactly=exactly)
         assert len(set(found.values())) == alike
 
 
@@ -111,8 +111,8 @@ def test_zones_where_machines_cost_much_more_are_planned_apart() -> None:
     shapes, masks = zoned(slots=0, dearer=60_000)
     classes = [pod(cpu, gib, 40) for cpu, gib in SIZES for _ in range(3)]
     asked = problem(classes, shapes=shapes, compatible=tuple(masks[n % 3] for n in range(15)))
-    ground, counts = ground_of(asked)
-    assert coarsen(ground, counts, {}) is None
+    priced, counts = ground_of(asked)
+    assert coarsen(priced, counts, {}) is None
     assert good(asked).unplaced == ()
 
 
@@ -125,37 +125,37 @@ def test_slots_of_equal_use_are_pooled_and_loose_ones_are_counted_nowhere() -> N
         pod(100, 0.2, 9, slot__3=1),
     ]
     asked = problem(classes, shapes=shapes, compatible=(masks[3],) * 4)
-    ground, counts = ground_of(asked)
-    home = pooled_slots(ground.demand, counts, ground.kinds)
+    priced, counts = ground_of(asked)
+    home = pooled_slots(priced.demand, counts, priced.kinds)
     assert home == (0, 1, 2, 3, 3, -1, -1)
     assert pooled_room((9, 9, 9, 1, 2, 4, 8), home) == (9, 9, 9, 3, 0, 0, 0)
     one = problem(classes[:1], shapes=shapes, compatible=masks[3:])
-    ground, counts = ground_of(one)
-    assert pooled_slots(ground.demand, counts, ground.kinds) == (0, 1, 2, 3)
+    priced, counts = ground_of(one)
+    assert pooled_slots(priced.demand, counts, priced.kinds) == (0, 1, 2, 3)
 
 
 def test_a_coarse_class_stands_for_all_its_members() -> None:
     asked = topology()
-    ground, counts = ground_of(asked)
-    coarse = coarsen(ground, counts, {})
-    assert coarse is not None
-    assert sum(coarse.counts) == sum(counts)
-    assert sorted(k for some in coarse.members for k in some) == list(range(len(counts)))
-    assert len(coarse.counts) == 2 * len(SIZES)
+    priced, counts = ground_of(asked)
+    aggregated = coarsen(priced, counts, {})
+    assert aggregated is not None
+    assert sum(aggregated.counts) == sum(counts)
+    assert sorted(k for some in aggregated.members for k in some) == list(range(len(counts)))
+    assert len(aggregated.counts) == 2 * len(SIZES)
 
 
 def test_seats_nobody_may_take_stay_empty_and_nodes_mostly_empty_are_not_bought() -> None:
     shapes, masks = zoned(slots=1)
     classes = [pod(100, 0.2, 3, slot__0=1), pod(900, 2, 3), pod(900, 2, 1)]
     asked = problem(classes, shapes=shapes, compatible=(masks[3], masks[3], masks[1]))
-    ground, counts = ground_of(asked)
-    coarse = coarsen(ground, counts, {})
-    assert coarse is not None
-    apart = next(k for k, some in enumerate(coarse.members) if some == (0,))
-    kind = max(range(len(coarse.ground.kinds)), key=lambda t: coarse.ground.kinds[t].room)
+    priced, counts = ground_of(asked)
+    aggregated = coarsen(priced, counts, {})
+    assert aggregated is not None
+    apart = next(k for k, some in enumerate(aggregated.members) if some == (0,))
+    kind = max(range(len(aggregated.priced.kinds)), key=lambda t: aggregated.priced.kinds[t].room)
     # Many that keep apart on one node, as no honest plan has them.
     plan = [Planned(kind=kind, contents=((apart, 16),), copies=2)]
-    nodes, left = seat(ground, coarse, plan, counts)
+    nodes, left = seat(priced, aggregated, plan, counts)
     assert nodes == []
     assert left == counts
 
@@ -189,23 +189,23 @@ def test_many_signatures_keep_their_groups_from_one_programme_to_the_next() -> N
     # Each class may run on its own pair of machines and on one other.
     masks = tuple(3 << 2 * (n % 14) | 1 << (5 * n) % 28 for n in range(28))
     asked = problem(classes, shapes=shapes, compatible=masks)
-    ground, counts = ground_of(asked)
+    priced, counts = ground_of(asked)
     half = [count // 2 if k % 3 else 0 for k, count in enumerate(counts)]
-    again = find_prices(ground.demand, half, ground.kinds, ground.prices, ground.worth)
-    cold = find_prices(ground.demand, half, ground.kinds, ground.prices)
+    again = find_prices(priced.demand, half, priced.kinds, priced.prices, priced.worth)
+    cold = find_prices(priced.demand, half, priced.kinds, priced.prices)
     assert again.values != ()
     for worth in (again, cold):
-        bought = sum(ground.prices[kind] * many for kind, many in worth.mix)
-        value = sum(n * worth.of_class(ground.demand, k) for k, n in enumerate(half))
+        bought = sum(priced.prices[kind] * many for kind, many in worth.mix)
+        value = sum(n * worth.of_class(priced.demand, k) for k, n in enumerate(half))
         assert abs(bought - value) <= bought * 1e-6
     assert good(asked).unplaced == ()
 
 
 def test_a_programme_may_begin_with_columns_that_are_of_no_use() -> None:
-    ground, counts = ground_of(problem([pod(900, 1, 5), pod(300, 2, 9)]))
-    first = ground.worth
+    priced, counts = ground_of(problem([pod(900, 1, 5), pod(300, 2, 9)]))
+    first = priced.worth
     gone = replace(first, basis=(*first.basis, (0, (((0, 9), 5.0),))))
-    again = find_prices(ground.demand, counts, ground.kinds, ground.prices, gone)
+    again = find_prices(priced.demand, counts, priced.kinds, priced.prices, gone)
     assert again.values[0] == pytest.approx(first.values[0])
 
 
@@ -213,14 +213,14 @@ def test_classes_that_stay_apart_are_not_counted_as_one() -> None:
     shapes, masks = zoned(slots=0)
     classes = [pod(100 + 10 * n, 0.3 + 0.01 * n, 20) for n in range(20)]
     asked = problem(classes, shapes=shapes, compatible=tuple(masks[n % 4] for n in range(20)))
-    ground, counts = ground_of(asked)
-    assert coarsen(ground, counts, {}) is None
+    priced, counts = ground_of(asked)
+    assert coarsen(priced, counts, {}) is None
 
 
 def test_slots_beside_other_resources_are_pooled_alone() -> None:
     gpu: dict[str, Any] = {"nvidia_com__gpu": 2, "slot__0": 1, "slot__1": 1}
     shapes = (shape("g", 500_000, cores=4, gib=16, **gpu),)
     classes = [pod(100, 0.2, 9, nvidia_com__gpu=1, slot__0=1), pod(100, 0.2, 8, slot__1=1)]
-    ground, counts = ground_of(problem(classes, shapes=shapes))
-    assert ground.demand.names[3:] == ("nvidia.com/gpu", "slot/0", "slot/1")
-    assert pooled_slots(ground.demand, counts, ground.kinds) == (0, 1, 2, 3, 4, 4)
+    priced, counts = ground_of(problem(classes, shapes=shapes))
+    assert priced.demand.names[3:] == ("nvidia.com/gpu", "slot/0", "slot/1")
+    assert pooled_slots(priced.demand, counts, priced.kinds) == (0, 1, 2, 3, 4, 4)

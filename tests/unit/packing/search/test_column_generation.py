@@ -9,7 +9,7 @@ from shared.packing.packer import pack
 from shared.packing.problem import Packing, PackingProblem
 from shared.packing.search import column_generation as patterns
 from shared.packing.search import node_load as load
-from shared.packing.search.budget import Patience
+from shared.packing.search.budget import SearchBudget
 from shared.packing.search.column_generation import plan_by_patterns
 from shared.packing.search.node_load import best_load
 from tests.unit.packing.packing_cases import PLAIN, SHAPES, good, pod, problem, shape
@@ -42,12 +42,12 @@ def test_pods_coarse_for_their_nodes_are_packed_from_patterns() -> None:
 
 def test_patterns_take_no_pod_twice_and_leave_few() -> None:
     asked = problem(COARSE, shapes=SMALL)
-    ground, counts = ground_of(asked)
-    plan, left = plan_by_patterns(ground, counts, Patience())
+    priced, counts = ground_of(asked)
+    plan, left = plan_by_patterns(priced, counts, SearchBudget())
     taken = [0] * len(counts)
     for entry in plan:
-        needs, _ = ground.needs(entry.contents)
-        room = ground.kinds[entry.kind].room
+        needs, _ = priced.needs(entry.contents)
+        room = priced.kinds[entry.kind].room
         assert all(a <= b for a, b in zip(needs, room, strict=True))
         for k, n in entry.contents:
             taken[k] += n * entry.copies
@@ -56,23 +56,23 @@ def test_patterns_take_no_pod_twice_and_leave_few() -> None:
 
 
 def test_several_rounds_use_what_earlier_ones_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    ground, counts = ground_of(problem(COARSE, shapes=SMALL))
+    priced, counts = ground_of(problem(COARSE, shapes=SMALL))
     monkeypatch.setattr(patterns, "_REST", 0.0)
     monkeypatch.setattr(patterns, "_LARGE_PART", 2.0)  # whole parts only
-    plan, left = plan_by_patterns(ground, counts, Patience())
+    plan, left = plan_by_patterns(priced, counts, SearchBudget())
     monkeypatch.setattr(patterns, "_PIVOTS_PER_CLASS", 0)
     monkeypatch.setattr(patterns, "_ROUNDS", 1)
-    other, rest = plan_by_patterns(ground, counts, Patience())
+    other, rest = plan_by_patterns(priced, counts, SearchBudget())
     assert sum(left) < sum(counts) // 10
     assert sum(left) <= sum(rest)
     for nodes, some in ((plan, left), (other, rest)):
-        assert ground.cost(nodes) >= ground.worth_of(counts) - ground.worth_of(some) - 1
+        assert priced.cost(nodes) >= priced.worth_of(counts) - priced.worth_of(some) - 1
 
 
 def test_surplus_that_no_pattern_makes_room_for_is_left_alone() -> None:
-    ground, _ = ground_of(problem(COARSE[:1], shapes=SMALL))
+    priced, _ = ground_of(problem(COARSE[:1], shapes=SMALL))
     basis = patterns._Basis([[1.0]], [2.0], [(0, {0: 1})], [-5.0], {0: 0})
-    patterns._drop_surplus(ground, basis)
+    patterns._drop_surplus(priced, basis)
     assert basis.values == [-5.0]
 
 
@@ -88,15 +88,15 @@ def test_a_basis_that_cannot_take_a_pattern_stays_as_it_is() -> None:
 def test_a_load_exchanges_pods_for_better_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     # For the room they take, the pods of 0.7 cores look best; one that uses the rest is better.
     asked = problem([pod(1300, 2, 9), pod(700, 1, 9)], shapes=SHAPES[1:2])
-    ground, counts = ground_of(asked)
+    priced, counts = ground_of(asked)
     values = [55_000.0, 36_000.0]
-    found = best_load(ground, 0, counts, values)
+    found = best_load(priced, 0, counts, values)
     assert found.taken == {0: 1, 1: 1}
     assert found.worth == 91_000.0
-    assert best_load(ground, 0, counts, values, 0).taken == {0: 1, 1: 1}
-    assert best_load(ground, 0, counts, [0.0, 0.0]).taken == {}
+    assert best_load(priced, 0, counts, values, 0).taken == {0: 1, 1: 1}
+    assert best_load(priced, 0, counts, [0.0, 0.0]).taken == {}
     monkeypatch.setattr(load, "_MOST_EXCHANGES", 0)
-    assert best_load(ground, 0, counts, values).taken == {1: 2}
+    assert best_load(priced, 0, counts, values).taken == {1: 2}
 
 
 def test_a_time_limit_cuts_the_search_short_and_says_so() -> None:

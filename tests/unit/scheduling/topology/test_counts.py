@@ -1,7 +1,7 @@
 """Where pods are counted that stand on what is not settled yet."""
 
 from shared.model import labels as keys
-from shared.scheduling.topology.counts import Census, Place, Scope, add, expect
+from shared.scheduling.topology.counts import Place, Scope, TopologyCounts, add, expect
 from shared.scheduling.topology.selector import Selection
 from tests.builders import needs, selector
 
@@ -16,10 +16,10 @@ def machine(family: str, *maybe: Place) -> Place:
 
 
 def test_whoever_stands_on_a_node_that_may_not_count_is_expected_and_not_counted() -> None:
-    census = Census()
+    topology_counts = TopologyCounts()
     selection = Selection(((frozenset({"shop"}), selector(app="web")),))
-    counter = census.counted(keys.CAPACITY_TYPE, selection, SPREAD)
-    profile = census.profile("shop", {"app": "web"}, ())
+    counter = topology_counts.counted(keys.CAPACITY_TYPE, selection, SPREAD)
+    profile = topology_counts.profile("shop", {"app": "web"}, ())
     either = machine("unknown", machine("c5"), machine("m5"))
     add(profile, either)
     expect(profile, either.maybe, sure=either)
