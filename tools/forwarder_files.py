@@ -56,11 +56,7 @@ def prune(target: Path) -> None:
     """Remove what the forwarder never imports."""
     found = [path for pattern in PRUNED for path in target.glob(pattern)]
     described = (target / "botocore" / "data").glob("*/")
-    found += [
-        other_path
-        for other_path in described
-        if other_path.is_dir() and other_path.name not in SERVICES
-    ]
+    found += [path for path in described if path.is_dir() and path.name not in SERVICES]
     for path in sorted(found):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -155,13 +155,9 @@ def _install(lock: Path, target: Path) -> None:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         reason = lines[-1] if lines else f"pip ended with {done.returncode}"
         raise BundlingError(f"{LOCK}: the bundle could not be installed: {reason}")
-    described = (
-        other_path
-        for other_path in target.glob("botocore/data/*/")
-        if other_path.name not in SERVICES
-    )
+    described = (path for path in target.glob("botocore/data/*/") if path.name not in SERVICES)
     for path in [
-        *(other_path for pattern in PRUNED for other_path in target.glob(pattern)),
+        *(path for pattern in PRUNED for path in target.glob(pattern)),
         *described,
     ]:
         if path.is_dir():

@@ -80,7 +80,7 @@ def note_failure(
     """Write down that what a plan bought is of no use to some; return all that is known then."""
     others = tuple(other_trial for other_trial in known if other_trial.plan_id != trial.plan_id)
     before = [other_trial for other_trial in known if other_trial.plan_id == trial.plan_id]
-    subjects = trial.subjects.union(*(other_trial.subjects for other_trial in before))
+    subjects = trial.subjects.union(*(trial.subjects for trial in before))
     provisioners = trial.provisioners.union(*(known.provisioners for known in before))
     whole = Trial(
         plan_id=trial.plan_id,

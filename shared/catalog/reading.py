@@ -24,9 +24,7 @@ EMBEDDED_REGION: Final = "us-east-1"
 
 _MIB: Final = 2**20
 _GIB: Final = 2**30
-_CAPACITY_TYPES: Final = {
-    str(other_capacity_type): other_capacity_type for other_capacity_type in CapacityType
-}
+_CAPACITY_TYPES: Final = {str(capacity_type): capacity_type for capacity_type in CapacityType}
 _by_price: Final = attrgetter("price_micros_per_hour", "zone", "capacity_type")
 _QUANTITY_TYPES: Final = frozenset({str, int, float})
 _QUANTITY_REMEDY: Final = "must be a quantity such as 100Mi"

@@ -101,11 +101,7 @@ def find_candidates(
             continue
         pods = tuple(
             sorted(
-                (
-                    other_pod
-                    for other_pod in by_node.get(node.name, ())
-                    if other_pod.counts_for_emptiness
-                ),
+                (pod for pod in by_node.get(node.name, ()) if pod.counts_for_emptiness),
                 key=lambda entry: (entry.key, entry.uid),
             )
         )

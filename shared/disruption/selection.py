@@ -237,10 +237,8 @@ def _one_by_one(
         resting=disruption_input.pace.running | disruption_input.pace.rested,
     )
     held = {name: text for name, text in refused.items() if name in due}
-    ready = [other_candidate for other_candidate in found if other_candidate.node.name in due]
-    empty = sorted(
-        other_candidate.node.name for other_candidate in ready if other_candidate.is_empty
-    )
+    ready = [candidate for candidate in found if candidate.node.name in due]
+    empty = sorted(candidate.node.name for candidate in ready if candidate.is_empty)
     if empty:
         why = due[empty[0]][1]
         change = DisruptionCommand(
@@ -248,14 +246,9 @@ def _one_by_one(
         )
         return change, held
     if _still_draining(snapshot, cause) >= settings.at_a_time:
-        held.update(
-            (other_candidate.node.name, "another node is drained first")
-            for other_candidate in ready
-        )
+        held.update((candidate.node.name, "another node is drained first") for candidate in ready)
         return None, held
-    ready.sort(
-        key=lambda other_candidate: (due[other_candidate.node.name][0], other_candidate.node.name)
-    )
+    ready.sort(key=lambda candidate: (due[candidate.node.name][0], candidate.node.name))
     for candidate in ready[: settings.max_simulations]:
         if not go_on():
             break

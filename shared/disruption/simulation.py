@@ -49,7 +49,7 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
     )
     return dataclasses.replace(
         snapshot,
-        pending=tuple(as_pending(other_pod) for other_pod in moved),
+        pending=tuple(as_pending(pod) for pod in moved),
         bound=tuple(staying),
         nodes=(*nodes, *ghosts),
         slots=(),

@@ -153,7 +153,7 @@ class ImageRollout:
         }
         if not stopped or not self._write(memo, known | stopped):
             return False
-        good = ", ".join(sorted({other_image.good for other_image in stopped.values()}))
+        good = ", ".join(sorted({image.good for image in stopped.values()}))
         text = (
             f"image {image} was tried on {node.instance_id}, which did not register: nodes get "
             f"{good} as before; the new one is tried again in {_FORGIVEN // timedelta(hours=1)} h"

@@ -45,8 +45,7 @@ class PlanLauncher:
         Provisioner for which EC2 is not asked now.
         """
         provisioners = {
-            other_provisioner.name: other_provisioner
-            for other_provisioner in gathered.snapshot.provisioners
+            provisioner.name: provisioner for provisioner in gathered.snapshot.provisioners
         }
         owners: dict[str, tuple[Provisioner, Site]] = {}
         self._leave_out(gathered.refusals.subnets)

@@ -117,7 +117,7 @@ class LaunchVerdicts:
             note(self._ports, fact, [slot.offering])
         for name, (error, slots) in sorted(refused.items()):
             owner, site = owners[name]
-            options = frozenset(other_slot.offering for other_slot in slots)
+            options = frozenset(slot.offering for slot in slots)
             self._refused(owner, self._book.refused(owner, site, error, options))
             self._record(owner, [error])
         self._recorder.record(_died(deaths, owners))

@@ -60,11 +60,7 @@ class NodeIndex:
         """Return the node of an instance as it is now, None when there is none."""
         if instance_id not in self._names:
             listed = ports.cluster.nodes()
-            self._names = {
-                other_node.instance_id: other_node.name
-                for other_node in listed
-                if other_node.instance_id
-            }
+            self._names = {node.instance_id: node.name for node in listed if node.instance_id}
         name = self._names.get(instance_id)
         node = ports.cluster.node(name) if name is not None else None
         if node is None or node.instance_id != instance_id:

@@ -65,7 +65,7 @@ def start_replacement(
             since=now.isoformat(),
             plan_id=plan_id,
             new_nodes=new_nodes,
-            remove=[[other_node.name, other_node.uid] for other_node in remove],
+            remove=[[node.name, node.uid] for node in remove],
             reason=cause,
             steps=0,
         ),
@@ -99,7 +99,7 @@ class Replacement:
             return self._end(state, nodes, GIVEN_AWAY)
         if state["steps"] >= _MAX_STEPS:
             return self._continue(state)
-        staying = [other_node for other_node in old if other_node.deletion_at is None]
+        staying = [node for node in old if node.deletion_at is None]
         if not staying:
             return again(state, _DRAIN_POLL)
         if self._is_held(staying):

@@ -28,14 +28,12 @@ def take_back(ports: ClusterPorts, nodes: Sequence[Node], now: datetime) -> int:
     to replace others when none of those is being replaced: it would never count as empty.
     """
     marked = [
-        other_node
-        for other_node in nodes
-        if other_node.is_ours and other_node.deletion_at is None and _is_marked(other_node)
+        node for node in nodes if node.is_ours and node.deletion_at is None and _is_marked(node)
     ]
     if not marked:
         return 0
     heard = ports.ledger.timers(ports.cluster.name)
-    uids = {other_node.name: other_node.uid for other_node in nodes}
+    uids = {node.name: node.uid for node in nodes}
     found = 0
     for node in marked:
         if _is_cordoned(node) and not _is_heard(heard, node.uid, _ACTING, now):
@@ -60,7 +58,7 @@ def unmarked(ports: ClusterPorts, node: Node, now: datetime) -> Node:
         return node
     old = [ports.cluster.node(name) for name in _replaced(node)]
     heard = ports.ledger.timers(ports.cluster.name)
-    if _is_awaited(heard, (other_node.uid for other_node in old if other_node is not None), now):
+    if _is_awaited(heard, (node.uid for node in old if node is not None), now):
         return node
     return change_node(ports, node, _UNMARK)
 

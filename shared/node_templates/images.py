@@ -95,19 +95,13 @@ def selected_images(
     ordered = sorted(newest.values(), key=_age, reverse=True)
     kinds = {}
     for instance_type in instance_types:
-        fitting = next(
-            (other_image for other_image in ordered if _boots(other_image, instance_type)), None
-        )
+        fitting = next((image for image in ordered if _boots(image, instance_type)), None)
         if fitting is not None:
             kinds[instance_type.name] = _kind(fitting)
     used = set(kinds.values())
     return ImageTable(
         kinds=kinds,
-        ids={
-            kind: other_image.image_id
-            for kind, other_image in sorted(newest.items())
-            if kind in used
-        },
+        ids={kind: image.image_id for kind, image in sorted(newest.items()) if kind in used},
     )
 
 

@@ -70,22 +70,22 @@ def _lists(plan_state: PlanState) -> dict[int, _List]:
     found: dict[int, _List] = {}
     for spot in plan_state.spots:
         if spot.room is None:
-            one = found.setdefault(spot.mask, _List(len(found), [], -1, {}))
-            _add(plan_state, one, spot)
-    return {other_list.number: other_list for other_list in found.values()}
+            options = found.setdefault(spot.mask, _List(len(found), [], -1, {}))
+            _add(plan_state, options, spot)
+    return {options.number: options for options in found.values()}
 
 
-def _add(plan_state: PlanState, other_list: _List, spot: TargetNode) -> None:
+def _add(plan_state: PlanState, options: _List, spot: TargetNode) -> None:
     launchables = plan_state.launchables
-    other_list.spots.append(spot)
-    other_list.allowed &= launchables.of_variant(launchables.variant(spot.ways[0].offer))
+    options.spots.append(spot)
+    options.allowed &= launchables.of_variant(launchables.variant(spot.ways[0].offer))
     for signature in spot.signatures:
-        other_list.allowed &= launchables.accepting(signature)
+        options.allowed &= launchables.accepting(signature)
     for key in plan_state.topology_keys:
         if key in spot.labels:
-            other_list.allowed &= launchables.labelled(key, spot.labels[key])
+            options.allowed &= launchables.labelled(key, spot.labels[key])
     for name, amount in spot.used.items():
-        other_list.used[name] = max(amount, other_list.used.get(name, 0))
+        options.used[name] = max(amount, options.used.get(name, 0))
 
 
 def _best(plan_state: PlanState, lists: dict[int, _List], number: int) -> _Step | None:
@@ -100,21 +100,21 @@ def _best(plan_state: PlanState, lists: dict[int, _List], number: int) -> _Step 
     return min(steps, default=None)
 
 
-def _affordable(plan_state: PlanState, other_list: _List, other: _List) -> bool:
+def _affordable(plan_state: PlanState, options: _List, other: _List) -> bool:
     """Return whether limits leave room for the larger machines."""
-    offer = plan_state.launchables.offers[other_list.spots[0].ways[0].offer]
+    offer = plan_state.launchables.offers[options.spots[0].ways[0].offer]
     left = plan_state.left(offer.provisioner.name)
     if left is None:
         return True
-    before, after = other_list.spots[0].reserved, other.spots[0].reserved
+    before, after = options.spots[0].reserved, other.spots[0].reserved
     return all(
-        (after[name] - before[name]) * len(other_list.spots) <= max(amount, 0)
+        (after[name] - before[name]) * len(options.spots) <= max(amount, 0)
         for name, amount in left.items
     )
 
 
-def _adopt(plan_state: PlanState, other_list: _List, other: _List) -> None:
+def _adopt(plan_state: PlanState, options: _List, other: _List) -> None:
     ways, fallback = other.spots[0].ways, other.spots[0].fallback
-    for spot in other_list.spots:
+    for spot in options.spots:
         plan_state.set_ways(spot, ways, fallback)
         _add(plan_state, other, spot)

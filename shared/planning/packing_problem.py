@@ -265,7 +265,7 @@ class _Chooser:
     """Finds the first provisioner that could serve a lot, with its shapes as a bit mask."""
 
     def __init__(self, shapes: Sequence[Shape], accepted: Sequence[int]) -> None:
-        self._amounts = [dict(other_shape.allocatable.items) for other_shape in shapes]
+        self._amounts = [dict(shape.allocatable.items) for shape in shapes]
         self._accepted = accepted
         self._of: dict[str, list[int]] = {}
         for index, shape in enumerate(shapes):

@@ -39,13 +39,9 @@ def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> Outcome:
     outcome = Outcome()
     active = [pod_group for pod_group in pod_groups if pod_group.waiting]
     while active:
-        able = [other_pod_group for other_pod_group in active if _face(other_pod_group)]
+        able = [pod_group for pod_group in active if _face(pod_group)]
         _run(plan_state, able, outcome)
-        active = [
-            other_pod_group
-            for other_pod_group in active
-            if other_pod_group.waiting and other_pod_group.relax()
-        ]
+        active = [pod_group for pod_group in active if pod_group.waiting and pod_group.relax()]
     if all(spot.room is not None for spot in plan_state.spots):
         # No new node is to be had: only the domains that have nodes must be even.
         for pod_group in pod_groups:
@@ -123,7 +119,7 @@ def _without_conflicts(
         if counter in counted:
             sides = (counted[counter], many)
             fewer = min(sides, key=lambda side: sum(len(entry.waiting) for entry in side))
-            later.update(other_pod_group.index for other_pod_group in fewer)
+            later.update(pod_group.index for pod_group in fewer)
     now = [pod_group for pod_group in pod_groups if pod_group.index not in later]
     if not now:
         # Each avoids some other: the first begins.

@@ -123,11 +123,7 @@ class PlanState:
         first = company(ways[0])
         return (
             tuple(way for way in ways if company(way) == first),
-            tuple(
-                other_launchable
-                for other_launchable in fallback
-                if company(other_launchable) == first
-            ),
+            tuple(launchable for launchable in fallback if company(launchable) == first),
         )
 
     def company(self, launchable: LaunchableOffering) -> tuple[Profile, ...]:
@@ -246,9 +242,7 @@ class PlanState:
             )
 
         ways = tuple(way for way in spot.ways if same(way))
-        fallback = tuple(
-            other_launchable for other_launchable in spot.fallback if same(other_launchable)
-        )
+        fallback = tuple(launchable for launchable in spot.fallback if same(launchable))
         if len(ways) < len(spot.ways) or len(fallback) < len(spot.fallback):
             self.set_ways(spot, ways, fallback)
 

@@ -89,7 +89,7 @@ class Disrupting:
             ConflictError: If the lease was lost.
         """
         snapshot = under_ceilings(with_claims(self._ports, gathered.snapshot), self._ceiling)
-        if not any(other_node.is_ours for other_node in snapshot.nodes):
+        if not any(node.is_ours for node in snapshot.nodes):
             return Disrupted()
         disruption_input = DisruptionInput(
             snapshot=snapshot,
@@ -111,7 +111,7 @@ class Disrupting:
         if found.change is None:
             return Disrupted()
         change = _cut(found.change)
-        nodes = {other_node.name: other_node for other_node in gathered.snapshot.nodes}
+        nodes = {node.name: node for node in gathered.snapshot.nodes}
         remove = [nodes[name] for name in change.remove]
         wanted = as_machines(change.plan.nodes)
         kept, over = affordable(gathered.snapshot, wanted, self._ceiling)
@@ -235,19 +235,17 @@ def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapsh
     """Return the snapshot with what volumes ask of pods on our nodes, were they to move."""
     ours = {node.name for node in snapshot.nodes if node.is_ours}
     moving = {
-        other_pod.uid: other_pod
-        for other_pod in snapshot.bound
-        if other_pod.scheduling.claims and other_pod.node_name in ours
+        pod.uid: pod for pod in snapshot.bound if pod.scheduling.claims and pod.node_name in ours
     }
     if not moving:
         return snapshot
     asking = dataclasses.replace(
         snapshot,
         pending=(*snapshot.pending, *map(as_pending, moving.values())),
-        bound=tuple(other_pod for other_pod in snapshot.bound if other_pod.uid not in moving),
+        bound=tuple(pod for pod in snapshot.bound if pod.uid not in moving),
     )
     resolved = with_volumes(ports.cluster, asking)
-    found: dict[str, Pod] = {other_pod.uid: other_pod for other_pod in resolved.pending}
+    found: dict[str, Pod] = {pod.uid: pod for pod in resolved.pending}
     # What these have attached is off their nodes already, and now they ask for it, too.
     attached: dict[str, Resources] = {}
     for uid, pod in moving.items():
@@ -255,7 +253,7 @@ def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapsh
         attached[pod.node_name] = attached.get(pod.node_name, Resources()) + more
     return dataclasses.replace(
         resolved,
-        pending=tuple(other_pod for other_pod in resolved.pending if other_pod.uid not in moving),
+        pending=tuple(pod for pod in resolved.pending if pod.uid not in moving),
         nodes=tuple(
             dataclasses.replace(node, allocatable=node.allocatable + attached[node.name])
             if node.allocatable and node.name in attached
@@ -264,12 +262,12 @@ def with_claims(ports: ClusterPorts, snapshot: ClusterSnapshot) -> ClusterSnapsh
         ),
         bound=tuple(
             dataclasses.replace(
-                other_pod,
-                scheduling=found[other_pod.uid].scheduling,
-                labels=found[other_pod.uid].labels,
+                pod,
+                scheduling=found[pod.uid].scheduling,
+                labels=found[pod.uid].labels,
             )
-            if other_pod.uid in moving
-            else other_pod
-            for other_pod in snapshot.bound
+            if pod.uid in moving
+            else pod
+            for pod in snapshot.bound
         ),
     )

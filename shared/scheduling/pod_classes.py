@@ -36,7 +36,7 @@ def group(pods: Iterable[Pod], others: Iterable[Scheduling] = ()) -> tuple[PodCl
     counted = frozenset(
         selected_keys(
             [
-                *{id(other_pod.scheduling): other_pod.scheduling for other_pod in waiting}.values(),
+                *{id(pod.scheduling): pod.scheduling for pod in waiting}.values(),
                 *{id(other): other for other in others}.values(),
             ]
         )

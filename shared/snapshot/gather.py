@@ -165,11 +165,7 @@ def _launching(
     """Yield the nodes of an unfinished launch that have no instance yet, as they were planned."""
     requests = {pod.uid: pod.scheduling.requests for pod in pods}
     place = (body.attempt.plan_id, body.attempt.group)
-    there = {
-        other_slot.number
-        for other_slot in launched
-        if (other_slot.plan_id, other_slot.group) == place
-    }
+    there = {slot.number for slot in launched if (slot.plan_id, slot.group) == place}
     for slot in body.attempt.slots:
         if slot.number in there:
             continue

@@ -22,7 +22,7 @@ from tests.docs.pages import PAGES, ROOT
 SETTINGS = ROOT / "docs" / "settings.md"
 SCENARIOS = ROOT / "examples" / "README.md"
 PICTURE = ROOT / "docs" / "images" / "plan.svg"
-NAMES = [str(other_path.relative_to(ROOT)) for other_path in PAGES]
+NAMES = [str(path.relative_to(ROOT)) for path in PAGES]
 # As the pages have them exported, and the keys that `read_config` asks for.
 VARIABLES = {
     "ACCOUNT": "123456789012",

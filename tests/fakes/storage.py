@@ -66,7 +66,7 @@ class FakeStorage:
 
     def bring_claims(self, pod: Pod) -> None:
         """Make the claims of a pod that nobody stored: EBS volumes, made for its node."""
-        known = {other_claim.key for other_claim in self._claims}
+        known = {claim.key for claim in self._claims}
         for name in pod.scheduling.claims:
             claim = Claim(namespace=pod.namespace, name=name, storage_class="waits")
             if claim.key not in known:

@@ -92,14 +92,12 @@ def _cases(folder: Path, group: str, name: str, entry: str | Mapping[str, str]) 
 def faults(checklist: Checklist) -> list[str]:
     """Return what is wrong with the file itself, without running anything."""
     found = []
-    per_group = Counter(other_case.group for other_case in checklist.cases)
+    per_group = Counter(case.group for case in checklist.cases)
     for group, promised in checklist.promised.items():
         if per_group[group] != promised:
             found.append(f"{group}: has {per_group[group]} cases")
     for what in ("node_id", "differs"):
-        used = Counter(
-            getattr(other_case, what) for other_case in checklist.cases if getattr(other_case, what)
-        )
+        used = Counter(getattr(case, what) for case in checklist.cases if getattr(case, what))
         found.extend(
             f"{entry}: given for {count} cases" for entry, count in used.items() if count > 1
         )

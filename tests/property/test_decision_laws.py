@@ -158,7 +158,7 @@ def test_placed_pods_fit_the_room_of_nodes_that_stay(snapshot: ClusterSnapshot) 
     plan = decide(snapshot, QUICK)
     pods = pods_of(snapshot)
     nodes = {node.name: node for node in snapshot.nodes}
-    slots = {other_slot.name: other_slot for other_slot in snapshot.slots}
+    slots = {slot.name: slot for slot in snapshot.slots}
     for placement in plan.placements:
         asked = Resources.total(pods[ref.uid].scheduling.requests for ref in placement.pods)
         if placement.slot:

@@ -53,9 +53,9 @@ class Cluster:
             instance_type.name: instance_type.labels for instance_type in snapshot.instance_types
         }
         self.labels: dict[str, Mapping[str, str]] = {
-            other_node.name: other_node.labels for other_node in snapshot.nodes
+            node.name: node.labels for node in snapshot.nodes
         }
-        self.pods: dict[str, list[Pod]] = {other_node.name: [] for other_node in snapshot.nodes}
+        self.pods: dict[str, list[Pod]] = {node.name: [] for node in snapshot.nodes}
         self.place: dict[str, str] = {}
         for slot in snapshot.slots:
             of_type = types.get(slot.offering.instance_type, {})
@@ -122,21 +122,21 @@ class Cluster:
         return counts.get(labels[rule.key], 0) + counted(rule, pod) - floor <= rule.max_skew
 
     def near(self, pod: Pod, term: AffinityTerm, labels: Mapping[str, str]) -> bool:
-        terms = [other_term for other_term in pod.scheduling.affinity if other_term.weight is None]
+        terms = [term for term in pod.scheduling.affinity if term.weight is None]
 
         def asked(other_pod: Pod) -> bool:
             return all(selects(each, pod, other_pod) for each in terms)
 
         if term.key not in labels:
             return False
-        if any(asked(other_pod) for other_pod in self.domain(term.key, labels[term.key])):
+        if any(asked(pod) for pod in self.domain(term.key, labels[term.key])):
             return True
         nobody = not any(
-            asked(other_pod)
+            asked(pod)
             for each in terms
             for name, of_node in self.labels.items()
             if each.key in of_node
-            for other_pod in self.pods[name]
+            for pod in self.pods[name]
         )
         return nobody and asked(pod)
 

@@ -54,7 +54,7 @@ def _play(options: argparse.Namespace, program: Path, cloud: Path | None) -> int
         for run in range(1, options.runs + 1)
         for name in names
     ]
-    known = {other_row.key for other_row in table.rows()}
+    known = {row.key for row in table.rows()}
     left = [key for key in wanted if key not in known]
     say(f"{state}: {len(wanted) - len(left)} of {len(wanted)} rows are in the table")
     for number, key in enumerate(left):
@@ -63,9 +63,9 @@ def _play(options: argparse.Namespace, program: Path, cloud: Path | None) -> int
         row = _row(key, program, cloud)
         table.add(row)
         say(row.line)
-    found = [other_row for other_row in table.rows() if other_row.key in wanted]
+    found = [row for row in table.rows() if row.key in wanted]
     say(table.total(found))
-    return 0 if all(other_row.passed for other_row in found) else 1
+    return 0 if all(row.passed for row in found) else 1
 
 
 def _row(key: table.Key, program: Path, cloud: Path | None) -> table.Row:

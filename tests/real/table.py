@@ -133,15 +133,12 @@ def add(row: Row) -> None:
     lines = [
         _line(_COLUMNS),
         _line("---" for _ in _COLUMNS),
-        *(other_row.line for other_row in known),
+        *(row.line for row in known),
     ]
-    states = dict.fromkeys(other_row.key.state for other_row in known)
+    states = dict.fromkeys(row.key.state for row in known)
     lines += [
         "",
-        *(
-            total([other_row for other_row in known if other_row.key.state == state])
-            for state in states
-        ),
+        *(total([row for row in known if row.key.state == state]) for state in states),
     ]
     _FILE.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

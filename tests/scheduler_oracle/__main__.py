@@ -47,10 +47,8 @@ def _one(seed: int, enabled: frozenset[str], *, show: bool) -> None:
     _say(str(verdict))
     if verdict.missed:
         _say(describe_missed(seed, enabled))
-    for kind in sorted({other_finding.kind for other_finding in verdict.findings}):
-        finding = next(
-            other_finding for other_finding in verdict.findings if other_finding.kind == kind
-        )
+    for kind in sorted({finding.kind for finding in verdict.findings}):
+        finding = next(finding for finding in verdict.findings if finding.kind == kind)
         _say(describe(seed, finding, enabled))
 
 

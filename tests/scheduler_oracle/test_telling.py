@@ -38,9 +38,7 @@ def test_a_finding_is_told_with_its_seed_and_how_to_see_it_again(
 ) -> None:
     monkeypatch.setattr(opinion, "decide", lambda snapshot, _: silent(simple_plan(snapshot)))
     case = draw(3, frozenset())
-    finding = next(
-        other_finding for other_finding in judge(case).findings if other_finding.kind == "no reason"
-    )
+    finding = next(finding for finding in judge(case).findings if finding.kind == "no reason")
     text = describe(3, finding, frozenset())
     assert text.splitlines()[0] == "seed 3: no reason"
     assert "-m tests.scheduler_oracle --seed 3" in text

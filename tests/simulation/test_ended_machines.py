@@ -71,9 +71,9 @@ def busy_world(kind: str, *, unavailable: int | None, volumes: bool = False) -> 
 def take(world: World, end: Callable[[Machine], None]) -> Watch:
     """Let EC2 take a machine with running pods; return what came of them."""
     machine = next(
-        other_machine
-        for other_machine in world.region.alive(CLUSTER)
-        if world.apis[CLUSTER].pods_of_node(other_machine.instance.private_dns_name)
+        machine
+        for machine in world.region.alive(CLUSTER)
+        if world.apis[CLUSTER].pods_of_node(machine.instance.private_dns_name)
     )
     end(machine)
     watch = Watch(world, machine, machine.off)

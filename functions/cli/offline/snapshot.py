@@ -163,7 +163,7 @@ def _once(documents: Sequence[Document]) -> tuple[Document, ...]:
         elif first is not document and first.raw != document.raw:
             remedy = f"another {document.kind} of that name is in {first.where}: keep one of them"
             raise document.refused("metadata.name", document.name, remedy)
-    return (*(other_document for other_document in found.values() if other_document.name), *unnamed)
+    return (*(document for document in found.values() if document.name), *unnamed)
 
 
 def _provisioners(

@@ -98,7 +98,7 @@ class Volumes:
     def drivers(self, pods: Iterable[Pod]) -> frozenset[str]:
         """Return the drivers that attach volumes of these pods."""
         asked = (self.asked(pod) for pod in pods if pod.scheduling.claims)
-        return frozenset({use.driver for other_asked in asked for use in other_asked.uses} - {""})
+        return frozenset({use.driver for asked in asked for use in asked.uses} - {""})
 
     def asked(self, pod: Pod) -> Asked:
         """Return what the pod's claims ask."""

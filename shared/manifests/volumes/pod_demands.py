@@ -38,10 +38,10 @@ def resolve(
         leaving: Pods with a node that let their volumes go, but not before they have ended.
         promised: Uids of waiting pods that have a place on a machine in flight.
     """
-    asked = {other_pod.uid: volumes.asked(other_pod) for other_pod in (*waiting, *standing)}
+    asked = {pod.uid: volumes.asked(pod) for pod in (*waiting, *standing)}
     ties = _ties(asked.values(), frozenset(limited))
-    asked |= {other_pod.uid: volumes.asked(other_pod) for other_pod in leaving}
-    placed_soon = (other_pod for other_pod in waiting if other_pod.uid in promised)
+    asked |= {pod.uid: volumes.asked(pod) for pod in leaving}
+    placed_soon = (pod for pod in waiting if pod.uid in promised)
     holders = _holders(waiting, (*standing, *leaving, *placed_soon), asked)
     shared: dict[Scheduling, Scheduling] = {}
     resolved = []
@@ -59,10 +59,7 @@ def resolve(
         scheduling = shared.setdefault(scheduling, scheduling)
         labels = _labels(pod, own, ties)
         resolved.append(replace(pod, scheduling=scheduling, labels=labels, ephemeral=()))
-    marked = tuple(
-        replace(other_pod, labels=_labels(other_pod, asked[other_pod.uid], ties))
-        for other_pod in standing
-    )
+    marked = tuple(replace(pod, labels=_labels(pod, asked[pod.uid], ties)) for pod in standing)
     return tuple(resolved), marked
 
 
@@ -88,12 +85,7 @@ def placed(
 
 def _ties(asked: Iterable[Asked], limited: frozenset[str]) -> dict[str, str]:
     """Return, by shared claim, over which key its pods must be together."""
-    uses = [
-        use
-        for other_asked in asked
-        for use in other_asked.uses
-        if use.driver in limited or not use.driver
-    ]
+    uses = [use for asked in asked for use in asked.uses if use.driver in limited or not use.driver]
     numbers = Counter(use.claim for use in uses)
     found = {}
     for use in uses:
@@ -109,7 +101,7 @@ def _holders(
     waiting: Iterable[Pod], standing: Iterable[Pod], asked: Mapping[str, Asked]
 ) -> dict[str, Pod]:
     """Return who has, or will be the first to have, each claim that is for a single pod."""
-    able = (other_pod for other_pod in waiting if _comes(other_pod, asked[other_pod.uid]))
+    able = (pod for pod in waiting if _comes(pod, asked[pod.uid]))
     first = sorted(able, key=lambda entry: (not entry.nominated_node, -entry.scheduling.priority))
     found: dict[str, Pod] = {}
     for pod in (*standing, *first):

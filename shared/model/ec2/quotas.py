@@ -78,9 +78,7 @@ def reached(
     for offering in refused:
         quota, wanted = quota_of(offering), vcpus.get(offering.instance_type, 0)
         least[quota] = min(least.get(quota, wanted), wanted)
-    return tuple(
-        QuotaReached(quota=other_quota, vcpus=least[other_quota]) for other_quota in sorted(least)
-    )
+    return tuple(QuotaReached(quota=quota, vcpus=least[quota]) for quota in sorted(least))
 
 
 def beyond(

@@ -33,9 +33,7 @@ class TopologyRules:
         """Make the counters of all rules and preferences of a pod that waits."""
         for rule in scheduling.spreads:
             self._spread_counter(namespace, scheduling, rule)
-        required = tuple(
-            other_term for other_term in scheduling.affinity if other_term.weight is None
-        )
+        required = tuple(term for term in scheduling.affinity if term.weight is None)
         if required:
             self._together(namespace, required)
         for term in scheduling.affinity:

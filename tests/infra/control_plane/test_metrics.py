@@ -119,7 +119,7 @@ def test_alarms_watch_metrics_that_are_written(
 
 def test_saved_questions_ask_for_fields_that_are_logged(control_plane: Template) -> None:
     fields = {
-        "report": {other_field.name for other_field in dataclasses.fields(ProvisionReport)},
+        "report": {field.name for field in dataclasses.fields(ProvisionReport)},
         "findings": set(SweepReport().findings),
         "state": {"result"},
     }

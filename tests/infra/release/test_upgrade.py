@@ -51,10 +51,7 @@ def test_nothing_with_a_state_is_lost(
     control_plane: Template,
     clusters: Mapping[str, Template],
 ) -> None:
-    present = {
-        other_template.path.name: other_template.raw
-        for other_template in (control_plane, clusters["prod"])
-    }
+    present = {template.path.name: template.raw for template in (control_plane, clusters["prod"])}
 
     assert released.keys() == present.keys()
     for name, template in present.items():

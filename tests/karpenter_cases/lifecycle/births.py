@@ -106,9 +106,9 @@ def text_of(there: World) -> str:
 def parts(text: str) -> list[str]:
     message = message_from_string(text)
     return [
-        str(other_message.get_payload())
-        for other_message in message.get_payload()
-        if not isinstance(other_message, str)
+        str(message.get_payload())
+        for message in message.get_payload()
+        if not isinstance(message, str)
     ]
 
 

@@ -258,7 +258,7 @@ def runaway(minutes: int = 60, *, smaller: bool = False) -> Runaway:
     return Runaway(
         minutes=minutes,
         machines=len(world.region.machines),
-        running=sum(other_pod.phase == "Running" for other_pod in api.pods.values()),
+        running=sum(pod.phase == "Running" for pod in api.pods.values()),
         events=tuple(
             sorted(
                 {kube_event.reason for kube_event in api.kube_events if kube_event.kind != "Node"}

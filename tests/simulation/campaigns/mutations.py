@@ -301,7 +301,7 @@ def hunt(name: str, most: int, first: int = 0) -> Catch:
 
     A schedule that breaks one with the safeguard, too, says nothing.
     """
-    mutation = next(other_mutation for other_mutation in MUTATIONS if other_mutation.name == name)
+    mutation = next(mutation for mutation in MUTATIONS if mutation.name == name)
     for number in range(most):
         with mutation.patch():
             outcome = running.run_seed(first + number)

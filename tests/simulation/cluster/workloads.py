@@ -86,8 +86,8 @@ def keep(api: "ApiServer", workload: Workload, mine: list[Pod]) -> None:
         # Others leave what has failed where it is.
         if pod.phase == "Failed" and workload.kind == STATEFUL:
             api.remove(pod)
-    present = [other_pod for other_pod in mine if not other_pod.is_terminal]
-    active = [other_pod for other_pod in present if not other_pod.is_terminating]
+    present = [pod for pod in mine if not pod.is_terminal]
+    active = [pod for pod in present if not pod.is_terminating]
     if workload.kind == STATEFUL:
         _keep_numbered(api, workload, present)
         return
@@ -101,7 +101,7 @@ def keep(api: "ApiServer", workload: Workload, mine: list[Pod]) -> None:
 
 
 def _keep_numbered(api: "ApiServer", workload: Workload, present: list[Pod]) -> None:
-    names = {other_pod.name for other_pod in present}
+    names = {pod.name for pod in present}
     for number in range(workload.replicas):
         if f"{workload.name}-{number}" not in names:
             api.make(workload.pod(number, api.name))
@@ -149,11 +149,7 @@ def schedule(api: "ApiServer") -> None:
     """Bind what fits somewhere, and mark the rest unschedulable, as kube-scheduler does."""
     pods = api.pods.values()
     waiting = sorted(
-        [
-            other_pod
-            for other_pod in pods
-            if not other_pod.node_name and other_pod.deletion_at is None
-        ],
+        [pod for pod in pods if not pod.node_name and pod.deletion_at is None],
         key=lambda entry: entry.key,
     )
     if not waiting:
@@ -171,7 +167,7 @@ def schedule(api: "ApiServer") -> None:
             standing[pod.node_name].append(pod)
     used = {name: used_on(there) for name, there in standing.items()}
     rooms = {open_node.name: room_on(open_node) for open_node in open_nodes}
-    open_nodes.sort(key=lambda other_node: other_node.name)
+    open_nodes.sort(key=lambda node: node.name)
     hopeless: set[str] = set()
     for pod in waiting:
         # Its pods are all alike: where one finds no room, none does.

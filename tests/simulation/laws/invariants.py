@@ -127,17 +127,16 @@ class Invariants:
         if owner is None or not (owner.limits or owner.ceiling):
             return
         mine = [
-            other_machine
-            for other_machine in world.region.alive(machine.cluster)
-            if other_machine.instance.tags.get(keys.PROVISIONER_NAME) == name
+            machine
+            for machine in world.region.alive(machine.cluster)
+            if machine.instance.tags.get(keys.PROVISIONER_NAME) == name
         ]
         if owner.ceiling:
             self._under(owner.ceiling, machine, mine)
         if owner.limits is None:
             return
         bought = Resources.total(
-            world.types[other_machine.instance.offering.instance_type].capacity
-            for other_machine in mine
+            world.types[machine.instance.offering.instance_type].capacity for machine in mine
         )
         for resource, most in owner.limits.items:
             if bought[resource] > most:
@@ -151,8 +150,8 @@ class Invariants:
         """Check that the machines stay within the ceilings on nodes and dollars."""
         nodes, dollars = ceiling.max_nodes, ceiling.max_price_micros_per_hour
         price = sum(
-            self._world.clouds[other_machine.cluster].prices[other_machine.instance.offering]
-            for other_machine in mine
+            self._world.clouds[machine.cluster].prices[machine.instance.offering]
+            for machine in mine
         )
         if nodes is not None and len(mine) > nodes:
             fail("ceiling", f"{machine.cluster}: {len(mine)} machines of {nodes}")
@@ -272,10 +271,10 @@ class Invariants:
         ):
             return
         room = self._world.types[machine.instance.offering.instance_type].allocatable
-        pods = [other_pod for other_pod in api.pods_of_node(name) if not other_pod.is_terminal]
+        pods = [pod for pod in api.pods_of_node(name) if not pod.is_terminal]
         cpu, memory, _ = used_on(pods)
         if cpu > room[CPU] or memory > room[MEMORY]:
-            who = ", ".join(other_pod.key for other_pod in pods)
+            who = ", ".join(pod.key for pod in pods)
             fail("room", f"{site}: {cpu} millicores, {memory} bytes on {name}: {who}")
         for pod in pods:
             if not pod.scheduling.node_selector.allow_labels(node.labels):

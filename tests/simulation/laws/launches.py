@@ -105,10 +105,10 @@ class LaunchLaws:
             return
         alive = sum(
             1
-            for other_machine in self._world.region.alive(machine.cluster)
+            for machine in self._world.region.alive(machine.cluster)
             if (
-                other_machine.instance.tags[keys.TAG_PLAN],
-                other_machine.instance.tags[keys.TAG_GROUP],
+                machine.instance.tags[keys.TAG_PLAN],
+                machine.instance.tags[keys.TAG_GROUP],
             )
             == key[1:]
         )
