@@ -1,1 +1,1 @@
-"""Brakes."""
+"""What keeps Dovetail from launching: pause, ceilings, runaways, refusals of EC2."""

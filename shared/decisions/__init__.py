@@ -1,1 +1,1 @@
-"""Decisions."""
+"""Records of decisions: written, read, decided again."""

@@ -1,1 +1,1 @@
-"""Doctor."""
+"""Findings about clusters and deployments, with the command that mends each."""

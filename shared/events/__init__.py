@@ -1,1 +1,1 @@
-"""Events."""
+"""Kubernetes Events and conditions."""

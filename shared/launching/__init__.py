@@ -1,1 +1,1 @@
-"""Launching."""
+"""From a plan to machines: intents, fleets, slots, Nodes."""

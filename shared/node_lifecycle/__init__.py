@@ -1,1 +1,1 @@
-"""Node lifecycle."""
+"""A node from registration to termination."""

@@ -1,1 +1,1 @@
-"""Node templates."""
+"""What Provisioners and AWSNodeTemplates find in EC2."""

@@ -1,1 +1,1 @@
-"""Provisioning."""
+"""Pending pods get capacity; nodes are consolidated and replaced."""

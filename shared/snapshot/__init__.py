@@ -1,1 +1,1 @@
-"""Snapshot."""
+"""One cluster, read for one decision."""

@@ -1,1 +1,1 @@
-"""Sweep."""
+"""Finds each minute what events missed."""

@@ -1,1 +1,1 @@
-"""Timers."""
+"""Starts timers, each under a name that is taken once."""

@@ -1,1 +1,1 @@
-"""Offline."""
+"""From manifest files to the snapshot that `dovetail plan` decides on."""

@@ -1,1 +1,1 @@
-"""Render."""
+"""A plan as a table, as JSON and as a picture."""

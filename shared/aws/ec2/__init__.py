@@ -1,1 +1,1 @@
-"""Ec2."""
+"""The adapter to EC2: machines, images, instance types, prices."""

@@ -1,1 +1,1 @@
-"""Ledger."""
+"""The ledger in DynamoDB."""

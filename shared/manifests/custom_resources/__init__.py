@@ -1,1 +1,1 @@
-"""Custom resources."""
+"""Provisioners and AWSNodeTemplates, read and validated."""

@@ -1,1 +1,1 @@
-"""Volumes."""
+"""What claims and volumes ask of nodes, and how many a node can attach."""

@@ -1,1 +1,1 @@
-"""Ec2."""
+"""Values of EC2: instance types, launches, quotas, errors."""

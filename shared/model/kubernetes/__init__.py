@@ -1,1 +1,1 @@
-"""Kubernetes."""
+"""Kubernetes objects as frozen values."""

@@ -1,1 +1,1 @@
-"""Bound."""
+"""Lower bounds on the price of a packing."""

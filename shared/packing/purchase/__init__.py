@@ -1,1 +1,1 @@
-"""Purchase."""
+"""From packed nodes to launch groups and their options."""

@@ -1,1 +1,1 @@
-"""Search."""
+"""Procedures that look for a cheap packing."""

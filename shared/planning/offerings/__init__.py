@@ -1,1 +1,1 @@
-"""Offerings."""
+"""Which offerings each group of pending pods can use."""

@@ -1,1 +1,1 @@
-"""Placement."""
+"""Where each pod goes: existing nodes, planned nodes, new nodes."""

@@ -1,1 +1,1 @@
-"""Topology."""
+"""Topology spread and affinity between pods."""

@@ -1,1 +1,1 @@
-"""Access."""
+"""Who calls the embedded AWS: keys, signatures, identities, permissions."""

@@ -35,7 +35,7 @@ def repair(repairs: Repairs, world: World) -> None:
             answer = stock(self)
         except ApiError as refused:
             return _error(self, refused.code, refused.message, 400)
-        except NotImplementedError as problem:
+        except NotImplementedError as problem:  # moto's word for a call it does not emulate
             text = f"{action} is not emulated here: {problem}"
             return _error(self, "UnsupportedOperation", text, 400)
         if fault:

@@ -104,7 +104,7 @@ class EventBus:
         single.targets = [target]
         try:
             single.send_to_targets_by_moto(dict(event) | {"ingestion-time": time.time()})
-        except NotImplementedError:
+        except NotImplementedError:  # moto's word for a target it does not emulate
             _LOG.warning("rule %s: target %s is not emulated", rule.arn, target["Arn"])
 
     def _envelope(self, event: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Controllers."""
+"""The controllers of kube-controller-manager and of the cloud."""

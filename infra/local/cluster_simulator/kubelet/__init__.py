@@ -1,1 +1,1 @@
-"""Kubelet."""
+"""What a node does: registration, admission, status, running pods."""

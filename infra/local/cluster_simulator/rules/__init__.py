@@ -1,1 +1,1 @@
-"""Rules."""
+"""Rules of scheduling that scheduler and kubelet share."""

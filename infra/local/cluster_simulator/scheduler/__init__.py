@@ -1,1 +1,1 @@
-"""Scheduler."""
+"""The scheduling queue, filters and scores of kube-scheduler."""

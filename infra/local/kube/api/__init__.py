@@ -1,1 +1,1 @@
-"""Api."""
+"""What clients ask of the API server: verbs, watches, subresources, discovery."""

@@ -1,1 +1,1 @@
-"""Objects."""
+"""What becomes of an object on its way into the store."""

@@ -1,1 +1,1 @@
-"""Schemas."""
+"""What objects may say: field tables, schemas and rules of custom resources."""

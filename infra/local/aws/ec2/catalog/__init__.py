@@ -1,1 +1,1 @@
-"""Catalog."""
+"""What the embedded EC2 sells: instance types, images, prices."""
