@@ -72,7 +72,7 @@ def _asked(why: "Why", kind: str, name: str) -> "Answer":
 def _as_text(answer: "Answer") -> str:
     lines = [f"{answer.subject} {answer.state}"]
     parts = (
-        ("what happened", answer.record_events),
+        ("what happened", answer.history),
         ("waits for", answer.waits_for),
         ("what would help", answer.helps),
     )

@@ -48,7 +48,7 @@ class Answer:
 
     subject: str = ""
     state: str = ""
-    record_events: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     helps: tuple[str, ...] = ()
     events: tuple[PastEvent, ...] = ()
@@ -128,7 +128,7 @@ class Why:
             return Answer(state=state, waits_for=("its deletion: the Node does not exist",))
         slot = slot_of(slots, node.instance_id)
         on_node = self._start(node, slot) if node.is_ours and not node.has_joined else Answer()
-        return replace(on_node, state=state, record_events=self._decided(pod, node))
+        return replace(on_node, state=state, history=self._decided(pod, node))
 
     def _held(self, pod: Pod) -> Answer | None:
         """Return what holds a pod back on purpose, None for nothing."""
@@ -155,14 +155,12 @@ class Why:
         node = self._ports.cluster.node(slot.node_name) if slot.node_name else None
         age = _ago(self._now - slot.launched_at)
         launched = f"it is nominated to instance {machine_of(slot)}, launched{age}"
-        record_events = (launched, *self._explained(pod, slot.plan_id, slot.launched_at))
+        history = (launched, *self._explained(pod, slot.plan_id, slot.launched_at))
         if node is None:
             waits = ("its Node to be made: EC2 does not show the instance's name yet",)
-            return Answer(record_events=record_events, waits_for=waits)
+            return Answer(history=history, waits_for=waits)
         start = self._start(node, slot)
-        return replace(
-            start, record_events=(f"it is nominated to node {node.name}", *record_events)
-        )
+        return replace(start, history=(f"it is nominated to node {node.name}", *history))
 
     def _unplanned(self, pod: Pod) -> Answer:
         """Return what would be decided for a pod that nothing is planned for."""
@@ -174,17 +172,17 @@ class Why:
         if refused is not None and refused.later:
             waits = ("a later plan: planning for it exceeds the work that one plan may do",)
             helps = ("use fewer affinity terms, preferences and rules between pods",)
-            return Answer(record_events=lines, waits_for=waits, helps=helps)
+            return Answer(history=lines, waits_for=waits, helps=helps)
         if refused is not None:
             waits = ("a change: it fits no node that could be launched",)
             helps = ("change the pod or a Provisioner as the reasons say",)
-            return Answer(record_events=lines, waits_for=waits, helps=helps)
+            return Answer(history=lines, waits_for=waits, helps=helps)
         if pod.uid in gathered.snapshot.promised:
             waits = ("an unfinished launch that it is part of",)
         else:
             waits = ("the next plan, which is made within a minute",)
         helps = (f"dovetail doctor --cluster {self._name}",)
-        return Answer(record_events=lines, waits_for=waits, helps=helps)
+        return Answer(history=lines, waits_for=waits, helps=helps)
 
     def _decided(self, pod: Pod, node: Node) -> tuple[str, ...]:
         plan_id = _plan_of(node)
@@ -229,7 +227,7 @@ class Why:
             answer = replace(self._start(node, slot), state="starts")
         else:
             answer = self._running(node)
-        return replace(answer, record_events=(launched, *answer.record_events))
+        return replace(answer, history=(launched, *answer.history))
 
     def _start(self, node: Node, slot: Slot | None) -> Answer:
         """Return what a node that starts waits for, and where to look."""
@@ -240,10 +238,10 @@ class Why:
             if (pod := cluster.pod(ref.namespace, ref.name)) is not None and pod.uid == ref.uid
         ]
         missing = waiting_for(node, self._owner(node), promised)
-        record_events = (f"{counted(len(promised), 'pod')} nominated to it",) if promised else ()
+        history = (f"{counted(len(promised), 'pod')} nominated to it",) if promised else ()
         if not missing:
             waits = ("the bind function, which is woken within a minute",)
-            return Answer(record_events=record_events, waits_for=waits)
+            return Answer(history=history, waits_for=waits)
         if missing == JOIN:
             helps: tuple[str, ...] = (f"{_LOOK}: {CONSOLE} {node.instance_id}",)
         else:
@@ -251,7 +249,7 @@ class Why:
             daemonsets = cluster.daemonsets() if resources else ()
             troubles = [device_plugin_trouble(node, name, daemonsets) for name in resources]
             helps = (*filter(None, troubles), f"kubectl describe node {node.name}")
-        return Answer(record_events=record_events, waits_for=(missing,), helps=helps)
+        return Answer(history=history, waits_for=(missing,), helps=helps)
 
     def _going(self, node: Node) -> Answer:
         """Return what the termination of a node waits for."""
@@ -279,7 +277,7 @@ class Why:
         state = f"takes pods, and has {counted(len(pods), 'pod')}"
         if node.unschedulable:
             state = f"is cordoned, and has {counted(len(pods), 'pod')}"
-        return Answer(state=state, record_events=tuple(notes))
+        return Answer(state=state, history=tuple(notes))
 
     def _prospects(self, node: Node, owner: Provisioner | None) -> Iterable[str]:
         """Yield what will happen to a node, or what keeps it from happening."""

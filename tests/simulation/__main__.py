@@ -9,8 +9,7 @@ from multiprocessing.pool import ApplyResult
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.simulation.campaigns import crash_points, lifetimes, mutations, notices
-from tests.simulation.campaigns import hard_days as storms
+from tests.simulation.campaigns import crash_points, hard_days, lifetimes, mutations, notices
 from tests.simulation.campaigns.campaign import Tally, explain, folder_of, kept, pool, run_all
 from tests.simulation.campaigns.report import Figures, Lives, write
 
@@ -43,13 +42,13 @@ def main() -> int:
         def run(name: str, part: Callable[..., T], *args: Any, **more: Any) -> ApplyResult[T]:
             return workers.apply_async(kept, (folder, name, part, *args), more)
 
-        storm = run(f"storm-{arguments.minutes}", storms.storm, arguments.minutes)
+        storm = run(f"storm-{arguments.minutes}", hard_days.storm, arguments.minutes)
         throttling = [
-            run("fleet-throttled", storms.throttled, storms.FLEET_CALLS),
-            run("all-throttled", storms.throttled),
+            run("fleet-throttled", hard_days.throttled, hard_days.FLEET_CALLS),
+            run("all-throttled", hard_days.throttled),
         ]
-        burst = run(f"burst-{arguments.nodes}", storms.burst, arguments.nodes)
-        runaway = run("runaway", storms.runaway)
+        burst = run(f"burst-{arguments.nodes}", hard_days.burst, arguments.nodes)
+        runaway = run("runaway", hard_days.runaway)
         emptied = run("emptied", lifetimes.emptied, _LIVES)
         troubled = run("troubled", lifetimes.emptied, _LIVES, share=_SHARE)
         warned = run("warned", notices.notices, 200, 200, 120.0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.campaigns import hard_days as storms
+from tests.simulation.campaigns import hard_days
 from tests.simulation.campaigns.report import (
     MOST_FACTOR,
     MOST_FAILED,
@@ -14,21 +14,21 @@ from tests.simulation.campaigns.report import (
 
 @pytest.mark.timeout(300)
 def test_the_published_capacity_storm_costs_few_failed_calls() -> None:
-    storm = storms.storm(minutes=90)
+    storm = hard_days.storm(minutes=90)
     assert storm.failed <= MOST_FAILED
     assert 1 <= storm.first_success <= MOST_TRIES
     assert not storm.left
 
 
 def test_every_second_throttled_launch_costs_no_redelivery() -> None:
-    throttling = storms.throttled(storms.FLEET_CALLS)
+    throttling = hard_days.throttled(hard_days.FLEET_CALLS)
     assert throttling.factor <= MOST_FACTOR
     assert throttling.redelivered == 0
     assert not throttling.left
 
 
 def test_every_second_throttled_ec2_call_costs_no_redelivery() -> None:
-    throttling = storms.throttled()
+    throttling = hard_days.throttled()
     assert throttling.factor <= MOST_FACTOR
     assert throttling.redelivered == 0
     assert not throttling.left
@@ -36,7 +36,7 @@ def test_every_second_throttled_ec2_call_costs_no_redelivery() -> None:
 
 @pytest.mark.timeout(300)
 def test_many_machines_of_mixed_shapes_take_few_calls() -> None:
-    burst = storms.burst(nodes=200)
+    burst = hard_days.burst(nodes=200)
     assert burst.machines >= 200
     assert burst.calls["create_fleet"] <= burst.allowed
     assert burst.calls["tagged_instances"] <= 40
@@ -46,12 +46,12 @@ def test_many_machines_of_mixed_shapes_take_few_calls() -> None:
 
 
 def test_a_node_that_is_never_of_use_is_bought_twice_an_hour_at_most() -> None:
-    runaway = storms.runaway()
+    runaway = hard_days.runaway()
     assert runaway.machines <= MOST_RUNAWAYS
     assert NEVER_USABLE in runaway.events
 
 
 def test_a_type_with_less_room_than_was_said_is_bought_once_and_then_known() -> None:
-    learnt = storms.runaway(minutes=20, smaller=True)
+    learnt = hard_days.runaway(minutes=20, smaller=True)
     assert learnt.machines <= MOST_RUNAWAYS
     assert learnt.running == 1

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from shared.kube import lists as listing
+from shared.kube import lists
 from shared.kube.api import MOST_BYTES, TOO_LARGE, KubeApi
 from shared.kube.connection import connect_endpoint
 from shared.kube.lists import Pages, list_all
@@ -133,12 +133,12 @@ def test_an_object_that_is_too_large_alone_ends_the_list() -> None:
 
 
 def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MOST_PAGES", 20)
+    monkeypatch.setattr(lists, "MOST_PAGES", 20)
     with scripted([Answer(body={"metadata": {"continue": "t"}, "items": []})]) as server:
         with pytest.raises(UnavailableError, match="more than 20 pages"):
             list_all(server.api, "/x", lambda raw: raw)
         assert len(server.requests) == 20
-    monkeypatch.setattr(listing, "MOST_LIST_BYTES", 10_000)
+    monkeypatch.setattr(lists, "MOST_LIST_BYTES", 10_000)
     page = json.dumps({"metadata": {"continue": "t"}, "items": [{"text": "x" * 3000}]})
     with scripted([Answer(raw=page.encode())]) as server:
         with pytest.raises(UnavailableError, match="more than 10000 bytes"):

@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from shared.ami_families import al2023
-from shared.decisions import record as recording
+from shared.decisions import record
 from shared.model.errors import AutoscalerError
 from shared.runtime import bootstrap, observability
 from shared.settings import (
@@ -184,9 +184,7 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
             )
         )
         # To write every snapshot out would take half of all time; that it is written is a call.
-        stack.enter_context(
-            swapped(recording, decision_document=lambda plan_id, *_: plan_id.encode())
-        )
+        stack.enter_context(swapped(record, decision_document=lambda plan_id, *_: plan_id.encode()))
         # Indented, user data takes the slow way through the encoder.
         stack.enter_context(swapped(al2023, json=_Compact))
         # What the plan might cost at least is only told.

@@ -7,24 +7,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.launching import fleet_request as launch_request
-from shared.launching import insufficient_capacity as shortage
-from shared.launching import launcher as launching
-from shared.launching import node_objects as node_making
-from shared.launching import slots as pairing
+from shared.launching import fleet_request, insufficient_capacity, launcher, node_objects, slots
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind
 from shared.model.ec2.launches import FleetInstance, Instance, IntentState, Lease, Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import Resources
-from shared.node_lifecycle import binding, force_deletion
-from shared.node_lifecycle import instance_terminator as ending
-from shared.node_lifecycle import interruption as interrupting
-from shared.node_lifecycle import termination as terminating
-from shared.node_templates import images as machine_image
+from shared.node_lifecycle import (
+    binding,
+    force_deletion,
+    instance_terminator,
+    interruption,
+    termination,
+)
+from shared.node_templates import images
 from shared.ports import NodeManifest
-from shared.provisioning import provision as provisioning
+from shared.provisioning import provision
 from shared.runtime import bootstrap
 from shared.snapshot.launch_body import LaunchAttempt
 from tests.fakes.ledger import FakeLedger
@@ -98,10 +97,10 @@ def _no_token_no_adoption() -> contextlib.AbstractContextManager[object, bool | 
     def unpaired(self: Any, attempt: LaunchAttempt) -> tuple[FleetInstance, ...]:
         return ()
 
-    _ask = launching.Launcher._ask
+    _ask = launcher.Launcher._ask
     stack = contextlib.ExitStack()
-    stack.enter_context(swapped(launching.Launcher, _ask=ask))
-    stack.enter_context(swapped(pairing.Pairing, unpaired=unpaired))
+    stack.enter_context(swapped(launcher.Launcher, _ask=ask))
+    stack.enter_context(swapped(slots.Pairing, unpaired=unpaired))
     return stack
 
 
@@ -184,14 +183,14 @@ def _short_lease() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _no_ceiling() -> contextlib.AbstractContextManager[object, bool | None]:
     return swapped(
-        provisioning,
+        provision,
         under_ceilings=lambda snapshot, of_cluster: snapshot,
         affordable=lambda snapshot, nodes, of_cluster: (tuple(nodes), ()),
     )
 
 
 def _no_brakes() -> contextlib.AbstractContextManager[object, bool | None]:
-    return swapped(provisioning, held_back=lambda ports, rivals: "")
+    return swapped(provision, held_back=lambda ports, rivals: "")
 
 
 def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
@@ -201,23 +200,23 @@ def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _taint_in_user_data() -> contextlib.AbstractContextManager[object, bool | None]:
     """The kubelet is asked for the taint that it adds by itself."""
-    return swapped(launch_request, kubelet_taints=machine_image.node_taints)
+    return swapped(fleet_request, kubelet_taints=images.node_taints)
 
 
 def _no_first_status() -> contextlib.AbstractContextManager[object, bool | None]:
     """A Node is made without the amounts that the kubelet admits pods against."""
-    original = node_making.node_manifest
+    original = node_objects.node_manifest
 
     def bare(*args: Any) -> NodeManifest:
         return replace(original(*args), capacity=Resources(), allocatable=Resources())
 
-    return swapped(node_making, node_manifest=bare)
+    return swapped(node_objects, node_manifest=bare)
 
 
 def _errors_shared() -> contextlib.AbstractContextManager[object, bool | None]:
     """Whatever EC2 refuses one cluster counts as a shortage, for all clusters."""
     return swapped(
-        shortage,
+        insufficient_capacity,
         kind_among=lambda _code, _codes: ErrorKind.SHORTAGE,
         is_shared_shortage=lambda _code: True,
     )
@@ -242,20 +241,20 @@ def _node_before_machine() -> contextlib.AbstractContextManager[object, bool | N
 
 def _let_go_early() -> contextlib.AbstractContextManager[object, bool | None]:
     """The Node goes when its machine begins to shut down, whatever still runs on it."""
-    original = terminating.Termination._end_machine
+    original = termination.Termination._end_machine
 
     def end(self: Any, *args: Any, **_: Any) -> Any:
         return original(self, *args, clean=True)
 
-    return swapped(terminating.Termination, _end_machine=end)
+    return swapped(termination.Termination, _end_machine=end)
 
 
 def _forced_early() -> contextlib.AbstractContextManager[object, bool | None]:
     """Pods are deleted without a grace period while their machine shuts down."""
     off = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
     stack = contextlib.ExitStack()
-    stack.enter_context(swapped(interrupting, _OFF=off))
-    stack.enter_context(swapped(ending, _OFF=off))
+    stack.enter_context(swapped(interruption, _OFF=off))
+    stack.enter_context(swapped(instance_terminator, _OFF=off))
     return stack
 
 
@@ -267,7 +266,7 @@ def _in_service() -> contextlib.AbstractContextManager[object, bool | None]:
 def _stopped_kept() -> contextlib.AbstractContextManager[object, bool | None]:
     """A machine that is stopped before it has a Node is left alone."""
     stack = contextlib.ExitStack()
-    stack.enter_context(swapped(interrupting, _STOPPED=frozenset()))
+    stack.enter_context(swapped(interruption, _STOPPED=frozenset()))
     gone = property(lambda self: not self.is_alive)
     stack.enter_context(swapped(Instance, is_ending=gone))
     return stack

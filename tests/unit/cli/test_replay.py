@@ -6,7 +6,7 @@ import pytest
 
 from functions.cli.commands import mount
 from functions.cli.parser import Parser
-from shared.decisions import replay as replaying
+from shared.decisions import replay
 from tests.unit.cli.running import PROVISIONER, deployment, run, written
 
 
@@ -131,8 +131,8 @@ def test_what_grows_beyond_measure_is_not_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(replaying, "MAX_BYTES", 2 * 2**20)
-    monkeypatch.setattr(replaying, "MOST_VALUES", 1000)
+    monkeypatch.setattr(replay, "MAX_BYTES", 2 * 2**20)
+    monkeypatch.setattr(replay, "MOST_VALUES", 1000)
     large = tmp_path / "large"
     large.write_bytes(content)
     assert run("replay", str(large)) == 2

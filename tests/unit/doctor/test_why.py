@@ -44,7 +44,7 @@ def test_a_pod_on_a_machine_under_way_says_which_and_what_that_waits_for() -> No
     node_name = world.node.name
     answer = of_pod(world, "late")
     assert (answer.subject, answer.state) == ("pod/default/late", "is pending for 40 s")
-    nominated, launched = answer.record_events
+    nominated, launched = answer.history
     assert nominated == f"it is nominated to node {node_name}"
     assert launched.startswith(f"it is nominated to instance {world.node.instance_id} (m5.large, ")
     assert launched.endswith("/h), launched 40 s ago")
@@ -61,8 +61,8 @@ def test_a_pod_that_was_bound_early_says_what_its_node_waits_for_and_why_it_is_t
     answer = of_pod(world)
     assert answer.state == f"is Pending on node {world.node.name}"
     assert answer.waits_for == ("the kubelet to be Ready",)
-    assert answer.record_events[0].startswith("decision decisions/test/2026-01-01/plan-1.json.gz:")
-    assert any("goes to new node 1 of provisioner default" in line for line in answer.record_events)
+    assert answer.history[0].startswith("decision decisions/test/2026-01-01/plan-1.json.gz:")
+    assert any("goes to new node 1 of provisioner default" in line for line in answer.history)
 
 
 def test_a_pod_on_a_node_that_runs_waits_for_nothing() -> None:
@@ -70,9 +70,7 @@ def test_a_pod_on_a_node_that_runs_waits_for_nothing() -> None:
     world = World(provisioner(), joined, pod(node_name="n1"), pod("lost", node_name="gone"))
     answer = of_pod(world, "a")
     assert (answer.state, answer.waits_for) == ("is Running on node n1", ())
-    assert answer.record_events == (
-        "it was bound by kube-scheduler, or no decision about it is kept",
-    )
+    assert answer.history == ("it was bound by kube-scheduler, or no decision about it is kept",)
     assert of_pod(world, "lost").waits_for == ("its deletion: the Node does not exist",)
 
 
@@ -81,7 +79,7 @@ def test_a_pod_whose_machine_has_no_node_yet_says_so() -> None:
     promise = slot(pods=(ref(pod()),), launched_at=NOW - timedelta(hours=2, minutes=5))
     world.ledger.slot_values[NAME, promise.name] = promise
     answer = of_pod(world, "a")
-    assert answer.record_events[0].endswith("launched 2 h 5 min ago")
+    assert answer.history[0].endswith("launched 2 h 5 min ago")
     assert answer.waits_for[0].startswith("its Node to be made")
 
 
@@ -105,7 +103,7 @@ def test_a_pod_that_no_node_is_launched_for_says_why(changes: dict[str, Any], st
 def test_a_pod_that_fits_nothing_gets_the_reasons_of_now() -> None:
     answer = of_pod(World(provisioner(), pod(cpu=10**6)), "a")
     assert answer.state == "is pending for 0 s"
-    assert any("no instance type is large enough" in line for line in answer.record_events)
+    assert any("no instance type is large enough" in line for line in answer.history)
     assert answer.waits_for == ("a change: it fits no node that could be launched",)
 
 
@@ -116,7 +114,7 @@ def test_a_pod_that_is_set_aside_waits_for_a_later_plan() -> None:
     ]
     world = World(provisioner(also=needs("team", "Exists")), *waiting)
     last = of_pod(world, f"p{MOST_PICKS}")
-    assert "has no place in this plan:" in last.record_events
+    assert "has no place in this plan:" in last.history
     assert last.waits_for == (
         "a later plan: planning for it exceeds the work that one plan may do",
     )
@@ -124,7 +122,7 @@ def test_a_pod_that_is_set_aside_waits_for_a_later_plan() -> None:
 
 def test_a_pod_that_nothing_is_planned_for_waits_for_the_next_plan() -> None:
     answer = of_pod(two_nodes())
-    assert any("goes to new node" in line for line in answer.record_events)
+    assert any("goes to new node" in line for line in answer.history)
     assert answer.waits_for == ("the next plan, which is made within a minute",)
     assert answer.helps == ("dovetail doctor --cluster test",)
 
@@ -163,9 +161,9 @@ def test_a_decision_of_the_day_before_is_found_and_one_that_is_lost_is_left_out(
     (key,) = (document for document in world.decisions.documents if document.endswith(".json.gz"))
     made = world.node
     world.cluster.add(replace(made, created_at=NOW + timedelta(days=1), resource_version=""))
-    assert of_pod(world).record_events[0] == f"decision {key}:"
+    assert of_pod(world).history[0] == f"decision {key}:"
     del world.decisions.documents[key]
-    assert of_pod(world).record_events[0].startswith("it was bound by kube-scheduler")
+    assert of_pod(world).history[0].startswith("it was bound by kube-scheduler")
 
 
 # --- nodes
@@ -177,7 +175,7 @@ def test_a_node_that_starts_says_who_launched_it_and_what_it_waits_for() -> None
     world.advance(3 * MINUTE)
     answer = of_node(world, world.node.name)
     assert answer.state == "starts"
-    (launched,) = answer.record_events
+    (launched,) = answer.history
     assert " was launched 3 min ago by plan plan-1 for Provisioner default" in launched
     assert answer.waits_for == ("the kubelet to be Ready",)
     assert [event.reason for event in answer.events] == ["Launched"]
@@ -220,25 +218,21 @@ def test_a_node_that_runs_says_what_is_to_become_of_it() -> None:
     owner = provisioner(ttl_after_empty=30 * SECOND, ttl_until_expired=timedelta(days=30))
     answer = of_node(World(owner, empty))
     assert answer.state == "takes pods, and has 0 pods"
-    assert answer.record_events[1:] == (
+    assert answer.history[1:] == (
         "is empty since 00:00:00 UTC, and is removed at 00:00:30 UTC unless a pod comes",
         "is kept, though it should go: drift since then: pod default/a",
         "replaces old, and is kept until those are gone",
         "EC2 expects to interrupt it, since 2026-01-01T00:00:00+00:00",
         "expires at 2026-01-31 00:00 UTC",
     )
-    assert of_node(World(provisioner(), running())).record_events[1:] == ()
+    assert of_node(World(provisioner(), running())).history[1:] == ()
     cordoned = replace(empty, unschedulable=True)
     answer = of_node(World(cordoned, pod(node_name="n1")))
     assert answer.state == "is cordoned, and has 1 pod"
-    assert (
-        answer.record_events[-1] == "its Provisioner default is gone: nothing removes it by choice"
-    )
+    assert answer.history[-1] == "its Provisioner default is gone: nothing removes it by choice"
     ageless = replace(running(), created_at=None)
     assert (
-        of_node(World(owner, ageless))
-        .record_events[0]
-        .endswith("was launched for Provisioner default")
+        of_node(World(owner, ageless)).history[0].endswith("was launched for Provisioner default")
     )
 
 

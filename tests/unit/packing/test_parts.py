@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.packing.bound import linear_program as programme
-from shared.packing.bound import per_kind as tighten
-from shared.packing.bound import simplex
+from shared.packing.bound import linear_program, per_kind, simplex
 from shared.packing.bound.free_capacity import FreeCapacities, FreeCapacity
 from shared.packing.bound.per_kind import tighter_bound
 from shared.packing.bound.resource_prices import find_prices, lower_bound
@@ -55,8 +53,8 @@ def test_methods_that_turn_in_circles_are_stopped(monkeypatch: pytest.MonkeyPatc
     asked = problem([pod(c, m, 400) for c in (300, 900) for m in (0.5, 3)])
     exact = pack(asked)
     monkeypatch.setattr(simplex, "_MOST_STEPS", 1)
-    monkeypatch.setattr(programme, "_MOST_STEPS", 0)
-    monkeypatch.setattr(tighten, "_FILLINGS", 2)
+    monkeypatch.setattr(linear_program, "_MOST_STEPS", 0)
+    monkeypatch.setattr(per_kind, "_FILLINGS", 2)
     rough = pack(asked)
     assert rough.fallback == ""
     assert 0 < rough.lower_bound_micros_per_hour <= exact.cost_micros_per_hour
@@ -64,13 +62,13 @@ def test_methods_that_turn_in_circles_are_stopped(monkeypatch: pytest.MonkeyPatc
 
 def test_a_column_that_helps_nothing_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = problem([pod(c, m, 400) for c in (300, 900) for m in (0.5, 3)])
-    monkeypatch.setattr(programme, "_good_column", lambda *_: (1.0, [(0, 0.0)], 0))
+    monkeypatch.setattr(linear_program, "_good_column", lambda *_: (1.0, [(0, 0.0)], 0))
     assert pack(asked).fallback == ""
 
 
 def test_surplus_enters_where_a_price_fell_below_zero() -> None:
     usable: list[list[tuple[int, tuple[int, ...]]]] = [[(1, (0,)), (1, (1,))]]
-    found = programme._good_column(usable, [10], [3.0, -2.0], [1, 1], 0)
+    found = linear_program._good_column(usable, [10], [3.0, -2.0], [1, 1], 0)
     assert found == (0.0, [(1, -1.0)], -1)
 
 

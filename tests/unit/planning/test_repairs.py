@@ -9,7 +9,7 @@ from shared.model import labels as keys
 from shared.model.kubernetes.pods import LabelSelector, Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.planning import solver as rounds
+from shared.planning import solver
 from shared.planning.decide import decide
 from shared.planning.initial_state import survey
 from shared.planning.offerings.offering_list import LaunchableOffering
@@ -35,7 +35,7 @@ from tests.unit.planning.asking import (
 
 def solved(world: ClusterSnapshot, settings: PackingSettings = QUICK) -> Any:
     plan_state = survey(world, world.pending, settings, Work(1_000_000))
-    rounds.solve(plan_state, plan_state.pod_groups)
+    solver.solve(plan_state, plan_state.pod_groups)
     return plan_state
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shared.disruption import selection as choice
+from shared.disruption import selection
 from shared.model.errors import ConflictError
 from shared.ports import TimerKind
 from tests.builders import pod
@@ -27,7 +27,7 @@ def _before_each_try(
             do(tried[0])
             return go_on()
 
-        return choice.look(*given, go_on=slowly, **more)
+        return selection.look(*given, go_on=slowly, **more)
 
     monkeypatch.setattr("shared.provisioning.disruption.look", look)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from shared.packing.best_bound import least_cost
-from shared.packing.bound import free_capacity as credit
+from shared.packing.bound import free_capacity
 from shared.packing.problem import Bin, PackingProblem
 from tests.unit.packing.packing_cases import SHAPES, amounts, good, pod, problem, shape
 
@@ -45,6 +45,6 @@ def test_too_many_rooms_to_look_at_one_by_one_count_by_their_amounts(
         compatible_bins=(7, 0, 0),
     )
     closely, cost = least(asked)
-    monkeypatch.setattr(credit, "_MOST_LOOKS", 0)
+    monkeypatch.setattr(free_capacity, "_MOST_LOOKS", 0)
     roughly, _ = least(asked)
     assert 0.9 * cost < roughly <= closely <= cost

@@ -8,7 +8,7 @@ from shared.model.resources import Resources
 from shared.packing.machine_kinds import find_kinds
 from shared.packing.purchase.launch_groups import choose_kinds
 from shared.packing.purchase.purchase import could_be_held
-from shared.packing.search import search as plan_search
+from shared.packing.search import search
 from shared.packing.search.fill_node import Rules
 from shared.packing.search.greedy import build
 from tests.unit.packing.packing_cases import PLAIN, good, pod, problem, shape
@@ -39,9 +39,9 @@ def test_sizes_that_turn_out_dearer_are_not_taken(monkeypatch: pytest.MonkeyPatc
         return [0, 1, 2]
 
     usual = groups_and_cost(4, 4)
-    monkeypatch.setattr(plan_search, "choose_kinds", dearest)
+    monkeypatch.setattr(search, "choose_kinds", dearest)
     assert groups_and_cost(4, 4)[0] <= 4
-    monkeypatch.setattr(plan_search, "choose_kinds", lambda *_: [12, 13, 14])
+    monkeypatch.setattr(search, "choose_kinds", lambda *_: [12, 13, 14])
     assert groups_and_cost(4, 4)[1] >= usual[1]
 
 

@@ -7,8 +7,7 @@ import pytest
 from shared.packing.checker import check
 from shared.packing.packer import pack
 from shared.packing.problem import Packing, PackingProblem
-from shared.packing.search import column_generation as patterns
-from shared.packing.search import node_load as load
+from shared.packing.search import column_generation, node_load
 from shared.packing.search.budget import SearchBudget
 from shared.packing.search.column_generation import plan_by_patterns
 from shared.packing.search.node_load import best_load
@@ -57,11 +56,11 @@ def test_patterns_take_no_pod_twice_and_leave_few() -> None:
 
 def test_several_rounds_use_what_earlier_ones_found(monkeypatch: pytest.MonkeyPatch) -> None:
     priced, counts = ground_of(problem(COARSE, shapes=SMALL))
-    monkeypatch.setattr(patterns, "_REST", 0.0)
-    monkeypatch.setattr(patterns, "_LARGE_PART", 2.0)  # whole parts only
+    monkeypatch.setattr(column_generation, "_REST", 0.0)
+    monkeypatch.setattr(column_generation, "_LARGE_PART", 2.0)  # whole parts only
     plan, left = plan_by_patterns(priced, counts, SearchBudget())
-    monkeypatch.setattr(patterns, "_PIVOTS_PER_CLASS", 0)
-    monkeypatch.setattr(patterns, "_ROUNDS", 1)
+    monkeypatch.setattr(column_generation, "_PIVOTS_PER_CLASS", 0)
+    monkeypatch.setattr(column_generation, "_ROUNDS", 1)
     other, rest = plan_by_patterns(priced, counts, SearchBudget())
     assert sum(left) < sum(counts) // 10
     assert sum(left) <= sum(rest)
@@ -71,16 +70,16 @@ def test_several_rounds_use_what_earlier_ones_found(monkeypatch: pytest.MonkeyPa
 
 def test_surplus_that_no_pattern_makes_room_for_is_left_alone() -> None:
     priced, _ = ground_of(problem(COARSE[:1], shapes=SMALL))
-    basis = patterns._Basis([[1.0]], [2.0], [(0, {0: 1})], [-5.0], {0: 0})
-    patterns._drop_surplus(priced, basis)
+    basis = column_generation._Basis([[1.0]], [2.0], [(0, {0: 1})], [-5.0], {0: 0})
+    column_generation._drop_surplus(priced, basis)
     assert basis.values == [-5.0]
 
 
 def test_a_basis_that_cannot_take_a_pattern_stays_as_it_is() -> None:
-    basis = patterns._Basis([[1.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
+    basis = column_generation._Basis([[1.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
     basis.enter(-1, {0: 0}, 0.0)
     assert basis.patterns == [(-1, {0: 0})] or basis.levels == [2.0]
-    flat = patterns._Basis([[0.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
+    flat = column_generation._Basis([[0.0]], [2.0], [(0, {0: 1})], [5.0], {0: 0})
     flat.enter(0, {0: 1}, -1.0)
     assert flat.patterns == [(0, {0: 1})]
 
@@ -95,7 +94,7 @@ def test_a_load_exchanges_pods_for_better_ones(monkeypatch: pytest.MonkeyPatch) 
     assert found.worth == 91_000.0
     assert best_load(priced, 0, counts, values, 0).taken == {0: 1, 1: 1}
     assert best_load(priced, 0, counts, [0.0, 0.0]).taken == {}
-    monkeypatch.setattr(load, "_MOST_EXCHANGES", 0)
+    monkeypatch.setattr(node_load, "_MOST_EXCHANGES", 0)
     assert best_load(priced, 0, counts, values).taken == {1: 2}
 
 
