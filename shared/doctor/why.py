@@ -40,7 +40,7 @@ class Answer:
     Attributes:
         subject: As in `pod/default/web-0`.
         state: What it is now, one line.
-        happened: What Dovetail did and decided.
+        history: What Dovetail did and decided.
         waits_for: What it waits for; empty when it waits for nothing.
         helps: What to look at or to run.
         events: Its Events in the cluster, oldest first.

@@ -67,9 +67,9 @@ def waits(node: Node, waiting_for: str) -> KubernetesEvent:
     return _step(node, "NotInitialized", f"is Ready and not initialized: waits for {waiting_for}")
 
 
-def overdue(node: Node, waiting_for: str, search_budget: timedelta) -> KubernetesEvent:
+def overdue(node: Node, waiting_for: str, limit: timedelta) -> KubernetesEvent:
     """Return the Event that a node has waited for too long, and takes no further pods for that."""
-    minutes = round(search_budget.total_seconds() / 60)
+    minutes = round(limit.total_seconds() / 60)
     text = (
         f"is Ready for more than {minutes} min and still waits for {waiting_for}; until it is "
         "initialized no further pods are nominated to it"

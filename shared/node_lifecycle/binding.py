@@ -139,10 +139,10 @@ class Binding:
     def _waits(self, node: Node, report: BindReport) -> BindReport:
         """Return the report, and say on the Node what it waits for once its kubelet is Ready."""
         if node.ready is True:
-            search_budget, missing = self._policy.initialization, report.waiting_for
+            limit, missing = self._policy.initialization, report.waiting_for
             told = [registered(node), waits(node, missing)]
-            if node.is_overdue(search_budget, self._ports.clock.now()):
-                told.append(overdue(node, missing, search_budget))
+            if node.is_overdue(limit, self._ports.clock.now()):
+                told.append(overdue(node, missing, limit))
             EventRecorder(self._ports).record(told)
         return report
 

@@ -137,7 +137,7 @@ class Found(NamedTuple):
     """A plan.
 
     Attributes:
-        ground: What its kinds belong to.
+        priced: What its kinds belong to.
         plan: The nodes.
         name: The procedure that won.
         tight: The tighter bound by planning prices; None where it was not asked for.

@@ -7,7 +7,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.scheduling.existing_nodes import nominated
 
 
-def without_overdue(snapshot: ClusterSnapshot, search_budget: timedelta) -> ClusterSnapshot:
+def without_overdue(snapshot: ClusterSnapshot, limit: timedelta) -> ClusterSnapshot:
     """Return the snapshot in which nodes that wait too long are no capacity for further pods.
 
     A startup taint that stays or a device that is never shown keeps pods off a node that planning
@@ -15,12 +15,12 @@ def without_overdue(snapshot: ClusterSnapshot, search_budget: timedelta) -> Clus
     promised to it stay promised: another machine of its kind would most likely wait as well.
 
     Args:
-        patience: How long a node may be Ready without being initialized.
+        limit: How long a node may be Ready without being initialized.
     """
     overdue = {
         node.instance_id
         for node in snapshot.nodes
-        if node.is_ours and node.is_overdue(search_budget, snapshot.taken_at)
+        if node.is_ours and node.is_overdue(limit, snapshot.taken_at)
     }
     slots = [slot for slot in snapshot.slots if slot.instance_id in overdue]
     if not slots:

@@ -24,7 +24,7 @@ def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
     Preferences that are left are dropped for good: nothing may be decided on the board afterwards.
 
     Args:
-        board: With every pod where it is going to be.
+        plan_state: With every pod where it is going to be.
         cost_micros_per_hour: What that costs.
     """
     if not cost_micros_per_hour:

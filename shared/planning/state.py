@@ -21,10 +21,10 @@ class PlanState:
     """Spots being filled, pods in the order they were admitted, and what they are judged by.
 
     Attributes:
-        applicants: By index.
+        pod_groups: By index.
         spots: Rooms first, then nodes to be bought.
         limits: By provisioner, what its limits had left before this decision; absent for none.
-        companions: Pods of DaemonSets that come with nodes and are counted.
+        daemon_set_pods: Pods of DaemonSets that come with nodes and are counted.
         topology_keys: Keys but the host's that any rule is over, sorted.
         work: What the decision has cost so far.
         cut: Applicants, by index, for whose labels no pick was left.

@@ -35,7 +35,7 @@ from shared.node_lifecycle.replacement import REPLACED, start_replacement
 from shared.node_templates.images import resolve_images
 from shared.packing.problem import PackingSettings
 from shared.ports import ClusterPorts, KubernetesEvent, Severity, TimerKind
-from shared.provisioning.evaluation_budget import Patience
+from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.planning_session import Turn
 from shared.snapshot.gather import Gathered
 from shared.snapshot.volumes import with_volumes
@@ -101,9 +101,9 @@ class Disrupting:
             images=self._images(gathered) if self._settings.drift else Images(),
             passed_over=passed_over(self._ports, snapshot.taken_at),
         )
-        search_budget = Patience(turn, self._ports.clock, until)
-        found = self._look(disruption_input, search_budget)
-        if search_budget.broken_off:
+        evaluation_budget = EvaluationBudget(turn, self._ports.clock, until)
+        found = self._look(disruption_input, evaluation_budget)
+        if evaluation_budget.broken_off:
             tries = max(_FEWEST_TRIES, disruption_input.settings.max_simulations // 2)
             self._settings = dataclasses.replace(self._settings, max_simulations=tries)
             return Disrupted(broken_off=True)
@@ -133,14 +133,14 @@ class Disrupting:
             turn.make_nodes(gathered)
         return Disrupted(cause=change.cause.value, nodes=len(remove), launched=bool(kept))
 
-    def _look(self, disruption_input: DisruptionInput, search_budget: Patience) -> Look:
+    def _look(self, disruption_input: DisruptionInput, evaluation_budget: EvaluationBudget) -> Look:
         """Look, but not for what was not found in the very same scene a few minutes ago."""
         name, now = self._ports.cluster.name, disruption_input.snapshot.taken_at
         memo = self._ports.ledger.memo(name, _FRUITLESS)
         seen = fingerprint(disruption_input)
         known = memo.value.get("seen") == seen and now.isoformat() < str(memo.value.get("until"))
-        found = look(disruption_input, consolidating=not known, go_on=search_budget.lasts)
-        if found.change is None and not known and not search_budget.broken_off:
+        found = look(disruption_input, consolidating=not known, go_on=evaluation_budget.lasts)
+        if found.change is None and not known and not evaluation_budget.broken_off:
             until = now + _LOOK_AGAIN
             value = {"seen": seen, "until": until.isoformat()}
             # Whoever wrote it meanwhile has seen something newer.

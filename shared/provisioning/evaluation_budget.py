@@ -10,7 +10,7 @@ from shared.provisioning.planning_session import Turn
 _ASK_EVERY: Final = timedelta(seconds=1)
 
 
-class Patience:
+class EvaluationBudget:
     """Ends a look when somebody asks for another plan, or when time runs out.
 
     Attributes:

@@ -32,7 +32,7 @@ class SweepPolicy:
     Attributes:
         pending_grace: A pod waiting for less is being planned for.
         orphan_grace: An instance younger than this may still get its Node.
-        registration: Patience with machines that do not join.
+        registration: How long a machine may take to join.
         template_age: Launch templates older than this and unused are collected.
         timer_age: Rows of timers not heard of for so long, and whose node is gone, are removed.
         drift: Whether nodes that have drifted are replaced.

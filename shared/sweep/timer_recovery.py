@@ -60,14 +60,12 @@ def _registration(
     ports: ClusterPorts,
     node: Node,
     running: Mapping[tuple[str, str], datetime],
-    search_budget: timedelta,
+    limit: timedelta,
 ) -> int:
     last, now = running.get((node.uid, TimerKind.REGISTRATION)), ports.clock.now()
-    if last is not None and not _overdue(
-        last, node.created_at, node.joins_within(search_budget), now
-    ):
+    if last is not None and not _overdue(last, node.created_at, node.joins_within(limit), now):
         return 0
-    start_registration(ports, node, search_budget, now, anew=last is not None)
+    start_registration(ports, node, limit, now, anew=last is not None)
     return 1
 
 

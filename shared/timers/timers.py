@@ -88,15 +88,15 @@ def text_of(state: Mapping[str, Any], name: str) -> str:
 
 
 def start_registration(
-    ports: ClusterPorts, node: Node, search_budget: timedelta, now: datetime, *, anew: bool = False
+    ports: ClusterPorts, node: Node, limit: timedelta, now: datetime, *, anew: bool = False
 ) -> None:
     """Start the timer that gives a machine up which never joins.
 
     Args:
-        patience: With most machines; a node of bare metal has longer.
+        limit: With most machines; a node of bare metal has longer.
         anew: The one that was started has ended by accident: start another, due now.
     """
-    wait = node.joins_within(search_budget)
+    wait = node.joins_within(limit)
     since, wait = (now, timedelta(0)) if anew else (node.created_at or now, wait)
     _start(ports, TimerKind.REGISTRATION, node, since, wait)
     ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.REGISTRATION, now)
@@ -147,7 +147,7 @@ def keep_termination(
     node: Node,
     running: Mapping[tuple[str, str], datetime],
     read_at: datetime,
-    search_budget: timedelta = timedelta(0),
+    limit: timedelta = timedelta(0),
 ) -> bool:
     """Start the drain of a node that is being deleted if none runs; return whether it was.
 
@@ -157,14 +157,14 @@ def keep_termination(
     Args:
         running: When each timer was last heard of.
         read_at: When that was read.
-        patience: For how long silence is of no account, where that is longer than usual.
+        limit: For how long silence is of no account, where that is longer than usual.
     """
     last = running.get((node.uid, TimerKind.TERMINATION))
     if last is None:
         start_termination(ports, node, ports.clock.now())
         return True
     going = sum(1 for _, kind in running if kind == TimerKind.TERMINATION)
-    if read_at - last < max(search_budget, _SILENT if going < _MANY else LONG_SILENT):
+    if read_at - last < max(limit, _SILENT if going < _MANY else LONG_SILENT):
         return False
     since = (node.deletion_at or read_at).isoformat()
     return go_on_elsewhere(ports, node, node.instance_id, since=since)

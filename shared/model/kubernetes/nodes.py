@@ -99,10 +99,10 @@ class Node:
         """Return how long its kubelet may take to join, from what most machines may take."""
         return max(usual, _BARE_METAL) if self.is_bare_metal else usual
 
-    def is_overdue(self, search_budget: timedelta, now: datetime) -> bool:
+    def is_overdue(self, limit: timedelta, now: datetime) -> bool:
         """Return whether it has been Ready for longer than this without being initialized."""
         ready_for = now - (self.ready_changed_at or now)
-        return self.ready is True and not self.has_joined and ready_for > search_budget
+        return self.ready is True and not self.has_joined and ready_for > limit
 
     @property
     def phase(self) -> NodePhase:

@@ -172,7 +172,7 @@ def roomier(
 
     Args:
         problem: What there is to buy, to its full room.
-        ground: Classes and kinds.
+        priced: Classes and kinds.
         found: A plan, the cheapest for these pods alone.
         counts: Pods per class.
         mix: Of the pods to come.

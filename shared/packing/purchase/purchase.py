@@ -35,7 +35,7 @@ def purchase(
     up first, then the nodes that return least for their price.
 
     Args:
-        ground: Classes and kinds.
+        priced: Classes and kinds.
         plan: What to buy.
         offers: All that can be bought.
         limits: Of the provisioners.

@@ -1,4 +1,4 @@
-"""Patience: how long the search may go on, when somebody is waiting."""
+"""The budget of a search: how long it may go on while pods are waiting."""
 
 from collections.abc import Callable
 

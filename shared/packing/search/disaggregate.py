@@ -103,8 +103,8 @@ def seat(
     """Return nodes with pods on them, and the pods per class that found no seat.
 
     Args:
-        ground: The whole problem.
-        coarse: The coarse problem the plan is for.
+        priced: The whole problem.
+        aggregated: The coarse problem the plan is for.
         plan: Its nodes.
         counts: Pods per class.
     """

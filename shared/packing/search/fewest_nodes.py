@@ -27,7 +27,7 @@ def fewest_nodes(
     """Return a plan of few nodes. Each class counted must fit some kind.
 
     Args:
-        ground: Classes and kinds.
+        priced: Classes and kinds.
         counts: Pods per class.
         largest: Of `largest_kinds`.
     """

@@ -24,7 +24,7 @@ def build(
     """Return nodes for all the pods, or None when they would cost `limit` (0 for any) or more.
 
     Args:
-        ground: Classes, kinds and what they are worth.
+        priced: Classes, kinds and what they are worth.
         counts: Pods per class; each class fits some kind.
         rules: How nodes are filled.
         limit: Cost to stay below.

@@ -26,11 +26,11 @@ def improve(
     """Return a plan for the same pods that is no dearer.
 
     Args:
-        ground: Classes, kinds and what they are worth.
+        priced: Classes, kinds and what they are worth.
         plan: Where to start.
         work: Budget, in classes looked at; a number and not a time, for the same plan every time.
         seed: Settles what is tried.
-        patience: When to stop earlier.
+        search_budget: When to stop earlier.
     """
     nodes = [entry._replace(copies=1) for entry in plan for _ in range(entry.copies)]
     waste = [_waste(priced, node) for node in nodes]

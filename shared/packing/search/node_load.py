@@ -35,7 +35,7 @@ def best_load(
     """Return a load worth much.
 
     Args:
-        ground: Classes and kinds.
+        priced: Classes and kinds.
         kind: The node.
         counts: Pods per class that there are.
         values: Worth of one pod per class; classes worth nothing are left out.

@@ -41,7 +41,7 @@ class Effort(NamedTuple):
     Attributes:
         target: A cost that is good enough to stop at.
         thorough: Whether to try everything all the same.
-        patience: When to stop in any case.
+        search_budget: When to stop in any case.
     """
 
     target: float

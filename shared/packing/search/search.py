@@ -40,9 +40,9 @@ def search(
     Args:
         problem: Its settings say how many launch groups and how much improvement; its seed settles
             what improvement tries.
-        ground: Classes, kinds and what they are worth.
+        priced: Classes, kinds and what they are worth.
         counts: Pods per class; each class counted fits some kind.
-        patience: When to stop.
+        search_budget: When to stop.
     """
     settings = problem.settings
     aggregated = tight = None

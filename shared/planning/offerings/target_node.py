@@ -32,7 +32,7 @@ class TargetNode(Place):
         reserved: Of a node to be bought: the most any option has, where limits count it.
         undecided: Topology keys of which a node to be bought may get several values.
         signatures: What the pods on it demand, each once.
-        companions: What pods of DaemonSets add to the census there, on a node to be bought.
+        daemon_set_pods: What pods of DaemonSets add to the census there, on a node to be bought.
         volumes: Shared volumes attached to it, each with the pods of this plan that use it and one
             more when it was there before.
     """

@@ -52,7 +52,7 @@ def buy(
     """Return the cheapest way to have such a node from the first provisioner that can, or None.
 
     Args:
-        board: What is decided so far.
+        plan_state: What is decided so far.
         wanted: What the node is for.
         without: A node that this one replaces: its share of the limits is free.
     """

@@ -183,12 +183,12 @@ def _counts(most: int) -> Iterator[int]:
 def _acceptable(
     pod_group: PendingGroup, domain: Mapping[str, str | None], company: Sequence[Profile]
 ) -> int:
-    """Return how many pods, one after the other, the judge accepts on a new node in a domain.
+    """Return how many pods of a group the topology constraints accept on a new node in a domain.
 
     Args:
-        one: Whose pods.
-        domain: Where the node would be.
-        company: What pods of DaemonSets add there.
+        pod_group: The pods, placed one after the other.
+        domain: Where the node would be, by label key.
+        company: Pods of DaemonSets that would run there.
     """
     labels = {key: value for key, value in domain.items() if value is not None}
     place_there = Place("", {**labels, keys.HOSTNAME: "\x00"}, partial=True)
