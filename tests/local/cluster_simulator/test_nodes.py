@@ -6,6 +6,7 @@ import pytest
 from infra.local.cluster_simulator.client import Server
 from infra.local.cluster_simulator.machines import AssumedMachines, Ec2Machines, Machine
 from infra.local.cluster_simulator.simulation import Setup, Simulation, SimulationThread
+from infra.local.cluster_simulator.world import Timing
 from infra.local.kube.server import EmbeddedKube
 from tests.local.cluster_simulator.bench import (
     DAEMON_SETS,
@@ -222,6 +223,21 @@ def test_a_node_whose_name_was_used_before_counts_as_silent_since_then(bench: Be
         lambda: bench.get(f"{PODS}/hasty")["metadata"].get("deletionTimestamp"),
         "a pod that waits for less than the boot is evicted",
     )
+
+
+def test_a_kubelet_that_ends_before_its_first_lease_is_missed(kube: EmbeddedKube) -> None:
+    bench = Bench(kube.url)
+    bench.add_node("n0")
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    bench.patch(f"{NODES}/n0/status", {"status": ready})
+    setup = Setup(
+        timing=Timing(speed=100, least_lease_seconds=0.05), parts=frozenset({"lifecycle"})
+    )
+    with SimulationThread(Server(url=kube.url), setup):
+        until(
+            lambda: "node.kubernetes.io/unreachable" in taint_keys(bench.get(f"{NODES}/n0")),
+            "its silence is noticed",
+        )
 
 
 def test_a_stopped_machine_is_tainted_and_a_running_one_is_not(bench: Bench) -> None:

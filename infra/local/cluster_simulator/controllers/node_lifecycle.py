@@ -31,6 +31,9 @@ UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 _MANAGED: Final = (NOT_READY, UNREACHABLE, UNSCHEDULABLE)
 _LEASES: Final = "kube-node-lease"
+# Node monitor grace period. Source: https://kubernetes.io/docs/reference/command-line-tools-reference/
+# kube-controller-manager/ (--node-monitor-grace-period, 2026-11).
+_GRACE_SECONDS: Final = 50.0
 _CONDITIONS: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
 
 
@@ -45,6 +48,8 @@ class NodeLifecycle:
         # By name of a Node: when it was first seen, or last heard of. Never forgotten, as upstream:
         # a Node made under a name that was used before is silent from the beginning.
         self._heard_at: dict[str, float] = {}
+        # By uid of a Node without a Lease: when its kubelet was first known to post a status.
+        self._posted_at: dict[str, float] = {}
         self._suspected: set[str] = set()
         self._tainted_since: dict[str, float] = {}
         world.nodes.subscribe(self._node_changed)
@@ -57,6 +62,7 @@ class NodeLifecycle:
 
     def _node_changed(self, old: Json | None, new: Json | None) -> None:
         if new is None:
+            self._posted_at.pop((old or {})["metadata"]["uid"], None)
             return
         name = new["metadata"]["name"]
         self._nodes.add(name)
@@ -104,12 +110,19 @@ class NodeLifecycle:
             # A node that boots fast must not be called silent because this machine is slow.
             grace = max(timing.real(timing.startup_grace_seconds), 4 * timing.least_lease_seconds)
             return first + grace - now
-        lease = self._leases.get(node["metadata"]["name"], _LEASES)
-        if ready == "Unknown" or lease is None:
+        if ready == "Unknown":
             return None
+        uid = node["metadata"]["uid"]
+        lease = self._leases.get(node["metadata"]["name"], _LEASES)
+        if lease is None:
+            # A status counts as a sign of life, too: a kubelet may end before its first Lease.
+            # Source: https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/nodelifecycle/
+            # node_lifecycle_controller.go (tryUpdateNodeHealth, probeTimestamp), read 2026-11-23.
+            posted = self._posted_at.setdefault(uid, now)
+            grace = max(timing.real(_GRACE_SECONDS), 4 * timing.least_lease_seconds)
+            return posted + grace - now
         duration: int = lease["spec"]["leaseDurationSeconds"]
         left = duration - age(lease["spec"]["renewTime"]).total_seconds()
-        uid = node["metadata"]["uid"]
         if left > 0:
             self._suspected.discard(uid)
             return left
