@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from shared.events.recorder import EventRecorder
+from shared.events.plan_events import PlanEvents
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.fleet_request import LaunchContext, launch_groups
 from shared.launching.intents import LaunchOutcome
@@ -33,7 +33,7 @@ class PlanLauncher:
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
         """Prepare for one invocation."""
         self._ports = ports
-        self._recorder = EventRecorder(ports)
+        self._events = PlanEvents(ports)
         self._addresses = AddressBook()
         self.launcher = Launcher(ports, lease, policy)
         self.verdicts = LaunchVerdicts(ports)
@@ -66,7 +66,7 @@ class PlanLauncher:
                 context = replace(context, images=safe)
                 outcome = self.launcher.resume(context, intent)
             except PermanentError as error:
-                self._recorder.cannot_launch(provisioner, str(error))
+                self._events.cannot_launch(provisioner, str(error))
                 outcome = self.launcher.give_up(intent)
             ended |= outcome != LaunchOutcome.LATER
         self._judge(owners, gathered)
@@ -108,7 +108,7 @@ class PlanLauncher:
                     )
             except PermanentError as error:
                 # One provisioner that cannot launch must not stop the others.
-                self._recorder.cannot_launch(provisioners[name], str(error))
+                self._events.cannot_launch(provisioners[name], str(error))
         owners = {
             name: (launch_ground.provisioner, launch_ground.site)
             for name, launch_ground in grounds.items()

@@ -8,7 +8,12 @@ from typing import Final
 from shared.brakes.refusals import RefusalBook
 from shared.disruption.drift import shape_hash
 from shared.events.node_events import MOST_PODS, event_on
-from shared.events.recorder import REFUSED_BY_EC2, EventRecorder, refused_by_ec2
+from shared.events.provisioner_conditions import (
+    REFUSED_BY_EC2,
+    ProvisionerConditions,
+    refused_by_ec2,
+)
+from shared.events.recorder import EventRecorder
 from shared.launching.insufficient_capacity import Verdict
 from shared.launching.offering_facts import Fact, note
 from shared.model import labels as keys
@@ -49,6 +54,7 @@ class LaunchVerdicts:
         """Prepare for one invocation."""
         self._ports = ports
         self._recorder = EventRecorder(ports)
+        self._conditions = ProvisionerConditions(ports)
         self._book = RefusalBook(ports)
         self.told: tuple[str, ...] = ()
         self.unknown = 0
@@ -78,7 +84,7 @@ class LaunchVerdicts:
             owner, site = owners[name]
             known = name in gathered.refusals.records
             if verdict.bought and known and self._book.succeeded(owner, site):
-                self._recorder.active(owner)
+                self._conditions.active(owner)
             if verdict.unsupported:
                 self._book.leave_out(owner, site, verdict.unsupported, UNSUPPORTED)
             if verdict.whole is not None and not verdict.bought:
@@ -125,13 +131,13 @@ class LaunchVerdicts:
     def of_start(self, owner: Provisioner, site: Site) -> None:
         """Act on a machine that runs, where others died before."""
         if self._book.succeeded(owner, site, started=True):
-            self._recorder.active(owner)
+            self._conditions.active(owner)
 
     def _refused(self, owner: Provisioner, record: Refusals) -> None:
         """Say in the condition that EC2 is not asked, and when it is asked again."""
         if record.error is None or record.until is None:
             return
-        self._recorder.active(owner, refused_by_ec2(record.reason()))
+        self._conditions.active(owner, refused_by_ec2(record.reason()))
         wait = record.until - self._ports.clock.now()
         self.wait = wait if self.wait is None else min(self.wait, wait)
 

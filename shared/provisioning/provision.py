@@ -18,7 +18,8 @@ from shared.brakes.runaway import (
 from shared.decisions.record import record
 from shared.disruption.interruption import with_interrupted
 from shared.disruption.settings import DisruptionSettings
-from shared.events.recorder import EventRecorder
+from shared.events.plan_events import PlanEvents
+from shared.events.provisioner_conditions import ProvisionerConditions
 from shared.launching.intents import LaunchOutcome
 from shared.launching.lease import HeldLease
 from shared.model.ec2.launches import PlannedNode
@@ -67,7 +68,8 @@ class Provisioning:
         self._policy = policy
         self._settings = settings
         self._new_id = new_id
-        self._recorder = EventRecorder(ports)
+        self._events = PlanEvents(ports)
+        self._conditions = ProvisionerConditions(ports)
         self._disrupting = Disrupting(ports, disruption or DisruptionSettings(), settings)
 
     def run(
@@ -105,7 +107,7 @@ class Provisioning:
         hold = hold_of(self._ports, rivals, self._ports.catalog.problem())
         valid, invalid = self._ports.cluster.provisioners()
         resolved = {} if rivals else resolve(self._ports, valid)
-        self._recorder.provisioners(valid, invalid, hold, resolved)
+        self._conditions.provisioners(valid, invalid, hold, resolved)
         if not rivals:
             write_template_statuses(self._ports, valid, invalid, resolved)
 
@@ -113,7 +115,7 @@ class Provisioning:
         ports, clock, name = self._ports, self._ports.clock, self._ports.cluster.name
         rivals = rivals_of(ports)
         problem = ports.catalog.problem()
-        self._recorder.hold(hold_of(ports, rivals, problem))
+        self._conditions.hold(hold_of(ports, rivals, problem))
         why = held_back(ports, rivals) or (NO_CATALOGUE if problem else "")
         turn = Turn(ports, held, self._policy, why)
         report = ProvisionReport(held_back=turn.held_back)
@@ -162,7 +164,7 @@ class Provisioning:
         gathered = gather(self._ports, plan_id, whole=look, keep=turn.keep)
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
         if turn.held_back not in ("", SHADOW):
-            self._recorder.waiting(gathered.snapshot.pending)
+            self._conditions.waiting(gathered.snapshot.pending)
             turn.make_nodes(gathered)
             return report, False, False
         if not turn.held_back and turn.launches.resume(gathered):
@@ -220,7 +222,7 @@ class Provisioning:
             rejected += newly_failed(failed, trials)
             trials = note_failure(ports.ledger, name, failed, trials)
         until = runaways(snapshot.pending, trials)
-        self._recorder.runaways(until, pending, trials)
+        self._conditions.runaways(until, pending, trials)
         if until:
             snapshot = dataclasses.replace(snapshot, promised=snapshot.promised | until.keys())
         report = dataclasses.replace(report, pods_runaway=len(until), pods_rejected=rejected)
@@ -255,8 +257,8 @@ class Provisioning:
             pod_left.later for pod_left in plan.unschedulable
         )
         told = _of_waiting(plan, pending)
-        self._recorder.unschedulable(_without_later(told) if resumed else told, over, pending)
-        self._recorder.cheaper(snapshot, plan, self._settings)
+        self._events.unschedulable(_without_later(told) if resumed else told, over, pending)
+        self._events.cheaper(snapshot, plan, self._settings)
         snapshot = dataclasses.replace(snapshot, slots=slots)
         turned_away = {over_one.node.provisioner for over_one in over}
         turned_away.update(*(refused.limited for refused in plan.unschedulable))
@@ -281,7 +283,7 @@ class Provisioning:
             left_open = self._ports.ledger.open_intents(snapshot.cluster)
             snapshot = dataclasses.replace(snapshot, intents=left_open)
             uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
-        self._recorder.ceilings(snapshot.provisioners, uses, turned_away)
+        self._conditions.ceilings(snapshot.provisioners, uses, turned_away)
         fullest = max((use.percent for use in uses.values()), default=None)
         return dataclasses.replace(report, ceiling_percent=fullest)
 
@@ -294,14 +296,14 @@ class Provisioning:
             for provisioner in snapshot.provisioners
             if provisioner.shadow
         }
-        self._recorder.shadow([node for node in nodes if node.provisioner in shadowed], shadowed)
+        self._events.shadow([node for node in nodes if node.provisioner in shadowed], shadowed)
         return tuple(node for node in nodes if node.provisioner not in shadowed)
 
     def _only_tell(self, snapshot: ClusterSnapshot, plan: Plan) -> None:
         provisioners = {provisioner.name: provisioner for provisioner in snapshot.provisioners}
         pending: Mapping[str, Pod] = {pod.uid: pod for pod in snapshot.pending}
-        self._recorder.shadow(plan.nodes, provisioners)
-        self._recorder.unschedulable(_of_waiting(plan, pending), (), pending)
+        self._events.shadow(plan.nodes, provisioners)
+        self._events.unschedulable(_of_waiting(plan, pending), (), pending)
 
 
 def _counted(turn: Turn, report: ProvisionReport) -> ProvisionReport:

@@ -8,7 +8,7 @@ from typing import Final
 
 from shared.brakes.hold import Hold, held_back, hold_of, rivals_of
 from shared.disruption.evaluation_due import wants_look
-from shared.events.recorder import SHOWN, shown_ceilings, shown_hold, shown_unusable
+from shared.events.provisioner_conditions import SHOWN, shown_ceilings, shown_hold, shown_unusable
 from shared.messages.notices import NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, Slot

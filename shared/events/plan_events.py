@@ -1,0 +1,90 @@
+"""Events about a plan: pods without a place, nodes that would be launched, cheaper Provisioners."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from shared.brakes.ceilings import OverCeiling
+from shared.brakes.runaway import digest
+from shared.events.node_events import event_on
+from shared.events.recorder import EventRecorder
+from shared.model.ec2.launches import PlannedNode, PodRef
+from shared.model.kubernetes.pods import Pod
+from shared.model.plan import Plan
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import ClusterSnapshot
+from shared.packing.problem import PackingSettings
+from shared.planning.cheaper_provisioners import cheaper_provisioner, same_weight
+from shared.ports import ClusterPorts, KubernetesEvent, Severity
+
+_CHEAPER: Final = "CheaperProvisioner"
+_DOLLAR: Final = 1_000_000
+
+
+class PlanEvents:
+    """Records what a plan means for pods and Provisioners."""
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._recorder = EventRecorder(ports)
+
+    def unschedulable(
+        self, plan: Plan, over: Sequence[OverCeiling], pending: Mapping[str, Pod]
+    ) -> None:
+        """Tell pods why they have no place."""
+        told = [
+            _refused_event(pending, pod_left.pod, "; ".join(pod_left.reasons))
+            for pod_left in plan.unschedulable
+        ]
+        told += [
+            _refused_event(pending, ref, over_ceiling.reason)
+            for over_ceiling in over
+            for ref in over_ceiling.node.pods
+        ]
+        self._recorder.record(told)
+
+    def shadow(self, nodes: Sequence[PlannedNode], provisioners: Mapping[str, Provisioner]) -> None:
+        """Tell Provisioners what would have been bought."""
+        of_owner: dict[str, list[PlannedNode]] = {}
+        for node in nodes:
+            of_owner.setdefault(node.provisioner, []).append(node)
+        self._recorder.record(
+            event_on(
+                provisioners[name],
+                "ShadowPlan",
+                f"would buy {len(planned)} nodes for {sum(len(n.pods) for n in planned)} pods at "
+                f"${sum(n.price_micros_per_hour for n in planned) / _DOLLAR:.4f}/h",
+                severity=Severity.NORMAL,
+            )
+            for name, planned in sorted(of_owner.items())
+        )
+
+    def cheaper(self, snapshot: ClusterSnapshot, plan: Plan, settings: PackingSettings) -> None:
+        """Tell Provisioners that one of the same weight would have taken their pods for less.
+
+        To find out takes as long as a plan, so each pair is looked at once in some minutes.
+        """
+        pairs = {digest(_CHEAPER, *pair): pair for pair in same_weight(snapshot, plan)}
+        if not pairs:
+            return
+        name, now = self._ports.cluster.name, self._ports.clock.now()
+        told = self._ports.ledger.recently_recorded(name, now)
+        fresh = {mark: pair for mark, pair in pairs.items() if mark not in told}
+        owners = {owner.name: owner for owner in snapshot.provisioners}
+        for used, other in fresh.values():
+            found = cheaper_provisioner(snapshot, plan, used, other, settings)
+            if found is not None:
+                self._recorder.record_each(
+                    event_on(owners[used], _CHEAPER, found.text, severity=Severity.NORMAL)
+                )
+        if fresh:
+            self._ports.ledger.note_recorded(name, frozenset(fresh), now)
+
+    def cannot_launch(self, provisioner: Provisioner, text: str) -> None:
+        """Tell a Provisioner that nothing can be bought for it."""
+        self._recorder.record([event_on(provisioner, "CannotLaunch", text)])
+
+
+def _refused_event(pending: Mapping[str, Pod], ref: PodRef, text: str) -> KubernetesEvent:
+    pod = pending.get(ref.uid)
+    return event_on(pod if pod is not None else ref, "FailedProvisioning", text)

@@ -1,0 +1,236 @@
+"""Conditions of Provisioners: whether they can launch nodes, and if not, why."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+
+from shared.brakes.ceilings import CeilingUse
+from shared.brakes.hold import PAUSED_REASON, Hold
+from shared.brakes.refusals import KnownRefusals, RefusalBook
+from shared.brakes.runaway import MOST_TRIALS, provisioners_of, workload_of
+from shared.events.node_events import MOST_PODS, counted, event_on, first_names
+from shared.events.recorder import EventRecorder
+from shared.model import labels as keys
+from shared.model.ec2.launches import Trial
+from shared.model.kubernetes.pods import Pod
+from shared.model.memo import Memo
+from shared.model.provisioner import Provisioner
+from shared.model.snapshot import InvalidProvisioner
+from shared.node_templates.status import Resolved
+from shared.planning.provisioner_checks import requirement_warnings
+from shared.ports import ClusterPorts, Condition
+
+_PAUSED: Final = Hold(
+    reason=PAUSED_REASON,
+    text=f"paused by its annotation {keys.PAUSED}: no node is launched or removed for it",
+)
+REFUSED_BY_EC2: Final = "LaunchRefused"
+_NEVER_USABLE: Final = "NodesNeverUsable"
+_TRIED: Final = (
+    f"nodes of {MOST_TRIALS} launches of the last hour never became usable (look for 'Unable to "
+    "register node' in the kubelet's log on the EC2 console, for a taint that stays, at the image)"
+)
+SHOWN: Final = "shown"
+_HOLD: Final = "hold"
+_USELESS: Final = "unusable"
+_CEILINGS: Final = "ceilings"
+NEARLY_FULL: Final = 80
+_FULL: Final = 100
+_NEAR: Final = "NearCeiling"
+_REACHED: Final = "CeilingReached"
+_SHOWN_FOR: Final = timedelta(days=400)
+
+
+class ProvisionerConditions:
+    """Shows on Provisioners what keeps them from launching, with an Event each time it changes.
+
+    The ledger keeps what is shown, so that it is removed however long ago it was shown.
+    """
+
+    def __init__(self, ports: ClusterPorts) -> None:
+        """Prepare for one cluster."""
+        self._ports = ports
+        self._recorder = EventRecorder(ports)
+        self._shown = Memo(name=SHOWN)
+        self._hold: Hold | None = None
+
+    def provisioners(
+        self,
+        valid: Sequence[Provisioner],
+        invalid: Sequence[InvalidProvisioner],
+        hold: Hold | None = None,
+        resolved: Mapping[str, Resolved] = MappingProxyType({}),
+    ) -> None:
+        """Write into each Provisioner's status whether it can launch nodes, and if not, why.
+
+        Args:
+            hold: Why the whole cluster is held back, None when it is not.
+            resolved: What the Provisioners find, by name.
+        """
+        for invalid_provisioner in invalid:
+            text = "; ".join(invalid_provisioner.reasons)
+            self._ports.cluster.set_provisioner_condition(
+                invalid_provisioner.name, active=False, reason="Invalid", message=text
+            )
+            named = Provisioner(name=invalid_provisioner.name, uid=invalid_provisioner.uid)
+            self._recorder.record([event_on(named, "Invalid", text)])
+        refusals = RefusalBook(self._ports).read() if valid else KnownRefusals()
+        for provisioner in valid:
+            held = hold or (_PAUSED if provisioner.paused else None)
+            refusal = refusals.standing(self._ports, provisioner)
+            held = held or (refused_by_ec2(refusal) if refusal else None)
+            found = resolved.get(provisioner.name)
+            if held is None and found is not None and found.problem:
+                held = Hold(reason="NotReady", text=f"cannot launch nodes: {found.problem}")
+            self.active(provisioner, held)
+
+    def active(self, provisioner: Provisioner, held: Hold | None = None) -> None:
+        """Write into a Provisioner's status that it can be used, or why not."""
+        self._ports.cluster.set_provisioner_condition(
+            provisioner.name,
+            active=held is None,
+            reason=held.reason if held is not None else "Valid",
+            message=held.text if held is not None else self._warnings(provisioner),
+        )
+
+    def _warnings(self, provisioner: Provisioner) -> str:
+        misspelled = requirement_warnings(provisioner, self._ports.catalog.instance_types())
+        return "; ".join((*provisioner.warnings, *misspelled)) or "ready to launch nodes"
+
+    def hold(self, hold: Hold | None) -> None:
+        """Show on every Provisioner why the whole cluster is held back, and take that back.
+
+        The ledger keeps what is shown, so that it is taken back however long it stood.
+        """
+        ports, name = self._ports, self._ports.cluster.name
+        self._hold = hold
+        self._shown = ports.ledger.memo(name, SHOWN)
+        was = shown_hold(self._shown)
+        if hold is not None:
+            valid, invalid = ports.cluster.provisioners()
+            if was != hold.reason:
+                self.provisioners(valid, invalid, hold)
+            self._recorder.record(event_on(owner, hold.reason, hold.text) for owner in valid)
+        elif was:
+            ports.ledger.forget_recorded(name)
+            self.provisioners(*ports.cluster.provisioners())
+        reason = hold.reason if hold is not None else ""
+        if was != reason:
+            self._show({**self._shown.value, _HOLD: reason})
+
+    def waiting(self, pending: Iterable[Pod]) -> None:
+        """Tell the first pods that wait for capacity why none is launched, if it is held back."""
+        hold = self._hold
+        waiting = [pod for pod in pending if pod.is_provisionable] if hold is not None else []
+        self._recorder.record(
+            event_on(pod, hold.reason, hold.text) for pod in waiting[:MOST_PODS] if hold
+        )
+
+    def ceilings(
+        self,
+        provisioners: Sequence[Provisioner],
+        uses: Mapping[str, CeilingUse],
+        turned_away: Collection[str],
+    ) -> None:
+        """Show on Provisioners how full their ceilings are, each time that it becomes otherwise.
+
+        Args:
+            uses: By Provisioner.
+            turned_away: Provisioners whose limits are in the way of pods that wait.
+        """
+        shown = shown_ceilings(self._shown)
+        levels = {}
+        for owner in provisioners:
+            use = uses.get(owner.name, CeilingUse(percent=0, text="has no ceiling"))
+            held = use.percent >= NEARLY_FULL and owner.name in turned_away
+            reached = held or use.percent >= _FULL
+            near = _NEAR if use.percent >= NEARLY_FULL else ""
+            level = levels[owner.name] = _REACHED if reached else near
+            if level == shown.get(owner.name, ""):
+                continue
+            text = f"{use.text}; pending pods need more" if held else use.text
+            self._ports.cluster.set_provisioner_condition(
+                owner.name,
+                active=not reached,
+                reason=level or "WithinCeiling",
+                message=text,
+                kind=Condition.WITHIN_CEILING,
+            )
+            if level:
+                self._recorder.record([event_on(owner, level, text)])
+        full = {name: level for name, level in levels.items() if level}
+        if full != shown:
+            self._show({**self._shown.value, _CEILINGS: full})
+
+    def runaways(
+        self, until: Mapping[str, datetime], pending: Mapping[str, Pod], trials: Sequence[Trial]
+    ) -> None:
+        """Tell pods for which nothing is launched for now, and the Provisioners they had nodes of.
+
+        Args:
+            until: When nodes are launched for them again, by uid.
+            trials: Launches whose nodes were of no use.
+        """
+        held = [pending[uid] for uid in sorted(until)]
+        self._recorder.record(
+            event_on(
+                pod, _NEVER_USABLE, f"{_TRIED}; none is launched for it {_before(until[pod.uid])}"
+            )
+            for pod in held
+        )
+        affected: dict[str, list[Pod]] = {}
+        for pod in held:
+            for name in provisioners_of(pod, trials):
+                affected.setdefault(name, []).append(pod)
+        ends = {name: max(until[pod.uid] for pod in pods) for name, pods in affected.items()}
+        shown = shown_unusable(self._shown)
+        for name, pods in sorted(affected.items()):
+            workloads = sorted({workload_of(pod) for pod in pods})
+            text = (
+                f"{_TRIED}; none is launched for {counted(len(pods), 'pod')} of "
+                f"{first_names(workloads)} "
+                f"{_before(ends[name])}"
+            )
+            self._usable(name, usable=False, reason=_NEVER_USABLE, text=text)
+        for name in sorted(shown.keys() - affected.keys()):
+            self._usable(name, usable=True, reason="Usable", text="no workload is held")
+        if ends != shown:
+            useless = {name: end.isoformat() for name, end in sorted(ends.items())}
+            self._show({**self._shown.value, _USELESS: useless})
+
+    def _usable(self, name: str, *, usable: bool, reason: str, text: str) -> None:
+        self._ports.cluster.set_provisioner_condition(
+            name, active=usable, reason=reason, message=text, kind=Condition.NODES_USABLE
+        )
+
+    def _show(self, value: Mapping[str, Any]) -> None:
+        name, until = self._ports.cluster.name, self._ports.clock.now() + _SHOWN_FOR
+        self._shown = Memo(name=SHOWN, value=value)
+        self._ports.ledger.put_memo(name, self._shown, until)
+
+
+def refused_by_ec2(text: str) -> Hold:
+    """Return what a Provisioner shows that EC2 refuses to launch for."""
+    return Hold(reason=REFUSED_BY_EC2, text=text)
+
+
+def shown_hold(shown: Memo) -> str:
+    """Return the reason that Provisioners show for being held back as a cluster, else empty."""
+    return str(shown.value.get(_HOLD, ""))
+
+
+def shown_ceilings(shown: Memo) -> dict[str, str]:
+    """Return the Provisioners that show a ceiling as nearly full or reached, and as which."""
+    return dict(shown.value.get(_CEILINGS, {}))
+
+
+def shown_unusable(shown: Memo) -> dict[str, datetime]:
+    """Return the Provisioners that show that their nodes are never usable, and until when."""
+    return {
+        name: datetime.fromisoformat(end) for name, end in shown.value.get(_USELESS, {}).items()
+    }
+
+
+def _before(end: datetime) -> str:
+    return f"before {end:%H:%M} UTC"
