@@ -31,7 +31,10 @@ ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
     "sweep_reads": (11, "queries of a few rows each"),
     "heartbeat_seconds": (0.1, "one row is written"),
     "heartbeats_an_hour": (12, "functions/forwarder: one in five minutes"),
-    "catalogues_a_day": (2, "shared/runtime/bootstrap: written when older than half a day"),
+    "catalogues_a_day": (
+        2,
+        "functions/refresh_catalog/runtime: written when older than half a day",
+    ),
     "tick_seconds": (0.2, "one question to S3"),
     "catalogue_seconds": (30, "two paginated descriptions and a price list"),
     "pollers": (5, "Lambda keeps five long polls of 20 s on a queue of the default mode"),

@@ -4,8 +4,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.bind.runtime import load_runtime
 from shared.messages.wake import decode
-from shared.runtime.bootstrap import bind_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 
 
@@ -15,7 +15,7 @@ from shared.runtime.observability import logger, metrics, sets_invalid_events_as
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve one `node-ready` event; every node of it is looked at anew."""
     message = decode(event)
-    service = bind_runtime().service(message.cluster)
+    service = load_runtime().service(message.cluster)
     for node in message.wake.objects:
         report = service.run(node.name)
         tell(

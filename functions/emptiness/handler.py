@@ -4,8 +4,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.emptiness.runtime import load_runtime
 from shared.messages.wake import decode
-from shared.runtime.bootstrap import emptiness_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.timers.timers import text_of
 
@@ -16,12 +16,12 @@ from shared.timers.timers import text_of
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Serve one `node-empty` event, or one step of an EmptinessTimer (its state in and out)."""
     if "detail" not in event:
-        service = emptiness_runtime().service(text_of(event, "cluster"))
+        service = load_runtime().service(text_of(event, "cluster"))
         state = service.step(event)
         logger.info("emptiness step", cluster=state["cluster"], node=state["node"], state=state)
         return state
     message = decode(event)
-    service = emptiness_runtime().service(message.cluster)
+    service = load_runtime().service(message.cluster)
     for node in message.wake.objects:
         outcome = service.begin(node.name)
         logger.info(

@@ -4,7 +4,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.runtime.bootstrap import expiration_runtime
+from functions.expiration.runtime import load_runtime
 from shared.runtime.observability import logger, metrics
 from shared.timers.timers import text_of
 
@@ -13,7 +13,7 @@ from shared.timers.timers import text_of
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take one step: the timer's state in, its next state out."""
-    state = expiration_runtime().service(text_of(event, "cluster")).step(event)
+    state = load_runtime().service(text_of(event, "cluster")).step(event)
     logger.info(
         "expiration step",
         cluster=state["cluster"],

@@ -4,8 +4,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.interrupt.runtime import load_runtime
 from shared.messages.notices import decode_notice
-from shared.runtime.bootstrap import interrupt_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 
 
@@ -15,7 +15,7 @@ from shared.runtime.observability import logger, metrics, sets_invalid_events_as
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Serve one event of EC2 or AWS Health; machines that are not ours are left alone."""
     notice = decode_notice(event)
-    runtime = interrupt_runtime()
+    runtime = load_runtime()
     for instance_id in notice.instance_ids:
         cluster = runtime.cluster_of(instance_id)
         if cluster is None:

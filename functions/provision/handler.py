@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.provision.runtime import Runtime, load_runtime
 from shared.messages.wake import Kind, decode
 from shared.model.errors import PermanentError, RetryableError
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord, wake_of, wakes
-from shared.runtime.bootstrap import ProvisionRuntime, provision_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_provision
 
@@ -26,7 +26,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     A batch of several clusters is not served here: each cluster has an invocation of its own, so
     that none waits for another.
     """
-    runtime = provision_runtime()
+    runtime = load_runtime()
     if "Records" not in event:
         _serve_event(runtime, event, context)
         return {"batchItemFailures": []}
@@ -54,7 +54,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return {"batchItemFailures": [{"itemIdentifier": record_id} for record_id in failed]}
 
 
-def _serve_event(runtime: ProvisionRuntime, event: dict[str, Any], context: LambdaContext) -> None:
+def _serve_event(runtime: Runtime, event: dict[str, Any], context: LambdaContext) -> None:
     message = decode(event)
     try:
         _serve(runtime, wake_of(message), context, fast=message.kind == Kind.POD_PENDING)
@@ -66,7 +66,7 @@ def _serve_event(runtime: ProvisionRuntime, event: dict[str, Any], context: Lamb
 
 
 def _serve(
-    runtime: ProvisionRuntime, wake: ClusterWake, context: LambdaContext, *, fast: bool = False
+    runtime: Runtime, wake: ClusterWake, context: LambdaContext, *, fast: bool = False
 ) -> None:
     """Plan for one cluster.
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.runtime.bootstrap import SCHEDULE, refresh_runtime
+from functions.refresh_catalog.runtime import load_runtime
+from shared.messages.wake import SCHEDULE
 from shared.runtime.observability import count, logger, metrics
 
 
@@ -12,7 +13,7 @@ from shared.runtime.observability import count, logger, metrics
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Write the catalogue; a tick of the schedule writes it only if it is missing or old."""
-    runtime = refresh_runtime()
+    runtime = load_runtime()
     if event.get("source") == SCHEDULE and runtime.is_fresh():
         logger.info("the catalogue is fresh")
         return

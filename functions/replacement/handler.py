@@ -4,8 +4,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.replacement.runtime import load_runtime
 from shared.node_lifecycle.replacement import CONTINUED, GIVEN_AWAY
-from shared.runtime.bootstrap import replacement_runtime
 from shared.runtime.observability import logger, metrics, tell
 from shared.timers.timers import DONE, text_of
 
@@ -14,7 +14,7 @@ from shared.timers.timers import DONE, text_of
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take one step: the timer's state in, its next state out."""
-    state = replacement_runtime().service(text_of(event, "cluster")).step(event)
+    state = load_runtime().service(text_of(event, "cluster")).step(event)
     logger.info(
         "replacement step",
         cluster=state["cluster"],

@@ -4,9 +4,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from shared.messages.wake import Kind, decode
+from functions.sweep.runtime import Runtime, load_runtime
+from shared.messages.wake import SCHEDULE, Kind, decode
 from shared.model.errors import AutoscalerError, NotAttachedError, NotInstalledError
-from shared.runtime.bootstrap import SCHEDULE, SweepRuntime, sweep_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 from shared.runtime.reports import report_sweep
 
@@ -20,7 +20,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     The schedule sweeps nothing itself: each cluster has an invocation of its own, so that what one
     of them answers, or does not, costs no other anything.
     """
-    runtime = sweep_runtime()
+    runtime = load_runtime()
     if event.get("source") == SCHEDULE:
         _sweep_all(runtime, context)
         return
@@ -32,7 +32,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         tell(message.cluster, {"Heartbeats": 1})
 
 
-def _sweep_all(runtime: SweepRuntime, context: LambdaContext) -> None:
+def _sweep_all(runtime: Runtime, context: LambdaContext) -> None:
     for cluster in runtime.clusters():
         try:
             runtime.sweep_alone(cluster)
@@ -40,7 +40,7 @@ def _sweep_all(runtime: SweepRuntime, context: LambdaContext) -> None:
             _failed(cluster, error, context.aws_request_id)
 
 
-def _sweep(runtime: SweepRuntime, cluster: str, context: LambdaContext) -> None:
+def _sweep(runtime: Runtime, cluster: str, context: LambdaContext) -> None:
     try:
         report_sweep(cluster, runtime.service(cluster).run())
     except NotInstalledError as error:

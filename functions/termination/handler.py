@@ -4,9 +4,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.termination.runtime import load_runtime
 from shared.messages.wake import decode
 from shared.node_lifecycle.termination import BLOCKED, RELEASED
-from shared.runtime.bootstrap import termination_runtime
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
 from shared.timers.timers import text_of
 
@@ -17,7 +17,7 @@ from shared.timers.timers import text_of
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Serve one `node-deleted` event, or one step of a NodeTermination (its state in and out)."""
     if "detail" not in event:
-        state = termination_runtime().service(text_of(event, "cluster")).step(event)
+        state = load_runtime().service(text_of(event, "cluster")).step(event)
         logger.info("termination step", cluster=state["cluster"], node=state["node"], state=state)
         tell(
             state["cluster"],
@@ -33,7 +33,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         )
         return state
     message = decode(event)
-    service = termination_runtime().service(message.cluster)
+    service = load_runtime().service(message.cluster)
     for node in message.wake.objects:
         outcome = service.begin(node.name)
         logger.info(

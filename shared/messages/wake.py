@@ -18,6 +18,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from shared.model.errors import InvalidMessageError
 
 SOURCE_PREFIX: Final = "dovetail."
+# The source of what the schedules send.
+SCHEDULE: Final = "aws.events"
 VERSION: Final = 1
 MAX_OBJECTS: Final = 200
 

@@ -1,12 +1,15 @@
-"""A Region's catalogue, made with the rights of whoever runs `dovetail catalog`."""
+"""Makes the catalogue of a Region: for the bucket, or for `dovetail catalog`."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
+from shared.aws.ec2 import catalog
 from shared.aws.ec2.catalog_source import CatalogSource
 from shared.aws.session import Session
 from shared.catalog.building import format_catalog
+from shared.catalog.pod_addresses import PodNetwork
 from shared.runtime.system import SystemClock, region
+from shared.runtime.wiring import Wiring
 from shared.settings import RefreshCatalogSettings
 
 _TIMEOUT: Final = timedelta(seconds=60)
@@ -28,3 +31,19 @@ def make_catalog(name: str) -> str:
         clock=SystemClock(),
     )
     return format_catalog(source.document())
+
+
+def regional_source(wiring: Wiring, pricing_region: str, network: PodNetwork) -> CatalogSource:
+    """Return what writes the catalogue of the process's Region to its bucket."""
+    return CatalogSource(
+        wiring.session,
+        bucket=wiring.settings.bucket,
+        pricing_region=pricing_region,
+        clock=wiring.clock,
+        network=network,
+    )
+
+
+def catalog_written_at(wiring: Wiring) -> datetime | None:
+    """Return when the catalogue in the bucket was written; None if there is none."""
+    return catalog.catalog_written_at(wiring.session, wiring.settings.bucket)

@@ -127,7 +127,6 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Any], None]:
     """Give the handler of a function a runtime: `use("bind", runtime)`."""
 
     def install(function: str, runtime: Any) -> None:
-        short = {"refresh_catalog": "refresh"}.get(function, function)
-        monkeypatch.setattr(f"functions.{function}.handler.{short}_runtime", lambda: runtime)
+        monkeypatch.setattr(f"functions.{function}.handler.load_runtime", lambda: runtime)
 
     return install

@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.provision import runtime as provision_runtime
+from functions.sweep import runtime as sweep_runtime
 from shared.model.errors import NotAttachedError
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
-from shared.runtime import bootstrap
 from shared.settings import ProvisionSettings, SweepSettings
 from tests.builders import NOW
 from tests.fakes.clock import FakeClock
@@ -59,18 +60,19 @@ class Wiring:
 @pytest.fixture
 def wiring(monkeypatch: pytest.MonkeyPatch) -> Wiring:
     made = Wiring()
-    monkeypatch.setattr(bootstrap, "Wiring", lambda *_: made)
+    for module in (provision_runtime, sweep_runtime):
+        monkeypatch.setattr(module, "Wiring", lambda *_: made)
     return made
 
 
-def sweep() -> bootstrap.SweepRuntime:
-    return bootstrap.SweepRuntime(
+def sweep() -> sweep_runtime.Runtime:
+    return sweep_runtime.Runtime(
         SweepSettings.model_validate({**SETTINGS, "sweep_function": "sweep"})
     )
 
 
-def provision() -> bootstrap.ProvisionRuntime:
-    return bootstrap.ProvisionRuntime(ProvisionSettings.model_validate(SETTINGS))
+def provision() -> provision_runtime.Runtime:
+    return provision_runtime.Runtime(ProvisionSettings.model_validate(SETTINGS))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_records_that_cannot_be_put_aside_come_again(
         assert (before, in_time()) == (True, False)
         return (1,)
 
-    monkeypatch.setattr(bootstrap, "dead_letters", send)
+    monkeypatch.setattr(provision_runtime, "dead_letters", send)
     records = [
         InvalidRecord(record_id=f"m{number}", text=str(number), reason="torn")
         for number in range(3)

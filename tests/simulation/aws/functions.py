@@ -19,7 +19,7 @@ from typing import Any, Final
 from shared.ami_families import al2023
 from shared.decisions import record
 from shared.model.errors import AutoscalerError
-from shared.runtime import bootstrap, observability
+from shared.runtime import observability
 from shared.settings import (
     FunctionSettings,
     ProvisionSettings,
@@ -33,16 +33,19 @@ from tests.simulation.schedule.kernel import Kernel, Killed, Process
 from tests.simulation.schedule.recorder import Recorder
 from tests.simulation.schedule.seeded_random import between, whole
 
-_RUNTIMES: Final[Mapping[str, tuple[type[Any], type[FunctionSettings]]]] = {
-    "provision": (bootstrap.ProvisionRuntime, ProvisionSettings),
-    "bind": (bootstrap.BindRuntime, ProvisionSettings),
-    "emptiness": (bootstrap.EmptinessRuntime, TimerSettings),
-    "expiration": (bootstrap.ExpirationRuntime, TimerSettings),
-    "registration": (bootstrap.RegistrationRuntime, TimerSettings),
-    "replacement": (bootstrap.ReplacementRuntime, TimerSettings),
-    "termination": (bootstrap.TerminationRuntime, TerminationSettings),
-    "interrupt": (bootstrap.InterruptRuntime, TimerSettings),
-    "sweep": (bootstrap.SweepRuntime, SweepSettings),
+_SETTINGS: Final[Mapping[str, type[FunctionSettings]]] = {
+    "provision": ProvisionSettings,
+    "bind": ProvisionSettings,
+    "emptiness": TimerSettings,
+    "expiration": TimerSettings,
+    "registration": TimerSettings,
+    "replacement": TimerSettings,
+    "termination": TerminationSettings,
+    "interrupt": TimerSettings,
+    "sweep": SweepSettings,
+}
+_RUNTIMES: Final = {
+    name: importlib.import_module(f"functions.{name}.runtime") for name in _SETTINGS
 }
 MODULES: Final = {name: importlib.import_module(f"functions.{name}.handler") for name in _RUNTIMES}
 HANDLERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -145,9 +148,9 @@ class Functions:
 
 
 def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
-    kind, _ = _RUNTIMES[name]
-    with swapped(bootstrap, Wiring=lambda *_, **__: wiring):
-        runtime = kind(_settings(name, tuple(sorted(settings.items()))))
+    module = _RUNTIMES[name]
+    with swapped(module, Wiring=lambda *_, **__: wiring):
+        runtime = module.Runtime(_settings(name, tuple(sorted(settings.items()))))
     if name == "provision":
         # Tries to make a good plan better cost most of the time and none of the correctness.
         runtime._packing = replace(runtime._packing, improve_iterations=1)
@@ -157,7 +160,7 @@ def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
 @functools.cache
 def _settings(name: str, own: tuple[tuple[str, Any], ...]) -> FunctionSettings:
     """Return the settings of a function; to read them takes longer than most invocations."""
-    _, model = _RUNTIMES[name]
+    model = _SETTINGS[name]
     known = {k: v for k, v in {**_ENVIRONMENT, **dict(own)}.items() if k in model.model_fields}
     return model.model_validate(known)
 
@@ -174,11 +177,12 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
     level = logging.getLogger(observability.logger.name).level
     with contextlib.ExitStack() as stack:
         for name, runtime in functions.runtimes.items():
-            getter = {f"{name}_runtime": lambda runtime=runtime: runtime}
-            stack.enter_context(swapped(MODULES[name], **getter))
+            stack.enter_context(
+                swapped(MODULES[name], load_runtime=lambda runtime=runtime: runtime)
+            )
         stack.enter_context(
             swapped(
-                bootstrap,
+                _RUNTIMES["provision"],
                 new_plan_id=lambda: f"plan-{next(functions.plan_ids):05}",
                 dead_letters=set_aside,
             )

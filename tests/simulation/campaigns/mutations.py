@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from functions.provision import runtime as provision_runtime
 from shared.launching import fleet_request, insufficient_capacity, launcher, node_objects, slots
 from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind
@@ -24,7 +25,6 @@ from shared.node_lifecycle import (
 from shared.node_templates import images
 from shared.ports import NodeManifest
 from shared.provisioning import provision
-from shared.runtime import bootstrap
 from shared.snapshot.launch_body import LaunchAttempt
 from tests.fakes.ledger import FakeLedger
 from tests.simulation.campaigns.swapping import swapped
@@ -195,7 +195,7 @@ def _no_brakes() -> contextlib.AbstractContextManager[object, bool | None]:
 
 def _nothing_said() -> contextlib.AbstractContextManager[object, bool | None]:
     """Who fails to plan believes to have sent the message that plans again."""
-    return swapped(bootstrap.ProvisionRuntime, wake_later=lambda *_, **__: True)
+    return swapped(provision_runtime.Runtime, wake_later=lambda *_, **__: True)
 
 
 def _taint_in_user_data() -> contextlib.AbstractContextManager[object, bool | None]:

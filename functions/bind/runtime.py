@@ -1,0 +1,28 @@
+"""What bind works with: settings, adapters and its service of each cluster."""
+
+import functools
+
+from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.node_lifecycle.binding import Binding
+from shared.runtime.system import environment
+from shared.runtime.wiring import Right, Wiring
+from shared.settings import ProvisionSettings
+
+
+class Runtime:
+    """What the bind function works with."""
+
+    def __init__(self, settings: ProvisionSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.INSIDE)
+        self._policy = LaunchPolicy(binding=BindingPolicy(settings.binding_policy))
+
+    def service(self, cluster: str) -> Binding:
+        """Return the service of one cluster."""
+        return Binding(self._wiring.ports(cluster), self._policy)
+
+
+@functools.cache
+def load_runtime() -> Runtime:
+    """Return the runtime of this process, made when first asked for."""
+    return Runtime(ProvisionSettings.from_environment(environment()))

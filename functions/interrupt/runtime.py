@@ -1,0 +1,31 @@
+"""What interrupt works with: settings, adapters and its service of each cluster."""
+
+import functools
+
+from shared.node_lifecycle.interruption import Interruption, NodeIndex
+from shared.runtime.system import environment
+from shared.runtime.wiring import Right, Wiring
+from shared.settings import TimerSettings
+
+
+class Runtime:
+    """What the interrupt function works with."""
+
+    def __init__(self, settings: TimerSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.TERMINATE)
+        self._index = functools.cache(lambda _cluster: NodeIndex())
+
+    def cluster_of(self, instance_id: str) -> str | None:
+        """Return the cluster of a machine, None when it is not ours."""
+        return self._wiring.ledger.cluster_of(instance_id)
+
+    def service(self, cluster: str) -> Interruption:
+        """Return the service of one cluster."""
+        return Interruption(self._wiring.ports(cluster), self._index(cluster))
+
+
+@functools.cache
+def load_runtime() -> Runtime:
+    """Return the runtime of this process, made when first asked for."""
+    return Runtime(TimerSettings.from_environment(environment()))

@@ -1,0 +1,54 @@
+"""What sweep works with: settings, adapters and its service of each cluster."""
+
+import functools
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.runtime.system import environment
+from shared.runtime.wiring import Right, Wiring
+from shared.settings import SweepSettings
+from shared.sweep.sweep import Sweep, SweepPolicy
+
+# The bus gives a message up after an hour.
+_OLDEST_HEARTBEAT: Final = timedelta(hours=1)
+
+
+class Runtime:
+    """What the sweep function works with."""
+
+    def __init__(self, settings: SweepSettings) -> None:
+        """Prepare; nothing is connected yet."""
+        self._wiring = Wiring(settings, Right.TERMINATE)
+        self._policy = SweepPolicy(
+            pending_grace=timedelta(seconds=settings.pending_grace_seconds),
+            orphan_grace=timedelta(seconds=settings.orphan_grace_seconds),
+            drift=settings.drift,
+        )
+
+    def clusters(self) -> tuple[str, ...]:
+        """Return the names of all attached clusters, sorted."""
+        return tuple(cluster_attachment.name for cluster_attachment in self._wiring.registry.all())
+
+    def note_heartbeat(self, cluster: str, at: datetime) -> None:
+        """Write down that the forwarder of a cluster spoke; a time ahead of ours is cut to it.
+
+        Raises:
+            NotAttachedError: If no such cluster is attached.
+        """
+        self._wiring.registry.one(cluster)
+        now = self._wiring.clock.now()
+        self._wiring.ledger.note_heartbeat(cluster, max(min(at, now), now - _OLDEST_HEARTBEAT))
+
+    def sweep_alone(self, cluster: str) -> None:
+        """Call sweep for one cluster, without waiting for its answer."""
+        self._wiring.outbox.invoke_sweep(cluster)
+
+    def service(self, cluster: str) -> Sweep:
+        """Return the service of one cluster."""
+        return Sweep(self._wiring.ports(cluster), self._policy)
+
+
+@functools.cache
+def load_runtime() -> Runtime:
+    """Return the runtime of this process, made when first asked for."""
+    return Runtime(SweepSettings.from_environment(environment()))
