@@ -16,7 +16,7 @@ _METAL: Final = 31
 _ROOT_VOLUMES: Final = 1
 # The CNI keeps one interface beyond the first in reserve from the beginning.
 _SPARE_INTERFACES: Final = 1
-# Of a type about which nobody says anything: that of most.
+# For a type without any facts: the number that most types have.
 USUAL_EBS_VOLUMES: Final = _NITRO - _ROOT_VOLUMES - _SPARE_INTERFACES
 
 

@@ -165,7 +165,7 @@ def _accelerated_lines(rows: _Rows) -> Iterable[_Line]:
 def _median_rate(rows: _Rows, measure: Callable[[_Size], int]) -> Fraction:
     """Return the median of price per unit; of an even number the lower middle one.
 
-    Rows of a wrong column are dearer than their family, so the lower one is the likelier.
+    Rows of a wrong column are more expensive than their family, so the lower one is likelier.
     """
     rates = sorted(Fraction(micros, measure(size)) for size, micros in rows.items())
     return rates[(len(rates) - 1) // 2]

@@ -46,9 +46,10 @@ class Candidate:
 
 
 def eviction_cost(pod: Pod) -> int:
-    """Return what moving the pod counts, in thousandths of a plain pod; may be negative.
+    """Return the cost of moving the pod, in thousandths of a plain pod; may be negative.
 
-    A higher `controller.kubernetes.io/pod-deletion-cost` or priority makes a pod dearer to move.
+    A higher `controller.kubernetes.io/pod-deletion-cost` or priority makes a pod more expensive to
+    move.
 
     Source: https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#pod-deletion-cost
     (2026-08).
@@ -73,13 +74,13 @@ def find_candidates(
     among: Iterable[str] | None = None,
     resting: Collection[str] = (),
 ) -> tuple[tuple[Candidate, ...], dict[str, str]]:
-    """Return the candidates, cheapest to disrupt first, and why each other node of ours is none.
+    """Return the candidates, cheapest to disrupt first, and why each other Dovetail node is none.
 
     Args:
         among: Names of provisioners whose nodes may be disrupted, whatever their age, price and
             annotation against consolidation; None for those with consolidation on.
-        resting: Uids of nodes that are left alone for now: a change of them is under way, or
-            came to nothing a short while ago.
+        resting: Uids of nodes that are not disrupted for now: a change of them is under way, or
+            failed a short while ago.
     """
     wanted = None if among is None else frozenset(among)
     provisioners = {
@@ -126,7 +127,7 @@ def find_candidates(
 
 
 def node_prices(snapshot: ClusterSnapshot) -> Mapping[str, int]:
-    """Return what each node of ours costs in micro-dollars per hour; absent when not known."""
+    """Return the price of each Dovetail node in micro-dollars per hour; absent when not known."""
     listed = {
         OfferingKey(
             instance_type=instance_type.name,

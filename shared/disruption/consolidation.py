@@ -21,14 +21,14 @@ from shared.planning.decide import decide
 class Method(StrEnum):
     """How nodes are saved."""
 
-    EMPTY = "empty"  # nobody has to move
+    EMPTY = "empty"  # no pod has to move
     DELETE = "delete"  # the others have room
     REPLACE = "replace"  # cheaper nodes come first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consolidation:
-    """Nodes to give up, and what must stand before they go.
+    """Nodes to remove, and the nodes that must be ready before they are removed.
 
     Attributes:
         remove: Names of the nodes, sorted.
@@ -45,12 +45,12 @@ class Consolidation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What a look at the cluster found.
+    """The result of an evaluation of the cluster.
 
     Attributes:
-        best: What to do, None when nothing pays.
+        best: What to do, None when no change saves enough.
         reason: Why nothing is done, for people; empty otherwise.
-        refused: Why each node of ours was left out of it, by name.
+        refused: Why each Dovetail node was left out, by name.
         simulations: Plans tried.
     """
 
@@ -157,9 +157,9 @@ class _Search:
         return max(found, key=lambda entry: entry.rank, default=None)
 
     def smallest(self, best: _Change) -> _Change:
-        """Return the change without the nodes that add hardly any money to it.
+        """Return the change without the nodes that add hardly any saving to it.
 
-        Those that are dearest to disrupt are tried first.
+        The nodes that are most expensive to disrupt are tried first.
         """
         worth = self._settings.minimum_saving_micros_per_hour
         for candidate in sorted(

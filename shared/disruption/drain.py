@@ -24,7 +24,7 @@ class DrainStep:
         delete: To be deleted now because the drain's deadline has passed, sorted by key.
         waiting: Still leaving, sorted by key.
         blocked_by: Pods that forbid the drain by annotation, sorted by key.
-        drained: Whether nobody is left to wait for.
+        drained: Whether no pod is left to wait for.
     """
 
     evict: tuple[Pod, ...] = ()

@@ -19,9 +19,9 @@ _LENGTH: Final = 16
 def shape_hash(provisioner: Provisioner) -> str:
     """Return a hash of the fields that shape a node; another hash means another kind of node.
 
-    A field at its default counts as absent, so that a release with a new field makes nobody
-    drift. Names, and selectors of subnets, groups and images are left out: what these find may
-    change daily.
+    A field at its default counts as absent, so that a release with a new field causes no drift.
+    Names, and selectors of subnets, groups and images are left out: what these select may change
+    daily.
     """
     shape = {name: _plain(getattr(provisioner, name)) for name in _SHAPE}
     text = json.dumps(shape, sort_keys=True, separators=(",", ":"))

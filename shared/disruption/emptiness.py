@@ -14,8 +14,8 @@ from shared.model.kubernetes.pods import Pod
 class EmptinessStep(StrEnum):
     """What the emptiness timer does next."""
 
-    FORGET = "forget"  # not empty, or not ours to remove: take the stamp back
-    STAMP = "stamp"  # empty, and nobody has written since when
+    FORGET = "forget"  # not empty, or not Dovetail's to remove: remove the stamp
+    STAMP = "stamp"  # empty, and no stamp says since when
     WAIT = "wait"  # empty, but not for long enough
     REMOVE = "remove"  # empty for long enough
 

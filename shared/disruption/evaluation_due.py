@@ -12,9 +12,9 @@ from shared.model.provisioner import Provisioner
 def wants_look(
     nodes: Iterable[Node], owners: Mapping[str, Provisioner], now: datetime, *, drift: bool = False
 ) -> bool:
-    """Return whether a node of ours is due, or may be consolidated or have drifted.
+    """Return whether a Dovetail node is due, or may be consolidated or have drifted.
 
-    It is asked each minute and for every cluster, so it only reads what was read anyway.
+    This runs each minute for every cluster, so it only uses objects that were read anyway.
 
     Args:
         owners: Provisioners by name.

@@ -10,7 +10,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 
-# Reasons of AWS, as they stand on a node that is drained for them.
+# Reasons of AWS, as written on a node that is drained for them.
 INTERRUPTIONS: Final = frozenset({"spot-interruption", "state-change", "scheduled-change"})
 
 

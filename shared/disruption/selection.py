@@ -22,7 +22,7 @@ from shared.packing.problem import PackingSettings
 
 
 class Cause(StrEnum):
-    """Why nodes are changed by choice: the word stands in the removal reason."""
+    """Why nodes are changed by choice: the removal reason contains the word."""
 
     REBALANCE = "rebalance"  # EC2 expects to interrupt it
     EXPIRATION = "expiration"
@@ -49,7 +49,7 @@ class OngoingChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionCommand:
-    """Nodes to give up, and what must stand before they go.
+    """Nodes to remove, and the nodes that must be ready before they are removed.
 
     Attributes:
         remove: Names, sorted.
@@ -66,12 +66,12 @@ class DisruptionCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a look at the cluster found.
+    """The result of an evaluation of the cluster.
 
     Attributes:
         change: What to do, None when nothing is to be done now.
         reason: Why nothing is done, for people; empty otherwise.
-        held: Why nodes that are due were passed over, by name.
+        held: Why nodes that are due were skipped, by name.
     """
 
     change: DisruptionCommand | None = None
@@ -94,12 +94,12 @@ class Images:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisruptionInput:
-    """All that a look sees.
+    """The input of an evaluation.
 
     Attributes:
         images: For drift.
         passed_over: Spot pools that consolidation does not count on: EC2 was offered them lately
-            and took dearer ones.
+            and chose more expensive ones.
     """
 
     snapshot: ClusterSnapshot
@@ -164,7 +164,7 @@ def look(
 
 
 def closed(snapshot: ClusterSnapshot) -> ClusterSnapshot:
-    """Return the snapshot in which nodes bought to replace others take nobody else's pods."""
+    """Return the snapshot in which replacement nodes take only the pods they were bought for."""
     return dataclasses.replace(
         snapshot,
         nodes=tuple(
@@ -222,7 +222,7 @@ def _one_by_one(
 ) -> tuple[DisruptionCommand | None, dict[str, str]]:
     """Choose among the nodes a cause wants: all empty ones, else the one due longest.
 
-    One whose pods would find no place is passed over for the next.
+    A node whose pods would not fit elsewhere is skipped.
     """
     due = _due(disruption_input, cause)
     if not due:

@@ -18,16 +18,16 @@ class DisruptionSettings:
             percent. Default 5: moving pods is never free.
         minimum_saving_micros_per_hour: ... and at least this much, in micro-dollars per hour.
             Default 10,000 ($0.01).
-        minimum_age: A node younger than this is left alone: its pods have only just moved.
+        minimum_age: A node younger than this is not disrupted: its pods have only just moved.
             Default 5 minutes.
         spot_pools: A spot node is replaced by a spot node only when at least this many cheaper
             pools could serve: else the next interruption would undo it. Default 15.
         max_simulations: Plans tried in one look. Default 80; a number of tries instead of a time
             keeps decisions reproducible.
-        budget_percent: Of a cluster's nodes so many percent, but at least one, may be given up to
-            consolidation within `window`. Default 10: workloads heal faster than that.
+        budget_percent: Consolidation may remove this percentage of a cluster's nodes, but at least
+            one, within `window`. Default 10: workloads recover faster than that.
         at_a_time: Nodes with pods on them that expiration, drift or rebalance replaces at a time.
-            Default 1: whoever waits for longer loses nothing.
+            Default 1: a node that waits longer loses nothing.
         window: Default 10 minutes: pods that moved are running again, budgets are counted anew.
         drift: Whether nodes that differ from what their Provisioner asks for are replaced.
             Default no: a change of a Provisioner then shapes new nodes only.
@@ -52,13 +52,13 @@ class DisruptionSettings:
         return max(share, self.minimum_saving_micros_per_hour)
 
     def within_reason(self, pods: int) -> "DisruptionSettings":
-        """Return the settings for a cluster of so many pods: a look takes seconds, not minutes.
+        """Return the settings with which an evaluation of so many pods takes seconds, not minutes.
 
-        Meanwhile nobody else may plan for the cluster.
+        During an evaluation, no other plan for the cluster may start.
         """
         tries = max(_FEWEST_TRIES, _PODS_TRIED // max(pods, 1))
         return replace(self, max_simulations=min(tries, self.max_simulations))
 
     def most_nodes(self, of: int) -> int:
-        """Return how many of so many nodes consolidation may give up within the window."""
+        """Return how many of so many nodes consolidation may remove within the window."""
         return max(1, of * self.budget_percent // 100)

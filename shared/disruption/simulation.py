@@ -60,8 +60,8 @@ def without(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapsho
 def by_price(packing: PackingSettings) -> PackingSettings:
     """Return the settings by which consolidation compares spot nodes: by the price to be paid.
 
-    For new pods nodes are compared by the mean of many pools, since nobody knows which EC2 takes.
-    Here pools that it passes over are left out, and how many pools must be open is a rule.
+    For new pods, nodes are compared by the mean of many pools, since EC2 chooses the pool. Here,
+    pools that EC2 skips are left out, and a rule sets how many pools must be open.
     """
     return dataclasses.replace(
         packing,

@@ -58,7 +58,7 @@ def moment(value: object) -> datetime | None:
 
 
 def controller(metadata: Raw) -> Owner | None:
-    """Return the owner that controls an object, None when nobody does."""
+    """Return the owner that controls an object, None without one."""
     for owner_reference in mappings(metadata.get("ownerReferences")):
         if owner_reference.get("controller") is True:
             return Owner(

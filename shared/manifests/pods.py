@@ -159,7 +159,7 @@ def decode_scheduling(metadata: Raw, spec: Raw, status: Raw) -> Scheduling:
     affinity = mapping(spec.get("affinity"))
     requests = pod_requests(spec, status, problems)
     if (system := text(mapping(spec.get("os")).get("name")) or "linux") != "linux":
-        # kube-scheduler does not look at it, but no kubelet of ours would run the pod.
+        # kube-scheduler ignores the field, but the kubelet of a Dovetail node refuses the pod.
         problems.append(f"spec.os.name: {system!r}: only linux machines are made")
     asked = Scheduling(
         requests=requests,

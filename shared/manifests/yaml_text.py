@@ -83,7 +83,7 @@ def _check_aliases(root: yaml.Node, max_nodes: int, number: int) -> None:
             sizes[id(node)] = 1 + sum(sizes[id(child)] for child in _children(node))
             if sizes[id(node)] > max_nodes:
                 raise YamlProblemError(
-                    f"its aliases stand for more than {max_nodes} values", number=number
+                    f"its aliases expand to more than {max_nodes} values", number=number
                 )
             entered.discard(id(node))
         elif id(node) in entered:

@@ -1,9 +1,9 @@
-"""Messages of our own on the bus and in the queue.
+"""Dovetail's own messages on the bus and in the queue.
 
-On the wire each is an EventBridge event: `source` is `dovetail.` and the name of the cluster it is
+Each message is an EventBridge event: `source` is `dovetail.` and the name of the cluster it is
 about, `detail-type` names the kind, `detail` is a `Wake`. The rights of each forwarder allow the
-source of its own cluster alone, so that nobody speaks for another. The queue carries the same
-envelope, also for messages we send ourselves.
+source of its own cluster alone, so that it cannot send messages about another cluster. The queue
+carries the same envelope, also for messages that the control plane sends to itself.
 """
 
 import json
@@ -120,7 +120,9 @@ def decode(event: Mapping[str, Any]) -> Message:
         where = ".".join(str(part) for part in ("detail", *first["loc"]))
         raise InvalidMessageError(f"{where}: {first['msg']}") from error
     if source != source_of(detail.cluster):
-        raise InvalidMessageError(f"source: {source!r} may not speak for {detail.cluster!r}")
+        raise InvalidMessageError(
+            f"source: {source!r} may not send messages about {detail.cluster!r}"
+        )
     return Message(kind=kind, wake=detail)
 
 
@@ -161,6 +163,6 @@ def wake(
     objects: Sequence[ObjectRef] = (),
     leading: bool = False,
 ) -> Message:
-    """Return a message of our own; `at` is converted to UTC."""
+    """Return a message; `at` is converted to UTC."""
     detail = Wake(cluster=cluster, at=at.astimezone(UTC), leading=leading, objects=tuple(objects))
     return Message(kind=kind, wake=detail)

@@ -37,8 +37,8 @@ class Brakes:
     """The brakes of a whole cluster.
 
     Attributes:
-        paused: Nothing is bought, and nothing is ended by a choice of ours.
-        shadow: The same, but decisions are made, recorded and told.
+        paused: Dovetail launches no machine, and terminates none by choice.
+        shadow: The same, but decisions are made, recorded and reported.
     """
 
     paused: bool = False
@@ -47,7 +47,7 @@ class Brakes:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing may be bought or ended by a choice of ours."""
+        """Whether no machine may be launched, and none terminated by choice."""
         return self.paused or self.shadow
 
     def tighter(self, other: "Brakes") -> "Brakes":

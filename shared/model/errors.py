@@ -3,7 +3,7 @@
 AutoscalerError
 ├── RetryableError          the same call may succeed later; may carry a delay
 │   ├── ThrottledError      the service asked us to slow down
-│   ├── ConflictError       somebody else wrote first (resourceVersion, condition, token)
+│   ├── ConflictError       another writer was first (resourceVersion, condition, token)
 │   ├── UnavailableError    time-out, connection refused, 5xx
 │   └── EvictionRefusedError  a PodDisruptionBudget says: not now
 └── PermanentError          repeating changes nothing
@@ -37,7 +37,7 @@ class ThrottledError(RetryableError):
 
 
 class ConflictError(RetryableError):
-    """Somebody else wrote first: a resourceVersion, a condition or a token did not hold."""
+    """Another writer was first: a resourceVersion, a condition or a token did not match."""
 
 
 class UnavailableError(RetryableError):

@@ -50,7 +50,7 @@ INSTANCE_ACCELERATOR_COUNT: Final = "karpenter.k8s.aws/instance-accelerator-coun
 
 POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
-# Keys of our own, on nodes (annotations), provisioners (annotations) and EC2 resources (tags).
+# Dovetail's keys, on nodes (annotations), provisioners (annotations) and EC2 resources (tags).
 PAUSED: Final = "dovetail.dev/paused"
 SHADOW: Final = "dovetail.dev/shadow"
 MAX_NODES: Final = "dovetail.dev/max-nodes"
@@ -193,7 +193,7 @@ def is_control_annotation(key: str) -> bool:
 def is_of_a_known_domain(key: str) -> bool:
     """Return whether Kubernetes, Karpenter or AWS define the label keys of this key's domain.
 
-    Domains of theirs that are kept for users' own labels are not counted.
+    Their domains that are reserved for users' own labels do not count.
     """
     domain, slash, _ = key.rpartition("/")
     return bool(slash) and _within(domain, _KNOWN_DOMAINS) and not _within(domain, _OPEN_DOMAINS)

@@ -22,7 +22,7 @@ class LaunchPolicy:
         batch_idle: The fast lane waits until the pending pods are unchanged this long.
         batch_max: But no longer than this.
         poll: How often it looks.
-        registration: A machine that has not joined by then is given up.
+        registration: A machine that has not registered by then is terminated.
         initialization: A Ready node that is not initialized by then stops counting as capacity
             for pods that are not promised to it, until it is.
         binding: When pods are bound.

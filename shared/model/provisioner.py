@@ -136,7 +136,7 @@ class Provisioner:
     Attributes:
         requirements: Labels, requirements and defaults merged; without the provisioner's name.
         taints: On every node, to be tolerated by pods.
-        startup_taints: On every new node, removed by somebody else, ignored when planning.
+        startup_taints: On every new node, removed by another component, ignored when planning.
         limits: Ceiling on the total capacity of its nodes; None for no ceiling.
         weight: 0-100, higher is tried first.
         warnings: What in it will never act, for people; the rest does.

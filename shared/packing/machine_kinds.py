@@ -1,4 +1,4 @@
-"""Shapes and classes as plain numbers: what can be bought, at which price, for whom.
+"""Shapes and classes as plain numbers: what can be bought, at which price, for which classes.
 
 Shapes with the same room for the same classes become one kind. Kinds that another one replaces at
 no higher price are left out: of several hundred instance types less than a hundred remain.
@@ -137,10 +137,10 @@ def _rough_kind(
 def _diversified(
     problem: PackingProblem, kinds: list[MachineKind], settings: PackingSettings
 ) -> list[MachineKind]:
-    """Return the kinds, compared by the mean price of the k cheapest pools that could stand in.
+    """Return the kinds, compared by the mean price of the k cheapest pools that could replace them.
 
-    A pool that is missing counts as one at the price ceiling, so a shape that stands alone looks
-    as dear as it is.
+    A missing pool counts as one at the price ceiling, so that a shape without alternatives looks
+    as expensive as it is.
     """
     pools = [_pools_of(problem, kind, settings) for kind in kinds]
     likes: dict[tuple[str, int], list[int]] = {}
@@ -213,7 +213,7 @@ def front(kinds: Sequence[MachineKind], limits: Mapping[str, object]) -> list[Ma
     """Return the kinds that are worth planning with, by planning price.
 
     A kind is left out when another has as much of everything, is open to the same classes, is no
-    dearer and does not fall under a limit that the first is free of.
+    more expensive and is under no limit that does not also apply to the first.
     """
     kept: list[MachineKind] = []
     order = sorted(kinds, key=lambda kind: (kind.planning_price, kind.price, kind.shapes[0]))
@@ -237,7 +237,7 @@ def front(kinds: Sequence[MachineKind], limits: Mapping[str, object]) -> list[Ma
 
 
 def _replaced(kind: MachineKind, some: Sequence[MachineKind]) -> bool:
-    """Return whether one of some kinds has as much of everything and is no dearer."""
+    """Return whether one of some kinds has as much of everything and is no more expensive."""
     asked, price = kind.room, kind.price
     cpu, memory = asked[:2]
     for entry in reversed(some):

@@ -37,7 +37,7 @@ def pack(
         problem: What to pack.
         out_of_time: Asked now and then whether to stop looking for a cheaper plan; a plan that was
             cut short says so. Without it only the problem decides how long the search goes on.
-        bounded: Whether to look for a lower bound, too; 0 stands for it otherwise.
+        bounded: Whether to compute a lower bound, too; it is 0 otherwise.
 
     Example:
         >>> pack(PackingProblem(classes=(), shapes=(), compatible=())).nodes
@@ -99,7 +99,7 @@ def plan(
 
 
 class _Market(NamedTuple):
-    """All kinds, those worth planning with, and those nobody undercuts by true price."""
+    """All kinds, those worth planning with, and those that no other undercuts by true price."""
 
     kinds: tuple[MachineKind, ...]
     best: tuple[MachineKind, ...]
@@ -272,7 +272,7 @@ def _kept_out(bought: _Bought, counts: Sequence[int]) -> list[int]:
 
 
 def _unit_prices(demand: Demand, worth: ResourcePrices) -> tuple[tuple[str, int], ...]:
-    """Return what a core, a GiB or a piece is worth to whom it is worth most."""
+    """Return the highest worth that a core, a GiB or a piece has to any group of signatures."""
     units = {CPU: 1000, MEMORY: 2**30, EPHEMERAL_STORAGE: 2**30}
     return tuple(
         (name, int(max(values[place] for values in worth.values) * units.get(name, 1)))

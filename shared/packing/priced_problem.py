@@ -119,7 +119,7 @@ class PricedProblem:
         return -1
 
     def right_size(self, contents: Iterable[tuple[int, int]], kind: int) -> int:
-        """Return the cheapest kind that holds the contents: the one given, unless dearer."""
+        """Return the cheapest kind that holds the contents; the one given if none is cheaper."""
         needs, signatures = self.needs(contents)
         found = self.cheapest(needs, signatures, self.prices[kind])
         return kind if found < 0 else found

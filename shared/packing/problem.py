@@ -82,19 +82,19 @@ class PackingSettings:
             batches the next pods use nearly all of it, and roomy nodes come out cheapest.
         small_batch_pods: Batches of at most this many pods count as small. Default 100; 0 for none.
         growth_percent: When a small batch comes to a cluster where other pods run, its node may be
-            larger than it needs, if the room left suits the mix of pods that runs: dearer by up to
-            this percent of what those need. Default 1; 0 for no room beyond the need.
+            larger than it needs, if the room left suits the mix of pods that runs: its price may
+            be higher by this percent of what those need. Default 1; 0 for no room beyond the need.
         max_node_vcpus: No node above this many vCPUs, unless a pod needs one. Default 64: costs
             less than 1 % and limits what one failure takes away; 0 for no cap.
         diversification_k_on_demand: Nodes are compared by the mean price of this many cheapest
-            pools that could stand in. Default 5; 1 compares by the cheapest pool alone.
+            pools that could replace them. Default 5; 1 compares by the cheapest pool alone.
         diversification_k_spot: The same for spot, where pools dry up often. Default 15.
         option_price_ceiling_percent: Options cost at most this much more than the cheapest one,
             in percent. Default 50: beyond that waiting for capacity is better.
         max_options: Options per node. Default 60, what one CreateFleet request has room for.
         max_launch_groups: Distinct option lists in a plan, each one CreateFleet call. Default
             20, since EC2 throttles calls; 0 for no limit.
-        improve_iterations: Tries of the improvement phase, which never makes a plan dearer.
+        improve_iterations: Tries of the improvement phase, which never raises the price of a plan.
             Default 60; a number of tries instead of a time keeps plans reproducible. Large
             batches get fewer, since each try costs more.
         thorough: Run also the candidates that take long on large batches, and ten times the
@@ -131,8 +131,8 @@ class PackingProblem:
             ceiling that is used up must be kept by hand: `Resources((("cpu", 0),))`, or any
             negative amount.
         seed: Settles random choices of the improvement phase.
-        running: What the pods that run take together; what is to come is taken to be like it.
-            Empty when nobody knows.
+        running: What the running pods take together; future pods are assumed to be similar. Empty
+            when not known.
     """
 
     classes: tuple[PodClass, ...]
@@ -157,7 +157,7 @@ class PackedNode:
             `max_options`. Any of them holds the contents; all are of one provisioner and one
             capacity type. Nodes with equal options form one launch group.
         fallback_options: The same of another capacity type, to be tried when none of `options`
-            is to be had; may be dearer, may be empty.
+            has capacity; may be more expensive, may be empty.
     """
 
     shape: int

@@ -32,9 +32,9 @@ def find_pod(snapshot: ClusterSnapshot, key: str) -> Pod | None:
 def keys_near(snapshot: ClusterSnapshot, key: str) -> tuple[str, ...]:
     """Return `namespace/name` of up to three pods that could be meant, sorted.
 
-    Those of any namespace whose names begin like this one: pods of workloads have names that nobody
-    wrote, `web` is most likely meant as `web-0`. Where there are none, those among which it would
-    stand if it existed.
+    These are pods of any namespace whose names begin with this name: the names of a workload's pods
+    are generated, so `web` most likely means `web-0`. Where there are none, the pods that would
+    precede and follow it in sorted order.
     """
     known = sorted(pod.key for pod in (*snapshot.pending, *snapshot.bound))
     name = key.rpartition("/")[2]

@@ -17,14 +17,14 @@ from shared.scheduling.node_constraints import NodeConstraints
 def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
     """Return what placing the pods that have a place costs at least, in micro-dollars per hour.
 
-    Only what the pods themselves insist on counts: where they were dealt to, which preferences
-    were kept, settings and limits are choices that another plan may make otherwise. Of rules
-    between pods those are kept that no other pod can change: who shares no host with whom.
+    Only the pods' own requirements count: assigned domains, kept preferences, settings and limits
+    are choices that another plan may make differently. Of the rules between pods, the bound keeps
+    those that no other pod can change: which pods must not share a host.
 
-    Preferences that are left are dropped for good: nothing may be decided on the board afterwards.
+    The remaining preferences are dropped for good: do not decide on this state afterwards.
 
     Args:
-        plan_state: With every pod where it is going to be.
+        plan_state: With every pod on its target node.
         cost_micros_per_hour: What that costs.
     """
     if not cost_micros_per_hour:

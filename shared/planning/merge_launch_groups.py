@@ -17,7 +17,8 @@ class _List:
     """Nodes with the same list of options.
 
     Attributes:
-        allowed: Wares that all their pods accept, in the domains they count in, as a bit mask.
+        allowed: Bit mask of the launchable offerings that all their pods accept, in the domains
+            they count in.
         used: The most that pods take on any of them, by resource.
     """
 

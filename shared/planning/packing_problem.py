@@ -16,7 +16,8 @@ from shared.planning.state import PlanState
 from shared.scheduling.node_constraints import NodeConstraints
 from shared.scheduling.provisioner_offerings import ProvisionerOffering
 
-# With more classes than this, rules over hosts that are easily kept are left to the judge.
+# With more classes than this, rules over hosts that are easily kept get no slots: the topology
+# constraints check them at admission.
 _MANY_CLASSES = 150
 _Identity = tuple[Resources, NodeConstraints, int, frozenset[str]]
 
@@ -100,7 +101,7 @@ def _lots(
 
 
 class _Bins:
-    """Which spots may take whom."""
+    """Which pods each target node may take."""
 
     def __init__(self, plan_state: PlanState) -> None:
         self._board = plan_state

@@ -26,14 +26,14 @@ class RestoreError(ValueError):
 
 
 def restore(kind: type[_Value], plain: object) -> _Value:
-    """Return the value of a type of the model that the plain JSON stands for.
+    """Return the value of a type of the model that plain JSON represents.
 
-    Understands what the model is made of: frozen dataclasses, enumerations, tuples, frozensets,
-    mappings, optional values, times, spans, strings, numbers and truth values. Fields that are
-    missing take their defaults, so that older documents stay readable.
+    Supports the types that the model uses: frozen dataclasses, enumerations, tuples, frozensets,
+    mappings, optional values, times, durations, strings, numbers and booleans. Missing fields take
+    their defaults, so that older documents stay readable.
 
     Raises:
-        RestoreError: If something has another form.
+        RestoreError: If a value has another form.
     """
     read: _Read = _reader(cast("Hashable", kind))
     return cast("_Value", read(plain))

@@ -1,7 +1,7 @@
-"""The replay: the plan judged once more in its order, all its nodes there from the start.
+"""The replay: the plan is validated again in its order, with all its nodes present from the start.
 
-Nodes opened late, or that became others, may be domains or count where they did not when earlier
-pods were admitted. Whom the replay refuses gives up its place and waits again.
+Nodes that were opened late or have changed may be domains, or may count, where they did not when
+earlier pods were admitted. Pods that the replay refuses return to pending.
 """
 
 from collections import Counter

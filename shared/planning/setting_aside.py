@@ -31,8 +31,8 @@ def ref_of(pod: Pod) -> PodRef:
 def cheapest(waiting: Sequence[Pod], work: Work, tries: int) -> tuple[list[Pod], list[Pod]]:
     """Return the pods to decide for now, which took a quarter of the work at most, and the others.
 
-    The namespace that took most gives up its dearest class first, so that a namespace with few
-    and simple pods keeps them all.
+    The namespace that took most work loses its most expensive class first, so that a namespace
+    with few and simple pods keeps them all.
     """
     classes = work.classes
     steps = [1 + work.of.get(index, 0) for index in range(len(classes))]
@@ -45,7 +45,7 @@ def cheapest(waiting: Sequence[Pod], work: Work, tries: int) -> tuple[list[Pod],
         some.sort(key=lambda index: (steps[index], -classes[index].scheduling.priority, index))
     left, aside = total, set[PodRef]()
     dearest = max(taken, key=lambda entry: (taken[entry], entry))
-    # After some tries half of the classes of the dearest namespace go in any case.
+    # After some tries, half of the classes of the most expensive namespace are set aside anyway.
     least = max(len(by_namespace[dearest]) // 2 if tries > _PATIENT else 0, 1)
     while left * _KEPT > total or least > 0:
         least -= 1

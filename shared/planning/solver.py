@@ -29,13 +29,13 @@ _MOST_BATCHES: Final = 8
 
 @dataclass(slots=True, eq=False)
 class Outcome:
-    """What the packer said on the way: why a simpler plan was taken."""
+    """What the packer reported: why it took a simpler plan."""
 
     remark: str = ""
 
 
 def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> Outcome:
-    """Place the waiting pods of these applicants, as far as that can be done."""
+    """Place as many pods of these pending groups as possible."""
     outcome = Outcome()
     active = [pod_group for pod_group in pod_groups if pod_group.waiting]
     while active:
@@ -92,17 +92,17 @@ def _run(plan_state: PlanState, pod_groups: Sequence[PendingGroup], outcome: Out
             ):
                 place(plan_state, pod_group)
             else:
-                # Whoever could sell something has said that limits are in the way.
+                # The limits of every provisioner that could launch a node prevent it.
                 fill(plan_state, pod_group)
         rest = [pod_group for pod_group in rest if pod_group.waiting]
-        # Somebody's place may be what another's affinity asks for.
+        # A pod just placed may satisfy the affinity of another.
         moved = sum(len(pod_group.waiting) for pod_group in rest) < before
 
 
 def _without_conflicts(
     plan_state: PlanState, pod_groups: Sequence[PendingGroup]
 ) -> tuple[list[PendingGroup], list[PendingGroup]]:
-    """Split off those that must not share a host with many others: they are packed after them."""
+    """Split off the groups that must not share a host with many others; they are packed later."""
     later: set[int] = set()
     holders: dict[DomainCounter, list[PendingGroup]] = {}
     counted: dict[DomainCounter, list[PendingGroup]] = {}
@@ -122,13 +122,13 @@ def _without_conflicts(
             later.update(pod_group.index for pod_group in fewer)
     now = [pod_group for pod_group in pod_groups if pod_group.index not in later]
     if not now:
-        # Each avoids some other: the first begins.
+        # Each group avoids another one: start with the first.
         return list(pod_groups[:1]), list(pod_groups[1:])
     return now, [pod_group for pod_group in pod_groups if pod_group.index in later]
 
 
 def _pack(plan_state: PlanState, pod_groups: Sequence[PendingGroup], outcome: Outcome) -> None:
-    """Pack and admit; those whom a limit turned away once more, for other provisioners."""
+    """Pack and admit; pack pods that a limit refused again, for other provisioners."""
     for _ in range(_MAX_LIMIT_ROUNDS):
         runs = (
             DomainAssigner(plan_state.launchables, plan_state.spots, plan_state.work)
@@ -172,7 +172,7 @@ def _charge(plan_state: PlanState, lots: Sequence[Lot]) -> None:
 def _turned_away(
     plan_state: PlanState, lots: Sequence[Lot], assembled: Assembled, packing: Packing
 ) -> set[PendingGroup]:
-    """Note whose limits were in the way of whom; return whom another provisioner may take."""
+    """Record the limits that refused pods; return the groups that another provisioner may take."""
     moved: set[PendingGroup] = set()
     for index, _, reason in packing.unplaced:
         if reason != LIMIT:

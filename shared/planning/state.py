@@ -18,7 +18,7 @@ from shared.scheduling.work import Work
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class PlanState:
-    """Spots being filled, pods in the order they were admitted, and what they are judged by.
+    """Target nodes being filled, pods in the order of admission, and what they are checked against.
 
     Attributes:
         pod_groups: By index.
@@ -27,8 +27,8 @@ class PlanState:
         daemon_set_pods: Pods of DaemonSets that come with nodes and are counted.
         topology_keys: Keys but the host's that any rule is over, sorted.
         work: What the decision has cost so far.
-        cut: Applicants, by index, for whose labels no pick was left.
-        brought: Picks of labels that applicants asked for first, by index.
+        cut: Pending groups, by index, for whose labels no pick was left.
+        brought: Picks of labels that pending groups asked for first, by index.
         order: Pods in binding order.
         loose: Nodes to be bought that got fewer pods than they were packed for.
         late: Whether a node opened after pods were admitted may have changed what counts for them.
@@ -56,7 +56,7 @@ class PlanState:
     _groups: dict[tuple[int, int], tuple[TargetGroup, object, object]] = field(default_factory=dict)
 
     def admit(self, pod_group: PendingGroup, spot: TargetNode, count: int) -> None:
-        """Place the next pods of an applicant, which the judge has accepted."""
+        """Place the next pods of a pending group, which the topology constraints accept."""
         pods = [pod_group.waiting.pop() for _ in range(count)]
         kind = pod_group.active_constraints.kind
         profile = kind.profile
@@ -72,7 +72,7 @@ class PlanState:
     def open_node(
         self, ways: Sequence[LaunchableOffering], fallback: Sequence[LaunchableOffering]
     ) -> TargetNode:
-        """Return a new node to be bought; all options must carry the same labels of ours."""
+        """Return a new node to be bought; Dovetail's labels must be the same for all options."""
         self._opened += 1
         spot = TargetNode(f"\x00{self._opened}", {})
         self.set_ways(spot, ways, fallback)
@@ -127,7 +127,7 @@ class PlanState:
         )
 
     def company(self, launchable: LaunchableOffering) -> tuple[Profile, ...]:
-        """Return what pods of DaemonSets add to the census on a node bought this way."""
+        """Return what pods of DaemonSets add to the topology counts on a node bought this way."""
         taints = self.launchables.offers[launchable.offer].provisioner.taints
         return self.daemon_set_pods.of(self.launchables.labels(launchable), taints)
 
@@ -198,7 +198,7 @@ class PlanState:
         return tuple(way for way in ways if (self.launchables.label(way, key) or "") in domains)
 
     def drop_empty(self) -> None:
-        """Forget nodes to be bought that nobody was placed on."""
+        """Drop nodes to be bought on which no pod was placed."""
         for spot in self.spots:
             if spot.daemon_set_pods and not spot.contents:
                 for profile in spot.daemon_set_pods:
@@ -220,7 +220,7 @@ class PlanState:
         return self._sold_out
 
     def unplaced(self) -> list[PendingGroup]:
-        """Return the applicants with pods that have no place."""
+        """Return the pending groups with pods that have no place."""
         return [pod_group for pod_group in self.pod_groups if pod_group.waiting]
 
     def _settle(self, spot: TargetNode, concerned: Iterable[str], profile: Profile) -> None:

@@ -1,4 +1,4 @@
-"""Which pods may be bound to a node before its kubelet has spoken."""
+"""Which pods may be bound to a node before its kubelet registers."""
 
 from typing import Final
 
@@ -7,21 +7,21 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.resources import PLAIN
 
-# A pod bound early must survive its node being not ready until registration gives up (300 s).
+# A pod bound early must tolerate a node that is not ready until registration times out (300 s).
 _PATIENCE_SECONDS: Final = 300
 _EARLY_TAINTS: Final = (
     Taint(key=keys.NODE_NOT_READY_TAINT, effect=Effect.NO_EXECUTE),
     Taint(key=keys.NODE_UNREACHABLE_TAINT, effect=Effect.NO_EXECUTE),
 )
-# Controllers that make a new pod when one is gone, without anybody missing the old one.
+# Controllers that replace a deleted pod by an equivalent one.
 _REPLACING_OWNERS: Final = frozenset({"ReplicaSet", "ReplicationController"})
 
 
 def binds_early(pod: Pod) -> str:
     """Return why a pod may not be bound before the node is ready; empty when it may.
 
-    Safe are pods that a controller replaces, of the default scheduler, without gates, claims or
-    extended resources, that tolerate a node which is not ready for at least 300 s.
+    A pod is safe if a controller replaces it, it uses the default scheduler, has no gates, claims
+    or extended resources, and tolerates a node that is not ready for at least 300 s.
 
     A kubelet admits a pod whose extended resource its Node does not name, and starts it without.
 
@@ -32,7 +32,7 @@ def binds_early(pod: Pod) -> str:
     if needs_scheduler(pod):
         return needs_scheduler(pod)
     if pod.owner is None:
-        return "nobody would replace it"
+        return "no controller would replace it"
     if pod.owner.kind not in _REPLACING_OWNERS:
         return f"a {pod.owner.kind} does not replace it freely"
     extended = sorted(set(scheduling.requests) - PLAIN)

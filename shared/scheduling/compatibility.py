@@ -1,4 +1,4 @@
-"""Whether a pod may stand on a node with given labels and taints, and if not, why."""
+"""Whether a pod may run on a node with given labels and taints, and if not, why."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

@@ -55,7 +55,7 @@ def rooms(snapshot: ClusterSnapshot) -> tuple[ExistingNode, ...]:
         by_node.setdefault(pod.node_name, []).append(pod)
     pending = {pod.uid: pod for pod in snapshot.pending}
     for pod in snapshot.pending:
-        # Somebody makes way for it there: kube-scheduler keeps the room.
+        # Pods are preempted for it there: kube-scheduler reserves the capacity.
         if pod.nominated_node and not pod.is_terminating:
             by_node.setdefault(pod.nominated_node, []).append(pod)
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
@@ -151,7 +151,7 @@ def _launching(
     ]
     own = {keys.HOSTNAME: name, **planned.labels}
     sure = {k: v for k, v in options[0].items() if all(o.get(k) == v for o in options)}
-    # A domain nobody knows yet: who stands there stands somewhere, but not here.
+    # The domain is not known yet: pods on this node count in none of the known domains.
     unsure = {k: f"\x00{name}" for k in options[0] if k not in sure and k not in own}
     return CountedNode(
         name=name,
@@ -236,10 +236,10 @@ def _room_of_slot(
 
 
 def _volumes(pods: Sequence[Pod]) -> tuple[frozenset[str], Resources]:
-    """Return the shared volumes of a node, and what those take that have yet to be attached.
+    """Return the shared volumes of a node, and the attachments that are still to be made.
 
-    What pods with a node hold is not among what the node has for others any more. One that others
-    make way for may never come: its volumes take their room, and help nobody.
+    Volumes of bound pods are no longer part of the node's free attachments. A nominated pod may
+    never be bound: its volumes take their attachments, but no other pod may count on sharing them.
     """
     there = {
         f"{pod.namespace}/{label.removeprefix(CLAIM_LABEL)}"
@@ -259,7 +259,7 @@ def _ports(pods: Iterable[Pod]) -> Iterator[Port]:
 
 
 def _promised(slot: Slot | None, pending: Mapping[str, Pod]) -> tuple[Pod, ...]:
-    """Return the pods promised to a slot that still wait; bound ones stand on it already."""
+    """Return the pending pods promised to a slot; bound ones run on its node already."""
     if slot is None:
         return ()
     return tuple(pending[ref.uid] for ref in slot.pods if ref.uid in pending)

@@ -14,7 +14,7 @@ from shared.model.requirements import Requirements
 from shared.scheduling.compatibility import Port, accepted_terms, conflict, tolerated
 from shared.scheduling.provisioner_offerings import ProvisionerOffering, place_labels
 
-# A new node has a host name; nobody knows it yet, so no pod can have asked for it.
+# The host name of a new node is not known yet, so no pod can ask for it.
 UNKNOWN_HOST: Final = "\x00"
 
 

@@ -23,7 +23,7 @@ class PreferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """One preference of a pod: `index` is its place in the field of `Scheduling` it stands in."""
+    """One preference of a pod: `index` is its position in the field of `Scheduling`."""
 
     preference_kind: PreferenceKind
     index: int = 0

@@ -25,13 +25,13 @@ class OverBudgetError(Exception):
 
 
 class Work:
-    """Counts the steps of one decision, and for which applicants they were taken.
+    """Counts the steps of one decision, and the pending groups for which they were taken.
 
     Attributes:
         steps: So far.
-        begun: Whether any step was counted beside the estimates.
-        classes: The applicants' classes, by index; none until they are known.
-        of: Steps by the index of the applicant they were taken for.
+        begun: Whether any step was counted besides the estimates.
+        classes: The classes of the pending groups, by index; none until they are known.
+        of: Steps by the index of the pending group they were taken for.
     """
 
     __slots__ = ("_most", "begun", "classes", "of", "steps")
@@ -45,7 +45,7 @@ class Work:
         self._most = most
 
     def expect(self, steps: Mapping[int, int]) -> None:
-        """Count estimated steps, by applicant, before any of them is taken.
+        """Count estimated steps, by pending group, before any of them is taken.
 
         Raises:
             OverBudgetError: If these are more than the decision may take.
@@ -57,7 +57,7 @@ class Work:
             raise OverBudgetError
 
     def spend(self, steps: int, index: int) -> None:
-        """Count steps taken for one applicant.
+        """Count steps taken for one pending group.
 
         Raises:
             OverBudgetError: If these are more than the decision may take.
@@ -65,7 +65,7 @@ class Work:
         self.spend_each({index: steps})
 
     def spend_each(self, steps: Mapping[int, int]) -> None:
-        """Count steps, by the applicant they are taken for.
+        """Count steps, by the pending group they are taken for.
 
         Raises:
             OverBudgetError: If all of them are more than the decision may take.

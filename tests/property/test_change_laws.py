@@ -1,4 +1,4 @@
-"""A change by choice moves every pod it uproots, and takes no node that somebody holds."""
+"""A change by choice has a place for every pod it moves, and removes no node with a held pod."""
 
 import dataclasses
 import random
@@ -17,7 +17,7 @@ PACKING = PackingSettings(improve_iterations=2)
 
 
 def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], OngoingChanges]:
-    """Return a random cluster, the nodes that somebody holds, and what is under way."""
+    """Return a random cluster, the nodes with a held pod, and the ongoing changes."""
     rng = random.Random(seed)
     seen = random_cluster(seed)
     held = frozenset(pod.uid for pod in seen.bound if rng.random() < 0.05)

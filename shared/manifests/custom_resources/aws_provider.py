@@ -66,9 +66,9 @@ _EBS_FIELDS: Final = (
 
 
 def read_provider(spec: Section) -> NodeTemplate:
-    """Return how machines are made; no block at all means every default.
+    """Return how machines are made; without the block, every field has its default.
 
-    An absent selector stays empty: it stands for what carries the cluster's own tag.
+    An absent selector stays empty: it selects what carries the cluster's own tag.
     """
     section = spec.section("provider")
     if section is None:
@@ -78,7 +78,7 @@ def read_provider(spec: Section) -> NodeTemplate:
 
 
 def read_template(section: Section) -> NodeTemplate:
-    """Return how machines are made, as a block with these fields says; unknown ones are let be."""
+    """Return how machines are made, from a block with these fields; unknown ones are ignored."""
     if section.has("launchTemplate"):
         for key in WITHOUT_LAUNCH_TEMPLATE:
             if section.has(key):
@@ -86,7 +86,7 @@ def read_template(section: Section) -> NodeTemplate:
     family = section.text("amiFamily", DEFAULT, AMI_FAMILIES)
     images = _selector(section, "amiSelector", "ami-", _IMAGE_SPELLINGS)
     if FAMILIES[family].parameter is None and not images:
-        section.refuse("amiFamily", "add amiSelector: nobody recommends an image of your own")
+        section.refuse("amiFamily", "add amiSelector: this family has no recommended image")
     return NodeTemplate(
         subnet_selector=_selector(section, "subnetSelector", "subnet-", _SPELLINGS),
         security_group_selector=_selector(section, "securityGroupSelector", "sg-", _SPELLINGS),

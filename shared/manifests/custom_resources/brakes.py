@@ -1,8 +1,8 @@
-"""The brakes a Provisioner carries: annotations of ours on the object itself.
+"""The brakes of a Provisioner: Dovetail's annotations on the object itself.
 
-`dovetail.dev/shadow: "true"` decides, records and tells, and does nothing;
-`dovetail.dev/max-nodes: "10"` is the most machines it may come to, and
-`dovetail.dev/max-price-per-hour: "12.50"` the most dollars an hour they may cost together.
+With `dovetail.dev/shadow: "true"`, decisions are recorded and reported, and not carried out.
+`dovetail.dev/max-nodes: "10"` limits the number of its machines, and
+`dovetail.dev/max-price-per-hour: "12.50"` limits their total price in dollars per hour.
 """
 
 import re

@@ -51,7 +51,7 @@ def read_annotations(spec: Section) -> dict[str, str]:
         fault = key_fault(key)
         if not fault and keys.is_control_annotation(key):
             fault = (
-                "this annotation belongs to Dovetail or Karpenter; of theirs only "
+                "this annotation belongs to Dovetail or Karpenter; of their annotations only "
                 f"{keys.DO_NOT_CONSOLIDATE} may be set"
             )
         if fault:

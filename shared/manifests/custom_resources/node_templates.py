@@ -61,13 +61,13 @@ def read_how_machines_are_made(spec: Section, templates: Mapping[str, Raw]) -> N
 
 
 def template_at_fault(provisioner: Raw, problems: Iterable[FieldProblem]) -> str:
-    """Return the AWSNodeTemplate a Provisioner names, empty when no problem stands in it."""
+    """Return the AWSNodeTemplate a Provisioner names, empty when no problem is in it."""
     name = text(mapping(mapping(provisioner.get("spec")).get("providerRef")).get("name"))
     return name if any(problem.field.startswith(f"{KIND} {name}.") for problem in problems) else ""
 
 
 def read_node_template(raw: Raw, problems: list[FieldProblem]) -> NodeTemplate:
-    """Return what an AWSNodeTemplate says; what is wrong is noted."""
+    """Return the content of an AWSNodeTemplate; add what is wrong in it to `problems`."""
     name = text(mapping(raw.get("metadata")).get("name"))
     document = Section(raw, f"{KIND} {name}", problems)
     document.refuse_unknown(_DOCUMENT_FIELDS, _DOCUMENT_HINTS)

@@ -73,11 +73,12 @@ class Attachable:
         )
 
     def on_node(self, node: Node) -> Node:
-        """Return the node with what it can still attach among what pods can have.
+        """Return the node with its remaining attachments added to its allocatable resources.
 
-        Pods that stand on it do not ask for attachments, so what they hold is taken off here.
-        A driver that has not spoken yet is taken to allow what a new machine of the type could.
-        One whose kubelet has not spoken either is left as it is: its launch says what it has.
+        Pods that run on it do not request attachments, so those they hold are subtracted here.
+        A driver that has not reported a limit yet is assumed to allow what a new machine of the
+        type allows. A node without any allocatable resource is not changed: its launch says what
+        it has.
         """
         if not node.allocatable:
             return node

@@ -1,8 +1,8 @@
-"""What volumes ask of nodes.
+"""What volumes require of nodes.
 
-A volume that exists stands in one zone, and a storage class may make volumes in some zones only;
-a pod with a claim on either can only run there. A node can attach so many volumes of a driver,
-and no more. kube-scheduler reads the same fields; who binds or makes volumes stays with it.
+An existing volume is in one zone, and a storage class may create volumes in some zones only; a pod
+with a claim on either can only run there. A node can attach a limited number of volumes of a
+driver. kube-scheduler reads the same fields; binding and provisioning of volumes stay with it.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#node-affinity,
 https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode,
@@ -51,12 +51,12 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What all volumes of one pod ask.
+    """What all volumes of one pod require.
 
     Attributes:
         terms: What a node must satisfy, OR-ed; empty for any node.
-        problems: Why no node can be right now, for people.
-        unknown: Names of claims that nobody described: they are taken to fit anywhere.
+        problems: Why no node is suitable now, for people.
+        unknown: Names of claims without an object: they are assumed to fit anywhere.
     """
 
     terms: Terms = ()
@@ -122,10 +122,10 @@ class Volumes:
         )
 
     def _use(self, pod: Pod, name: str, to_be: Claim | None) -> tuple[Use | None, Terms]:
-        """Return a use of a volume, None for a claim that nobody described, and its terms.
+        """Return a use of a volume, None for a claim without an object, and its terms.
 
         Raises:
-            _Problem: If no node can be right for it now.
+            _Problem: If no node is suitable for it now.
         """
         if inline_volume(name):
             use = Use(claim=name, driver=EBS_DRIVER, volume=inline_volume(name))
@@ -144,7 +144,7 @@ class Volumes:
         return use, terms
 
     def _claim(self, pod: Pod, name: str, to_be: Claim | None) -> Claim | None:
-        """Return a claim of a pod, None when nobody described it.
+        """Return a claim of a pod, None when there is no object for it.
 
         Raises:
             _Problem: If there is none, or it is another pod's.
@@ -220,7 +220,7 @@ class Volumes:
 
 
 def _inline_terms(claim: str) -> Terms:
-    """Return where a volume stands that is named as `aws://<zone>/<id>`; else nobody says."""
+    """Return the zone of a volume named `aws://<zone>/<id>`; no terms for any other name."""
     scheme, _, place = inline_volume(claim).partition("://")
     zone = place.partition("/")[0] if scheme == "aws" else ""
     return (Requirements.of((Requirement.of(keys.ZONE, zone),)),) if zone else ()

@@ -20,18 +20,18 @@ def resolve(
     leaving: Sequence[Pod] = (),
     promised: Collection[str] = (),
 ) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
-    """Return the pods with what their volumes ask; those that then ask the same share it.
+    """Return the pods with what their volumes require; pods with equal demands share one object.
 
-    A volume takes one of its node's attachments however many of its pods use it, and one that
-    only a single node may have keeps its pods together; kube-scheduler lets them go apart, where
-    they never start. So pods that share such a claim are tied to each other (by a label that no
-    other pod has), and whoever comes to a node first attaches it for all of them. A
-    claim that many nodes may have is counted for each pod, never too little; before it has a
-    volume, its pods keep to one zone. Of a claim for a single pod, all others wait until that
-    pod is gone, as with kube-scheduler: a node bought before would stand empty.
+    A volume takes one of its node's attachments, however many pods on the node use it. A volume
+    that only a single node may attach keeps its pods together: kube-scheduler may place them on
+    different nodes, where they never start. So pods that share such a claim are tied to each other
+    (by a label that no other pod has), and the first pod on a node attaches it for all of them. A
+    claim that many nodes may attach is counted for each pod, so the count is never too low; before
+    it has a volume, its pods stay in one zone. Of a claim for a single pod, all other pods wait
+    until that pod is deleted, as with kube-scheduler: a node bought earlier would be empty.
 
     Args:
-        volumes: What the claims ask.
+        volumes: What the claims require.
         waiting: Pods without a node, in the order of their keys.
         standing: Pods with a node that stays.
         limited: Drivers whose attachments are counted; the others' volumes can be anywhere.

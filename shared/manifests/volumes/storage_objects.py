@@ -39,7 +39,7 @@ _BY_HAND: Final = "kubernetes.io/no-provisioner"
 # Drivers that took over what was once built into Kubernetes.
 _MIGRATED: Final = {"kubernetes.io/aws-ebs": EBS_DRIVER}
 _PLACE_KEYS: Final = frozenset({keys.ZONE, keys.REGION})
-# Between zones in the label of a volume that stands in several.
+# Separates the zones in the label of a volume that is in several.
 _BORDER: Final = "__"
 _MANY_NODES: Final = frozenset({"ReadOnlyMany", "ReadWriteMany"})
 

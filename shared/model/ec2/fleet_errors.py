@@ -73,7 +73,7 @@ _TEMPLATE: Final = ("InvalidLaunchTemplateId", "InvalidLaunchTemplateName")
 # The same with an instance profile or its role, for which there is no code of their own.
 # Source: https://github.com/hashicorp/terraform-provider-aws/issues/27516 (2022-10).
 _YOUNG: Final = (*_TEMPLATE, "InvalidIamInstanceProfile", "InvalidParameterValue")
-# Why a machine ended that nobody tried to launch in a wrong way: people or the Spot service did it.
+# Terminations that no launch error caused: people, or the Spot service, terminated the machine.
 _ENDED_BY_OTHERS: Final = frozenset(
     {
         "Client.InstanceInitiatedShutdown",

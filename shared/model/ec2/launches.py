@@ -42,13 +42,13 @@ def largest(options: Iterable[LaunchOption]) -> Resources:
 
 
 def dearest(options: Iterable[LaunchOption]) -> int:
-    """Return the price of the dearest option, in micro-dollars per hour; there is one at least."""
+    """Return the highest price of one or more options, in micro-dollars per hour."""
     return max(option.price_micros_per_hour for option in options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedNode:
-    """A node the packer has decided on and nobody has launched.
+    """A node that the packer has decided on and that is not launched yet.
 
     Attributes:
         options: Interchangeable offerings of one capacity type, cheapest first, at most 60.
@@ -88,7 +88,7 @@ class IntentState(StrEnum):
     """How far a launch intent has come."""
 
     OPEN = "open"  # EC2 may or may not have been asked
-    DONE = "done"  # every slot has its instance, or was given up
+    DONE = "done"  # every slot has its instance, or was abandoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """The slot's name, as it stands in tags and annotations."""
+        """The slot's name, as written in tags and annotations."""
         return f"{self.plan_id}/{self.group}/{self.number}"
 
 
@@ -191,7 +191,7 @@ class Lease:
 
     Attributes:
         token: Fencing token, grows with each acquisition.
-        dirty: Whether somebody had asked for another plan when it was last renewed.
+        dirty: Whether another plan had been requested when it was last renewed.
     """
 
     cluster: str
@@ -203,7 +203,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """An EC2 instance of ours.
+    """An EC2 instance of Dovetail.
 
     Attributes:
         state: pending, running, shutting-down, terminated, stopping or stopped.

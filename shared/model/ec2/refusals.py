@@ -1,13 +1,13 @@
-"""What EC2 refused to one Provisioner, and when it is asked again: pure.
+"""What EC2 refused to one Provisioner, and when to retry: pure.
 
-EC2 refuses a request for what it says or for who asks: a profile that does not exist, a right that
-is missing. Asking again changes nothing until somebody mends it, so the Provisioner backs off: it
-is asked again after 1, 2, 5 and then every 10 minutes. Another Provisioner, another subnet or
-security group makes the record void.
+EC2 refuses a request for its content or for its caller: a profile that does not exist, a right that
+is missing. A retry fails until the cause is fixed, so the Provisioner backs off: Dovetail retries
+after 1, 2, 5 and then every 10 minutes. Another Provisioner, another subnet or security group makes
+the record void.
 
-Some of these codes are given, too, for an instance profile, a role or a launch template that was
-created just now. No error tells the two apart, so such a refusal is asked again within seconds in
-the first two minutes, and counts from then on.
+EC2 also returns some of these codes for an instance profile, a role or a launch template that was
+created just now. No error tells the two apart, so Dovetail retries such a request within seconds in
+the first two minutes; afterwards the refusal counts.
 """
 
 from collections.abc import Iterable, Mapping

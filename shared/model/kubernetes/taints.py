@@ -59,7 +59,7 @@ class Toleration:
 def first_untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
     """Return the first taint that keeps the pod away, or None.
 
-    PreferNoSchedule keeps nobody away.
+    PreferNoSchedule keeps no pod away.
     """
     accepted = tuple(tolerations)
     for taint in taints:

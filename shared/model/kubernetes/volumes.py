@@ -8,8 +8,8 @@ from typing import Final
 from shared.model.requirements import Requirements
 
 EBS_DRIVER: Final = "ebs.csi.aws.com"
-# Stands for the claims of a pod whose demands are among its own: alike for all pods of a workload,
-# and not nothing, because only kube-scheduler can bind what they claim.
+# Replaces the claims of a pod once their demands are among its own: equal for all pods of a
+# workload, and not empty, because only kube-scheduler can bind what they claim.
 RESOLVED: Final = ("*",)
 # Label that pods of a shared claim get in a snapshot, the claim's name after it.
 CLAIM_LABEL: Final = "claim.dovetail.dev/"
@@ -18,9 +18,9 @@ _INLINE: Final = "aws-ebs:"
 
 
 def attachable(driver: str) -> str:
-    """Return the resource that stands for volumes of a CSI driver attached to a node.
+    """Return the resource that counts volumes of a CSI driver attached to a node.
 
-    It is not one of Kubernetes: pods ask for one per volume and nodes have as many as the driver
+    Kubernetes does not define it: pods request one per volume and nodes have as many as the driver
     can attach, so that limits on volumes are counted like cpu. A node shows the limit in its
     CSINode, never in its status.
     """
@@ -28,12 +28,12 @@ def attachable(driver: str) -> str:
 
 
 def is_attachable(resource: str) -> bool:
-    """Return whether a resource stands for attached volumes, so that no Node.status shows it."""
+    """Return whether a resource counts attached volumes, so that no Node.status shows it."""
     return resource.startswith(_ATTACHABLE)
 
 
 def inline_claim(volume_id: str) -> str:
-    """Return what stands among a pod's claims for an EBS volume that its manifest names itself.
+    """Return the entry in a pod's claims for an EBS volume that its manifest names itself.
 
     No claim can have such a name.
     """
@@ -120,7 +120,7 @@ class StorageClass:
 class AttachLimits:
     """How many volumes of each CSI driver a node can have at once (its CSINode).
 
-    A driver that is absent has no limit that anybody knows.
+    A driver that is absent has no known limit.
     """
 
     node: str

@@ -93,14 +93,13 @@ def beyond_rooms(
     rooms: FreeCapacities,
     room_worth: RoomWorth,
 ) -> int:
-    """Return what the pods are worth that cannot all be in free room.
+    """Return the value of the pods that free room cannot hold.
 
     Args:
         values: Worth of one pod per class.
         counts: Pods per class.
         rooms: The free room.
-        room_worth: What a room's amounts are worth at most to these classes, None when nobody
-            knows.
+        room_worth: The most a room's amounts are worth to these classes, None when not known.
     """
     inside = rooms.classes
     total = sum([n * values[k] for k, n in enumerate(counts) if n and k not in inside])

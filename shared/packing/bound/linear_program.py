@@ -23,7 +23,7 @@ Column = tuple[int, Sequence[tuple[int, float]]]
 
 
 class Solution(NamedTuple):
-    """What is bought, for whom, and what it is worth.
+    """What is bought, which rows it serves, and what it is worth.
 
     Attributes:
         duals: Per row, the worth of one unit.
@@ -145,8 +145,8 @@ def _start(
 ) -> tuple[list[float], list[list[float]], list[int]]:
     """Return duals, inverse and kinds of a first basis: each row's cheapest kind.
 
-    A row nobody can serve gets a machine of its own; its classes do not fit anywhere. No other row
-    gets one: it would be cheaper than small machines that cost much for what they have.
+    A row that no kind can serve gets a machine of its own; its classes do not fit anywhere. No
+    other row gets one: it would be cheaper than small machines with a high price per unit.
     """
     size = len(rows.keys)
     best = [(0.0, 0.0, -1)] * size

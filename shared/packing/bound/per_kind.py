@@ -82,7 +82,7 @@ def tighter_bound(
         )
 
     def room_worth(room: FreeCapacity, some: Sequence[int]) -> int | None:
-        """By the prices of a kind that all of them fit, no pod of theirs is worth more."""
+        """Return the most the room is worth at the prices of a kind that fits all these classes."""
         everybody = (1 << len(kinds)) - 1
         for k in some:
             everybody &= fits[k]

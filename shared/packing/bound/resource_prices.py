@@ -28,7 +28,7 @@ _MAX_ROWS: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourcePrices:
-    """Dual values: what one unit of a resource is worth to a signature, in micro-dollars per hour.
+    """Dual values: the worth of one unit of a resource to a signature, in micro-dollars per hour.
 
     Attributes:
         group: Per signature of the demand, the group of signatures it was counted in.
@@ -36,7 +36,7 @@ class ResourcePrices:
         mix: (kind, how many of it the programme buys), fractions, by kind.
         shares: Per kind of the mix, per group, the part of the group's demand that it serves.
         basis: The columns of the solution: kind, ((signature, resource position), amount) of what
-            it gives to whom; where a similar programme begins.
+            it serves; a similar programme starts from them.
     """
 
     group: tuple[int, ...]

@@ -13,8 +13,8 @@ _NEVER: Final = 1 << 62
 def merge_kinds(priced: PricedProblem, plan: Sequence[Planned], most: int) -> list[Planned]:
     """Return the plan with at most `most` kinds, some nodes being larger than they need to be.
 
-    The kind is given up whose nodes cost least to move to the kinds that stay, until few enough
-    are left or nothing can move any more.
+    The kind whose nodes cost least to move to the remaining kinds is removed, until few enough
+    are left or no node can move any more.
     """
     used = sorted({entry.kind for entry in plan})
     costs = [_moves(priced, entry, used) for entry in plan]
@@ -65,10 +65,10 @@ def _cheapest_move(costs: dict[int, int], used: Sequence[int], but: int) -> int:
 def choose_kinds(
     priced: PricedProblem, counts: Sequence[int], plan: Sequence[Planned], most: int
 ) -> list[int]:
-    """Return at most `most` kinds to plan with instead, sorted; empty when nobody knows better.
+    """Return at most `most` kinds to plan with instead, sorted; empty when none are better.
 
-    For all pods that may run on the same kinds the one size that would serve them cheapest, in
-    parts, if it were the only one; then those of the plan's sizes that save most beside them.
+    These are, for all pods that may run on the same kinds, the one size that would serve them
+    cheapest, in parts, if it were the only one; then the plan's sizes that save most in addition.
     """
     asked: dict[int, list[int]] = {}
     largest: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""What each planned node may become: every pool that could stand in, in one order of price.
+"""What each planned node may become: every pool that could replace it, in one order of price.
 
 Nodes of the same kind share one list, so that one CreateFleet call can buy all of them: the list
 holds what has room for the largest amounts any of them needs.
@@ -42,7 +42,7 @@ class Offers:
     def pools(self, capacity_type: CapacityType, offer: Offer) -> list[tuple[int, Option]]:
         """Return (price, option) of all pools of an offer, cheapest first.
 
-        Only asked for the few offers that can stand in for a planned node, so listed when needed.
+        Only the few offers that can replace a planned node need this, so it is computed lazily.
         """
         key = (capacity_type.value, offer.cheapest[1])
         known = self._pools.get(key)

@@ -17,7 +17,7 @@ class AggregatedProblem(NamedTuple):
 
     Attributes:
         counts: Pods per coarse class.
-        members: Per coarse class, the classes it stands for.
+        members: Per coarse class, the classes it aggregates.
     """
 
     priced: PricedProblem

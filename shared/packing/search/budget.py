@@ -1,4 +1,4 @@
-"""The budget of a search: how long it may go on while pods are waiting."""
+"""The search budget: how long the search for a cheaper plan may go on."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,10 @@ OutOfTime = Callable[[], bool]
 
 
 class SearchBudget:
-    """Says when to stop searching, and remembers whether it ever did.
+    """Decides when to stop the search, and records whether it did.
 
-    The first plan is always finished; what is given up is looking for a cheaper one. Without a
-    limit nothing is ever cut short, and the same problem gives the same plan.
+    The first plan is always finished; only the search for a cheaper one is cut short. Without a
+    limit nothing is cut short, and the same problem gives the same plan.
     """
 
     def __init__(self, out_of_time: OutOfTime | None = None) -> None:

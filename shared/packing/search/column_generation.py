@@ -1,7 +1,7 @@
 """Plans from patterns: a programme over whole loads, for pods that are coarse for their nodes.
 
 Where a node holds a few pods only, resource prices say too little: a pod that leaves a useless
-rest is dearer than its cpu and memory. Here every class has a price of its own, the dual value of
+rest costs more than its cpu and memory. Here every class has a price of its own, the dual value of
 
     minimise  sum price(p) x(p)   subject to  sum of p's pods of class k times x(p) >= count(k)
 
@@ -203,8 +203,8 @@ def _improve(
 def _good_kinds(priced: PricedProblem, counts: Sequence[int]) -> list[int]:
     """Return the kinds that can return most, some for each class.
 
-    Kinds that hold a great many pods are left out where a class has others: any filling of theirs
-    is good, and slow to find.
+    Kinds that hold a great many pods are left out where a class has others: any filling of such a
+    kind is good, and slow to find.
     """
     large = _MOST_PODS * priced.worth_of(counts) / sum(counts)
     small = [t for t in priced.ranked if priced.ceilings[t] * priced.prices[t] <= large]

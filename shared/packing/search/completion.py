@@ -115,7 +115,7 @@ def _best_filling(
     for kind in sorted(range(len(hopes)), key=lambda t: (-hopes[t], t)):
         if hopes[kind] <= best:
             break
-        # Even with all that is left on it, a dear kind does not return more.
+        # Even with all that is left on it, an expensive kind does not return more.
         if worth <= best * priced.prices[kind]:
             continue
         found = fill(priced, kind, counts, rules)

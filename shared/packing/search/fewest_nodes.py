@@ -2,7 +2,7 @@
 
 Pods go in by falling size, each to the emptiest node (by pods) that some kind could still make
 large enough; only then does price choose the kind. Good in small batches, where one roomy node is
-hard to beat, and the guard against ever being dearer than such a scheduler.
+hard to beat, and a guarantee that no plan costs more than that of such a scheduler.
 """
 
 from collections.abc import Sequence

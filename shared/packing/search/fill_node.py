@@ -1,8 +1,8 @@
-"""Filling one node: deal every class its share, then top up.
+"""Filling one node: place a share of every class, then top up.
 
-Dealing keeps the mix of the pods that are left about the same from node to node, so that
-cpu-heavy and memory-heavy pods run out together. The shares lean towards what a machine has more
-of, so that a node with much memory gets the memory-heavy pods and both resources are used up.
+The shares keep the mix of the remaining pods about the same from node to node, so that cpu-heavy
+and memory-heavy pods run out together. The shares lean towards the resource that a machine has
+more of, so that a node with much memory gets the memory-heavy pods and both resources are used up.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Rules(NamedTuple):
     """How nodes are filled.
 
     Attributes:
-        share: Part of its share that each class is dealt; 0 for no dealing.
+        share: Part of its share that each class gets; 0 for topping up only.
         tilt: Exponent of a pod's worth in its share: above 0, large pods go first.
         slant: How strongly shares may lean towards the resource a machine has more of.
         balance: Exponent of how scarce a resource is in the weights of topping up.

@@ -1,6 +1,7 @@
 """The plain packer: first fit on bins, then for each class the shape that is cheapest for it.
 
-Not good, but short enough to be seen to be right. It stands in when the checker refuses a plan.
+Its plans are expensive, but it is short enough to verify by reading. It is the fallback when the
+checker refuses a plan.
 """
 
 from shared.model.resources import Resources

@@ -23,7 +23,7 @@ def improve(
     seed: int,
     search_budget: SearchBudget,
 ) -> list[Planned]:
-    """Return a plan for the same pods that is no dearer.
+    """Return a plan for the same pods that is no more expensive.
 
     Args:
         priced: Classes, kinds and what they are worth.

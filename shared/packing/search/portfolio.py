@@ -22,7 +22,7 @@ PROCEDURES: Final[tuple[tuple[str, Rules | None], ...]] = (
     ("deal evenly", Rules(tilt=0.0, slant=3.0)),
     ("deal less", Rules(share=0.95, tilt=0.1, slant=1.2)),
     ("large pods first", Rules(tilt=0.4, slant=1.2)),
-    ("no dealing", Rules(share=0.0, balance=2.0)),
+    ("top up only", Rules(share=0.0, balance=2.0)),
 )
 # Many pods on a few nodes: the first two come close to the bound for nearly nine in ten random
 # batches, all four for more than nine.

@@ -1,7 +1,8 @@
-"""Dealing: which pods go to which domain, before anything is packed.
+"""Domain assignment: which pods go to which domain, before anything is packed.
 
-Each pod is dealt to a domain in which the judge would accept it at its moment, so that the order of
-dealing is an order of binding, too. Among those the least crowded is taken, then the cheapest.
+Each pod is assigned to a domain in which the topology constraints accept it at that moment, so the
+order of assignment is also an order of binding. The least crowded of these domains is preferred,
+then the cheapest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ _FEW_DOMAINS = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DomainShare:
-    """Pods of an applicant that go to one domain (an empty pin: to any)."""
+    """Pods of a pending group that go to one domain (an empty pin: to any)."""
 
     pod_group: PendingGroup
     pin: Requirements
@@ -32,13 +33,13 @@ class DomainShare:
 
 @dataclass(frozen=True, slots=True)
 class DomainAssignment:
-    """Shares with their pods, in the order of dealing; the same share may come many times."""
+    """Shares with their pods, in the order of assignment; the same share may occur many times."""
 
     runs: tuple[tuple[DomainShare, int], ...]
 
 
 class _Domain(Place):
-    """A domain as a place, with what speaks for it."""
+    """A domain as a place, with the figures it is ranked by."""
 
     __slots__ = ("load", "price", "share")
 
@@ -50,7 +51,7 @@ class _Domain(Place):
 
 
 class DomainAssigner:
-    """Deals applicants; counts what it deals and takes all of it back at the end."""
+    """Assigns pending groups to domains; undoes its topology counts at the end."""
 
     def __init__(self, launchables: OfferingIndex, spots: Sequence[TargetNode], work: Work) -> None:
         self._launchables = launchables
@@ -189,7 +190,7 @@ class DomainAssigner:
 
 
 def accepts_domain(kind: ConstraintKind, labels: Mapping[str, str]) -> bool:
-    """Return whether the judge accepts a pod as far as rules over hosts are left out."""
+    """Return whether the topology constraints accept a pod when rules over hosts are left out."""
     if not kind.by_host:
         return accepts(kind, labels)
     for counter in (*kind.avoids, *kind.shunned):

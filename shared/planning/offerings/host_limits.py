@@ -1,7 +1,7 @@
 """Slots: rules over hosts turned into things the packer can count.
 
 Each rule becomes a pseudo resource `slot/<n>`: a node has a certain number of them and each pod the
-rule counts takes some. Slots only lead the packer: the judge has the last word on every pod.
+rule counts takes some. Slots only guide the packer: the topology constraints decide for every pod.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from shared.scheduling.topology.counts import DomainCounter
 # A pod that wants a host for itself takes all slots of its rule, a pod it avoids takes one.
 _WHOLE: Final = 1_000_000
 # Of many classes, spreads that need at most this share of the nodes that others need anyway are
-# left to the judge.
+# left to the topology constraints.
 _SLACK: Final = 0.5
 
 
@@ -28,7 +28,7 @@ class HostLimit:
 
     Attributes:
         capacity: Slots of an empty node.
-        takes: Slots that one pod takes, by applicant.
+        takes: Slots that one pod takes, by pending group.
         spread: The rule when it is a spread, else None.
     """
 
@@ -46,7 +46,7 @@ class HostLimit:
 
 
 class HostLimits:
-    """The slots of the rules of some applicants."""
+    """The slots of the rules of some pending groups."""
 
     def __init__(self, pod_groups: Sequence[PendingGroup], *, spreads: bool = True) -> None:
         """Args: spreads: Whether to count spreads, too, which let more pods in as nodes fill up."""
@@ -111,7 +111,7 @@ class HostLimits:
             self._add(max_skew, holders[counter], spread)
 
     def _apart(self, pod_groups: Sequence[PendingGroup]) -> None:
-        """Rules that keep pods from their like; between different pods the judge sees to it."""
+        """Add rules between pods of one group; topology constraints cover different groups."""
         found: dict[DomainCounter, list[int]] = {}
         counted: dict[DomainCounter, list[int]] = {}
         for pod_group in pod_groups:
@@ -142,7 +142,7 @@ class HostLimits:
 
 
 def closed_hosts(other_pod_group: PendingGroup) -> frozenset[str]:
-    """Return the hosts whose present pods keep the applicant away for good."""
+    """Return the hosts whose present pods exclude the pending group permanently."""
     kind = other_pod_group.active_constraints.kind
     closed = {
         host

@@ -68,33 +68,33 @@ class OfferingIndex:
 
     @property
     def listed(self) -> tuple[LaunchableOffering, ...]:
-        """All wares, cheapest first, then by type, zone, capacity type and offer."""
+        """All launchable offerings, cheapest first, then by type, zone, capacity type and offer."""
         return self._listing.listed
 
     def accepting(self, signature: NodeConstraints) -> int:
-        """Return the wares that a signature accepts, as a bit mask over `listed`."""
+        """Return the launchable offerings a signature accepts, as a bit mask over `listed`."""
         return self._listing.accepting(signature)
 
     def grouped(
         self, signatures: Sequence[NodeConstraints]
     ) -> list[tuple[int, int, tuple[LaunchableOffering, ...]]]:
-        """Return the wares of each offer by which signatures accept them: see `Listing.grouped`."""
+        """Return launchable offerings by offer and signatures: see `OfferingList.grouped`."""
         return self._listing.grouped(signatures)
 
     def mask_of(self, launchables: Iterable[LaunchableOffering]) -> int:
-        """Return a bit mask over `listed` of some wares."""
+        """Return a bit mask over `listed` of some launchable offerings."""
         return self._listing.mask_of(launchables)
 
     def labelled(self, key: str, value: str | None) -> int:
-        """Return the wares with a value of a label (None: without it), as a bit mask."""
+        """Return a bit mask of the offerings with a value of a label (None: without it)."""
         return self._listing.labelled(key).get(value, 0)
 
     def of_variant(self, variant: tuple[object, ...]) -> int:
-        """Return the wares of a variant, as a bit mask."""
+        """Return the launchable offerings of a variant, as a bit mask."""
         return self._listing.where("variant", self.variant)[variant]
 
     def by_seller(self) -> Mapping[object, int]:
-        """Return the wares of each provisioner as a bit mask, in the order they are tried."""
+        """Return a bit mask of each provisioner's offerings, in the order they are tried."""
         masks = self._listing.where("seller", lambda index: self.offers[index].provisioner.name)
         names = dict.fromkeys(offer.provisioner.name for offer in self.offers)
         return {name: masks[name] for name in names}
@@ -138,7 +138,7 @@ class OfferingIndex:
         )
 
     def _by_size(self) -> list[tuple[int, int]]:
-        """Return an offer of each size and the bit mask of all wares of it, most cpu first."""
+        """Return an offer of each size and the bit mask of its offerings, most cpu first."""
         if self._sizes is None:
             first: dict[Resources, int] = {}
             for index, offer in enumerate(self.offers):

@@ -1,4 +1,4 @@
-"""All wares in one order, and which of them have something in common, as bit masks."""
+"""All launchable offerings in one order, and bit masks of those that share a property."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ class LaunchableOffering:
 
 
 class OfferingList:
-    """All wares, cheapest first, then by type, zone, capacity type and offer.
+    """All launchable offerings, cheapest first, then by type, zone, capacity type and offer.
 
-    Holds nothing but caches: the same question always has the same answer.
+    Its only state is caches: the same call always returns the same result.
     """
 
     def __init__(self, offers: Sequence[ProvisionerOffering]) -> None:
-        """List what some offers can be bought by."""
+        """List the launchable offerings of some offers."""
 
         def rank(launchable: LaunchableOffering) -> tuple[int, str, str, str, int]:
             offering = launchable.offering
@@ -62,7 +62,7 @@ class OfferingList:
         self._accepted: dict[NodeConstraints, int] = {}
 
     def mask_of(self, launchables: Iterable[LaunchableOffering]) -> int:
-        """Return a bit mask of some wares."""
+        """Return a bit mask of some launchable offerings."""
         if self._numbers is None:
             self._numbers = {
                 _place(launchable): number for number, launchable in enumerate(self.listed)
@@ -72,7 +72,7 @@ class OfferingList:
         )
 
     def of_mask(self, mask: int) -> Iterable[LaunchableOffering]:
-        """Return the wares of a bit mask, in order."""
+        """Return the launchable offerings of a bit mask, in order."""
         return compress(self.listed, f"{mask:b}".encode().translate(_BITS)[::-1])
 
     def label(self, launchable: LaunchableOffering, key: str) -> str | None:
@@ -84,7 +84,7 @@ class OfferingList:
         return self._offers[launchable.offer].labels.get(key)
 
     def labelled(self, key: str) -> Mapping[object, int]:
-        """Return bit masks of the wares by the value of a label, None for those without it."""
+        """Return bit masks of the offerings by the value of a label, None for those without it."""
         if key not in PLACE_KEYS:
             return self.where(("label", key), lambda index: self._offers[index].labels.get(key))
         found = self._found.get(("label", key))
@@ -94,7 +94,7 @@ class OfferingList:
         return found
 
     def by_domain(self, over: tuple[str, ...]) -> Mapping[Domain, int]:
-        """Return bit masks of the wares by their values of some labels, the cheapest's first."""
+        """Return bit masks by the values of some labels, the cheapest offering's first."""
         if over not in self._by_domain:
             self._by_domain[over] = _by_value(
                 [tuple([self.label(launchable, key) for key in over]) for launchable in self.listed]
@@ -102,7 +102,7 @@ class OfferingList:
         return self._by_domain[over]
 
     def where(self, about: Hashable, value: Callable[[int], object]) -> Mapping[object, int]:
-        """Return bit masks of the wares by a value of their offers, asked by index."""
+        """Return bit masks of the offerings by a value of their offers, computed by index."""
         found = self._found.get(about)
         if found is None:
             values = [value(index) for index in range(len(self._offers))]
@@ -112,7 +112,7 @@ class OfferingList:
         return found
 
     def accepting(self, signature: NodeConstraints) -> int:
-        """Return the wares that a signature accepts, as a bit mask."""
+        """Return the launchable offerings that a signature accepts, as a bit mask."""
         if signature not in self._accepted:
             mask = 0
             for term in signature.terms:
@@ -159,10 +159,10 @@ class OfferingList:
     def grouped(
         self, signatures: Sequence[NodeConstraints]
     ) -> list[tuple[int, int, tuple[LaunchableOffering, ...]]]:
-        """Return the wares of each offer by which of some signatures accept them.
+        """Return the launchable offerings of each offer by the signatures that accept them.
 
-        (offer, bit mask of the signatures, wares, cheapest first), by offer and mask; wares that
-        none of the signatures accepts are left out.
+        Each entry is (offer, bit mask of the signatures, launchable offerings, cheapest first), in
+        order of offer and mask. Offerings that none of the signatures accepts are left out.
         """
         blocks = {0: self._all}
         for number, signature in enumerate(signatures):

@@ -1,4 +1,4 @@
-"""Applicants: classes of pods while they are being placed, with the preferences they still keep."""
+"""Pending groups: classes of pods while they are placed, with the preferences they still keep."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from shared.scheduling.topology.constraints import ConstraintKind
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActiveConstraints:
-    """What an applicant insists on at one rung of its ladder."""
+    """What a pending group requires with the preferences that it still keeps."""
 
     kind: ConstraintKind
     signature: NodeConstraints

@@ -24,15 +24,15 @@ class TargetNode(Place):
     Attributes:
         room: The room it is; None for a node to be bought.
         free: Amounts left, by resource name: on a node to be bought, of its smallest option.
-        mask: Of `Wares.listed`: the options of a node to be bought, and those of `fallback`.
+        mask: Over `OfferingIndex.listed`: the options of a node to be bought, and its `fallback`.
         ways: Options of a node to be bought, cheapest first; all hold everything on it.
         fallback: Options of another capacity type.
         daemons: What DaemonSet pods will take on a node to be bought.
-        contents: Pods placed by this plan, by applicant.
+        contents: Pods placed by this plan, by pending group.
         reserved: Of a node to be bought: the most any option has, where limits count it.
         undecided: Topology keys of which a node to be bought may get several values.
         signatures: What the pods on it demand, each once.
-        daemon_set_pods: What pods of DaemonSets add to the census there, on a node to be bought.
+        daemon_set_pods: What pods of DaemonSets add to the topology counts of a node to be bought.
         volumes: Shared volumes attached to it, each with the pods of this plan that use it and one
             more when it was there before.
     """

@@ -37,7 +37,7 @@ class Wanted:
         signatures: Of the pods on it.
         requests: Of all of them, daemons left out.
         labels: That the node must have, by topology key; None for a label it must lack.
-        variant: Of `Wares.variant`, which may not change once pods stand on it; None for any.
+        variant: From `OfferingIndex.variant`; fixed once the node has pods. None for any.
     """
 
     signatures: Sequence[NodeConstraints]
@@ -76,7 +76,7 @@ def buy(
 
 
 class _Able:
-    """The wares that hold what is wanted and that limits leave room for."""
+    """The launchable offerings that hold what is wanted and fit within the limits."""
 
     def __init__(self, plan_state: PlanState, requests: Resources, left: Resources | None) -> None:
         self._launchables = plan_state.launchables

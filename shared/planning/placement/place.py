@@ -1,7 +1,8 @@
-"""The placer: exact, pod by pod, for what cannot be dealt and what admission turned away.
+"""The placer: exact, pod by pod, for pods without a domain assignment and pods refused admission.
 
-Rooms first, then nodes of this plan with space left, then a further node, or a larger machine for
-one of them where pods must share a host. Every step is asked of the judge.
+It tries rooms first, then nodes of this plan with space left, then a further node, or a larger
+machine for one of them where pods must share a host. It checks the topology constraints at each
+step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ class _Step:
 
 
 def place(plan_state: PlanState, pod_group: PendingGroup) -> None:
-    """Place as many of the applicant's waiting pods as can be; the others keep waiting."""
+    """Place as many of the pending group's pods as possible; the others stay pending."""
     while pod_group.waiting:
         before = len(pod_group.waiting)
         fill(plan_state, pod_group)
@@ -50,7 +51,7 @@ def fill(plan_state: PlanState, pod_group: PendingGroup) -> None:
         before = len(pod_group.waiting)
         for spot in _candidates(plan_state, pod_group):
             while pod_group.waiting and _may_stand(plan_state, pod_group, spot):
-                # Pods that look at nobody need no second question.
+                # Pods without rules about other pods need only one check.
                 alone = kind.is_ruled or bool(pod_group.ports)
                 count = 1 if alone else min(spot.fitting(pod_group), len(pod_group.waiting))
                 plan_state.admit(pod_group, spot, count)
@@ -183,12 +184,12 @@ def _counts(most: int) -> Iterator[int]:
 def _acceptable(
     pod_group: PendingGroup, domain: Mapping[str, str | None], company: Sequence[Profile]
 ) -> int:
-    """Return how many pods of a group the topology constraints accept on a new node in a domain.
+    """Return how many pods, one after the other, the constraints accept on a new node in a domain.
 
     Args:
-        pod_group: The pods, placed one after the other.
+        pod_group: The group of the pods.
         domain: Where the node would be, by label key.
-        company: Pods of DaemonSets that would run there.
+        company: What pods of DaemonSets add there.
     """
     labels = {key: value for key, value in domain.items() if value is not None}
     place_there = Place("", {**labels, keys.HOSTNAME: "\x00"}, partial=True)

@@ -26,7 +26,7 @@ class Seats:
         self.counts.append(count)
 
     def find(self, pod_group: PendingGroup) -> int:
-        """Return the index of a seat the judge accepts such a pod on, -1 for none."""
+        """Return the index of a seat on which the constraints accept such a pod, -1 for none."""
         seats = len(self.spots)
         kind = pod_group.active_constraints.kind
         if not seats or not accepts_domain(kind, self.spots[0].labels):
@@ -43,7 +43,7 @@ class Seats:
         return -1
 
     def take(self, index: int, count: int) -> None:
-        """Give away so many places of a seat."""
+        """Use so many places of a seat."""
         self.counts[index] -= count
         if not self.counts[index]:
             last_spot, last_count = self.spots.pop(), self.counts.pop()
@@ -58,7 +58,7 @@ def admit(
     packing: Packing,
     runs: Iterable[tuple[DomainShare, int]],
 ) -> None:
-    """Place what was packed, in the order of dealing; whom the judge refuses keeps waiting."""
+    """Place packed pods in the order of assignment; pods that constraints refuse stay pending."""
     seats = [Seats() for _ in lots]
     for index, contents in packing.placements:
         for number, count in contents:

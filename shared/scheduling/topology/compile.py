@@ -1,4 +1,4 @@
-"""Rules of pods, compiled into what the judge looks at."""
+"""Rules of pods, compiled into topology constraints."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -61,7 +61,7 @@ class TopologyRules:
         *,
         terminating: bool = False,
     ) -> Profile:
-        """Return what such a pod adds to the census."""
+        """Return what such a pod adds to the topology counts."""
         owned = self.owned(namespace, scheduling) if scheduling.anti_affinity else ()
         return self._topology_counts.profile(namespace, labels, owned, terminating=terminating)
 

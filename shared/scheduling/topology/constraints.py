@@ -1,4 +1,4 @@
-"""The judge: kube-scheduler's rules about other pods, each written once, over the census.
+"""Topology constraints: kube-scheduler's rules between pods, each written once, over the counts.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/ and
 https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ (2026-08), and the plugins
@@ -69,23 +69,23 @@ class Affinity:
         return missing and not (self.own and self.is_first() and self._is_expected(labels))
 
     def _is_expected(self, labels: Mapping[str, str]) -> bool:
-        """Return whether pods that are asked for and may come would come to this domain."""
+        """Return whether selected pods that may still be placed would be placed in this domain."""
         return all(
             not counter.ghosts or labels[counter.key] in counter.ghosts for counter in self.counters
         )
 
     def is_first(self) -> bool:
-        """Return whether nobody that is asked for stands in any domain."""
+        """Return whether no domain has a pod that the affinity selects."""
         return not any(any(counter.counts.values()) for counter in self.counters)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstraintKind:
-    """A pod as the judge sees it.
+    """The topology constraints of a pod.
 
     Attributes:
-        avoids: Counts of pods its anti-affinity keeps away from.
-        shunned: Counts of pods whose anti-affinity keeps it away.
+        avoids: Counts of pods that its anti-affinity selects.
+        shunned: Counts of pods whose anti-affinity selects it.
         keys: Topology keys but the host's that any of its rules, or rules that count it, are over.
         by_host: Whether any rule that may refuse it is over hosts.
     """

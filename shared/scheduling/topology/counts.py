@@ -1,4 +1,4 @@
-"""The census: how many pods each rule counts in each domain, kept up to date pod by pod."""
+"""Topology counts: how many pods each rule counts in each domain, updated pod by pod."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,11 +50,11 @@ class Scope:
 
 
 class Place:
-    """Something pods stand on, with the labels that are settled.
+    """A node or domain that pods are placed on, with the labels that are settled.
 
     Attributes:
         labels: Those that are settled.
-        full: All labels it has as things stand, settled or not.
+        full: All labels it has at present, settled or not.
         partial: Whether it is only a domain: nothing but the labels of topology keys is known.
         unsettled: Keys of labels whose values are made up: pods count, but there is no such domain.
         maybe: What it may turn out to be: what is not true of each of them is not settled.
@@ -133,7 +133,7 @@ class DomainCounter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """What a pod adds to the census wherever it stands."""
+    """What a pod adds to the topology counts on any node."""
 
     adds: tuple[DomainCounter, ...]
 
@@ -142,7 +142,7 @@ NOTHING: Final = Profile(())
 
 
 class _Index:
-    """Counters by a label that whoever they count must have, in the order they were made."""
+    """Counters by a label that the counted pods must have, in the order they were made."""
 
     def __init__(self) -> None:
         self._by_label: dict[tuple[str, str] | None, list[tuple[int, DomainCounter]]] = {}
@@ -230,7 +230,7 @@ class TopologyCounts:
         return self._profiles.setdefault(tuple(id(counter) for counter in adds), Profile(adds))
 
     def open(self, place: Place) -> None:
-        """Take note of a node: its domains count even while nobody stands there."""
+        """Record a node: its domains count even while no pod runs there."""
         for counter in self._counted.values():
             self._open(counter, place)
 
@@ -280,7 +280,7 @@ class TopologyCounts:
         return frozenset.intersection(*listed) if listed else None
 
     def settle(self, place: Place, labels: Mapping[str, str]) -> None:
-        """Settle further labels of an open place on which nobody counts by their keys yet."""
+        """Settle further labels of an open place on which no pod counts by their keys yet."""
         before = [
             counter
             for counter in self._counted.values()
@@ -309,13 +309,13 @@ def expect(profile: Profile, places: Sequence[Place], sure: Place | None = None)
 
 
 def _domain(counter: DomainCounter, place: Place) -> str | None:
-    """Return the domain in which a counter counts who stands on a place, None for none."""
+    """Return the domain in which a counter counts the pods of a place, None for none."""
     inside = counter.scope is None or place.within(counter.scope)
     return place.labels.get(counter.key) if inside else None
 
 
 def add(profile: Profile, place: Place, pods: int = 1) -> None:
-    """Count pods of a profile on a place; a negative number takes them away."""
+    """Count pods of a profile on a place; a negative number subtracts them."""
     labels = place.labels
     for counter in profile.adds:
         domain = labels.get(counter.key)

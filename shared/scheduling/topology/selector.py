@@ -1,4 +1,4 @@
-"""Whom a topology rule counts."""
+"""Which pods a topology rule counts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from shared.model.requirements import Requirement, Requirements
 
 # What the API server labels every namespace with.
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-# A rule without a selector counts nobody.
+# A rule without a selector counts no pods.
 _NOBODY: Final = LabelSelector(
     requirements=Requirements((Requirement(key="", complement=False, values=frozenset()),))
 )
@@ -58,7 +58,7 @@ class Namespaces:
     def own(self, namespace: str, selector: LabelSelector | None) -> Selection:
         """Return the pods of one namespace that the selector of a spread counts.
 
-        A selector without any demand counts nobody: kube-scheduler passes such spreads over.
+        An empty selector counts no pods: kube-scheduler skips such spreads.
         """
         if selector is None or selector == LabelSelector():
             selector = _NOBODY

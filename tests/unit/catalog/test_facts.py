@@ -117,7 +117,7 @@ def test_neuron_devices_are_asked_for_by_one_name() -> None:
 
 def test_devices_without_a_resource_are_paid_for_but_not_offered() -> None:
     other = {"Accelerators": [{"Name": "AI100", "Manufacturer": "Qualcomm", "Count": 8}]}
-    row = fact(InferenceAcceleratorInfo=other, GpuInfo=gpus("Y", "Nobody", 1))
+    row = fact(InferenceAcceleratorInfo=other, GpuInfo=gpus("Y", "Unknown", 1))
     assert facts.gpus_of(row) == []
     assert facts.accelerator_count_of(row) == 8
     assert facts.accelerator_count_of(fact(FpgaInfo={"Fpgas": [{"Count": 2}]})) == 2

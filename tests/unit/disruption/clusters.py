@@ -1,4 +1,4 @@
-"""Clusters whose nodes may be worth giving up."""
+"""Clusters whose nodes may be worth removing."""
 
 from datetime import timedelta
 from typing import Any
@@ -31,7 +31,7 @@ LATER = NOW + timedelta(hours=1)
 
 
 def machine(name: str, kind: str = "m5.large", **overrides: Any) -> Node:
-    """Return a node of ours of some type of the catalogue."""
+    """Return a Dovetail node of some type of the catalogue."""
     shape = next(instance_type for instance_type in CATALOG if instance_type.name == kind)
     labels = {**node(name).labels, keys.INSTANCE_TYPE: kind, **overrides.pop("labels", {})}
     return node(

@@ -1,4 +1,4 @@
-"""Which nodes are given up for fewer or cheaper ones."""
+"""Which nodes are removed in favour of fewer or cheaper ones."""
 
 import dataclasses
 from typing import Any

@@ -99,7 +99,7 @@ def test_while_another_is_drained_for_the_same_reason_it_waits() -> None:
     found = looked(seen)
     assert (found.change, found.held) == (None, {"a": "another node is drained first"})
     assert looked(seen, at_a_time=2).change is not None
-    # It is not waited for where nobody has to be moved.
+    # A node without pods to move does not wait for it.
     empty = looked(cluster(machine("a"), going, bound=(on("b"),)))
     assert empty.change is not None
     assert empty.change.method == Method.EMPTY

@@ -1,4 +1,4 @@
-"""Messages of our own: read strictly, written so that they are read back."""
+"""Dovetail's own messages: read strictly, written so that they are read back."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -71,7 +71,10 @@ def test_unknown_fields_are_ignored_and_known_ones_have_defaults() -> None:
     [
         (event(source="aws.ec2"), "source: 'aws.ec2': expected 'dovetail.<cluster>'"),
         ({}, "source: None: expected 'dovetail.<cluster>'"),
-        (event(source="dovetail.other"), "source: 'dovetail.other' may not speak for 'prod'"),
+        (
+            event(source="dovetail.other"),
+            "source: 'dovetail.other' may not send messages about 'prod'",
+        ),
         (event(**{"detail-type": "pod-gone"}), "detail-type: 'pod-gone': expected one of pod-"),
         (event(detail={"version": 2}), "detail.version: Input should be 1"),
         (event(detail={"cluster": ""}), "detail.cluster: String should have at least 1"),

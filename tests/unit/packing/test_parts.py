@@ -22,7 +22,7 @@ from tests.unit.packing.search.test_aggregate import ground_of
 
 
 def one_room(*amounts: int) -> FreeCapacities:
-    """Return free room for the first two classes, which nobody has looked into."""
+    """Return free room for the first two classes, not examined yet."""
     return FreeCapacities(parts=(((0, 1), (FreeCapacity(amounts=amounts, classes=(0, 1)),)),))
 
 
@@ -125,7 +125,7 @@ def test_many_classes_are_sampled_when_topping_up() -> None:
 
 
 def test_shapes_for_pods_that_are_not_there_do_not_weaken_the_bound() -> None:
-    shapes = (shape("dear", 38_000, cores=1, gib=4), shape("cheap", 34_000, cores=1, gib=2))
+    shapes = (shape("costly", 38_000, cores=1, gib=4), shape("cheap", 34_000, cores=1, gib=2))
     asked = problem([pod(600, 1, 2), pod(600, 1, 0)], shapes=shapes, compatible=(1, 3))
     demand = read_demand(asked)
     kinds = find_kinds(asked, demand, range(2), PLAIN)

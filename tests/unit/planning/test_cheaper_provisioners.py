@@ -1,4 +1,4 @@
-"""A cheaper Provisioner of the same weight is told of; which is used stays by weight and name."""
+"""A cheaper Provisioner of the same weight is reported; weight and name decide which is used."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Places given up, taken again and made smaller: what happens after the packer."""
+"""Places that are released, reassigned and made smaller after the packer."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The work of one plan is bounded: the dearest pods are set aside, the others planned for."""
+"""The work of one plan is bounded: the most expensive pods are set aside, the others placed."""
 
 from dataclasses import replace
 from typing import Any
@@ -102,12 +102,12 @@ def test_a_namespace_with_many_values_leaves_picks_to_the_others() -> None:
     assert len(later(plan)) == 100 - MOST_PICKS + 1
 
 
-def test_more_work_than_the_budget_sets_aside_who_takes_most() -> None:
+def test_more_work_than_the_budget_sets_aside_the_pods_that_take_most() -> None:
     apart = make.affinity(selector=make.selector(), namespace_selector=make.selector())
     dear = [
         replace(other_pod, namespace="tenant")
         for other_pod in pods(
-            20, "dear", anti_affinity=tuple(replace(apart, weight=n) for n in range(9))
+            20, "costly", anti_affinity=tuple(replace(apart, weight=n) for n in range(9))
         )
     ]
     plain = pods(5, "plain")

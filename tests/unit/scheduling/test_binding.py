@@ -39,7 +39,7 @@ def test_what_only_kube_scheduler_can_complete_is_left_to_it(
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"owner": None}, "nobody would replace it"),
+        ({"owner": None}, "no controller would replace it"),
         ({"owner": Owner(kind="Job", name="j", uid="j")}, "a Job does not replace it freely"),
         ({"extra": {"nvidia.com/gpu": 1}}, "its node must show nvidia.com/gpu first"),
         ({"tolerations": ()}, "it does not tolerate node.kubernetes.io/not-ready for 300 s"),

@@ -20,7 +20,7 @@ def least(asked: PackingProblem) -> tuple[int, int]:
 
 
 def test_room_for_one_class_takes_nothing_off_the_worth_of_another() -> None:
-    shapes = (shape("dear", 900_000, cores=4, gib=16), shape("cheap", 30_000, cores=4, gib=16))
+    shapes = (shape("costly", 900_000, cores=4, gib=16), shape("cheap", 30_000, cores=4, gib=16))
     rooms = tuple(Bin(name=str(n), available=amounts(64_000, 512, 110)) for n in range(9))
     asked = problem([pod(3000, 12, 2), pod(1000, 2, 7)], shapes=shapes, compatible=(1, 2))
     bound, cost = least(replace(asked, bins=rooms, compatible_bins=(0, (1 << 9) - 1)))

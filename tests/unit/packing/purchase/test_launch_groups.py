@@ -82,7 +82,7 @@ def test_no_more_pods_are_planned_for_than_limits_have_room_for() -> None:
         some = could_be_held(asked, kinds, limits, [60, 40])
         assert some == [60 * part, 40 * part]
     assert could_be_held(asked, kinds, {}, [60, 40]) == [60, 40]
-    # What nobody asks for is in nobody's way.
+    # A limit on a resource that no pod requests refuses no pod.
     unasked = {"default": Resources((("nvidia.com/gpu", 0),))}
     assert could_be_held(asked, kinds, unasked, [60, 40]) == [60, 40]
 

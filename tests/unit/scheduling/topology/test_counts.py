@@ -1,4 +1,4 @@
-"""Where pods are counted that stand on what is not settled yet."""
+"""In which domains pods count whose node's labels are not settled yet."""
 
 from shared.model import labels as keys
 from shared.scheduling.topology.counts import Place, Scope, TopologyCounts, add, expect
