@@ -1,4 +1,4 @@
-"""Which pods may be bound to a node before its kubelet registers."""
+"""Which pods may be bound to a node before it is ready."""
 
 from typing import Final
 

@@ -58,7 +58,7 @@ def refusal(family: str, custom: str) -> InvalidManifestError | None:
 
 
 @given(family=st.sampled_from(sorted(FAMILIES)), custom=TEXTS)
-def test_user_data_is_told_or_refused_in_one_line(family: str, custom: str) -> None:
+def test_user_data_is_accepted_or_refused_in_one_line(family: str, custom: str) -> None:
     error = refusal(family, custom)
     if error is not None:
         assert "\n" not in str(error)

@@ -53,7 +53,7 @@ def troubled(seed: int) -> tuple[ClusterSnapshot, frozenset[str], OngoingChanges
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
-def test_a_change_uproots_nobody_and_takes_no_held_node(first: int) -> None:
+def test_a_change_has_a_place_for_every_pod_and_removes_no_held_node(first: int) -> None:
     for seed in range(first, first + 10):
         seen, held, pace = troubled(seed)
         disruption_input = DisruptionInput(

@@ -53,7 +53,7 @@ def test_ubuntu_goes_with_the_version_of_the_cluster(version: str, folder: str) 
     assert f"/eks/{folder}/" in parameter(ImageRequest(version=version, architecture="amd64"))
 
 
-def test_nobody_recommends_an_image_of_the_users_own() -> None:
+def test_a_custom_image_has_no_recommended_parameter() -> None:
     assert FAMILIES["Custom"].parameter is None
     assert FAMILIES["Custom"].disks == ()
 

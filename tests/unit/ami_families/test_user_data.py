@@ -66,7 +66,7 @@ def settings(text: str) -> dict[str, Any]:
     return found
 
 
-def test_al2023_is_told_how_to_join() -> None:
+def test_user_data_of_al2023_says_how_to_join() -> None:
     spec = node_config(FAMILIES["AL2023"].user_data(joining(KUBELET)))["spec"]
     assert spec["cluster"] == {
         "name": "test",
@@ -91,7 +91,7 @@ def test_al2023_is_told_how_to_join() -> None:
     }
 
 
-def test_a_kubelet_is_not_told_labels_it_may_not_give_itself() -> None:
+def test_a_kubelet_gets_no_labels_it_may_not_set_on_its_node() -> None:
     labels = {
         "team": "red",
         "example.com/x": "1",
@@ -109,7 +109,7 @@ def test_a_kubelet_is_not_told_labels_it_may_not_give_itself() -> None:
     )
 
 
-def test_what_the_user_wants_of_al2023_comes_first_and_ours_last() -> None:
+def test_user_data_of_the_user_comes_first_on_al2023_and_that_of_dovetail_last() -> None:
     found = parts(FAMILIES["AL2023"].user_data(joining(), MULTI))
     assert [kind for kind, _ in found] == [
         "text/x-shellscript",
@@ -154,7 +154,7 @@ def test_text_that_is_not_ascii_is_left_to_nodeadm_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("family", ["AL2", "Ubuntu"])
-def test_scripted_images_are_told_by_arguments(family: str) -> None:
+def test_scripted_images_get_their_settings_as_arguments(family: str) -> None:
     text = FAMILIES[family].user_data(joining(KUBELET, taints=(BATCH, WAIT)), MULTI)
     assert [kind for kind, _ in parts(text)][:2] == ["text/x-shellscript", "text/cloud-config"]
     found = script_arguments(text)
@@ -188,7 +188,7 @@ def test_scripted_images_are_told_by_arguments(family: str) -> None:
     ]
 
 
-def test_a_script_is_not_told_what_nobody_set() -> None:
+def test_a_script_gets_no_argument_for_what_is_not_set() -> None:
     nothing = KubeletConfiguration(kube_reserved=Resources())
     found = script_arguments(FAMILIES["AL2"].user_data(joining(nothing)))
     assert "--kube-reserved" not in found[-1]
@@ -198,7 +198,7 @@ def test_a_script_is_not_told_what_nobody_set() -> None:
     assert "--dns-cluster-ip" not in unknown
 
 
-def test_a_script_is_told_that_addresses_are_of_the_sixth_version() -> None:
+def test_a_script_gets_the_ip_family_ipv6() -> None:
     found = script_arguments(
         FAMILIES["AL2"].user_data(joining(service_cidr="fd4b:121b:812b::/108"))
     )
@@ -220,14 +220,14 @@ def test_a_script_is_told_that_addresses_are_of_the_sixth_version() -> None:
         (KUBELET, '[settings.kubernetes]\ncluster-dns-ip = "10.9.9.9"', ["10.0.0.10"]),
     ],
 )
-def test_bottlerocket_is_told_where_dns_answers(
+def test_bottlerocket_gets_the_address_of_dns(
     kubelet: KubeletConfiguration, theirs: str, expected: object
 ) -> None:
     found = settings(FAMILIES["Bottlerocket"].user_data(joining(kubelet), theirs))
     assert found["kubernetes"]["cluster-dns-ip"] == expected
 
 
-def test_bottlerocket_is_told_in_toml() -> None:
+def test_bottlerocket_gets_its_settings_in_toml() -> None:
     text = FAMILIES["Bottlerocket"].user_data(joining(KUBELET, taints=(BATCH, BATCH_TOO, WAIT)))
     assert settings(text)["kubernetes"] == {
         "api-server": "https://test.example",
@@ -249,7 +249,7 @@ def test_bottlerocket_is_told_in_toml() -> None:
     }
 
 
-def test_settings_of_bottlerocket_are_merged_at_every_depth_and_ours_win() -> None:
+def test_settings_of_bottlerocket_are_merged_at_every_depth_and_those_of_dovetail_win() -> None:
     custom = """
 [settings.host-containers.admin]
 enabled = true
@@ -268,7 +268,7 @@ own = "kept"
     assert found["kubernetes"]["node-labels"]["own"] == "kept"
 
 
-def test_an_image_of_the_users_own_is_told_exactly_what_they_wrote() -> None:
+def test_a_custom_image_gets_exactly_the_user_data_of_the_user() -> None:
     assert FAMILIES["Custom"].user_data(joining(KUBELET), "\x00 anything") == "\x00 anything"
 
 

@@ -105,7 +105,7 @@ def test_zones_labels_and_capacity_are_complete(catalog: Catalog) -> None:
     )
 
 
-def test_date_and_sources_are_told_and_spot_is_called_synthetic(catalog: Catalog) -> None:
+def test_date_and_sources_are_shown_and_spot_is_called_synthetic(catalog: Catalog) -> None:
     summary = summarize(catalog)
     assert summary.type_count > 800
     assert 0 < summary.interpolated_count < summary.type_count // 2

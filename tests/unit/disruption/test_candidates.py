@@ -60,7 +60,7 @@ def test_pods_of_daemonsets_static_and_ended_pods_need_no_new_place() -> None:
     assert candidate.disruption_cost == 0
 
 
-def test_nodes_of_others_are_not_even_spoken_of() -> None:
+def test_nodes_of_others_are_neither_candidates_nor_refused() -> None:
     foreign = node("foreign", finalizers=())
     elsewhere = node("other", labels={**node().labels, keys.PROVISIONER_NAME: "other"})
 
@@ -174,7 +174,7 @@ def test_a_pod_under_two_budgets_can_never_be_evicted() -> None:
         ("much", 0, 1000),
     ],
 )
-def test_deletion_cost_and_priority_make_a_pod_dearer_to_move(
+def test_deletion_cost_and_priority_raise_the_cost_of_moving_a_pod(
     annotation: str | None, priority: int, cost: int
 ) -> None:
     annotations = {} if annotation is None else {keys.POD_DELETION_COST: annotation}

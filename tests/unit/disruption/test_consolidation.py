@@ -112,7 +112,7 @@ def test_two_nodes_do_not_become_one_of_the_same_type() -> None:
     assert len(outlook.best.remove) == 1
 
 
-def test_a_saving_below_the_minimum_moves_nobody() -> None:
+def test_a_saving_below_the_minimum_moves_no_pod() -> None:
     seen = cluster(machine("a", "m5.2xlarge"), bound=on("a", 2))
 
     assert look(seen, minimum_saving_percent=80) == Outlook(
@@ -160,7 +160,7 @@ def test_a_pod_that_no_node_can_hold_does_not_stop_consolidation() -> None:
     assert look(seen).best is not None
 
 
-def test_a_node_is_not_given_up_for_a_machine_that_is_on_its_way() -> None:
+def test_a_node_is_not_removed_for_a_machine_that_is_being_launched() -> None:
     coming = slot(0, allocatable=Resources.of(cpu=1900, memory=7 * GIB, pods=29))
     seen = cluster(machine("a"), bound=on("a", 1), slots=(coming,))
 

@@ -36,7 +36,7 @@ def step(*pods: Pod, voluntary: bool = True, deadline: timedelta | None = None) 
         {"deletion_at": NOW - STUCK_AFTER},
     ],
 )
-def test_nobody_waits_for_pods_that_stay_or_are_stuck(changes: dict[str, Any]) -> None:
+def test_a_drain_does_not_wait_for_pods_that_stay_or_are_stuck(changes: dict[str, Any]) -> None:
     one = on_node(**changes)
     assert not is_drainable(one, NOW)
     assert step(one) == DrainStep(drained=True)

@@ -69,7 +69,7 @@ def test_a_node_that_replaces_others_waits_for_their_pods() -> None:
         (node(taints=(NOT_READY,)), TTL),
     ],
 )
-def test_nodes_that_are_not_ours_to_remove_are_forgotten(
+def test_nodes_that_dovetail_may_not_remove_lose_their_stamp(
     wrong_node: Node, ttl: timedelta | None
 ) -> None:
     assert decide(wrong_node, ttl=ttl).step == EmptinessStep.FORGET

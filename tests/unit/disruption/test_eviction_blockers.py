@@ -29,7 +29,7 @@ def test_an_annotation_and_a_budget_that_allows_nothing_hold() -> None:
     ]
 
 
-def test_a_budget_that_allows_some_or_is_of_others_holds_nobody() -> None:
+def test_a_budget_that_allows_some_or_is_of_others_holds_no_pod() -> None:
     guarded = pod("b")
     assert holds([guarded], [budget(allowed=1), budget(namespace="other")], NOW) == ()
     assert holds([pod("b", annotations={keys.DO_NOT_EVICT: "false"})], [], NOW) == ()

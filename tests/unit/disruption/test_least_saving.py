@@ -53,7 +53,7 @@ def _tiny(*names: str) -> tuple[tuple[Node, ...], tuple[InstanceType, ...]]:
     return tuple(nodes), (*CATALOG, tiny)
 
 
-def test_nobody_moves_for_less_than_the_least_amount_though_there_is_room() -> None:
+def test_no_pod_moves_for_less_than_the_least_amount_though_there_is_room() -> None:
     """A machine of $0.006 an hour is not worth a move; two of them are."""
     (a, b), types = _tiny("a", "b")
     big = machine("big")

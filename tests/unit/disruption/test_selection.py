@@ -82,7 +82,7 @@ def test_of_those_with_pods_the_one_that_is_due_longest_goes_alone() -> None:
     assert (found.change.method, len(found.change.plan.nodes)) == (Method.REPLACE, 1)
 
 
-def test_one_whose_pods_would_find_no_place_is_passed_over() -> None:
+def test_a_node_whose_pods_would_not_fit_elsewhere_is_skipped() -> None:
     older = machine("b", created_at=NOW - timedelta(minutes=1))
     bound = (on("a"), on("b", extra={"example.com/rare": 1}))
     found = looked(cluster(machine("a"), older, bound=bound))
@@ -115,7 +115,7 @@ def test_while_a_change_is_under_way_no_other_is_begun() -> None:
     assert looked(going, OngoingChanges(running=frozenset({"uid-a"}))).change is not None
 
 
-def test_a_node_whose_change_came_to_nothing_rests() -> None:
+def test_a_node_whose_change_failed_is_not_disrupted_for_a_while() -> None:
     found = looked(
         cluster(machine("a"), bound=(on("a"),)), OngoingChanges(rested=frozenset({"uid-a"}))
     )
@@ -123,7 +123,7 @@ def test_a_node_whose_change_came_to_nothing_rests() -> None:
     assert found.held == {"a": "a change of it is under way, or came to nothing lately"}
 
 
-def test_nobody_counts_on_the_room_of_nodes_that_replace_others() -> None:
+def test_no_change_counts_on_the_room_of_nodes_that_replace_others() -> None:
     fresh = machine("new", annotations={keys.REPLACES: "gone"}, created_at=LATER)
     found = looked(cluster(machine("a"), fresh, bound=(on("a"),)))
     assert found.change is not None

@@ -17,7 +17,7 @@ def test_a_budget_is_read_as_its_controller_last_counted() -> None:
     assert not one.protects(pod(labels={"app": "db"}))
 
 
-def test_one_without_a_count_allows_nothing_and_without_a_selector_protects_nobody() -> None:
+def test_one_without_a_count_allows_nothing_and_without_a_selector_protects_no_pod() -> None:
     one = decode_budget({"metadata": {"namespace": "default", "name": "web"}, "spec": {}})
     assert one.disruptions_allowed == 0
     assert not one.protects(pod())

@@ -50,7 +50,7 @@ def test_a_node_keeps_the_order_of_its_taints() -> None:
     ]
 
 
-def test_a_node_of_ours_is_read_whole() -> None:
+def test_every_field_of_a_dovetail_node_is_read() -> None:
     since = "2026-01-01T00:00:30Z"
     ready = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
     amounts = {"cpu": "1930m", "memory": "6903Mi", "pods": 29, "broken": "1GiB"}

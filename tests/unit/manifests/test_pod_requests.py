@@ -51,7 +51,9 @@ def test_a_limit_without_request_is_the_request() -> None:
         (["sidecar:1", "sidecar:1", "100m"], 2500),
     ],
 )
-def test_init_containers_count_by_who_runs_beside_whom(init_cpus: list[str], expected: int) -> None:
+def test_init_containers_count_by_which_containers_run_at_the_same_time(
+    init_cpus: list[str], expected: int
+) -> None:
     inits = []
     for text in init_cpus:
         one = container(requests={"cpu": text.removeprefix("sidecar:")})

@@ -54,7 +54,7 @@ def test_what_is_encoded_is_decoded(
     assert message.cluster == cluster
 
 
-def test_a_message_of_ours_carries_utc() -> None:
+def test_a_message_carries_utc() -> None:
     at = datetime(2026, 1, 1, 3, tzinfo=timezone(timedelta(hours=3)))
     assert encode(wake(Kind.RESUME, "prod", at))["detail"]["at"] == AT
 

@@ -84,7 +84,7 @@ def test_the_instance_of_a_node_is_read_from_its_provider_id(
     assert make.node(provider_id=provider_id).instance_id == instance_id
 
 
-def test_a_node_is_ours_only_with_label_and_finalizer() -> None:
+def test_a_node_is_of_dovetail_only_with_label_and_finalizer() -> None:
     assert make.node().is_ours
     assert not make.node(finalizers=()).is_ours
     assert not make.node(labels={}).is_ours
@@ -146,7 +146,7 @@ def test_a_toleration_accepts_a_taint(toleration: Toleration, *, tolerated: bool
     assert first_untolerated([taint], [toleration]) == (None if tolerated else taint)
 
 
-def test_a_soft_taint_keeps_nobody_away() -> None:
+def test_a_soft_taint_keeps_no_pod_away() -> None:
     soft = Taint(key="k", effect=Effect.PREFER_NO_SCHEDULE)
     assert first_untolerated([soft], []) is None
     assert soft.describe() == "k:PreferNoSchedule"

@@ -72,7 +72,7 @@ def test_the_fullest_bin_that_fits_is_taken() -> None:
     assert good(asked).placements == ((1, ((0, 1),)),)
 
 
-def test_a_bin_too_small_for_a_pod_is_passed_over() -> None:
+def test_a_bin_too_small_for_a_pod_is_skipped() -> None:
     bins = [Bin(name="small", available=amounts(500, 1, 10))]
     asked = problem([pod(1000, 2, 1), pod(400, 1, 1)], bins=bins)
     assert good(asked).placements == ((0, ((1, 1),)),)
@@ -91,7 +91,7 @@ def test_a_pod_that_fits_no_shape_may_still_fit_a_bin() -> None:
     assert made.unplaced == ((0, 1, NO_SHAPE),)
 
 
-def test_a_bin_nobody_may_use_is_left_alone() -> None:
+def test_a_bin_no_pod_may_use_stays_empty() -> None:
     bins = [Bin(name="tainted", available=amounts(8000, 16, 10))]
     asked = problem([pod(1000, 1, 1)], bins=bins, compatible_bins=(0,))
     assert good(asked).placements == ()
@@ -184,7 +184,7 @@ def test_an_exhausted_limit_admits_nothing(room: Resources) -> None:
     assert made.unplaced == ((0, 2, LIMIT),)
 
 
-def test_tight_limits_give_up_large_options_before_pods() -> None:
+def test_tight_limits_drop_large_options_before_pods() -> None:
     shapes = (
         shape("m.large", 96_000, cores=2, gib=8),
         shape("m.xlarge", 120_000, cores=4, gib=16),

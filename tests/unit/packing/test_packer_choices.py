@@ -51,7 +51,7 @@ def test_diversification_prefers_a_shape_with_stand_ins() -> None:
     assert all(len(node.options) >= 15 for node in made.nodes)
 
 
-def test_a_weight_makes_a_type_look_dearer() -> None:
+def test_a_weight_makes_a_type_look_more_expensive() -> None:
     shapes = (
         shape("old.large", 90_000, cores=2, gib=8),
         shape("new.large", 96_000, cores=2, gib=8),
@@ -103,7 +103,7 @@ def test_leftover_room_is_worth_something_in_a_small_batch() -> None:
     assert names(first, good(first)) == ["small"] * 3
 
 
-def test_a_thorough_search_is_never_dearer() -> None:
+def test_a_thorough_search_never_costs_more() -> None:
     classes = [pod(c, m, 11) for c in (300, 1100, 1900) for m in (0.5, 3, 15)]
     quick = good(problem(classes, settings=replace(PLAIN, improve_iterations=0)))
     settings = replace(PLAIN, thorough=True)

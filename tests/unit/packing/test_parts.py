@@ -83,7 +83,7 @@ def test_pods_that_all_differ_in_extras_get_the_simpler_bound_alone() -> None:
     assert tighter_bound(demand, [9] * 45, kinds, prices) == 0
 
 
-def test_a_plan_above_the_limit_is_given_up() -> None:
+def test_a_plan_above_the_limit_is_abandoned() -> None:
     priced, counts = ground_of(problem([pod(c, m, 40) for c in (300, 900) for m in (0.5, 3)]))
     plan = build(priced, counts, Rules())
     assert plan is not None
@@ -206,7 +206,7 @@ def test_the_tighter_bound_knows_that_a_pod_needs_one_machine() -> None:
     assert tighter_bound(demand, counts, kinds, prices, rooms=one_room(1000, 8 << 30, 1)) > plain
 
 
-def test_the_tighter_bound_gives_up_where_bins_fit_nobody() -> None:
+def test_the_tighter_bound_is_abandoned_where_bins_fit_no_pod() -> None:
     shapes = (
         shape("amd", 90_000, cores=2, gib=8),
         shape("arm", 80_000, cores=2, gib=8),
@@ -220,7 +220,7 @@ def test_the_tighter_bound_gives_up_where_bins_fit_nobody() -> None:
     )
 
 
-def test_many_clusters_with_extras_are_told_apart_less_finely() -> None:
+def test_many_clusters_with_extras_are_distinguished_less_finely() -> None:
     gpu = shape("g", 526_000, cores=48, gib=192, nvidia_com__gpu=8)
     classes = [pod(100 * (n + 1), 0.4 * (n % 11 + 1), 2) for n in range(60)]
     classes += [pod(900, 2, 2, nvidia_com__gpu=1)]
@@ -234,13 +234,13 @@ def test_many_clusters_with_extras_are_told_apart_less_finely() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_improvement_never_makes_a_plan_dearer(seed: int) -> None:
+def test_improvement_never_makes_a_plan_more_expensive(seed: int) -> None:
     asked = problem([pod(c, m, 6) for c in (900, 1700) for m in (1, 6)], seed=seed)
     still = replace(asked, settings=replace(PLAIN, improve_iterations=0))
     assert pack(asked).cost_micros_per_hour <= pack(still).cost_micros_per_hour
 
 
-def test_a_row_somebody_serves_gets_no_machine_of_its_own() -> None:
+def test_a_row_that_a_kind_serves_gets_no_machine_of_its_own() -> None:
     # The small machine has an eighth of the places and costs as much as the large one.
     shapes = (
         shape("few", 34_000, cores=1, gib=2, pods=8),

@@ -25,7 +25,7 @@ def found(*owners: Provisioner) -> list[CheaperProvisioner]:
     return list(cheaper_provisioners(seen, decide(seen, SETTINGS), SETTINGS))
 
 
-def test_a_cheaper_provisioner_of_the_same_weight_is_told_with_both_prices() -> None:
+def test_a_cheaper_provisioner_of_the_same_weight_is_reported_with_both_prices() -> None:
     (one,) = found(provisioner("a", requirements=DEAR), provisioner("b", requirements=CHEAP))
     assert (one.used, one.cheaper) == ("a", "b")
     assert one.cheaper_micros_per_hour < one.used_micros_per_hour
@@ -44,7 +44,7 @@ def test_a_cheaper_provisioner_of_the_same_weight_is_told_with_both_prices() -> 
         provisioner("b", requirements=needs(keys.INSTANCE_TYPE, "In", "x9.none")),
     ],
 )
-def test_a_provisioner_that_is_no_cheaper_or_cannot_take_the_pods_is_not_told(
+def test_a_provisioner_that_is_no_cheaper_or_cannot_take_the_pods_is_not_reported(
     other: Provisioner,
 ) -> None:
     assert found(provisioner("a", requirements=DEAR), other) == []

@@ -56,7 +56,7 @@ def test_a_provisioner_without_subnets_says_so(sites: tuple[Any, ...], text: str
     assert reason(pod(), sites=sites) == text
 
 
-def test_requirements_that_leave_nothing_are_told_from_pods_that_ask_too_much() -> None:
+def test_requirements_that_leave_nothing_are_distinguished_from_pods_that_ask_too_much() -> None:
     owner = provisioner(also=needs(keys.INSTANCE_TYPE, "In", "x9.huge"))
     assert reason(pod(), owner) == (
         "its requirements leave no instance type in us-east-1a, us-east-1b, us-east-1c; "
@@ -113,7 +113,7 @@ def test_long_lists_of_what_is_offered_are_cut() -> None:
     assert text.endswith("offered m1.large, m2.large, m3.large, m4.large, m5.large and 3 more")
 
 
-def test_a_pod_that_is_too_large_is_told_what_there_is_at_most() -> None:
+def test_the_reason_of_a_pod_that_is_too_large_names_the_most_there_is() -> None:
     assert reason(pod(cpu=90_000, memory=make.GIB, extra={GPU: 1})) == (
         "no instance type is large enough: requests cpu 90 (at most 7930m), "
         "nvidia.com/gpu 1 (at most 0)"
@@ -130,7 +130,7 @@ def test_requirement_that_excludes_every_large_enough_type_is_named() -> None:
     )
 
 
-def test_a_pod_that_fits_no_type_at_once_is_told_so() -> None:
+def test_a_pod_whose_requests_no_type_fits_together_has_that_reason() -> None:
     types = (
         make.instance_type("c5.large", cpu=64_000),
         make.instance_type("r5.large", memory=256 * make.GIB),

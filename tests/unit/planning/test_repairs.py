@@ -39,7 +39,7 @@ def solved(world: ClusterSnapshot, settings: PackingSettings = QUICK) -> Any:
     return plan_state
 
 
-def test_whom_a_late_node_makes_wrong_gives_up_its_place_and_gets_another() -> None:
+def test_late_node_that_breaks_spread_relocates_pod() -> None:
     waiting: tuple[Pod, ...] = pods(
         4, spreads=(make.spread(),), node_selector=needs(keys.ZONE, "In", A, B), cpu=900
     )
@@ -120,7 +120,7 @@ def test_anchors_without_rules_go_where_their_followers_can_join_them() -> None:
     assert len(set(zones_of(plan).values())) == 1
 
 
-def test_a_spread_that_selects_everything_or_nothing_counts_nobody() -> None:
+def test_a_spread_that_selects_everything_or_nothing_counts_no_pod() -> None:
     for chosen in (None, LabelSelector()):
         rules = (make.spread(keys.HOSTNAME, selector=chosen),)
         plan = decide(snapshot(*pods(3, cpu=100, spreads=rules)), QUICK)
@@ -144,7 +144,7 @@ def test_options_of_several_types_hold_all_that_is_on_them() -> None:
     assert len(decide(snapshot(guest, *even, nodes=(bare,)), QUICK).nodes) == 2
 
 
-def test_a_host_grows_only_for_those_that_may_stand_on_it() -> None:
+def test_a_host_grows_only_for_pods_that_may_run_on_it() -> None:
     anchor = pod("anchor", labels={"app": "db"}, cpu=1700)
     rules: dict[str, Any] = {
         "affinity": (make.affinity(selector=DB),),
@@ -155,7 +155,7 @@ def test_a_host_grows_only_for_those_that_may_stand_on_it() -> None:
     assert list(why(plan)) == ["f002", "f003"]
 
 
-def test_a_seat_is_refused_where_the_judge_says_no() -> None:
+def test_a_seat_is_refused_where_topology_constraints_refuse_it() -> None:
     plan_state = solved(snapshot(*pods(2, cpu=100, spreads=(make.spread(keys.HOSTNAME),))))
     one = plan_state.pod_groups[0]
     seats = Seats()
@@ -167,7 +167,7 @@ def test_a_seat_is_refused_where_the_judge_says_no() -> None:
     assert len(plan_state.order) == 2
 
 
-def test_pods_in_rooms_give_up_their_place_too() -> None:
+def test_pods_in_rooms_lose_their_place_too() -> None:
     rule = make.spread(honor_affinity=False)
     waiting = pods(4, cpu=900, spreads=(rule,), node_selector=needs(keys.ZONE, "In", A, B))
     plan_state = solved(snapshot(*waiting, nodes=(in_zone(A, "n1"), in_zone(B, "n2"))))

@@ -48,7 +48,7 @@ def test_followers_join_the_host_of_those_they_ask_for_which_grows() -> None:
     assert plan.order[0].name == "anchor"
 
 
-def test_followers_find_the_zone_of_those_that_stand_on_a_cordoned_node() -> None:
+def test_followers_find_the_zone_of_pods_that_run_on_a_cordoned_node() -> None:
     db = pod("db", node_name="n1", labels={"app": "db"})
     node = in_zone(C, "n1", unschedulable=True)
     near = (make.affinity(keys.ZONE, selector=DB),)
@@ -140,7 +140,7 @@ def test_pods_that_are_being_deleted_count_for_affinity_but_not_for_spreads() ->
     assert set(zones_of(near).values()) == {A}
 
 
-def test_a_pod_that_others_make_way_for_keeps_its_place_but_attracts_nobody() -> None:
+def test_a_nominated_pod_keeps_its_place_but_attracts_no_pod() -> None:
     guest = pod("guest", cpu=1500, nominated_node="n1", labels={"app": "db"})
     plan = decide(snapshot(guest, pod("b", cpu=1000), nodes=(make.node(),)), QUICK)
     assert there(plan) == {}
@@ -190,7 +190,7 @@ def test_namespaces_are_found_by_their_labels(chosen: LabelSelector, zone: set[s
     assert bool(decide(required, QUICK).unschedulable) == (zone == {A, B, C})
 
 
-def test_a_rule_without_a_selector_is_told_so() -> None:
+def test_a_rule_without_a_selector_is_the_reason_shown() -> None:
     term = make.affinity(keys.ZONE, selector=None)
     assert "labelSelector is missing" in why(decide(snapshot(pod(affinity=(term,))), QUICK))["a"]
     needy = make.affinity(keys.ZONE, selector=LabelSelector(requirements=needs("x", "Exists")))
@@ -220,7 +220,7 @@ def test_a_soft_taint_is_kept_off_while_anything_else_will_do() -> None:
     assert decide(snapshot(bears, provisioners=owners), QUICK).nodes[0].provisioner == "soft"
 
 
-def test_volumes_are_never_given_up() -> None:
+def test_volumes_are_never_dropped() -> None:
     bound = pod(volume_terms=((needs(keys.ZONE, "In", B), needs(keys.ZONE, "In", C)),))
     assert zones_of(decide(snapshot(bound), QUICK))["a"] in (B, C)
     lost = pod(volume_terms=((needs(keys.ZONE, "In", "mars"),),))

@@ -83,7 +83,7 @@ def test_alternatives_that_differ_in_a_label_alone_take_no_more_than_one() -> No
     assert plans[0].nodes[0].labels["team"] == "t000"
 
 
-def test_whom_no_pick_is_left_for_is_planned_for_later() -> None:
+def test_pods_for_which_no_pick_is_left_are_planned_for_later() -> None:
     waiting = [team(number) for number in range(MOST_PICKS + 3)]
     world = snapshot(*waiting, provisioners=(OPEN,))
     plan = decide(world)
@@ -130,13 +130,13 @@ def test_the_same_budget_gives_the_same_plan_from_what_was_written_down() -> Non
     assert decide(replace(world, pending=tuple(copies)), budget_steps=20_000) == plan
 
 
-def test_a_budget_for_nothing_sets_everybody_aside() -> None:
+def test_a_budget_for_nothing_sets_every_pod_aside() -> None:
     plan = decide(snapshot(*pods(3)), budget_steps=1)
     assert plan == Plan(unschedulable=plan.unschedulable)
     assert later(plan) == ["p000", "p001", "p002"]
 
 
-def test_the_dearest_class_of_the_dearest_namespace_goes_first() -> None:
+def test_the_most_expensive_class_of_the_most_expensive_namespace_is_set_aside_first() -> None:
     members = [replace(other_pod, namespace="tenant") for other_pod in pods(4, "t")] + list(
         pods(4, "s")
     )
@@ -149,7 +149,7 @@ def test_the_dearest_class_of_the_dearest_namespace_goes_first() -> None:
     assert [other_pod.name for other_pod in now] == ["t000", "s000", "s001", "s002", "s003"]
 
 
-def test_of_equally_dear_classes_the_less_important_go_first() -> None:
+def test_of_equally_expensive_classes_the_less_important_are_set_aside_first() -> None:
     members = [pod("low", priority=0), pod("high", priority=9), pod("middle", priority=5)]
     work = Work(0)
     work.classes = classes(*members)

@@ -73,7 +73,7 @@ def test_a_pod_that_others_make_way_for_has_attached_nothing_so_far() -> None:
         assert there(decide(world, QUICK)) == places
 
 
-def test_a_pod_that_stands_has_attached_it_already() -> None:
+def test_a_running_pod_has_attached_it_already() -> None:
     first, second, stands = sharing(
         of_claim("a"), of_claim("b"), standing=(of_claim("z", node_name="n1"),)
     )

@@ -43,7 +43,7 @@ def test_an_overcommitted_node_has_less_than_nothing() -> None:
     assert room.available["cpu"] == -3100
 
 
-def test_nodes_that_take_nobody_are_no_room() -> None:
+def test_nodes_that_take_no_pods_are_no_room() -> None:
     nodes = (
         make.node("cordoned", unschedulable=True),
         make.node("going", deletion_at=make.NOW),
@@ -100,7 +100,7 @@ def test_resources_that_show_late_count_as_promised_until_the_node_is_initialize
     assert (room.available, room.slot) == (Resources.of(cpu=1900), "")
 
 
-def test_a_soft_taint_keeps_nobody_from_a_room() -> None:
+def test_a_soft_taint_keeps_no_pod_from_a_room() -> None:
     soft = Taint(key="k", effect=Effect.PREFER_NO_SCHEDULE)
     (room,) = rooms(make.snapshot(nodes=(make.node(taints=(soft,)),)))
     assert room.taints == (soft,)

@@ -44,7 +44,7 @@ def test_custom_labels_with_several_values_wait_for_a_pod_that_asks() -> None:
     )
 
 
-def test_a_pick_that_is_there_serves_whom_it_satisfies() -> None:
+def test_an_existing_pick_serves_the_pods_it_satisfies() -> None:
     asked = picks()
     asked.want((needs("tier", "In", "9"),))
     asked.want((needs("tier", "Exists"),))

@@ -120,7 +120,7 @@ def test_an_image_family_says_what_its_machines_have() -> None:
     assert found.volume_limit == plain.volume_limit - 1
 
 
-def test_bottlerocket_reserves_memory_for_the_pods_that_its_kubelet_is_told() -> None:
+def test_bottlerocket_reserves_memory_for_the_pods_that_its_kubelet_allows() -> None:
     large = make.CATALOG[2]
     prefixed = replace(large, image_max_pods=8)
     rocket = provisioner(template=NodeTemplate(ami_family="Bottlerocket"))
@@ -195,7 +195,7 @@ def test_offerings_are_grouped_by_who_may_have_them() -> None:
         )
 
 
-def test_offerings_nobody_may_have_are_left_out() -> None:
+def test_offerings_no_pod_may_have_are_left_out() -> None:
     tainted = provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),))
     in_b = signature_of(make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements())
     (first, *_) = bought(provisioner())
@@ -215,7 +215,7 @@ def test_a_host_that_is_not_there_yet_cannot_be_asked_for() -> None:
         assert could_buy(signature, first) == bool(launchables.accepting(signature)) == good
 
 
-def test_limits_count_what_stands_flies_and_is_reserved() -> None:
+def test_limits_count_nodes_launches_and_reservations() -> None:
     limits = Resources.of(cpu=20_000, memory=64 * make.GIB)
     unlabelled = make.node("n3", capacity=Resources(), labels={keys.PROVISIONER_NAME: "default"})
     snapshot = make.snapshot(

@@ -205,7 +205,7 @@ def test_conditions_and_events_show_nothing_of_user_data(provider: dict[str, Any
     assert "serdata" in refused.reasons[0].lower().replace("_", "")
 
 
-def test_a_launch_template_of_the_users_stands_alone() -> None:
+def test_a_custom_launch_template_excludes_other_fields() -> None:
     found = decode_provisioner(
         provisioner(provider={"launchTemplate": "mine", "subnetSelector": {"a": "b"}})
     )

@@ -46,7 +46,7 @@ def test_a_node_has_what_its_driver_says_less_what_it_holds() -> None:
     assert amounts(full.on_node(make.node("n1")).allocatable) == (10, 0)
 
 
-def test_a_driver_that_has_not_spoken_allows_what_a_new_machine_could() -> None:
+def test_a_driver_that_has_not_reported_allows_what_a_new_machine_could() -> None:
     assert amounts(ROOM.on_node(make.node("n2")).allocatable) == (7, 3)
     strange = make.node("n3", labels={keys.INSTANCE_TYPE: "x9.large"})
     assert amounts(ROOM.on_node(strange).allocatable) == (1_000_000, 3)
@@ -54,7 +54,7 @@ def test_a_driver_that_has_not_spoken_allows_what_a_new_machine_could() -> None:
     assert amounts(nobody.on_node(make.node("n1")).allocatable) == (7, 1_000_000)
 
 
-def test_a_node_whose_kubelet_has_not_spoken_is_left_to_its_launch() -> None:
+def test_a_node_whose_kubelet_has_not_reported_is_left_to_its_launch() -> None:
     silent = make.node(allocatable=Resources())
     assert ROOM.on_node(silent) is silent
 

@@ -66,7 +66,7 @@ def test_a_claim_without_a_class_gets_the_newest_default() -> None:
     assert terms_of(claim(), *classes) == (IN_ZONE,)
 
 
-def test_volumes_made_by_hand_are_used_where_a_free_one_stands() -> None:
+def test_volumes_made_by_hand_are_used_in_the_zone_of_a_free_one() -> None:
     local = storage_class("gp3", provisioner="kubernetes.io/no-provisioner")
     on_node = in_zones("n1", key=keys.HOSTNAME)
     free = volume("free", on_node, storageClassName="gp3")

@@ -125,7 +125,7 @@ def test_plan_notes_a_requirement_that_is_probably_misspelled() -> None:
     )
 
 
-def test_what_never_acts_is_told() -> None:
+def test_what_never_acts_is_reported() -> None:
     daemons = {
         "kind": "DaemonSet",
         "metadata": {"namespace": "shop", "name": "d"},

@@ -104,7 +104,7 @@ def test_a_claim_of_many_nodes_is_counted_for_each_pod_and_keeps_to_a_zone_at_fi
     assert [other_pod.scheduling.requests[EBS] for other_pod in free] == [1, 1]
 
 
-def test_drivers_without_a_limit_are_not_counted_and_keep_nobody_together() -> None:
+def test_drivers_without_a_limit_are_not_counted_and_keep_no_pods_together() -> None:
     (first, second), _ = resolve(facts(OPEN, storage_class()), [pod("a"), pod("b")], [])
     assert first.scheduling is second.scheduling
     assert first.scheduling.requests == make.scheduling().requests
@@ -136,13 +136,13 @@ def test_who_is_about_to_take_a_place_comes_before_all_who_wait() -> None:
     assert [name for name, why in refusals(pod("a"), coming).items() if not why] == ["z"]
 
 
-def test_a_pod_that_can_have_no_node_keeps_a_claim_from_nobody() -> None:
+def test_a_pod_that_can_have_no_node_keeps_a_claim_from_no_other_pod() -> None:
     lost = replace(pod("a"), scheduling=make.scheduling(claims=("data",), refusals=("why",)))
     assert refusals(lost, pod("b"))["b"] == ()
     assert refusals(pod("a", "data", "gone"), pod("b"))["b"] == ()
 
 
-def test_a_pod_that_stands_keeps_its_claim() -> None:
+def test_a_running_pod_keeps_its_claim() -> None:
     (text,) = refusals(pod("a"), standing=(pod("z", node_name="n1"),))["a"]
     assert text.endswith("and shop/z has it")
 

@@ -87,7 +87,7 @@ def test_ephemeral_volumes_are_claims_to_be() -> None:
     assert claims_to_be("shop", "web", {}) == ()
 
 
-def test_a_volume_stands_where_its_affinity_says() -> None:
+def test_a_volume_is_where_its_affinity_says() -> None:
     found = decode_volume(
         volume("pv", in_zones(ZONE), in_zones(OTHER_ZONE), claimRef={"name": "x"})
     )
@@ -116,7 +116,7 @@ def test_a_volume_of_ebs_from_before_csi_is_one_of_its_driver() -> None:
     assert decode_volume(raw).driver == EBS_DRIVER
 
 
-def test_a_mounted_volume_is_attached_by_nobody() -> None:
+def test_a_mounted_volume_takes_no_attachment() -> None:
     assert decode_volume(volume(csi=None, nfs={"server": "s", "path": "/"})).driver == ""
 
 
@@ -163,7 +163,7 @@ def test_a_node_says_how_many_volumes_of_which_driver() -> None:
     assert decode_attach_limits({}) == AttachLimits(node="")
 
 
-def test_an_attachment_says_what_stands_where() -> None:
+def test_an_attachment_says_which_volume_is_on_which_node() -> None:
     spec = {
         "attacher": "kubernetes.io/aws-ebs",
         "nodeName": "n1",

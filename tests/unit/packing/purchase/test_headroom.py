@@ -36,7 +36,7 @@ def test_growth_can_be_turned_off() -> None:
     assert bought(asked(pod(900, 3, 1), settings=off)) == ["even1"]
 
 
-def test_a_node_is_dearer_than_need_be_by_a_part_of_what_runs_at_most() -> None:
+def test_a_node_costs_more_than_needed_by_a_part_of_what_runs_at_most() -> None:
     # What runs is worth about 44,000 a core: a hundredth of 300 cores is what four times the room
     # costs beyond the smallest node, a hundredth of 280 is not.
     some = Resources.of(cpu=300_000, memory=1200 * GIB)

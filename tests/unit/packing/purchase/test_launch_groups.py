@@ -34,7 +34,7 @@ def test_more_domains_than_groups_keep_one_group_each() -> None:
     assert groups_and_cost(4, 2)[0] == 3
 
 
-def test_sizes_that_turn_out_dearer_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_that_turn_out_more_expensive_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     def dearest(priced: object, counts: object, plan: object, most: object) -> list[int]:
         return [0, 1, 2]
 

@@ -98,7 +98,7 @@ def test_default_settings_and_limits_hold_for_seated_pods() -> None:
     assert good(tight).unplaced
 
 
-def test_zones_with_equal_machines_are_alike_and_dearer_ones_are_not() -> None:
+def test_zones_with_equal_machines_are_alike_and_more_expensive_ones_are_not() -> None:
     for dearer, exactly, alike in ((0, True, 1), (2_000, True, 3), (2_000, False, 1)):
         shapes, masks = zoned(slots=0, dearer=dearer)
         asked = problem([pod(500, 1, 9)] * 4, shapes=shapes, compatible=masks)
@@ -134,7 +134,7 @@ def test_slots_of_equal_use_are_pooled_and_loose_ones_are_counted_nowhere() -> N
     assert pooled_slots(priced.demand, counts, priced.kinds) == (0, 1, 2, 3)
 
 
-def test_a_coarse_class_stands_for_all_its_members() -> None:
+def test_a_coarse_class_aggregates_all_its_members() -> None:
     asked = topology()
     priced, counts = ground_of(asked)
     aggregated = coarsen(priced, counts, {})
@@ -144,7 +144,7 @@ def test_a_coarse_class_stands_for_all_its_members() -> None:
     assert len(aggregated.counts) == 2 * len(SIZES)
 
 
-def test_seats_nobody_may_take_stay_empty_and_nodes_mostly_empty_are_not_bought() -> None:
+def test_seats_no_pod_may_take_stay_empty_and_nodes_mostly_empty_are_not_bought() -> None:
     shapes, masks = zoned(slots=1)
     classes = [pod(100, 0.2, 3, slot__0=1), pod(900, 2, 3), pod(900, 2, 1)]
     asked = problem(classes, shapes=shapes, compatible=(masks[3], masks[3], masks[1]))

@@ -15,7 +15,7 @@ def machine(family: str, *maybe: Place) -> Place:
     return Place("n", labels, unsettled=unsettled, maybe=maybe)
 
 
-def test_whoever_stands_on_a_node_that_may_not_count_is_expected_and_not_counted() -> None:
+def test_pods_on_a_node_that_may_not_count_are_expected_and_not_counted() -> None:
     topology_counts = TopologyCounts()
     selection = Selection(((frozenset({"shop"}), selector(app="web")),))
     counter = topology_counts.counted(keys.CAPACITY_TYPE, selection, SPREAD)
