@@ -158,7 +158,7 @@ def deliver(
     current: list[Runtime] = []
     monkeypatch.setattr("shared.runtime.observability.dead_letter", lambda *_: None)
     for name in FUNCTIONS:
-        monkeypatch.setattr(f"functions.{name}.handler.{name}_runtime", lambda: current[0])
+        monkeypatch.setattr(f"functions.{name}.handler.load_runtime", lambda: current[0])
 
     def run(name: str, event: Event) -> tuple[Clusters, Runtime, Any]:
         clusters = Clusters()
