@@ -121,7 +121,7 @@ bundle: setup  ## The functions' real bundle for Lambda: its size, and whether i
 sbom: setup  ## Bill of materials of what is locked (.build/sbom.json), and its licences
 	@$(BIN)/python -m tools.make_sbom
 
-chart: setup  ## Make the Helm chart again from infra/cluster
+chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
 	@$(BIN)/python -m tools.make_chart
 
 lock: setup  ## Lock the packages again after a change of pyproject.toml

@@ -1,10 +1,10 @@
-"""The Helm chart, made from the manifests of infra/cluster: one source, two ways to apply it.
+"""Writes the Helm chart to .build/chart, from the manifests of infra/cluster.
 
     python -m tools.make_chart
 
 The chart holds the same YAML. Only two texts differ, the cluster's name and the forwarder's image,
-and they stand inside quoted strings: each template is YAML before Helm fills it in and can be
-compared with its source without a renderer (docs/decisions/0008-a-chart-that-is-plain-yaml.md).
+both inside quoted strings: each template is YAML before Helm fills it in and can be compared with
+its source without a renderer (docs/decisions/0008-a-chart-that-is-plain-yaml.md).
 """
 
 import json
@@ -16,20 +16,20 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "infra" / "cluster"
-CHART: Final = ROOT / "infra" / "chart"
+CHART: Final = ROOT / ".build" / "chart"
 IMAGE: Final = "registry.invalid/dovetail/forwarder"
 # The expression for a value in a template; `required` stops an install that lacks it.
 CLUSTER_VALUE: Final = '{{ required "give --set cluster=<name as attached>" .Values.cluster }}'
 IMAGE_VALUE: Final = (
     '{{ required "give --set image=<registry>/dovetail/forwarder:<tag>" .Values.image }}'
 )
-# CRDs stand apart: Helm applies them first, and leaves all Provisioners when the chart goes.
+# CRDs have a folder of their own: Helm applies them first, and never removes them.
 CRDS: Final = ("node_templates.yaml", "provisioners.yaml")
 PLAIN: Final = ("access.yaml", "network_policy.yaml")
 FORWARDER: Final = "forwarder.yaml"
 
 _CONFIG_MAP: Final = f"""\
-# Made by tools/make_chart.py.
+# Made by `make chart`.
 apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -77,7 +77,7 @@ def chart_files() -> dict[str, str]:
         raise ValueError(f"{FORWARDER}: expected exactly one line {image.strip()!r}")
     filled = texts[FORWARDER].replace(image, f"image: '{IMAGE_VALUE}'\n")
     chart = (
-        "# Made by tools/make_chart.py from infra/cluster.\n"
+        "# Made by `make chart` from infra/cluster.\n"
         "apiVersion: v2\n"
         "name: dovetail\n"
         "description: Dovetail's CRD, rights and forwarder for one cluster\n"
@@ -103,13 +103,18 @@ def _read(name: str) -> str:
     return text
 
 
-def main() -> int:
-    """Write the chart."""
-    shutil.rmtree(CHART, ignore_errors=True)
+def write(folder: Path) -> None:
+    """Write the chart to a folder, in place of what is there."""
+    shutil.rmtree(folder, ignore_errors=True)
     for name, text in chart_files().items():
-        path = CHART / name
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def main() -> int:
+    """Write the chart."""
+    write(CHART)
     return 0
 
 

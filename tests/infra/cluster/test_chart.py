@@ -12,7 +12,7 @@ import yaml
 
 from infra.aws.config import ConfigError, read_config
 from tools import make_chart
-from tools.make_chart import CHART, CLUSTER_VALUE, IMAGE_VALUE, SOURCE
+from tools.make_chart import CLUSTER_VALUE, IMAGE_VALUE, SOURCE
 
 _ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
@@ -32,22 +32,28 @@ def _differences(mine: Any, source: Any, path: str = "") -> Iterator[tuple[str, 
         yield path, mine, source
 
 
-def test_the_chart_is_as_it_would_be_made_now() -> None:
-    found = {
-        str(path.relative_to(CHART)): path.read_text()
-        for path in CHART.rglob("*")
-        if path.is_file()
-    }
+@pytest.fixture(scope="module")
+def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a chart that was just made, over an older one."""
+    folder = tmp_path_factory.mktemp("build") / "chart"
+    folder.mkdir()
+    (folder / "of_a_former_release.yaml").write_text("{}")
+    make_chart.write(folder)
+    return folder
 
-    assert found == make_chart.chart_files()
+
+def test_the_chart_has_the_files_of_this_release_only(chart: Path) -> None:
+    found = {str(path.relative_to(chart)) for path in chart.rglob("*") if path.is_file()}
+
+    assert found == set(make_chart.chart_files())
 
 
-def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only() -> None:
+def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only(chart: Path) -> None:
     for source in SOURCE.glob("*.yaml"):
         if source.name == "kustomization.yaml":
             continue
         folder = "crds" if source.name in make_chart.CRDS else "templates"
-        found = list(_differences(_documents(CHART / folder / source.name), _documents(source)))
+        found = list(_differences(_documents(chart / folder / source.name), _documents(source)))
         if source.name == make_chart.FORWARDER:
             image = "[0].spec.template.spec.containers[0].image"
             # Names under .invalid never resolve (RFC 6761): no foreign image is ever pulled.
@@ -57,14 +63,14 @@ def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only() -> None:
             assert found == []
 
 
-def test_helm_is_asked_for_two_values_and_nothing_else() -> None:
+def test_helm_is_asked_for_two_values_and_nothing_else(chart: Path) -> None:
     actions = [
         entry
-        for path in (CHART / "templates").iterdir()
+        for path in (chart / "templates").iterdir()
         for entry in _ACTION.findall(path.read_text())
     ]
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    (values,) = _documents(CHART / "values.yaml")
+    schema = json.loads((chart / "values.schema.json").read_text())
+    (values,) = _documents(chart / "values.yaml")
 
     assert sorted(actions) == sorted([CLUSTER_VALUE, IMAGE_VALUE])
     assert all(
@@ -74,9 +80,9 @@ def test_helm_is_asked_for_two_values_and_nothing_else() -> None:
     jsonschema.validate(values, schema)
 
 
-def test_the_forwarder_reads_the_config_map_of_the_chart() -> None:
-    (config,) = _documents(CHART / "templates" / "configmap.yaml")
-    (deployment,) = _documents(CHART / "templates" / "forwarder.yaml")
+def test_the_forwarder_reads_the_config_map_of_the_chart(chart: Path) -> None:
+    (config,) = _documents(chart / "templates" / "configmap.yaml")
+    (deployment,) = _documents(chart / "templates" / "forwarder.yaml")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
 
     assert container["envFrom"] == [{"configMapRef": {"name": config["metadata"]["name"]}}]
@@ -85,8 +91,8 @@ def test_the_forwarder_reads_the_config_map_of_the_chart() -> None:
 
 
 @pytest.mark.parametrize("name", ["prod", "a_b-C9", "a'b", "x y", "{{", "9", ""])
-def test_a_name_the_schema_takes_is_one_the_stack_takes(name: str) -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text())
+def test_a_name_the_schema_takes_is_one_the_stack_takes(chart: Path, name: str) -> None:
+    schema = json.loads((chart / "values.schema.json").read_text())
     taken = jsonschema.Draft202012Validator(schema).is_valid({"cluster": name})
     try:
         read_config({"clusters": name, "max_price_per_hour": f"{name}:none" if name else ""}.get)
@@ -97,9 +103,9 @@ def test_a_name_the_schema_takes_is_one_the_stack_takes(name: str) -> None:
     assert taken == attached
 
 
-def test_no_value_can_leave_its_quotes() -> None:
+def test_no_value_can_leave_its_quotes(chart: Path) -> None:
     validator = jsonschema.Draft202012Validator(
-        json.loads((CHART / "values.schema.json").read_text())
+        json.loads((chart / "values.schema.json").read_text())
     )
     image = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/dovetail/forwarder:0.1.0"
 
