@@ -15,7 +15,7 @@ from shared.catalog.document import VERSION
 from shared.catalog.overhead import ROOT_VOLUME_GIB
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, Overhead
-from shared.model.encodable import REMEDY, unencodable
+from shared.model.encodable import REMEDY, escapes_surrogate, unencodable
 from shared.model.errors import InvalidManifestError
 from shared.model.quantity import parse_amount, parse_cpu_millis
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
@@ -90,7 +90,7 @@ def load_catalog(text: str) -> Catalog:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _invalid("catalog", str(error), "is not JSON") from error
-    half = unencodable(text, document)
+    half = unencodable(document) if escapes_surrogate(text) else None
     if half is not None:
         raise _invalid(*half, REMEDY)
     if not isinstance(document, dict):

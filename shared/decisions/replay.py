@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from shared.decisions.record import to_plain
 from shared.model.ec2.launches import PlannedNode
-from shared.model.encodable import REMEDY, unencodable
+from shared.model.encodable import REMEDY, escapes_surrogate, unencodable
 from shared.model.errors import InvalidManifestError
 from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
@@ -99,7 +99,7 @@ def _document(content: bytes) -> dict[str, Any]:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _unreadable(_REMEDY) from error
-    half = unencodable(text, document)
+    half = unencodable(document) if escapes_surrogate(text) else None
     if half is not None:
         raise InvalidManifestError(field=half[0], value=half[1], remedy=REMEDY)
     if not isinstance(document, dict) or document.get("version") != 1:

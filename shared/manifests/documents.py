@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem
-from shared.model.encodable import REMEDY, unencodable
+from shared.model.encodable import REMEDY, escapes_surrogate, unencodable
 from shared.model.errors import InvalidManifestError
 
 # Reading YAML takes about a second per MiB, JSON a hundredth of that.
@@ -133,8 +133,10 @@ def _json(source: str, content: bytes) -> list[tuple[int, Any]] | None:
 
 
 def _refuse_unencodable(source: str, decoded: str, documents: list[tuple[int, Any]]) -> None:
+    if not escapes_surrogate(decoded):
+        return
     for number, value in documents:
-        found = unencodable(decoded, value)
+        found = unencodable(value)
         if found is not None:
             raise _refused(f"{source}: document {number}", *found, REMEDY)
 

@@ -8,26 +8,27 @@ _ESCAPED: Final = re.compile(r"\\[uU](?:0000)?[dD][89a-fA-F]")
 REMEDY: Final = "holds half of a surrogate pair, which is no character; write the character itself"
 
 
-def unencodable(text: str, value: object) -> tuple[str, str] | None:
-    """Return path and content of the first string that cannot be written as UTF-8, or None.
+def escapes_surrogate(text: str) -> bool:
+    """Return whether strictly decoded JSON or YAML escapes a surrogate; only then it may hold one.
 
-    Args:
-        text: The JSON or YAML, decoded strictly. Without an escape for a surrogate it has none.
-        value: What was read from it.
+    The answer is for the whole text: a file of many documents is searched once.
     """
-    if _ESCAPED.search(text) is None:
-        return None
+    return _ESCAPED.search(text) is not None
+
+
+def unencodable(document: object) -> tuple[str, str] | None:
+    """Return path and content of the first string that cannot be written as UTF-8, or None."""
     seen: set[int] = set()
-    stack: list[tuple[str, object]] = [("", value)]
+    stack: list[tuple[str, object]] = [("", document)]
     while stack:
-        path, one = stack.pop()
-        if isinstance(one, str):
-            if not one.isascii() and _is_half(one):
-                return path, one
-        elif isinstance(one, (dict, list)) and id(one) not in seen:
+        path, value = stack.pop()
+        if isinstance(value, str):
+            if not value.isascii() and _is_half(value):
+                return path, value
+        elif isinstance(value, (dict, list)) and id(value) not in seen:
             # Aliases of YAML refer to one object from many places.
-            seen.add(id(one))
-            stack.extend(reversed(_members(path, one)))
+            seen.add(id(value))
+            stack.extend(reversed(_members(path, value)))
     return None
 
 

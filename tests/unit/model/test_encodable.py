@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.model.encodable import unencodable
+from shared.model.encodable import escapes_surrogate, unencodable
 
 HALF = "\ud800"
 
@@ -25,10 +25,22 @@ HALF = "\ud800"
 def test_the_first_half_of_a_pair_is_found_with_its_place(
     value: Any, found: tuple[str, str] | None
 ) -> None:
-    text = json.dumps(value)
-    assert unencodable(text, json.loads(text)) == found
+    assert unencodable(json.loads(json.dumps(value))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "escapes"),
+    [
+        (json.dumps(HALF), True),
+        (r'"\U0000D800"', True),
+        ('"é"', False),
+        (r'"\u00e9"', False),
+    ],
+)
+def test_a_text_without_an_escaped_surrogate_has_none(text: str, *, escapes: bool) -> None:
+    assert escapes_surrogate(text) is escapes
 
 
 def test_what_aliases_repeat_is_looked_at_once() -> None:
     text = "a: &a [x, x]\nb: &b [*a, *a]\nc: ['\\ud800', *b, *b]\n"
-    assert unencodable(text, yaml.safe_load(text)) is None
+    assert unencodable(yaml.safe_load(text)) is None
