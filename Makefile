@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench faults real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom chart lock \
+.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench faults real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -120,6 +120,9 @@ bundle: setup  ## The functions' real bundle for Lambda: its size, and whether i
 
 sbom: setup  ## Bill of materials of what is locked (.build/sbom.json), and its licences
 	@$(BIN)/python -m tools.make_sbom
+
+crds: setup  ## Make the definitions of the custom resources again from their models
+	@$(BIN)/python -m tools.make_crds
 
 chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
 	@$(BIN)/python -m tools.make_chart

@@ -1,26 +1,17 @@
-"""AWSNodeTemplates: what a Provisioner's `providerRef` names, read with the code of `provider`.
+"""AWSNodeTemplates: what a Provisioner's `providerRef` names, read with the model of `provider`."""
 
-Source: https://karpenter.sh/v0.31/concepts/node-templates/ (2023-09).
-"""
-
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from shared.manifests.custom_resources.aws_provider import (
-    TEMPLATE_FIELDS,
-    read_provider,
-    read_template,
-)
+from shared.manifests.api.aws_node_template import AWSNodeTemplate, Provider
+from shared.manifests.api.parts import read
 from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem, Section
 from shared.model.provisioner import NodeTemplate
 
-API_VERSION: Final = "karpenter.k8s.aws/v1alpha1"
-KIND: Final = "AWSNodeTemplate"
+API_VERSION: Final = AWSNodeTemplate.definition.api_version
+KIND: Final = AWSNodeTemplate.definition.kind
 NO_TEMPLATES: Final[Mapping[str, Raw]] = {}
-_DOCUMENT_FIELDS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
-_DOCUMENT_HINTS: Final = {key: f"move it under spec: spec.{key}" for key in TEMPLATE_FIELDS}
 
 
 def by_name(raws: Iterable[Raw]) -> dict[str, Raw]:
@@ -45,7 +36,10 @@ def read_how_machines_are_made(spec: Section, templates: Mapping[str, Raw]) -> N
     """
     reference = spec.section("providerRef")
     if not spec.has("providerRef"):
-        return read_provider(spec)
+        if not spec.has("provider"):
+            return NodeTemplate()
+        block = read(Provider, spec.raw["provider"], spec.at("provider"), spec.problems)
+        return NodeTemplate() if block is None else block.node_template()
     if spec.has("provider"):
         spec.refuse("provider", "remove it or providerRef: one of them says how machines are made")
     if reference is None:
@@ -69,10 +63,5 @@ def template_at_fault(provisioner: Raw, problems: Iterable[FieldProblem]) -> str
 def read_node_template(raw: Raw, problems: list[FieldProblem]) -> NodeTemplate:
     """Return the content of an AWSNodeTemplate; add what is wrong in it to `problems`."""
     name = text(mapping(raw.get("metadata")).get("name"))
-    document = Section(raw, f"{KIND} {name}", problems)
-    document.refuse_unknown(_DOCUMENT_FIELDS, _DOCUMENT_HINTS)
-    document.text("apiVersion", choices=(API_VERSION,))
-    document.text("kind", choices=(KIND,))
-    spec = document.section("spec") or Section({}, document.at("spec"), problems)
-    spec.refuse_unknown(TEMPLATE_FIELDS)
-    return dataclasses.replace(read_template(spec), name=name)
+    template = read(AWSNodeTemplate, raw, f"{KIND} {name}", problems)
+    return NodeTemplate() if template is None else template.spec.node_template(name)

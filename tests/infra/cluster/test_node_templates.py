@@ -1,4 +1,4 @@
-"""The CRD of AWSNodeTemplates: its spec is the block `provider` of a Provisioner."""
+"""The CRD of AWSNodeTemplates: what it accepts and refuses, in agreement with the functions."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -9,15 +9,11 @@ import yaml
 
 from infra.local.kube.kinds import custom_resources
 from infra.local.kube.schemas.custom_resources import Schemas
+from shared.manifests.api.aws_node_template import WITHOUT_LAUNCH_TEMPLATE
 from shared.manifests.custom_resources import node_templates
-from shared.manifests.custom_resources.aws_provider import (
-    AMI_FAMILIES,
-    TEMPLATE_FIELDS,
-    WITHOUT_LAUNCH_TEMPLATE,
-)
 from shared.manifests.problems import FieldProblem
-from tests.infra.cluster.provisioner_documents import SPEC, complaints, document
 from tests.infra.cluster.provisioner_documents import WHOLE as PROVISIONER
+from tests.infra.cluster.provisioner_documents import complaints, document
 
 PATH = Path(__file__).resolve().parents[3] / "infra" / "cluster" / "node_templates.yaml"
 CRD: dict[str, Any] = yaml.safe_load(PATH.read_text())
@@ -67,22 +63,13 @@ def test_it_is_the_kind_that_provisioners_name() -> None:
     assert VERSION["subresources"] == {"status": {}}
 
 
-def test_its_spec_is_the_provider_block_rule_by_rule() -> None:
-    provider = deepcopy(SPEC["properties"]["provider"])
-    for key in ("apiVersion", "kind"):
-        del provider["properties"][key]
-    assert provider == OWN
-    assert set(OWN["properties"]) == set(TEMPLATE_FIELDS)
-    assert tuple(OWN["properties"]["amiFamily"]["enum"]) == AMI_FAMILIES
-
-
 def test_a_template_with_everything_passes_here_and_in_the_functions() -> None:
     assert said(template(WHOLE)) == []
     assert not refused_by_functions(template(WHOLE))
     assert said(template({})) == []
 
 
-@pytest.mark.parametrize("field", sorted(TEMPLATE_FIELDS))
+@pytest.mark.parametrize("field", sorted(OWN["properties"]))
 def test_a_field_beside_spec_is_refused_with_its_place(field: str) -> None:
     manifest = template({}, **{field: WHOLE.get(field, "x")})
     assert [value for value in said(manifest) if f"move it to spec.{field}" in value]

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from shared.manifests.custom_resources.aws_provider import AMI_FAMILIES
 from shared.model.kubernetes.taints import Effect
 from shared.model.requirements import Operator
 from tests.infra.cluster.provisioner_documents import CRD, SCHEMA, SPEC, VERSION
@@ -91,10 +90,8 @@ def test_rules_use_the_small_part_of_cel_they_promise() -> None:
 
 def test_choices_are_those_of_the_model() -> None:
     requirement = SPEC["properties"]["requirements"]["items"]["properties"]
-    provider = SPEC["properties"]["provider"]["properties"]
 
     assert set(requirement["operator"]["enum"]) == set(Operator)
-    assert tuple(provider["amiFamily"]["enum"]) == AMI_FAMILIES
     for field in ("taints", "startupTaints"):
         taint = SPEC["properties"][field]["items"]["properties"]
         assert set(taint["effect"]["enum"]) == set(Effect)

@@ -1,0 +1,397 @@
+"""AWSNodeTemplates, and the block `provider` of a Provisioner: how machines are made.
+
+Source: https://karpenter.sh/v0.31/concepts/node-templates/ (2023-09),
+https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-08).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainValidator,
+    SkipValidation,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
+
+from shared.ami_families import DEFAULT, FAMILIES
+from shared.manifests.api.parts import (
+    Choice,
+    Column,
+    CustomResource,
+    Definition,
+    Fault,
+    Part,
+    Rule,
+    Shape,
+    Whole64,
+    refuse,
+)
+from shared.manifests.api.status import Conditions
+from shared.model.errors import InvalidManifestError
+from shared.model.provisioner import BlockDevice, MetadataOptions, NodeTemplate
+from shared.model.quantity import parse_quantity
+
+# What a launch template of the user's own decides already.
+WITHOUT_LAUNCH_TEMPLATE: Final = (
+    "amiFamily",
+    "amiSelector",
+    "blockDeviceMappings",
+    "detailedMonitoring",
+    "instanceProfile",
+    "metadataOptions",
+    "securityGroupSelector",
+    "userData",
+)
+_IDS: Final = "aws-ids"
+_OWNERS: Final = "aws::owners"
+_NAME: Final = "aws::name"
+# Keys of selectors that are no tags, and what they are called here.
+_SPELLINGS: Final[Mapping[str, str]] = {_IDS: _IDS, "aws::ids": _IDS}
+_IMAGE_SPELLINGS: Final[Mapping[str, str]] = {**_SPELLINGS, _OWNERS: _OWNERS, _NAME: _NAME}
+_OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
+_RESTRICTED_TAGS: Final = re.compile(
+    r"(karpenter\.sh/(provisioner-name|managed-by)\Z|kubernetes\.io/cluster/|dovetail\.dev/|aws:)"
+)
+_GIB: Final = 2**30
+_DEFAULT_OPTIONS: Final = MetadataOptions()
+
+
+def _selector(
+    id_prefix: str, spellings: Mapping[str, str], given: dict[str, str]
+) -> dict[str, str]:
+    """Return tag names and values; a value may list several, separated by commas."""
+    refuse(_selector_faults(id_prefix, spellings, given))
+    return {
+        spellings.get(name, name): ",".join(item.strip() for item in value.split(","))
+        for name, value in given.items()
+    }
+
+
+def _selector_faults(
+    id_prefix: str, spellings: Mapping[str, str], given: dict[str, str]
+) -> Iterator[Fault]:
+    for name, value in given.items():
+        values = [item.strip() for item in value.split(",")]
+        meant = spellings.get(name)
+        if not name or not all(values):
+            yield Fault((name,), value, "write a tag name and a value, or * for any value")
+            continue
+        if meant == _IDS and len(given) > 1:
+            yield Fault((name,), value, "ids leave nothing to select: remove the other keys")
+        if meant == _IDS and not all(item.startswith(id_prefix) for item in values):
+            remedy = f"write ids that begin with {id_prefix}, separated by commas"
+            yield Fault((name,), value, remedy)
+        if meant == _OWNERS and not all(map(_OWNER.match, values)):
+            remedy = "write account numbers, self or amazon, separated by commas"
+            yield Fault((name,), value, remedy)
+
+
+def _tags(given: dict[str, str]) -> dict[str, str]:
+    refuse(_tag_faults(given))
+    return given
+
+
+def _tag_faults(given: dict[str, str]) -> Iterator[Fault]:
+    for name, value in given.items():
+        if not name or len(name) > 128 or len(value) > 256:
+            remedy = "write a name of 1 to 128 and a value of at most 256 characters"
+            yield Fault((name,), value, remedy)
+        elif _RESTRICTED_TAGS.match(name):
+            remedy = "this tag is set by the autoscaler or by AWS; choose another name"
+            yield Fault((name,), value, remedy)
+
+
+def _gib(size: Any) -> int:
+    """Return a size in GiB, rounded up."""
+    remedy = "write a size from 1Gi to 64Ti, also for a snapshot: it is the node's storage"
+    try:
+        wanted = Fraction(parse_quantity(size or ""))
+    except ValueError:
+        wanted = Fraction(0)
+    if not 10**9 <= wanted <= 64 * 1024 * _GIB:
+        refuse([Fault((), size, remedy)])
+    return -(-wanted.numerator // (wanted.denominator * _GIB))
+
+
+_SELECTOR: Final = Shape(
+    Rule("a tag name must not be empty", "self.all(key, size(key) > 0)"),
+    Rule(
+        "ids leave nothing to select; remove the other keys",
+        "size(self) == 1 || !self.exists(key, key in ['aws-ids', 'aws::ids'])",
+    ),
+    maxProperties=20,
+    additionalProperties={"type": "string", "minLength": 1, "maxLength": 1000},
+)
+_TAGS: Final = Shape(
+    Rule("a tag name has 1 to 128 characters", "self.all(key, size(key) > 0 && size(key) <= 128)"),
+    Rule(
+        "this tag is set by the autoscaler or by AWS; choose another name",
+        """self.all(key, !key.matches('^karpenter[.]sh/(provisioner-name|managed-by)$')
+        && !key.startsWith('kubernetes.io/cluster/')
+        && !key.startsWith('dovetail.dev/') && !key.startsWith('aws:'))""",
+    ),
+    maxProperties=40,
+    additionalProperties={"type": "string", "maxLength": 256},
+)
+Selector = Annotated[
+    dict[str, str], AfterValidator(partial(_selector, "subnet-", _SPELLINGS)), _SELECTOR
+]
+GroupSelector = Annotated[
+    dict[str, str], AfterValidator(partial(_selector, "sg-", _SPELLINGS)), _SELECTOR
+]
+ImageSelector = Annotated[
+    dict[str, str], AfterValidator(partial(_selector, "ami-", _IMAGE_SPELLINGS)), _SELECTOR
+]
+Switch = Annotated[str, Choice("enabled", "disabled")]
+Name = Annotated[str, Shape(minLength=1, maxLength=128)]
+QUANTITY: Final[dict[str, Any]] = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "pattern": "^[+]?([0-9]+([.][0-9]*)?|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
+    "x-kubernetes-int-or-string": True,
+}
+
+
+class Metadata(Part):
+    """Access to the metadata service of the machine."""
+
+    http_endpoint: Switch = _DEFAULT_OPTIONS.http_endpoint
+    http_protocol_ipv6: Switch = Field(
+        default=_DEFAULT_OPTIONS.http_protocol_ipv6, alias="httpProtocolIPv6"
+    )
+    http_put_response_hop_limit: Whole64 = Field(
+        default=_DEFAULT_OPTIONS.http_put_response_hop_limit, ge=1, le=64
+    )
+    http_tokens: Annotated[str, Choice("required", "optional")] = _DEFAULT_OPTIONS.http_tokens
+
+
+class Ebs(Part):
+    """A volume of EBS."""
+
+    volume_size_gib: Annotated[int, PlainValidator(_gib), WithJsonSchema(QUANTITY)] = Field(
+        alias="volumeSize",
+        description="A size from 1Gi to 64Ti, also for a snapshot: it is the node's storage",
+    )
+    volume_type: Annotated[str, Choice("standard", "io1", "io2", "gp2", "gp3", "sc1", "st1")] = (
+        "gp3"
+    )
+    iops: Whole64 | None = Field(default=None, ge=1)
+    throughput: Whole64 | None = Field(default=None, ge=1)
+    kms_key_id: Annotated[str, Shape(maxLength=2048)] = Field(default="", alias="kmsKeyID")
+    snapshot_id: Annotated[str, Shape(maxLength=64)] = Field(default="", alias="snapshotID")
+    delete_on_termination: bool = True
+    encrypted: bool = True
+
+
+class BlockDeviceMapping(Part):
+    """One disk."""
+
+    device_name: Annotated[str, Shape(minLength=1, maxLength=64)] = Field(
+        description="The device, such as /dev/xvda"
+    )
+    ebs: Ebs = Field(description="The volume's settings, at least volumeSize")
+
+    @field_validator("device_name")
+    @classmethod
+    def _has_a_name(cls, name: str) -> str:
+        if not name:
+            refuse([Fault((), name, "write the device, such as /dev/xvda")])
+        return name
+
+
+class Machines(Part):
+    """How machines are made; an absent selector selects what carries the cluster's own tag."""
+
+    launch_template: Name | None = Field(
+        default=None, description="Name of a launch template of your own"
+    )
+    ami_selector: ImageSelector = Field(
+        default={},
+        description="Tags of the images, likewise aws::name or aws::owners; what the family "
+        "recommends when absent",
+    )
+    ami_family: Annotated[str, Choice(*FAMILIES)] = Field(
+        default=DEFAULT, description="How machines are told to join; AL2023 when absent"
+    )
+    user_data: Annotated[str, Shape(maxLength=16384)] = Field(
+        default="",
+        description="What machines do at boot besides joining, in the form the image family reads",
+    )
+    block_device_mappings: Annotated[list[BlockDeviceMapping], Shape(maxItems=50)] = Field(
+        default=[], description="Disks"
+    )
+    context: Annotated[str, Shape(maxLength=512)] = Field(
+        default="", description="Passed on to EC2 with each fleet"
+    )
+    detailed_monitoring: bool = Field(
+        default=False, description="Whether CloudWatch has figures of each minute"
+    )
+    instance_profile: Name = Field(
+        default="",
+        description="Name of the profile nodes run under; the cluster's own when absent",
+    )
+    metadata_options: Metadata = Field(
+        default_factory=Metadata, description="Access to the metadata service of the machine"
+    )
+    security_group_selector: GroupSelector = Field(
+        default={}, description="Tags of the security groups, likewise"
+    )
+    subnet_selector: Selector = Field(
+        default={},
+        description="Tags of the subnets, * for any value; what carries the tag of the cluster "
+        "when absent",
+    )
+    tags: Annotated[dict[str, str], AfterValidator(_tags), _TAGS] = Field(
+        default={}, description="Tags of machines and their disks, besides our own"
+    )
+
+    @field_validator(
+        "ami_family",
+        "ami_selector",
+        "block_device_mappings",
+        "detailed_monitoring",
+        "instance_profile",
+        "metadata_options",
+        "security_group_selector",
+        "user_data",
+    )
+    @classmethod
+    def _not_with_a_launch_template(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("launch_template") is not None:
+            refuse([Fault((), value, "remove it: launchTemplate already decides this")])
+        return value
+
+    @field_validator("ami_family")
+    @classmethod
+    def _has_images(cls, family: str, info: ValidationInfo) -> str:
+        if FAMILIES[family].parameter is None and info.data.get("ami_selector") == {}:
+            remedy = "add amiSelector: this family has no recommended image"
+            refuse([Fault((), family, remedy)])
+        return family
+
+    @field_validator("user_data")
+    @classmethod
+    def _is_read_by_its_family(cls, custom: str, info: ValidationInfo) -> str:
+        try:
+            FAMILIES[info.data.get("ami_family", DEFAULT)].refuse_wrong(custom)
+        except InvalidManifestError as error:
+            refuse([Fault((), error.value, error.remedy, field=error.field)])
+        return custom
+
+    def node_template(self, name: str = "") -> NodeTemplate:
+        """Return it as the value that launches use."""
+        return NodeTemplate(
+            name=name,
+            subnet_selector=self.subnet_selector,
+            security_group_selector=self.security_group_selector,
+            instance_profile=self.instance_profile,
+            ami_family=self.ami_family,
+            ami_selector=self.ami_selector,
+            user_data=self.user_data,
+            launch_template=self.launch_template or "",
+            tags=self.tags,
+            metadata_options=MetadataOptions(**dict(self.metadata_options)),
+            block_devices=tuple(
+                BlockDevice(device_name=disk.device_name, **dict(disk.ebs))
+                for disk in self.block_device_mappings
+            ),
+            detailed_monitoring=self.detailed_monitoring,
+            context=self.context,
+        )
+
+
+_DECIDED: Final = " || ".join(f"has(self.{field})" for field in WITHOUT_LAUNCH_TEMPLATE)
+MACHINES: Final = Shape(
+    Rule(
+        "launchTemplate already decides "
+        f"{', '.join(WITHOUT_LAUNCH_TEMPLATE[:-1])} and {WITHOUT_LAUNCH_TEMPLATE[-1]}; remove them",
+        f"!has(self.launchTemplate) || !({_DECIDED})",
+    ),
+    Rule(
+        "amiFamily Custom has no recommended image; add amiSelector",
+        "!has(self.amiFamily) || self.amiFamily != 'Custom' || has(self.amiSelector)",
+    ),
+)
+
+
+class FoundSubnet(Part):
+    """A subnet that a selector finds."""
+
+    id: str = ""
+    zone: str = ""
+
+
+class FoundGroup(Part):
+    """A security group that a selector finds."""
+
+    id: str = ""
+
+
+class FoundRequirement(Part):
+    """What machines must answer to boot an image."""
+
+    key: str
+    operator: str
+    values: list[str] = Field(default=[])
+
+
+class FoundImage(Part):
+    """An image that a selector finds."""
+
+    id: str
+    name: str = ""
+    requirements: list[FoundRequirement] = Field(description="What machines must answer to boot it")
+
+
+class Provider(Machines):
+    """The same as a block of a Provisioner."""
+
+    api_version: Annotated[str, Choice("extensions.karpenter.sh/v1alpha1")] = ""
+    kind: Annotated[str, Choice("AWS")] = ""
+
+
+class TemplateStatus(Part):
+    """What the functions found."""
+
+    subnets: list[FoundSubnet] = Field(default=[], description="Most free addresses first")
+    security_groups: list[FoundGroup] = Field(default=[])
+    amis: list[FoundImage] = Field(default=[])
+    conditions: Conditions = Field(default=[])
+
+
+class AWSNodeTemplate(CustomResource):
+    """What a Provisioner's `providerRef` names."""
+
+    definition: ClassVar[Definition] = Definition(
+        file="node_templates.yaml",
+        group="karpenter.k8s.aws",
+        version="v1alpha1",
+        kind="AWSNodeTemplate",
+        plural="awsnodetemplates",
+        description="How machines are made",
+        columns=(
+            Column(
+                name="Ready",
+                type="string",
+                path='.status.conditions[?(@.type=="Ready")].status',
+                description="Whether machines can be made of it; the condition's message says "
+                "why not",
+            ),
+            Column(name="Family", type="string", path=".spec.amiFamily", wide=True),
+        ),
+    )
+    api_version: Annotated[str, Choice(definition.api_version)] = definition.api_version
+    kind: Annotated[str, Choice(definition.kind)] = definition.kind
+    metadata: dict[str, Any] = Field(default={})
+    spec: Annotated[Machines, MACHINES] = Field(
+        default_factory=Machines, description="How machines are made"
+    )
+    status: Annotated[TemplateStatus | None, SkipValidation()] = Field(
+        default=None, description="What it stands for now, as the functions found it"
+    )

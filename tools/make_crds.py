@@ -1,0 +1,170 @@
+"""Writes the definitions of the custom resources, from their models in shared/manifests/api.
+
+    python -m tools.make_crds
+
+API servers take structural schemas only: no references, no alternatives with null.
+"""
+
+import importlib
+import json
+import pkgutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from shared.manifests import api
+from shared.manifests.api.parts import CustomResource
+
+FOLDER: Final = Path(__file__).parents[1] / "infra" / "cluster"
+MADE_BY: Final = "# Made by `make crds` from shared/manifests/api.\n"
+Schema = dict[str, Any]
+_INT32_MOST: Final = 2**31 - 1
+_REFERENCE: Final = "#/$defs/"
+# What pydantic says that a structural schema may not say, or says already.
+_LEFT_OUT: Final = ("$defs", "default", "title")
+_UNCHECKED: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def kinds() -> list[type[CustomResource]]:
+    """Return the model of each kind, in the order of their names."""
+    for module in pkgutil.iter_modules(api.__path__):
+        importlib.import_module(f"{api.__name__}.{module.name}")
+    return sorted(CustomResource.__subclasses__(), key=lambda kind: kind.__name__)
+
+
+def definition(kind: type[CustomResource]) -> Schema:
+    """Return the CustomResourceDefinition of a kind."""
+    names = kind.definition
+    columns = [
+        {
+            "name": column.name,
+            "type": column.type,
+            **({"description": column.description} if column.description else {}),
+            "jsonPath": column.path,
+            **({"priority": 1} if column.wide else {}),
+        }
+        for column in names.columns
+    ]
+    age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    version = {
+        "name": names.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [*columns, age],
+        "schema": {"openAPIV3Schema": _document(kind)},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{names.plural}.{names.group}",
+            "labels": {"app.kubernetes.io/name": "dovetail"},
+        },
+        "spec": {
+            "group": names.group,
+            "scope": "Cluster",
+            "names": {
+                "kind": names.kind,
+                "listKind": f"{names.kind}List",
+                "plural": names.plural,
+                "singular": names.kind.lower(),
+                "categories": ["karpenter"],
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _document(kind: type[CustomResource]) -> Schema:
+    """Return the schema of whole documents.
+
+    Fields of spec beside it are known only to be refused: unknown ones would be dropped silently.
+    """
+    read = kind.model_json_schema()
+    schema = structural(read, read.get("$defs", {}))
+    spec, status = (schema["properties"][name] for name in ("spec", "status"))
+    beside = {name: _misplaced(inner) for name, inner in sorted(spec["properties"].items())}
+    rules = [
+        {
+            "message": f"{name} stands outside spec: move it to spec.{name}",
+            "rule": f"!has(self.{name})",
+        }
+        for name in beside
+    ]
+    return {
+        "description": kind.definition.description,
+        "type": "object",
+        "required": ["spec"],
+        "x-kubernetes-validations": [*schema.get("x-kubernetes-validations", ()), *rules],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            **beside,
+            "spec": spec,
+            "status": status,
+        },
+    }
+
+
+def _misplaced(schema: Schema) -> Schema:
+    """Return the schema of a field of spec beside spec: only its type."""
+    if schema["type"] == "array":
+        return {"type": "array", "items": dict(_UNCHECKED)}
+    return dict(_UNCHECKED) if schema["type"] == "object" else {"type": schema["type"]}
+
+
+def structural(schema: Mapping[str, Any], parts: Mapping[str, Schema]) -> Schema:
+    """Return a schema without references, alternatives with null and defaults.
+
+    Args:
+        parts: The schemas that references name.
+    """
+    found = {key: value for key, value in schema.items() if key not in _LEFT_OUT}
+    if "$ref" in found:
+        part = parts[found.pop("$ref").removeprefix(_REFERENCE)]
+        # The description is of the field; that of the part is for readers of the model.
+        inner = {key: value for key, value in part.items() if key != "description"}
+        return structural({**inner, **found}, parts)
+    if "anyOf" in found and not found.get("x-kubernetes-int-or-string"):
+        (kept,) = (entry for entry in found.pop("anyOf") if entry != {"type": "null"})
+        return structural({**kept, **found}, parts)
+    if "const" in found:
+        found["enum"] = [found.pop("const")]
+    if isinstance(found.get("additionalProperties"), bool):
+        del found["additionalProperties"]
+    if found.get("format") == "int32" and found.get("maximum") == _INT32_MOST:
+        del found["maximum"]
+    if "properties" in found:
+        properties = found["properties"].items()
+        found["properties"] = {name: structural(inner, parts) for name, inner in properties}
+    for key in ("items", "additionalProperties"):
+        if key in found:
+            found[key] = structural(found[key], parts)
+    return found
+
+
+def manifests() -> dict[str, str]:
+    """Return the text of each manifest by its file's name."""
+    found = {}
+    for kind in kinds():
+        # A copy in which no two places share an object: YAML would write the second as an alias.
+        copied = json.loads(json.dumps(definition(kind)))
+        text = yaml.safe_dump(copied, sort_keys=False, width=100, allow_unicode=True)
+        found[kind.definition.file] = MADE_BY + text
+    return found
+
+
+def main() -> int:
+    """Write the manifests."""
+    for name, text in manifests().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
