@@ -165,8 +165,7 @@ class Termination:
         if _is_off(node, seen, now):
             return self._free(node, seen, state)
         if end:
-            clean = not attached and all(is_left_behind(pod) for pod in pods)
-            return self._end_machine(node, seen, state, wait, clean=clean)
+            return self._end_machine(node, seen, state, wait, clean=not attached)
         if step.drained:
             since = state.get(_VOLUMES) or now.isoformat()
             return again({**_unblocked(state), _VOLUMES: since}, _POLL)
@@ -214,17 +213,25 @@ class Termination:
         """Let the Node go as soon as its machine can harm nothing any more.
 
         Args:
-            clean: Whether the machine runs nothing but what goes with it, and no volume is
-                attached: then the Node need not stay until EC2 says `terminated`.
+            clean: Whether no volume is attached and no pod was left. If none was bound since
+                either, the Node need not stay until EC2 says `terminated`.
         """
         if seen is not None and seen.state and not seen.ours:
             self._say(
                 node, "NotOurMachine", f"{node.instance_id} lacks Dovetail's tags: not terminated"
             )
             return self._let_go(node, state)
-        if seen is not None and seen.is_ending and clean:
+        if seen is not None and seen.is_ending and clean and not self._runs_pods(node):
             return self._let_go(node, state)
         return again(_unblocked(state), wait)
+
+    def _runs_pods(self, node: Node) -> bool:
+        """Return whether pods are on a node now that do not end with its machine.
+
+        They are read again: a binding that was under way may have arrived after the drain.
+        """
+        pods = self._ports.cluster.pods_on(node.name)
+        return not all(is_left_behind(pod) for pod in pods)
 
     def _free(self, node: Node, seen: Seen | None, state: Mapping[str, Any]) -> dict[str, Any]:
         """Delete what is left on a Node whose machine does not run any more, then the Node.

@@ -19,7 +19,8 @@ from shared.node_lifecycle.replacement import REPLACED
 from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import ClusterPorts
 from shared.scheduling.existing_nodes import nominated
-from shared.sweep.timer_recovery import end_orphan, start_missing_timers
+from shared.sweep.timer_recovery import start_missing_timers
+from shared.timers.timers import terminate_orphan
 
 # The ledger keeps that a node was replaced for so long: the budget of replacements counts them.
 _REPLACED_AGE: Final = timedelta(minutes=10)
@@ -161,12 +162,15 @@ class Sweep:
     ) -> int:
         """End instances that are tagged ours and that neither a Node nor a slot knows.
 
-        Stopped ones too: they join no more, and their disks are paid for.
+        Stopped ones too: they join no more, and their disks cost money.
 
         A slot whose Node was made and is there no more knows nothing: whoever let the Node go
         died before telling the ledger. The machine may have ended by then, the slot has not.
         """
-        standing = {node.instance_id for node in nodes}
+        alive = {instance.instance_id for instance in instances if instance.is_alive}
+        # The Node of a stopped machine is removed by `_lost` if it is ours. One that its kubelet
+        # made, and that was never adopted, keeps nothing.
+        standing = {node.instance_id for node in nodes if node.is_ours or node.instance_id in alive}
         left = {slot.instance_id: slot for slot in slots if slot.node_name}
         known = standing | {slot.instance_id for slot in slots if not slot.node_name}
         launching = {
@@ -183,13 +187,13 @@ class Sweep:
             if instance.tags.get(keys.TAG_PLAN) in launching:
                 continue
             found += 1
-            end_orphan(self._ports, instance.instance_id)
+            terminate_orphan(self._ports, instance.instance_id)
         kept = {instance.instance_id for instance in instances if not instance.is_ending}
         for instance_id, slot in left.items():
             young = now - slot.launched_at < self._policy.orphan_grace
             if not young and instance_id not in standing | kept:
                 found += 1
-                end_orphan(self._ports, instance_id)
+                terminate_orphan(self._ports, instance_id)
         return found
 
     def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:

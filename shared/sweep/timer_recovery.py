@@ -15,7 +15,6 @@ from shared.ports import ClusterPorts, TimerKind
 from shared.timers.timers import (
     LONG_SILENT,
     keep_termination,
-    resume_termination,
     start_expiration,
     start_registration,
 )
@@ -112,16 +111,6 @@ def _overdue(
 ) -> bool:
     """Return whether a timer neither acted when it was due nor was heard of since."""
     return now - max(last, (since or last) + span) > late
-
-
-def end_orphan(ports: ClusterPorts, instance_id: str) -> None:
-    """Start the end of a machine that has no Node, unless it is on its way already."""
-    now = ports.clock.now()
-    uid, kind = instance_id, TimerKind.TERMINATION
-    last = ports.ledger.timers(ports.cluster.name).get((uid, kind))
-    if last is not None and now - last < LONG_SILENT:
-        return
-    resume_termination(ports, "", uid, uid, since=now.isoformat(), now=now)
 
 
 def _empty_nodes(

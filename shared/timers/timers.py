@@ -216,6 +216,16 @@ def resume_termination(
     ports.ledger.note_timer(ports.cluster.name, uid, TimerKind.TERMINATION, now)
 
 
+def terminate_orphan(ports: ClusterPorts, instance_id: str) -> None:
+    """Start the termination of a machine without a Node of ours, unless it is under way."""
+    now = ports.clock.now()
+    uid, kind = instance_id, TimerKind.TERMINATION
+    last = ports.ledger.timers(ports.cluster.name).get((uid, kind))
+    if last is not None and now - last < LONG_SILENT:
+        return
+    resume_termination(ports, "", uid, uid, since=now.isoformat(), now=now)
+
+
 def _start(
     ports: ClusterPorts, kind: TimerKind, node: Node, since: datetime, wait: timedelta
 ) -> None:

@@ -73,6 +73,7 @@ class Delivery:
     Attributes:
         messages: Put on the bus or into the queue so far.
         lost: Those that never arrived, by a fault or because no target could accept them.
+        early: Notices of machines that no row of the ledger named yet: interrupt ignores them.
         redelivered: Queue records that came again.
         dead: Texts in the dead-letter queues.
     """
@@ -82,6 +83,7 @@ class Delivery:
     call: Caller
     messages: int = 0
     lost: int = 0
+    early: int = 0
     redelivered: int = 0
     dead: list[str] = field(default_factory=list)
     queue: dict[int, Record] = field(default_factory=dict)
@@ -102,10 +104,15 @@ class Delivery:
         else:
             self._deliver(_TARGETS[kind], kind, lambda: self.invoke(_TARGETS[kind], event))
 
-    def notice(self, event: Event) -> None:
+    def notice(self, event: Event, is_known: Callable[[], bool]) -> None:
         """Deliver what AWS says of a machine."""
+
+        def arrive() -> None:
+            self.early += not is_known()
+            self.invoke("interrupt", event)
+
         self.messages += 1
-        self._deliver("interrupt", "notice", lambda: self.invoke("interrupt", event))
+        self._deliver("interrupt", "notice", arrive)
 
     def _deliver(self, target: str, kind: str, arrive: Callable[[], None]) -> None:
         site = Site("bus", target, kind)

@@ -246,7 +246,7 @@ def _let_go_early() -> contextlib.AbstractContextManager[object, bool | None]:
     def end(self: Any, *args: Any, **_: Any) -> Any:
         return original(self, *args, clean=True)
 
-    return swapped(termination.Termination, _end_machine=end)
+    return swapped(termination.Termination, _end_machine=end, _runs_pods=lambda *_: False)
 
 
 def _forced_early() -> contextlib.AbstractContextManager[object, bool | None]:

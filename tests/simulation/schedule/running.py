@@ -135,8 +135,9 @@ def _run(world: World, outcome: Outcome) -> None:
 
 def _excused(world: World) -> bool:
     """Return whether only sweep could have healed what went wrong, and it is switched off."""
-    lost = world.delivery.lost or world.timers.lost or world.invariants.launches.forsaken()
-    return not world.scene.sweeps and bool(lost)
+    delivery = world.delivery
+    lost = delivery.lost or delivery.early or world.timers.lost
+    return not world.scene.sweeps and bool(lost or world.invariants.launches.forsaken())
 
 
 def _busy(world: World) -> int:

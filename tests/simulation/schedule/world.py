@@ -259,7 +259,8 @@ class World:
         kind = _NOTICES.get(what, "EC2 Instance State-change Notification")
         if what not in _NOTICES:
             detail["state"] = what
-        self.delivery.notice({"source": "aws.ec2", "detail-type": kind, "detail": detail})
+        event = {"source": "aws.ec2", "detail-type": kind, "detail": detail}
+        self.delivery.notice(event, lambda: self.ledger.cluster_of(instance_id) is not None)
 
     # --- every minute
 

@@ -106,6 +106,16 @@ def test_a_stopped_machine_without_a_node_is_ended_too(state: str) -> None:
     assert timer.payload["instance_id"] == "i-off"
 
 
+@pytest.mark.parametrize(("state", "terminated"), [("stopped", 1), ("running", 0)])
+def test_a_stopped_machine_is_not_kept_by_a_node_that_only_its_kubelet_made(
+    state: str, terminated: int
+) -> None:
+    world = settled(node("n2", finalizers=()))
+    world.cloud.add(replace(machine("i-n2"), state=state))
+    world.advance(100 * SECOND)
+    assert world.sweep().orphaned_instances == terminated
+
+
 def test_the_end_of_an_orphan_that_fell_silent_is_started_again() -> None:
     world = settled()
     world.cloud.add(machine("i-lost"))

@@ -1,10 +1,12 @@
 """Pods that are left on a Node whose machine does not run any more."""
 
+from collections.abc import Sequence
+
 from shared.model.labels import OUT_OF_SERVICE_TAINT
 from shared.node_lifecycle.force_deletion import delete_orphaned_pods, free_node
 from tests.builders import node, pod
-from tests.unit.node_lifecycle.termination.drains import DAEMON
-from tests.unit.worlds import World
+from tests.unit.node_lifecycle.termination.drains import DAEMON, going, step
+from tests.unit.worlds import MINUTE, World, instead
 
 STATIC = {"kubernetes.io/config.mirror": "x"}
 
@@ -58,3 +60,19 @@ def test_pods_of_a_node_that_is_there_are_not_orphaned() -> None:
     delete_orphaned_pods(world.ports, "n2")
     assert world.cluster.called("force_delete_pod") == ["default/elsewhere"]
     delete_orphaned_pods(world.ports, "n3")
+
+
+def test_a_pod_that_is_bound_after_the_drain_keeps_the_node_until_its_machine_has_ended() -> None:
+    world = going()
+    world.cloud.delays.terminated = MINUTE
+    terminate = world.cloud.terminate
+
+    def and_bind(instance_ids: Sequence[str]) -> None:
+        terminate(instance_ids)
+        world.cluster.add(pod(node_name="n1"))
+
+    instead(world.cloud, "terminate", and_bind)
+    state = step(world)
+    assert (state["next"], world.node.is_ours) == ("wait", True)
+    world.advance(MINUTE)
+    assert step(world, state)["result"] == "terminated"
