@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tests.simulation.aws.delivery import VISIBILITY_SECONDS
 from tests.simulation.aws.functions import UnexpectedError, cut
 from tests.simulation.laws.launches import ViolationError
 from tests.simulation.laws.quiescence import unrest
@@ -21,7 +22,7 @@ _LONGER: Final = 30_000_000
 _EXTENSIONS: Final = 60
 _AT_REST: Final = 3
 PATIENCE_SECONDS: Final = 1500
-# The longest anything may stay as it must not be once faults are over.
+# The longest anything may stay as it must not be once faults are over, where sweep is on.
 LONGEST_SECONDS: Final = 720
 # After this nothing more is expected where a message was lost and sweep is off.
 _LONG_ENOUGH_SECONDS: Final = 120
@@ -125,12 +126,20 @@ def _run(world: World, outcome: Outcome) -> None:
         outcome.longest[name] = max(outcome.longest.get(name, 0.0), lasted)
         if lasted >= _LONG_ENOUGH_SECONDS and _excused(world):
             break
-        if lasted >= LONGEST_SECONDS:
+        if lasted >= _longest_seconds(world):
             raise ViolationError(name, f"for {lasted:.0f} s {oldest}")
     if world.delivery.dead:
         raise ViolationError("dead letter", world.delivery.dead[0])
     if world.timers.failed:
         raise ViolationError("timer", world.timers.failed[0])
+
+
+def _longest_seconds(world: World) -> int:
+    """Return how long anything may stay wrong.
+
+    Without sweep, what a dying function left is taken up when its record is visible again.
+    """
+    return LONGEST_SECONDS + (0 if world.scene.sweeps else VISIBILITY_SECONDS)
 
 
 def _excused(world: World) -> bool:
