@@ -1,4 +1,4 @@
-"""What the commands share that ask AWS and clusters with the rights of whoever runs them."""
+"""Shared parts of the commands that query AWS and clusters with their user's permissions."""
 
 import sys
 from collections.abc import Callable

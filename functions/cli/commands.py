@@ -147,7 +147,7 @@ def _guarded(
             sys.stderr.write(f"dovetail {name}: stopped\n")
             return INTERRUPTED
         except BrokenPipeError:
-            # Whoever read the output has seen enough; nothing must complain at exit either.
+            # The reader closed the pipe, as `head` does: flushing at exit must not fail either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return PLACED
 

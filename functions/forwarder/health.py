@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-# The kubelet needs one connection for a moment; everybody else in the cluster can reach the port.
+# The kubelet needs one connection for a moment; every pod of the cluster can reach the port.
 _MOST_CONNECTIONS: Final = 16
 SECONDS: Final = 5.0
 

@@ -33,7 +33,7 @@ class Bus(Protocol):
         """Publish messages in one call; return the positions of those that were refused.
 
         Raises:
-            AutoscalerError: If none was published, or nobody knows.
+            AutoscalerError: If none was published, or the outcome is unknown.
         """
         ...
 
@@ -161,7 +161,7 @@ class Outgoing:
         self.failures += len(messages)
         for message in reversed(messages):
             if message.wake.leading:
-                # Nobody heard it: the next one leads.
+                # It was not delivered: the next one leads.
                 self._last_sent.pop(message.kind, None)
             self._return(message)
         self._not_before = now + self._delay * (0.5 + self._spread() / 2)

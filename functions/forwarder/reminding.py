@@ -55,10 +55,10 @@ class Reminders:
     def due(
         self, now: datetime, waits_until: Callable[[str, Standing], datetime | None]
     ) -> list[tuple[str, Kind]]:
-        """Return the nodes to speak of again, and note that this is done.
+        """Return the nodes to announce again, and note that they have been.
 
         Args:
-            waits_until: Returns before when a node is not spoken of, None for never now.
+            waits_until: Returns the earliest time to announce a node, None for not at all now.
         """
         found = []
         for name, needed in self._standing.items():
@@ -75,5 +75,5 @@ class Reminders:
 
 
 def ttl_of(seconds: int) -> timedelta:
-    """Return a time to live as it stands in a manifest, however absurd, as a span."""
+    """Return a manifest's time to live as a span, cut to between zero and the longest one."""
     return timedelta(seconds=max(min(seconds, int(_LONGEST_TTL.total_seconds())), 0))

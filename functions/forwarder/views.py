@@ -80,8 +80,8 @@ class ProvisionerView(NamedTuple):
 
     Attributes:
         generation: Grows with each change of its spec.
-        paused: Whether none of its nodes is given up now: paused, or in shadow mode.
-        ttl_seconds: After how long an empty node of it goes; None for never.
+        paused: Whether none of its nodes is removed voluntarily now: paused, or in shadow mode.
+        ttl_seconds: After how long an empty node of it is removed; None for never.
     """
 
     name: str

@@ -41,9 +41,9 @@ class Observer:
     """Turns changes of objects into announcements.
 
     Nothing is announced before all three collections are complete: a node is not empty because
-    its pods have not been read yet. Then everything that still needs somebody is announced again:
-    what is pending, empty, deleting, or ready to be bound to, and all Provisioners. The time
-    itself lets everything be announced once more that still waits for somebody to act.
+    its pods have not been read yet. Then every object that still needs action is announced again:
+    pending pods, nodes that are empty, being deleted or ready for binding, and all Provisioners.
+    Objects that still need action later are announced again at intervals.
     """
 
     def __init__(self) -> None:
@@ -187,7 +187,7 @@ class Observer:
             yield Announcement(kind, _ref(node))
 
     def _needs(self, node: NodeView) -> tuple[Kind, ...]:
-        """Return what somebody must do about a node."""
+        """Return the kinds of announcement for the actions that a node needs now."""
         if not node.ours:
             return ()
         if node.deleting:
@@ -204,7 +204,7 @@ class Observer:
             self._reminders.note(name, self._needs(node), now)
 
     def _waits_until(self, name: str, standing: Standing) -> datetime | None:
-        """Return before when a node is not spoken of again."""
+        """Return the earliest time to announce a node again, None for not at all now."""
         if standing.kind is not Kind.NODE_EMPTY:
             return standing.next_at
         node = self._nodes[name]

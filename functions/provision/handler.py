@@ -13,7 +13,7 @@ from shared.provisioning.wake_batch import ClusterWake, InvalidRecord, wake_of, 
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
 from shared.runtime.reports import report_provision
 
-# When somebody else plans just now: a plan takes a second or two.
+# Wait while another invocation plans: a plan takes a second or two.
 _TURN: Final = timedelta(seconds=2)
 
 
@@ -91,5 +91,5 @@ def _serve(
         return
     report_provision(wake.cluster, report, lane="fast" if fast else "queue")
     if wake.look and not report.leading:
-        # Whoever holds the lease plans once more, but may not look over all nodes.
+        # The holder of the lease plans once more, but may not evaluate all nodes.
         runtime.wake_later(wake.cluster, _TURN, look=True)

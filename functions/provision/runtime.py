@@ -78,8 +78,7 @@ class Runtime:
     def wake_later(self, cluster: str, delay: timedelta | None, *, look: bool = False) -> bool:
         """Send a message that plans for a cluster after a pause; return whether that worked.
 
-        A message of our own comes back in seconds; a failed record only when its visibility
-        time-out is over.
+        Such a message arrives in seconds; a failed record only after its visibility time-out.
         """
         send = self._wiring.outbox.look if look else self._wiring.outbox.wake
         try:

@@ -1,4 +1,4 @@
-"""Replacement: takes the steps by which nodes are given up once others stand for them."""
+"""Replacement: runs the steps that remove nodes once their replacements are ready."""
 
 from typing import Any
 

@@ -30,7 +30,7 @@ class Runtime:
         return tuple(cluster_attachment.name for cluster_attachment in self._wiring.registry.all())
 
     def note_heartbeat(self, cluster: str, at: datetime) -> None:
-        """Write down that the forwarder of a cluster spoke; a time ahead of ours is cut to it.
+        """Record a heartbeat of a cluster's forwarder; a time in the future is cut to now.
 
         Raises:
             NotAttachedError: If no such cluster is attached.

@@ -2,7 +2,7 @@
 
 Context: see `infra.aws.config.Config`; for example
 `cdk deploy --all -c clusters=prod -c max_price_per_hour=prod:25`.
-Nothing here calls AWS: stacks take account and Region from whoever deploys them.
+Nothing here calls AWS: stacks take account and Region from the deployer's credentials.
 """
 
 import os

@@ -97,10 +97,10 @@ class Config:
         cni_role: Whether the network plugin uses the `node` role or one of its `own`.
         ssm: Whether operators open sessions on nodes by Systems Manager.
         kms_keys: ARNs of customer managed keys that volumes may be encrypted with, sorted.
-        subnets: Private subnets the functions that call a cluster stand in; empty for none.
-        security_groups: ... and what their network interfaces carry; given with `subnets` only.
-        existing_access_entries: (cluster, one of `ACCESS_ENTRIES`) that stand already, sorted.
-        node_roles: (cluster, name of a role of the user's) that machines may carry besides, sorted.
+        subnets: Private subnets of the functions that call a cluster; empty for none.
+        security_groups: ... and those of their network interfaces; given with `subnets` only.
+        existing_access_entries: (cluster, one of `ACCESS_ENTRIES`) that exist already, sorted.
+        node_roles: (cluster, name of a role of the user's) that instances may also have, sorted.
         tracing: Whether X-Ray follows an event from function to function.
         concurrency: `reserved` gives each function a share of the account's concurrency that no
             other takes; `shared` is for accounts whose quota is too small for that.
@@ -212,7 +212,7 @@ def _clusters(value: Any) -> tuple[str, ...]:
 
 
 def _ceilings(value: Any, clusters: tuple[str, ...]) -> tuple[tuple[str, float | None], ...]:
-    """Return the ceiling of each cluster; there is no default, for no number suits everybody."""
+    """Return the ceiling of each cluster; it has no default, for no number fits all clusters."""
     found: dict[str, float | None] = {}
     for word in (*_words(value), *clusters):
         cluster, _, most = word.partition(":")

@@ -118,7 +118,7 @@ FUNCTIONS: Final = (
     ),
     FunctionPlan(
         name="replacement",
-        purpose="Takes the steps of Replacement: gives nodes up once others stand for them",
+        purpose="Runs the steps of Replacement: removes nodes once their replacements are ready",
         # It looks once more whether all pods fit elsewhere.
         memory_mib=1024,
         asynchronous=False,

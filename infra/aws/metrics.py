@@ -1,4 +1,4 @@
-"""Every metric Dovetail writes itself, and what whoever reads it should do.
+"""Every metric that Dovetail writes itself, with the operator's next step.
 
 The functions print them (shared.runtime.observability); dashboards and alarms read them. The
 tests hold this table against the code that counts.
@@ -53,7 +53,7 @@ METRICS: Final = (
         service="sweep",
         topic=Topic.WAITING,
         statistic="Maximum",
-        action="stays above nought: read the pods' Events, they say why nothing is bought",
+        action="stays above zero: read the pods' Events, which say why nothing is launched",
     ),
     MetricPlan(
         name="LongestWait",
@@ -66,14 +66,14 @@ METRICS: Final = (
         name="PodsPlanned",
         service="provision",
         topic=Topic.WAITING,
-        action="usual rate of work; nought while pods wait: look at held back and errors",
+        action="usual rate of work; zero while pods wait: check BrakesApplied and the errors",
     ),
     MetricPlan(
         name="PodsPlaced",
         service="provision",
         topic=Topic.WAITING,
-        action="pods that found room on standing nodes; if kube-scheduler should have taken them, "
-        "look at its log",
+        action="pods that fit on existing nodes; if kube-scheduler should have bound them, check "
+        "its log",
     ),
     MetricPlan(
         name="PodsUnschedulable",
@@ -105,7 +105,7 @@ METRICS: Final = (
         name="NodesLaunched",
         service="provision",
         topic=Topic.BUYING,
-        action="many, and as many released soon after: lengthen ttlSecondsAfterEmpty",
+        action="many, and as many terminated soon after: lengthen ttlSecondsAfterEmpty",
     ),
     MetricPlan(
         name="NodesReleased",
@@ -123,7 +123,7 @@ METRICS: Final = (
         name="ReplacementsGivenUp",
         service="replacement",
         topic=Topic.HELD,
-        action="new nodes did not come, or pods hold the old ones: the node's Events say which",
+        action="new nodes did not join, or pods block the old ones: read the nodes' Events",
     ),
     MetricPlan(
         name="NodesDisrupted",
@@ -166,7 +166,7 @@ METRICS: Final = (
         name="LaunchesRefused",
         service="provision",
         topic=Topic.TROUBLE,
-        action="EC2 refuses what is asked for: read the Events and conditions of the Provisioners",
+        action="EC2 refuses requests: read the Events and conditions of the Provisioners",
     ),
     MetricPlan(
         name="UnknownErrorCodes",
@@ -184,27 +184,27 @@ METRICS: Final = (
         name="Interruptions",
         service="interrupt",
         topic=Topic.TROUBLE,
-        action="machines that AWS took, or that others terminated or stopped; frequent: allow "
-        "more types, or on-demand for what must not move",
+        action="instances that AWS or another client stopped or terminated; frequent: allow more "
+        "types, or on-demand for pods that must not move",
     ),
     MetricPlan(
         name="NodesInitialized",
         service="bind",
         topic=Topic.NODES,
-        action="fewer than launched: look at the machines' console output and access entries",
+        action="fewer than launched: check the instances' console output and access entries",
     ),
     MetricPlan(
         name="NodesNeverJoined",
         service="registration",
         topic=Topic.NODES,
-        action="machines paid for and given up: read the runbook of that alarm",
+        action="instances terminated because they did not join in time: read the alarm's runbook",
     ),
     MetricPlan(
         name="ImagesStopped",
         service="registration",
         topic=Topic.NODES,
-        action="the first machine of a new AMI did not join: read the runbook, then pin the AMI or "
-        "correct what it needs",
+        action="the first instance of a new AMI did not join: read the runbook, then pin the AMI "
+        "or correct what it needs",
     ),
     MetricPlan(
         name="PodsBoundAtReady",
@@ -222,15 +222,15 @@ METRICS: Final = (
         name="BindFailures",
         service="bind",
         topic=Topic.NODES,
-        action="pods bound by somebody else or gone when their node was Ready: many mean that "
-        "another scheduler serves the same pods",
+        action="pods already bound or deleted when their node became Ready: many mean that another "
+        "scheduler serves the same pods",
     ),
     MetricPlan(
         name="PodsRejected",
         service="provision",
         topic=Topic.NODES,
-        action="a kubelet rejected pods or somebody tainted their node: read its Events, for a "
-        "second time within the hour ends buying for them",
+        action="a kubelet rejected pods, or a taint was added to their node: read its Events; a "
+        "second time within the hour, launches for these pods stop",
     ),
     MetricPlan(
         name="CeilingUsed",
@@ -272,7 +272,7 @@ METRICS: Final = (
     MetricPlan(
         name="DeadLetters",
         service="provision",
-        action="a message nobody understands: read it in the queue, then redrive or delete it",
+        action="an invalid message was set aside: read it in the queue, then redrive or delete it",
     ),
     MetricPlan(
         name="CatalogInstanceTypes",
@@ -288,7 +288,7 @@ METRICS: Final = (
     MetricPlan(
         name="ForeignLedgerRows",
         service="provision",
-        action="somebody else writes to the ledger: find out who may and take the right away",
+        action="another program writes to the ledger: find its role and remove the permission",
     ),
 )
 

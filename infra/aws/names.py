@@ -73,7 +73,7 @@ def construct_name(name: str) -> str:
 
 
 def function_name(name: str) -> str:
-    """Return the Lambda name of a function of ours, as in `dovetail-refresh-catalog`."""
+    """Return the name of a Lambda function, as in `dovetail-refresh-catalog`."""
     return f"dovetail-{name.replace('_', '-')}"
 
 
@@ -83,7 +83,7 @@ def function_role_name(name: str) -> str:
 
 
 def function_arn(stack: Stack, name: str) -> str:
-    """Return the ARN of a function of ours."""
+    """Return the ARN of one of Dovetail's functions."""
     return stack.format_arn(
         service="lambda",
         resource="function",
@@ -93,12 +93,12 @@ def function_arn(stack: Stack, name: str) -> str:
 
 
 def function_role_arn(stack: Stack, name: str) -> str:
-    """Return the ARN of the role a function of ours runs under."""
+    """Return the ARN of the role of one of Dovetail's functions."""
     return role_arn(stack, function_role_name(name))
 
 
 def machine_arn(stack: Stack, timer: Timer) -> str:
-    """Return the ARN of a state machine of ours."""
+    """Return the ARN of the state machine of a timer."""
     return stack.format_arn(
         service="states",
         resource="stateMachine",

@@ -246,10 +246,10 @@ def _namespaces(documents: Sequence[Document]) -> dict[str, dict[str, str]]:
 
 
 def _node(document: Document, catalog: Catalog) -> Node:
-    """Return a node; what a short manifest leaves out is what a healthy node would say.
+    """Return a node; fields that a short manifest leaves out are those of a healthy node.
 
     Raises:
-        InvalidDocumentError: If a quantity is wrong, or nobody says what pods can have.
+        InvalidDocumentError: If a quantity is invalid, or allocatable resources are unknown.
     """
     metadata_of(document)
     status = Section(document.raw, "", []).section("status") or Section({}, "status", [])

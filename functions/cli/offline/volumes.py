@@ -1,4 +1,4 @@
-"""Volumes in a snapshot made of manifests alone: what nobody described fits anywhere."""
+"""Volumes in a snapshot made of manifests alone: undescribed volumes fit every node."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -60,7 +60,7 @@ def draw_cell(cell: Cell, times: int, colours: Mapping[str, str], x: int, y: int
     """Return the elements of a node whose upper left corner is at x, y.
 
     Args:
-        times: How many nodes it stands for.
+        times: The number of equal nodes that the cell shows.
         colours: By name of block.
     """
     used = Resources.total(block.used for block in cell.blocks)

@@ -35,8 +35,8 @@ _LEDGER_OPERATIONS: Final = (
 )
 
 
-class AlarmBell:
-    """Makes alarms that go to one topic, or to nobody."""
+class AlarmFactory:
+    """Makes alarms that notify one SNS topic, or none."""
 
     def __init__(self, scope: Construct, *, topic_arn: str) -> None:
         self._scope = scope
@@ -45,12 +45,12 @@ class AlarmBell:
             topic = sns.Topic.from_topic_arn(scope, "Topic", topic_arn)
             self._action = actions.SnsAction(topic)
 
-    def ring(self, construct_id: str, description: str, *, page: str, **options: Any) -> None:
-        """Make an alarm; by default it rings at its threshold and is silent without data.
+    def add(self, construct_id: str, description: str, *, page: str, **options: Any) -> None:
+        """Add an alarm; by default it fires at its threshold, and missing data is healthy.
 
         Args:
-            description: What is wrong.
-            page: Of docs/operations, without its ending.
+            description: What happened, to what.
+            page: The runbook's name in docs/operations, without `.md`.
         """
         rules = {
             "comparison_operator": (
@@ -68,7 +68,7 @@ class AlarmBell:
         if self._action is not None:
             alarm.add_alarm_action(self._action)
 
-    def ring_when_silent(
+    def add_when_silent(
         self,
         construct_id: str,
         description: str,
@@ -77,8 +77,8 @@ class AlarmBell:
         metric: cloudwatch.IMetric,
         periods: int,
     ) -> None:
-        """Make an alarm that rings when a metric has no value above nought for some periods."""
-        self.ring(
+        """Add an alarm for a metric that has had no value above zero for some periods."""
+        self.add(
             construct_id,
             description,
             page=page,
@@ -91,19 +91,19 @@ class AlarmBell:
 
 
 class Alarms(Construct):
-    """What concerns all clusters."""
+    """The alarms that all clusters share."""
 
     def __init__(self, scope: Construct, construct_id: str, *, topic_arn: str) -> None:
         super().__init__(scope, construct_id)
-        self._bell = AlarmBell(self, topic_arn=topic_arn)
+        self._alarms = AlarmFactory(self, topic_arn=topic_arn)
 
     def watch_queues(self, queues: Queues) -> None:
-        """Ring when anything was given up, or when wake-ups are not taken."""
-        given_up = {"WakeFailures": queues.wake_failures, "DeadLetters": queues.dead_letters}
-        for name, queue in given_up.items():
-            self._bell.ring(
+        """Add alarms for abandoned messages, and for wake-ups that wait too long."""
+        unprocessed = {"WakeFailures": queues.wake_failures, "DeadLetters": queues.dead_letters}
+        for name, queue in unprocessed.items():
+            self._alarms.add(
                 f"{name}NotEmpty",
-                f"A message lies in {name}, something was not done",
+                f"Queue {name} holds messages that were not processed",
                 page="dead-letters",
                 metric=queue.metric_approximate_number_of_messages_visible(
                     period=MINUTE, statistic="Maximum"
@@ -111,9 +111,9 @@ class Alarms(Construct):
                 threshold=1,
                 evaluation_periods=1,
             )
-        self._bell.ring(
+        self._alarms.add(
             "WakeQueueOld",
-            "A wake-up has waited for five minutes, pods may be pending unseen",
+            "A wake-up has waited for 5 minutes: pending pods may not be planned for",
             page="wake-queue-old",
             metric=queues.wake.metric_approximate_age_of_oldest_message(
                 period=MINUTE, statistic="Maximum"
@@ -123,10 +123,10 @@ class Alarms(Construct):
         )
 
     def watch_heartbeat(self, rule: events.IRule) -> None:
-        """Ring when no forwarder has spoken for three of its five-minute beats."""
-        self._bell.ring_when_silent(
+        """Add an alarm for three consecutive missing heartbeats of all forwarders."""
+        self._alarms.add_when_silent(
             "HeartbeatMissing",
-            "No forwarder has sent a heartbeat for a quarter of an hour",
+            "No forwarder has sent a heartbeat for 15 minutes",
             page="forwarder-silent",
             metric=cloudwatch.Metric(
                 namespace="AWS/Events",
@@ -139,20 +139,20 @@ class Alarms(Construct):
         )
 
     def watch_functions(self, functions: Mapping[str, lambda_.Function]) -> None:
-        """Ring when a function fails in two of five minutes (one failure is repeated anyway)."""
+        """Add alarms for functions that fail in two of five minutes; one failure is retried."""
         for name, function in functions.items():
-            self._bell.ring(
+            self._alarms.add(
                 f"{construct_name(name)}Errors",
-                f"Function {name} fails again and again",
+                f"Function {name} fails repeatedly",
                 page="function-errors",
                 metric=function.metric_errors(period=MINUTE, statistic="Sum"),
                 threshold=1,
                 evaluation_periods=5,
                 datapoints_to_alarm=2,
             )
-        self._bell.ring(
+        self._alarms.add(
             "FunctionsThrottled",
-            "Lambda refuses to run functions of this account and Region",
+            "Lambda throttles functions of this account and Region",
             page="lambda-outage",
             metric=cloudwatch.Metric(
                 namespace="AWS/Lambda", metric_name="Throttles", statistic="Sum", period=MINUTE
@@ -163,9 +163,9 @@ class Alarms(Construct):
         )
         provision = functions["provision"]
         assert provision.timeout is not None
-        self._bell.ring(
+        self._alarms.add(
             "ProvisionSlow",
-            "Planning takes nearly as long as provision may run",
+            "The duration of function provision is near its time-out",
             page="provision-slow",
             metric=provision.metric_duration(period=FIVE_MINUTES, statistic="Maximum"),
             threshold=800 * provision.timeout.to_seconds(),
@@ -174,20 +174,20 @@ class Alarms(Construct):
         )
 
     def watch_sweep(self, sweep: lambda_.IFunction) -> None:
-        """Ring when the minute's look is not taken: whatever events miss stays undone."""
-        self._bell.ring_when_silent(
+        """Add an alarm for a sweep that does not run: it acts on everything that events missed."""
+        self._alarms.add_when_silent(
             "SweepMissing",
-            "Sweep has not run for ten minutes",
+            "Function sweep has not run for 10 minutes",
             page="lambda-outage",
             metric=sweep.metric_invocations(period=FIVE_MINUTES, statistic="Sum"),
             periods=2,
         )
 
     def watch_catalogue(self) -> None:
-        """Ring when no catalogue was written for a day: prices and offers grow old."""
-        self._bell.ring_when_silent(
+        """Add an alarm for a catalogue older than a day: its prices are out of date."""
+        self._alarms.add_when_silent(
             "CatalogueOld",
-            "No catalogue of instance types was written for a day",
+            "No catalogue of instance types has been written for a day",
             page="catalogue-old",
             metric=cloudwatch.Metric(
                 namespace=METRICS_NAMESPACE,
@@ -201,7 +201,7 @@ class Alarms(Construct):
 
     def watch_ledger(self, table: dynamodb.ITable) -> None:
         """Ring when the ledger does not answer: nothing is bought without it."""
-        self._bell.ring(
+        self._alarms.add(
             "LedgerFails",
             "DynamoDB fails on the ledger, nothing is launched meanwhile",
             page="ledger-lost",
@@ -212,7 +212,7 @@ class Alarms(Construct):
             evaluation_periods=5,
             datapoints_to_alarm=3,
         )
-        self._bell.ring(
+        self._alarms.add(
             "LedgerThrottled",
             "DynamoDB throttles the ledger",
             page="ledger-lost",
@@ -227,7 +227,7 @@ class Alarms(Construct):
     def watch_timers(self, machines: Mapping[Timer, stepfunctions.IStateMachine]) -> None:
         """Ring when an execution failed: a node may be left without its timer."""
         for timer, machine in machines.items():
-            self._bell.ring(
+            self._alarms.add(
                 f"{construct_name(timer.value)}TimerFailed",
                 f"An execution of {timer.machine_name} failed",
                 page="timer-failed",

@@ -7,7 +7,7 @@ from constructs import Construct
 from infra.aws.acknowledgements import acknowledge
 
 DECISION_DAYS = 30
-# S3 deletes at the first midnight (UTC) after: an open launch is resumed in minutes, or given up.
+# S3 deletes at the first midnight (UTC) after: an open launch is resumed or abandoned in minutes.
 LAUNCH_DAYS = 1
 
 

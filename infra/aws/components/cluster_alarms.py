@@ -1,38 +1,38 @@
-"""Alarms for the ways one cluster can be served badly."""
+"""The alarms of one cluster."""
 
-from typing import Any
+from typing import Any, Final
 
 from constructs import Construct
 
-from infra.aws.components.alarms import AlarmBell
+from infra.aws.components.alarms import AlarmFactory
 from infra.aws.metrics import metric, named
 
-_HOUR: int = 12  # periods of five minutes
+_HOUR: Final = 12  # periods of five minutes
 
 
 class ClusterAlarms(Construct):
-    """What concerns one cluster."""
+    """The alarms of one cluster."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, cluster: str, topic_arn: str
     ) -> None:
         super().__init__(scope, construct_id)
         self._cluster = cluster
-        self._bell = AlarmBell(self, topic_arn=topic_arn)
+        self._alarms = AlarmFactory(self, topic_arn=topic_arn)
         self._watch_pods()
         self._watch_launches()
         self._watch_changes()
         self._watch_brakes()
-        self._bell.ring_when_silent(
+        self._alarms.add_when_silent(
             "ForwarderSilent",
-            f"The forwarder of {cluster} has sent no heartbeat for a quarter of an hour",
+            f"Cluster {cluster}: the forwarder has sent no heartbeat for 15 minutes",
             page="forwarder-silent",
             metric=metric(named("Heartbeats"), cluster=cluster),
             periods=3,
         )
         self._watch(
             "ClusterUnreadable",
-            f"Sweep cannot read {cluster}",
+            "sweep cannot read the cluster",
             name="SweepFailures",
             page="cluster-unreadable",
             threshold=3,
@@ -42,7 +42,7 @@ class ClusterAlarms(Construct):
     def _watch_pods(self) -> None:
         self._watch(
             "PodsWaitLong",
-            "A pod has waited for ten minutes and nothing is bought for it",
+            "a pod has waited for 10 minutes and nothing is launched for it",
             name="LongestWait",
             page="pods-wait",
             threshold=600,
@@ -52,7 +52,7 @@ class ClusterAlarms(Construct):
     def _watch_launches(self) -> None:
         self._watch(
             "LaunchesFail",
-            "EC2 launches nothing of what is asked for",
+            "CreateFleet calls launch no instances",
             name="FailedLaunches",
             page="aws-api-outage",
             threshold=3,
@@ -60,7 +60,7 @@ class ClusterAlarms(Construct):
         )
         self._watch(
             "NodesNeverJoin",
-            "Machines were bought and given up, for they did not join the cluster",
+            "instances were terminated because they did not join the cluster in time",
             name="NodesNeverJoined",
             page="nodes-never-join",
             threshold=2,
@@ -70,14 +70,14 @@ class ClusterAlarms(Construct):
     def _watch_changes(self) -> None:
         self._watch(
             "ImageStopped",
-            "The first machine of a new AMI did not join; no more are launched from it",
+            "the first instance of a new AMI did not join; no more are launched from it",
             name="ImagesStopped",
             page="image-stopped",
             periods=1,
         )
         self._watch(
             "ReplacementsFail",
-            "Replacements of nodes come to nothing again and again",
+            "replacements of nodes fail repeatedly",
             name="ReplacementsGivenUp",
             page="replacements-fail",
             periods=_HOUR,
@@ -87,14 +87,14 @@ class ClusterAlarms(Construct):
     def _watch_brakes(self) -> None:
         self._watch(
             "BrakesHold",
-            "A brake has held launches back for an hour",
+            "a brake has stopped launches for an hour",
             name="BrakesApplied",
             page="brakes-hold",
             periods=_HOUR,
         )
         self._watch(
             "DrainsBlocked",
-            "A drain has been held for an hour by a PodDisruptionBudget or a do-not-evict pod",
+            "a PodDisruptionBudget or a do-not-evict pod has blocked a drain for an hour",
             name="DrainsBlocked",
             page="drains-blocked",
             periods=_HOUR,
@@ -103,10 +103,10 @@ class ClusterAlarms(Construct):
     def _watch(
         self, construct_id: str, description: str, *, name: str, periods: int, **options: Any
     ) -> None:
-        """Ring when a metric of the cluster is amiss for some periods of five minutes."""
-        self._bell.ring(
+        """Add an alarm for a metric of the cluster; a period is five minutes."""
+        self._alarms.add(
             construct_id,
-            description,
+            f"Cluster {self._cluster}: {description}",
             metric=metric(named(name), cluster=self._cluster),
             evaluation_periods=periods,
             **{"threshold": 1, **options},

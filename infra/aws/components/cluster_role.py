@@ -31,8 +31,8 @@ class ClusterRole(Construct):
         """Make it.
 
         Args:
-            entry_stands: Whether the role's access entry was made by somebody else already:
-                CloudFormation would end with "already exists".
+            entry_stands: Whether the role's access entry exists outside the stack already:
+                CloudFormation would fail with "already exists".
         """
         super().__init__(scope, f"{right.value.capitalize()}Role")
         stack = Stack.of(self)

@@ -70,7 +70,7 @@ class Delivery(Construct):
                 source=SOURCES, detail_type=["pod-pending"], detail={"leading": [True]}
             ),
             targets=[
-                # The queue has the same event: repeating it here would help nobody.
+                # The queue has the same event, so a retry here has no use.
                 targets.LambdaFunction(
                     self._functions["provision"],
                     dead_letter_queue=self._queues.dead_letters,

@@ -6,7 +6,7 @@ from constructs import Construct
 
 from infra.aws.acknowledgements import acknowledge
 
-# After five failures a message is a defect of ours or of the message, not bad luck.
+# After five failures the cause is a defect of Dovetail or of the message, not chance.
 MAX_RECEIVES = 5
 
 

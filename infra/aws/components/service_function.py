@@ -41,7 +41,7 @@ class Surroundings:
 
 
 class ServiceFunction(Construct):
-    """A function of ours.
+    """A Lambda function of Dovetail.
 
     Attributes:
         function: The function.

@@ -35,7 +35,7 @@ class TimerMachine(Construct):
         role = iam.Role(
             self,
             "Role",
-            # Only for executions of this very machine, whoever else may start some.
+            # Only executions of this state machine may assume the role.
             # Source:
             # https://docs.aws.amazon.com/step-functions/latest/dg/procedure-create-iam-role.html
             # (2026-11).
