@@ -30,7 +30,7 @@ class FunctionSettings(BaseModel):
         cluster_parameters: SSM path under which each cluster's attachment is written.
         api_timeout_seconds: Time-out of one call to AWS or a cluster; shorter than the lease.
         autoscaler_namespaces: Namespaces, separated by commas, where a lease of another autoscaler
-            is believed: whoever may write leases there can hold Dovetail back.
+            is believed: a client that may write leases there can stop Dovetail's launches.
         fleet_burst: Requests the CreateFleet token bucket holds (users measured 5).
         fleet_per_second: Its refill, requests per second (users measured 2).
     """
@@ -96,17 +96,17 @@ class ProvisionSettings(TimerSettings):
         batch_idle_seconds: The fast lane waits until the pending pods are unchanged this long.
         batch_max_seconds: ... but no longer than this.
         lease_seconds: Length of the lease: longer than any call with its time-out, at most 60.
-        registration_seconds: A machine that has not joined by then is given up: before the
+        registration_seconds: A machine that has not joined by then is terminated: before the
             default tolerations (300 s) would delete its pods. Bare metal has at least 1200 s.
         binding_policy: `early` binds pods for which that is safe at once, `ready` binds when the
             node is Ready, `scheduler` leaves binding to kube-scheduler.
         max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.
         max_launch_groups: Most CreateFleet calls of one plan; 0 for no limit.
-        minimum_saving_percent: Consolidation must save so much of what the nodes it gives up
-            cost: moving pods is never free.
+        minimum_saving_percent: Consolidation must save so much of the price of the nodes that it
+            removes: moving pods is never free.
         minimum_saving_per_hour: ... and at least so many dollars an hour.
         minimum_age_seconds: Consolidation leaves younger nodes alone: pods have just moved there.
-        disruption_budget_percent: Of a cluster's nodes consolidation gives up at most so many
+        disruption_budget_percent: Of a cluster's nodes consolidation removes at most so many
             percent, but at least one, within the window.
         disruption_window_seconds: Of the budget, and of the rest after a change that failed.
         drift: Whether nodes that differ from what their Provisioner asks for now are replaced.
@@ -146,8 +146,8 @@ class TerminationSettings(TimerSettings):
     """What termination needs.
 
     Attributes:
-        drain_deadline_seconds: After this long a drain no longer waits for anybody; 0 (default)
-            for never: a PodDisruptionBudget may hold a node as long as its owner wants.
+        drain_deadline_seconds: Drains are forced after this long; 0 (default) for never: a
+            PodDisruptionBudget may block a drain as long as its owner wants.
     """
 
     drain_deadline_seconds: float = Field(default=0.0, ge=0)
@@ -188,15 +188,15 @@ class RefreshCatalogSettings(FunctionSettings):
 
 
 class ClusterBrakes(BaseModel):
-    """What people set to hold a whole cluster back.
+    """The brakes of a whole cluster.
 
-    It stands in its attachment, and in an SSM parameter of its own beside it (`…/<name>/brakes`)
+    They are in its attachment, and in an SSM parameter of their own beside it (`…/<name>/brakes`)
     that no stack overwrites; the stricter of the two holds.
 
     Attributes:
-        paused: Nothing is bought, and nothing is ended by a choice of ours.
-        shadow: The same, but decisions are made, recorded and told.
-        max_nodes: Machines the cluster's Provisioners may come to together.
+        paused: Nothing is launched, and no node is removed voluntarily.
+        shadow: The same, but decisions are made, recorded and reported.
+        max_nodes: The most nodes that the cluster's Provisioners may have together.
         max_price_per_hour: Dollars an hour they may cost together.
     """
 

@@ -1,4 +1,4 @@
-"""Account: reads what must be so before machines can be bought, under whoever asks."""
+"""Account: reads the prerequisites of a launch, with the caller's permissions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final

@@ -61,7 +61,7 @@ class ClusterRegistry:
     def all(self) -> tuple[ClusterAttachment, ...]:
         """Return the attached clusters, sorted by name.
 
-        One whose attachment cannot be read is left out and told of: it must not stop the others.
+        A cluster whose attachment cannot be read is logged and skipped: the others go on.
         """
         listed = self._listed.get(self._path, self._list)
         found = [value for value in listed.values() if isinstance(value, ClusterAttachment)]
@@ -89,8 +89,8 @@ class ClusterRegistry:
     def brakes(self, name: str) -> Brakes:
         """Return what holds a cluster back: its attachment's brakes and its parameter's.
 
-        A parameter that cannot be read pauses the cluster, and is told of: whoever wrote it
-        wanted something to stop.
+        A parameter that cannot be read pauses the cluster and is logged: its author meant to stop
+        something.
 
         Raises:
             NotAttachedError: If no such cluster is attached.

@@ -21,10 +21,10 @@ class BucketDecisions:
         """Write a document once; the same key again must carry the same bytes.
 
         Raises:
-            ConflictError: If other bytes stand written, or somebody writes at this moment.
+            ConflictError: If other bytes are stored, or another write is under way.
         """
         if not self._put_if_absent(key, document) and self.get(key) != document:
-            raise ConflictError(f"s3://{self._bucket}/{key}: other bytes stand written")
+            raise ConflictError(f"s3://{self._bucket}/{key}: other bytes are stored already")
 
     def get(self, key: str) -> bytes:
         """Return a document.

@@ -1,4 +1,4 @@
-"""Errors of the SDK as errors of our own, by code, never by text.
+"""Errors of the SDK as Dovetail's errors, by code, never by text.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html and the
@@ -129,10 +129,10 @@ def reasons_of(error: ClientError) -> tuple[str, ...]:
 
 @contextmanager
 def translated(action: str) -> Iterator[None]:
-    """Raise an error of ours for every error of the SDK.
+    """Raise one of Dovetail's errors for every error of the SDK.
 
     Args:
-        action: What was tried, as people would say it, such as `ec2 CreateFleet`.
+        action: The service and operation, such as `ec2 CreateFleet`.
 
     Raises:
         ThrottledError: The service asked us to slow down; nothing happened.

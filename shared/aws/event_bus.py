@@ -52,8 +52,8 @@ class EventBusPublisher:
         """Publish up to 10 messages in one call; return the positions of those refused.
 
         Raises:
-            AutoscalerError: If none was published, or nobody knows: UnavailableError,
-                ThrottledError, UnauthorizedError, or NotFoundError for the bus.
+            AutoscalerError: If none was published, or the outcome is unknown:
+                UnavailableError, ThrottledError, UnauthorizedError, or NotFoundError for the bus.
         """
         entries = [self._entry(message) for message in messages]
         with translated("events PutEvents"):
@@ -77,7 +77,7 @@ class EventBusPublisher:
             "DetailType": event["detail-type"],
             "Detail": json.dumps(event["detail"], separators=(",", ":")),
             "Time": message.wake.at,
-            # The bus hands it on to whom it tells, and they to whom they call.
+            # The bus passes it to its targets, and these to the services that they call.
             **({"TraceHeader": self._trace()} if self._trace is not None else {}),
         }
 

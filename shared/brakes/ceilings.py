@@ -47,7 +47,7 @@ class CeilingUse:
 def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSnapshot:
     """Return the snapshot with all ceilings as limits; unchanged when there are none.
 
-    A type counts at the dearest price any Provisioner under a ceiling may buy it at.
+    A type counts at the highest price at which any Provisioner under a ceiling may launch it.
     """
     if not of_cluster and not any(provisioner.ceiling for provisioner in snapshot.provisioners):
         return snapshot
@@ -232,7 +232,7 @@ def _counted(node: Node, types: Mapping[str, InstanceType]) -> Node:
 
 
 def _price_of(node: Node, types: Mapping[str, InstanceType]) -> int:
-    """Return what a node costs: at its own offering, else at the dearest of its type."""
+    """Return the price of a node: of its own offering, else the highest of its type."""
     of_type = types.get(node.labels.get(keys.INSTANCE_TYPE, ""))
     if of_type is None:
         return 0

@@ -31,10 +31,10 @@ class Hold:
 
 
 def rivals_of(ports: ClusterPorts) -> tuple[Rival, ...]:
-    """Return the running autoscalers that would undo what we do, sorted.
+    """Return the running autoscalers that would work on the same nodes, sorted.
 
-    Karpenter works on the same objects and finalizer, always. Cluster Autoscaler only ends
-    machines of Auto Scaling groups: it is a rival once one of ours is in such a group.
+    Karpenter always works on the same objects and finalizer. Cluster Autoscaler terminates
+    instances of Auto Scaling groups only: it is a rival once such a group has a node of Dovetail.
     """
     running = ports.rivals.running()
     if any(rival.kind == RivalKind.CLUSTER_AUTOSCALER for rival in running) and not _in_a_group(
@@ -45,10 +45,9 @@ def rivals_of(ports: ClusterPorts) -> tuple[Rival, ...]:
 
 
 def held_back(ports: ClusterPorts, rivals: tuple[Rival, ...]) -> str:
-    """Return why nothing may be bought or ended by a choice of ours, empty when it may.
+    """Return why no launch and no voluntary removal is allowed, empty when both are.
 
-    Shadow mode is not silenced by another autoscaler: what would be bought instead of it is what
-    whoever comes from it wants to see.
+    Shadow mode goes on beside another autoscaler: its reports show what Dovetail would do instead.
     """
     if ports.brakes.paused:
         return PAUSED

@@ -1,14 +1,14 @@
-"""Pods for which machines are bought again and again, and never become usable.
+"""Runaway: machines are launched repeatedly for the same pods and never become usable.
 
 An agent that taints every node, an image that never joins, a kubelet that rejects the pod: each
-ends with the same pods pending again and another machine. Two of them in an hour are enough.
+leaves the same pods pending and launches another machine. Launches stop after two in an hour.
 Only evidence counts, for a workload may well shrink and grow three times an hour.
 
-Whom machines are launched for is the controller that replaces a pod. Nothing replaces a bare pod or
-a pod of a Job: the next one has another uid. Such pods count together if they are of one namespace
-and may use the same nodes, whatever amounts they request, and in greater number for the namespace
-as a whole. A namespace may run thousands of them, and of as many machines some fail by chance: what
-failed counts no more once pods like these run on a node that was launched within the hour.
+Launches count for the controller that replaces a pod. Nothing replaces a bare pod or a pod of a
+Job: the next one has another uid. Such pods count together if they are of one namespace and may use
+the same nodes, whatever amounts they request, and with a higher limit for the namespace as a whole.
+A namespace may run thousands of them, and of as many machines some fail by chance: failures no
+longer count once pods like these run on a node that was launched within the hour.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ MOST_TRIALS: Final = 2
 # For the pods of a namespace that nothing replaces, all together.
 _MOST_OF_NAMESPACE: Final = 10
 _DIGEST: Final = 12
-# Their pods end by themselves, so a new pod of theirs is no sign of trouble.
+# Pods of these kinds finish, so that another pod of the same owner is no sign of a failure.
 _ENDING: Final = frozenset({"Job"})
 
 
@@ -42,9 +42,9 @@ def digest(*parts: str) -> str:
 
 
 def subjects_of(pod: Pod) -> dict[str, int]:
-    """Return for whom machines for a pod are launched, and how many of them may be of no use.
+    """Return the subjects that launches for a pod count for, with their limits.
 
-    The keys are short digests; the values count plans of one hour.
+    The keys are short digests; a value is the most useless plans in one hour.
     """
     controller = _controller_of(pod)
     if controller is not None:
@@ -56,7 +56,7 @@ def subjects_of(pod: Pod) -> dict[str, int]:
 
 
 def _controller_of(pod: Pod) -> Owner | None:
-    """Return who replaces a pod, None for a bare pod and a pod of a Job."""
+    """Return the controller that replaces a pod, None for a bare pod and a pod of a Job."""
     return None if pod.owner is None or pod.owner.kind in _ENDING else pod.owner
 
 
@@ -102,7 +102,7 @@ def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
 def forgive(
     ledger: Ledger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
-    """Take back what failed for those that have nodes of use; return all that is known then."""
+    """Remove the failures of subjects that have usable nodes; return the trials that are left."""
     left = []
     for trial in known:
         kept = dataclasses.replace(trial, subjects=trial.subjects - useful)
@@ -113,7 +113,7 @@ def forgive(
 
 
 def served(snapshot: ClusterSnapshot) -> frozenset[str]:
-    """Return of the pods that nothing replaces those that run on nodes of the last hour."""
+    """Return the subjects of pods without a controller that run on nodes of the last hour."""
     young = {node.name for node in snapshot.nodes if _is_young_and_ready(node, snapshot.taken_at)}
     return frozenset(
         subject
@@ -127,13 +127,13 @@ def served(snapshot: ClusterSnapshot) -> frozenset[str]:
 def unusable(
     snapshot: ClusterSnapshot, pods_on: Callable[[str], Sequence[Pod]]
 ) -> tuple[Trial, ...]:
-    """Return the plans whose nodes stand empty and are of no use to pods that wait.
+    """Return the plans whose nodes are empty and of no use to waiting pods.
 
-    A node is of no use to pods that do not tolerate what somebody has tainted it with, nor to
-    those a pod of which its kubelet has rejected.
+    A node is of no use to pods that do not tolerate a taint added to it, nor to pods of a subject
+    of which its kubelet has rejected a pod.
 
     Args:
-        pods_on: Returns the pods of a node, those that have ended, too.
+        pods_on: Returns the pods of a node, finished ones included.
     """
     waiting = [pod for pod in snapshot.pending if pod.is_provisionable]
     of_waiting = _all_of(waiting)
@@ -203,7 +203,7 @@ def workload_of(pod: Pod) -> str:
 
 
 def plan_of(node: Node) -> str:
-    """Return the plan a node of ours was bought by, its own name when it does not say."""
+    """Return the plan that launched a node, the node's name when it carries no slot."""
     return node.annotations.get(keys.SLOT, "").partition("/")[0] or node.name
 
 

@@ -108,7 +108,7 @@ def _document(content: bytes) -> dict[str, Any]:
 
 
 def _decompressed(content: bytes) -> bytes:
-    """Return the text, read piece by piece: what is no text of ours is not read to its end."""
+    """Return the text, read piece by piece: too large a text is not read to its end."""
     reader = zlib.decompressobj(wbits=31)
     pieces: list[bytes] = []
     size = 0

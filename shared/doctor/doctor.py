@@ -31,8 +31,8 @@ class _World:
     """Ledger, machines and nodes of one cluster at one time.
 
     Attributes:
-        instances: Those with our tags.
-        besides: Those without, that slots or Nodes of ours name and that run.
+        instances: Those with Dovetail's tags.
+        besides: Running ones without these tags that Dovetail's slots or Nodes name.
     """
 
     now: datetime
@@ -95,12 +95,14 @@ class Doctoring:
         """Set right what can be, under the cluster's lease; return what that was, sorted.
 
         Raises:
-            ConflictError: If somebody plans for the cluster at this moment.
+            ConflictError: If another invocation plans for the cluster now.
         """
         ledger, clock = self._ports.ledger, self._ports.clock
         lease = ledger.acquire(self._name, holder, clock.now())
         if lease is None:
-            raise ConflictError(f"cluster {self._name}: somebody plans now; run it again")
+            raise ConflictError(
+                f"cluster {self._name}: another invocation holds the lease; run the command again"
+            )
         repaired = [finding for finding in self.look() if finding.repairable]
         world = self._read()
         write_anew(self._ports, lease, tuple(world.alive.values()), world.nodes, world.slots)
@@ -109,7 +111,7 @@ class Doctoring:
             ledger.drop_instance(slot.instance_id)
         ledger.release(lease)
         if repaired:
-            # Whoever is woken plans with what is written now, and goes on with open launches.
+            # The next plan uses what is written now, and resumes open launches.
             self._ports.outbox.wake(self._name, timedelta(0))
         return tuple(repaired)
 
@@ -256,8 +258,8 @@ class Doctoring:
             Finding(
                 kind="machine-without-tags",
                 subject=beside.instance_id,
-                text=f"runs for a Node or slot of ours, and its tag {keys.TAG_CLUSTER} is "
-                f"{beside.tags.get(keys.TAG_CLUSTER, '')!r}: it is not counted, and never ended",
+                text=f"runs for a Node or slot of Dovetail, but its tag {keys.TAG_CLUSTER} is "
+                f"{beside.tags.get(keys.TAG_CLUSTER, '')!r}: not counted and never terminated",
                 command=f"aws ec2 create-tags --resources {beside.instance_id} --tags "
                 f"Key={keys.TAG_CLUSTER},Value={self._name} "
                 f"Key=kubernetes.io/cluster/{self._name},Value=owned",
@@ -307,7 +309,7 @@ class Doctoring:
             try:
                 body_of(self._ports.decisions, open_intent)
             except PermanentError as error:
-                text += f"; it will be given up: {error}"
+                text += f"; it will be abandoned: {error}"
             name = f"{open_intent.plan_id}/{open_intent.group}"
             found.append(
                 Finding(kind="unfinished-launch", subject=name, text=text, repairable=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-# In a command: what nobody but the reader can know.
+# In a command: a value that only the reader knows.
 DOLLARS: Final = "<dollars>"
 
 

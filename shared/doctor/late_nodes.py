@@ -30,7 +30,7 @@ def late_nodes(
     daemonsets: Sequence[DaemonSet],
     now: datetime,
 ) -> list[Finding]:
-    """Return a finding for each node of ours that should take pods by now and does not.
+    """Return a finding for each of Dovetail's nodes that should take pods by now and does not.
 
     Args:
         pending: Pods without a node, by uid.

@@ -125,8 +125,8 @@ class Prerequisites:
                 yield Finding(
                     kind="access-entry-left",
                     subject=name,
-                    text="has an entry, and no stack made it: the deployment ends with "
-                    "'already in use', and one of a role that was deleted lets nobody in",
+                    text="has an access entry that no stack made: the deployment fails with "
+                    "'already in use', and the entry of a deleted role grants no access",
                     command=self._entry("delete", entry.principal),
                 )
 
@@ -168,7 +168,8 @@ class Prerequisites:
                 yield Finding(
                     kind="service-linked-role",
                     subject=name,
-                    text="is missing, and no role of ours may make it: EC2 refuses to launch",
+                    text="is missing, and none of Dovetail's roles may create it: EC2 refuses to "
+                    "launch",
                     command=f"aws iam create-service-linked-role --aws-service-name {service}",
                 )
 

@@ -280,7 +280,7 @@ class Why:
         return Answer(state=state, history=tuple(notes))
 
     def _prospects(self, node: Node, owner: Provisioner | None) -> Iterable[str]:
-        """Yield what will happen to a node, or what keeps it from happening."""
+        """Yield what will happen to a node, or what prevents it."""
         written: Mapping[str, str] = node.annotations
         since, ttl = empty_since(node), owner.ttl_after_empty if owner is not None else None
         if since is not None:

@@ -99,9 +99,9 @@ class ProvisionerConditions:
         return "; ".join((*provisioner.warnings, *misspelled)) or "ready to launch nodes"
 
     def hold(self, hold: Hold | None) -> None:
-        """Show on every Provisioner why the whole cluster is held back, and take that back.
+        """Set or clear on every Provisioner the condition that holds the whole cluster back.
 
-        The ledger keeps what is shown, so that it is taken back however long it stood.
+        The ledger keeps what is shown, so that it is cleared however long it was shown.
         """
         ports, name = self._ports, self._ports.cluster.name
         self._hold = hold

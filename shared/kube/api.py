@@ -262,7 +262,7 @@ def _is_path(path: str) -> bool:
 
 
 def raise_unless_ok(reply: Reply, what: str) -> None:
-    """Raise the error of our tree that a failed answer stands for."""
+    """Raise the error for a failed answer."""
     if not reply.ok:
         raise error_for(reply, what)
 

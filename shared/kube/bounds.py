@@ -76,7 +76,7 @@ def read_bounded(response: BaseHTTPResponse, *, until: float, most_bytes: int) -
             if size_bytes > most_bytes:
                 raise TooLargeError(f"more than {most_bytes} bytes")
             parts.append(part)
-    # An answer without a length ends with its connection, whoever ended that.
+    # An answer without a length ends with its connection, which either side may close.
     if time.monotonic() >= until:
         raise TooSlowError("the answer takes too long")
     return b"".join(parts)

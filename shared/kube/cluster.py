@@ -114,8 +114,8 @@ class KubeCluster(KubeProvisioners):
     def volume_attachments(self, node: str) -> tuple[str, ...]:
         """Return names of VolumeAttachments of a node whose volumes a pod may wait for.
 
-        Volumes of pods that go with their node (of DaemonSets, static) are left out: nobody
-        detaches them before the machine is gone.
+        Volumes of daemonset and static pods are left out: they stay attached until the machine is
+        terminated.
         """
         attached = {
             name: volume

@@ -78,7 +78,7 @@ def _with_condition(
 
 def _patch(raw: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        # Lists are replaced as a whole: only if nobody else has changed them.
+        # Lists are replaced as a whole: only if they have not changed since they were read.
         "metadata": {"resourceVersion": mapping(raw.get("metadata")).get("resourceVersion")},
         "status": dict(status),
     }

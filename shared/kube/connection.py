@@ -41,8 +41,8 @@ def connect_endpoint(
     """
     configuration = Configuration(host=url)
     if certificate_authority:
-        # Not as a file: nobody can put another in its place. Certificates are ASCII; what is not
-        # can only be a remark beside them.
+        # Not as a file, which another process could replace. Certificates are ASCII; other text
+        # can only be a comment beside them.
         pem = base64.b64decode(certificate_authority).decode("ascii", "ignore")
         configuration.ca_cert_data = pem
 

@@ -1,10 +1,10 @@
-"""A new image goes to one node first; the others get the last that worked.
+"""The AMI canary: a new image is launched on one node first; others get the last that worked.
 
-What is known of a Provisioner's images stands in a memo: for each kind of image the id that last
-registered a node (good), the one being tried and since when (trial), and ids of which a machine
-did not register, with the time (bad). It is written before a machine is launched with a new
-image, and again by whoever sees a node initialized or given up. A trial that nobody hears of is
-over after a while and begun again, so a crash anywhere costs minutes and no judgement.
+A memo holds what is known of a Provisioner's images: for each kind of image the id that last
+registered a node (good), the one being tried and since when (trial), and the id of which a machine
+did not register, with the time (bad). It is written before a machine is launched with a new image,
+and again when the node is initialized or its machine is terminated as late. A trial without an
+outcome times out and is repeated, so a crash anywhere costs minutes and no verdict.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -96,13 +96,13 @@ class ImageRollout:
         return images.with_ids(choice.safe), images.with_ids(choice.tried)
 
     def begin(self, provisioner: str, images: ImageTable, instance_types: Iterable[str]) -> bool:
-        """Write down, before it is launched, that one node gets these images.
+        """Record a trial of images, before the one node with them is launched.
 
         Args:
-            instance_types: What the node may become.
+            instance_types: The types that the node may be launched as.
 
         Returns:
-            False when somebody else wrote meanwhile: the node gets the safe images.
+            False if the memo was changed meanwhile: the node gets the safe images.
         """
         memo, now = self._memo(provisioner), self._ports.clock.now()
         known = _known(memo)
@@ -116,16 +116,16 @@ class ImageRollout:
         return self._write(memo, known)
 
     def note_first(self, provisioner: str, images: ImageTable) -> None:
-        """Write down images of kinds of which none was known: they are what is gone back to."""
+        """Record the first image of each new kind: later failures fall back to it."""
         memo = self._memo(provisioner)
         known = _known(memo)
         new = {kind: Known(good=value) for kind, value in images.ids.items() if kind not in known}
         if new:
-            # Whoever was faster wrote as much.
+            # A faster writer has written the same.
             self._write(memo, known | new)
 
     def registered(self, node: Node) -> None:
-        """Write down that a node of ours has been initialized: its image works."""
+        """Record that a node has been initialized: its image works."""
         memo = self._memo(node.provisioner)
         image = node.annotations.get(keys.IMAGE_ID, "")
         known = _known(memo)
@@ -138,10 +138,10 @@ class ImageRollout:
             self._write(memo, known | works)
 
     def failed(self, node: Node) -> bool:
-        """Write down that a machine did not register: if its image was on trial, that is over.
+        """Record that a machine did not register: a trial of its image ends.
 
         Returns:
-            Whether it was on trial, and nobody had written that down before.
+            Whether its image was on trial and this failure is the first recorded.
         """
         memo, now = self._memo(node.provisioner), self._ports.clock.now()
         image = node.annotations.get(keys.IMAGE_ID, "")

@@ -28,7 +28,7 @@ def body_of(decisions: Decisions, intent: LaunchIntent) -> LaunchBody:
 def write_body(
     decisions: Decisions, context: LaunchContext, attempt: LaunchAttempt
 ) -> LaunchBody | None:
-    """Write the body of an attempt, under the first number nobody wrote another body for.
+    """Write the body of an attempt, under the first number that no other body has.
 
     An invocation that ended between body and header leaves a body behind that was never sent.
 

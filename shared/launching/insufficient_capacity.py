@@ -149,11 +149,11 @@ class Shortage:
         )
 
     def learn(self, body: LaunchBody, answer: FleetAnswer, *, anew: bool) -> frozenset[OfferingKey]:
-        """Remember what EC2 refused; return what this launch does not ask for any more.
+        """Record what EC2 refused; return the offerings that this launch no longer requests.
 
         Args:
-            anew: Whether nobody can have asked for this attempt before: EC2 may answer a request
-                that it knows with a part of the instances it launched then.
+            anew: Whether this attempt cannot have been requested before: EC2 may answer a request
+                that it knows with a part of the instances that it launched then.
         """
         attempt, found = body.attempt, _sorted(body, answer)
         launch = self._note(attempt, found, bought=bool(answer.instances))
@@ -187,7 +187,7 @@ class Shortage:
         return (now, then) if now else (then, ())
 
     def judged(self) -> None:
-        """Forget the verdicts, as somebody acted on them; what they refuse stays out."""
+        """Clear the verdicts once they were acted on; the options they refuse stay excluded."""
         for name, verdict in self.verdicts.items():
             known = self._out.get(name, frozenset())
             self._out[name] = known | verdict.options | verdict.unsupported

@@ -56,13 +56,13 @@ class IntentBook:
         return until if self._ports.clock.now() < until else None
 
     def about_to_ask(self, intent: LaunchIntent) -> LaunchIntent:
-        """Write down that EC2 is asked now: whoever comes next waits until it shows the outcome."""
+        """Record that EC2 is asked now: later invocations wait until EC2 shows the outcome."""
         asked = dataclasses.replace(intent, asked_at=self._ports.clock.now(), not_before=None)
         self._ports.ledger.change_intent(self._lease.renew(), asked)
         return asked
 
     def hold(self, intent: LaunchIntent, until: datetime) -> LaunchOutcome:
-        """Leave the intent as it is until nobody can ask for it behind our back any more."""
+        """Leave the intent as it is until no earlier holder of the lease can still request it."""
         held = dataclasses.replace(intent, asked_at=None, not_before=until)
         self._ports.ledger.change_intent(self._lease.renew(), held)
         return self.wait_until(until)

@@ -161,7 +161,7 @@ class Launcher:
         try:
             body = body_of(self._ports.decisions, intent)
         except PermanentError:
-            # What it asked for is not known any more; sweep finds machines nobody adopted.
+            # Its request is no longer known; sweep finds machines without a slot.
             return self.book.finish(intent, LaunchOutcome.SHORT)
         self._pairing.adopt(body.attempt)
         return self.book.finish(intent, LaunchOutcome.SHORT)
@@ -175,12 +175,12 @@ class Launcher:
         *,
         anew: bool = False,
     ) -> LaunchOutcome:
-        """Ask EC2 for an attempt; what it does not give is asked for in another way.
+        """Request an attempt from EC2; request what it does not launch in another way.
 
         Args:
-            anew: Whether nobody can have asked for this attempt before.
-            unsettled: Until when somebody else may still ask for this very attempt: till then a
-                refusal is no proof that nothing is launched for it.
+            anew: Whether this attempt cannot have been requested before.
+            unsettled: Until when an earlier holder of the lease may still request this attempt:
+                before then, a refusal does not prove that nothing is launched for it.
         """
         wait = self._ports.ledger.take_token(_FLEET, self._ports.clock.now())
         if wait is not None:

@@ -25,7 +25,7 @@ class HeldLease:
         """Push the expiry and return the lease.
 
         Raises:
-            ConflictError: If somebody else holds it now: stop, they go on where we were.
+            ConflictError: If it has another holder now: stop, that one resumes from here.
         """
         self._lease = self._ledger.renew(self._lease, self._clock.now())
         return self._lease
@@ -37,7 +37,7 @@ class HeldLease:
         the half that is left is longer than any of them may take.
 
         Raises:
-            ConflictError: If somebody else holds it now: stop, they go on where we were.
+            ConflictError: If it has another holder now: stop, that one resumes from here.
         """
         left: timedelta = self._lease.expires_at - self._clock.now()
         return self.renew() if 2 * left < self._span else self._lease

@@ -31,7 +31,7 @@ from shared.ports import ClusterPorts, NodeChange, NodeManifest
 from shared.scheduling.binding import binds_early
 from shared.timers.timers import start_expiration, start_registration
 
-# So many Nodes are made before somebody else's turn may come: that takes about a second.
+# The Nodes made in a row before another invocation may take its turn: about a second of work.
 _PART: Final = 10
 
 
@@ -163,7 +163,7 @@ class NodeMaker:
         try:
             return self._repair(node, manifest, owner)
         except (ConflictError, NotFoundError):
-            # Its kubelet is writing, too, or somebody took it away: it is made anew.
+            # Its kubelet writes at the same time, or it was deleted: it is made again.
             return None
 
     def _refused(self, slot: Slot, owner: Provisioner | None, error: PermanentError) -> None:
@@ -174,10 +174,11 @@ class NodeMaker:
         EventRecorder(self._ports).record([event_on(named, "NodeRefused", text)])
 
     def _collides(self, slot: Slot, owner: Provisioner | None, node: Node) -> None:
-        """Leave the Node of another instance alone that has the name of a new one.
+        """Do not change the Node of another instance that has the name of a new one.
 
-        One of ours goes when its instance has ended, whose address came back. For any other, and
-        for one that stays, the new instance is given up: two networks have the same addresses.
+        A Node of Dovetail is deleted once its terminated instance, whose address was reused, is
+        gone. For any other, and for one that stays, the new instance is terminated: two networks
+        have the same addresses.
         """
         waited = self._ports.clock.now() - slot.launched_at
         if not node.is_ours or waited > self._policy.registration:
@@ -185,10 +186,10 @@ class NodeMaker:
             self._refused(slot, owner, PermanentError(text))
 
     def _leave(self, slot: Slot, node: Node) -> None:
-        """Leave a Node that is being deleted alone; nobody is bound to what may never run them.
+        """Do not change a Node that is being deleted; no pod is bound to it, as it may never run.
 
-        The drain of one of ours ends the machine, too, so that its pods are free to be planned
-        again. Another takes no finalizer any more: once it is gone it is made anew.
+        The drain of a Node of Dovetail terminates the machine as well, so that its pods can be
+        planned again. Any other accepts no finalizer any more: once it is gone it is made again.
         """
         if node.is_ours and node.instance_id == slot.instance_id:
             self._ports.ledger.drop_slot(slot, self._lease.keep())
@@ -202,8 +203,8 @@ class NodeMaker:
     def _repair(self, node: Node, manifest: NodeManifest, owner: Provisioner | None) -> Node:
         """Give a Node that a kubelet made first what it lacks.
 
-        Taints that go while a node starts are left out, but for our own: the kubelet came with
-        them, and whoever takes them away may have done so.
+        Taints that are removed while a node starts are left out, except Dovetail's own: the kubelet
+        registered with them, and their controllers may have removed them already.
         """
         missing = {k: v for k, v in manifest.labels.items() if node.labels.get(k) != v}
         finalizers = tuple(sorted({*node.finalizers, *manifest.finalizers}))
@@ -242,7 +243,7 @@ class NodeMaker:
                     bindings.append((pod, node.name))
                 else:
                     left[slot.name].append(ref)
-        # Whoever is not bound by this is gone or was placed by somebody else.
+        # A pod that this does not bind is gone or was bound by another scheduler.
         self._lease.keep()
         self._ports.cluster.bind_all(bindings)
         return left

@@ -1,14 +1,14 @@
 """What is learned of EC2's stock, and which clusters are told: one table.
 
-| fact | says who | true for |
+| fact | source | true for |
 |---|---|---|
 | no capacity | EC2, of an offering that a launch asked for with nothing of its own | the account |
 | no capacity as asked | EC2, to a launch template or context of the user's | the cluster |
-| nothing launched | nobody: EC2 names no reason, or not this offering | the cluster |
+| nothing launched | inferred: EC2 names no reason, or not this offering | the cluster |
 | interrupted | EC2, of an instance whose offering it shows | the account |
 | about to be interrupted | the same, half as long | the account |
 | died pending | EC2, for another reason than capacity | the cluster |
-| never joined | nobody: the machine runs | the cluster |
+| never joined | inferred: the machine runs | the cluster |
 | quota reached | EC2, if it is clear of which quota | the account |
 
 A launch template of the user's may name a placement group, a tenancy or a capacity reservation, and

@@ -1,7 +1,7 @@
 """Spot pools that EC2 was offered and took nothing from, though they were cheaper.
 
-For spot it takes the cheapest of the pools it has most of, so each answer tells which cheaper ones
-are shallow now. Consolidation that counted on their prices would end with dearer machines.
+For spot EC2 takes the cheapest of its deepest pools, so each answer shows which cheaper ones are
+shallow now. Consolidation that counted on their prices would launch more expensive machines.
 
 Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation-strategy.html
 (2026-11).
@@ -54,14 +54,14 @@ def note_passed_over(ports: ClusterPorts, attempt: LaunchAttempt, answer: FleetA
         f"{offering_key.instance_type}/{offering_key.zone}": until[offering_key].isoformat()
         for offering_key in sorted(until.keys() - taken)
     }
-    # Under the lease nobody else writes it; were it lost, the other has seen something newer.
+    # Only the holder of the lease writes it; if the lease was lost, the other has newer answers.
     ports.ledger.change_memo(
         ports.cluster.name, Memo(name=memo.name, value=value, version=memo.version), now + _KEEP
     )
 
 
 def passed_over(ports: ClusterPorts, now: datetime) -> frozenset[OfferingKey]:
-    """Return the spot pools that EC2 passed over within the last half hour."""
+    """Return the spot pools that EC2 skipped within the last half hour."""
     return frozenset(_known(ports.ledger.memo(ports.cluster.name, PASSED_OVER), now))
 
 

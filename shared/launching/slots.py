@@ -55,9 +55,9 @@ class Pairing:
         """Give each empty slot an instance, as far as there are any; return those left empty.
 
         Args:
-            launched_now: Whether nobody but us can have heard of these instances. Any other may
-                have had a slot that is gone, for its node is complete: that one is not to be
-                given to another instance first.
+            launched_now: Whether only this invocation can know these instances. Any other may have
+                had a slot that is gone, for its node is complete: that slot must not be filled
+                with another instance first.
 
         Raises:
             ConflictError: If the lease was lost.
@@ -94,8 +94,8 @@ class Pairing:
             if self._ports.ledger.fill_slot(self._lease.keep(), slot):
                 waiting.pop(0)
             else:
-                # It is paired. With a slot of ours that is gone its node is complete already,
-                # and nobody told the intent: that one is not to be filled again.
+                # It is paired. If its slot is gone, its node is complete already and the intent
+                # was not updated: that slot is not to be filled again.
                 kept = self._ports.ledger.slot_of(instance.instance_id)
                 waiting = [
                     promised_slot

@@ -1,4 +1,4 @@
-"""Which image each instance type boots, and with which taints a machine of ours starts."""
+"""The image that each instance type boots, and the taints that a machine starts with."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

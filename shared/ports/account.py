@@ -73,7 +73,7 @@ class Selected:
 
 
 class Account(Protocol):
-    """Answers for one cluster in its account and Region, under whoever asks; changes nothing."""
+    """Reads one cluster's account and Region with the caller's permissions; changes nothing."""
 
     def attachment(self) -> Attachment | None:
         """Return what the cluster's stack made, None when it is not deployed."""

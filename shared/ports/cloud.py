@@ -12,7 +12,7 @@ from shared.model.provisioner import NodeTemplate
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Subnet:
-    """A subnet nodes may stand in."""
+    """A subnet in which nodes may be launched."""
 
     subnet_id: str
     zone: str

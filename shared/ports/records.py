@@ -15,7 +15,7 @@ class Ledger(Protocol):
     """The table of what was decided and what has come of it, keyed by cluster.
 
     Every write under a lease is conditional on its fencing token. A row of a newer schema is
-    refused with a PermanentError; one that is not ours is told of and passed over.
+    refused with a PermanentError; rows Dovetail did not write are logged and skipped.
     """
 
     def acquire(self, cluster: str, holder: str, now: datetime) -> Lease | None:
@@ -128,11 +128,11 @@ class Ledger(Protocol):
         certain: bool = True,
         cluster: str = "",
     ) -> None:
-        """Remember that these are not to be had; each repeat is remembered longer.
+        """Mark offerings unavailable; each repeat lasts longer.
 
         Args:
-            certain: False for those EC2 did not name, though it gave none of them.
-            cluster: Whom it concerns; empty for all clusters of the account.
+            certain: False for those EC2 did not name, though it launched none of them.
+            cluster: The cluster concerned; empty for all clusters of the account.
         """
         ...
 
@@ -172,11 +172,11 @@ class Ledger(Protocol):
         ...
 
     def heartbeat(self, cluster: str) -> datetime | None:
-        """Return when the cluster's forwarder last spoke, None when it never did."""
+        """Return the time of the forwarder's last heartbeat, None when there was none."""
         ...
 
     def note_trial(self, cluster: str, trial: Trial) -> None:
-        """Write down for whom a plan's machines are of no use; kept an hour from the launch."""
+        """Record the pods that could not use a plan's machines; kept an hour from the launch."""
         ...
 
     def trials(self, cluster: str, now: datetime) -> tuple[Trial, ...]:
@@ -207,7 +207,7 @@ class Ledger(Protocol):
         """Write a memo if it is still as it was read, and keep it until then.
 
         Returns:
-            False when somebody else wrote it meanwhile.
+            False if it was changed since it was read.
         """
         ...
 

@@ -35,8 +35,8 @@ class Rivals(Protocol):
 
 
 class NoRivals:
-    """Sees nobody: for places where nobody else can be."""
+    """Finds no rivals: for clusters in which none can run."""
 
     def running(self) -> tuple[Rival, ...]:
-        """Return nobody."""
+        """Return no rivals."""
         return ()

@@ -22,7 +22,7 @@ class FoundImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateStatus:
-    """What an AWSNodeTemplate stands for now.
+    """The subnets, security groups and images that an AWSNodeTemplate selects now.
 
     Attributes:
         subnets: Most free addresses first, then by id.

@@ -1,4 +1,4 @@
-"""Changing nodes by choice: decided and launched here, given up by the timer that is started."""
+"""Disruption: this decides and launches replacements; the timer it starts removes the nodes."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -51,13 +51,13 @@ _MOST_NODES: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disrupted:
-    """What came of a look over all nodes.
+    """The outcome of an evaluation of all nodes.
 
     Attributes:
-        cause: Why nodes are given up, empty when none are.
-        nodes: How many.
-        launched: Whether new nodes were asked for first.
-        broken_off: Whether somebody asked for a plan meanwhile, who comes first.
+        cause: Why nodes are removed, empty when none are.
+        nodes: The number of removed nodes.
+        launched: Whether new nodes are launched first.
+        broken_off: Whether a plan was requested meanwhile, which comes first.
     """
 
     cause: str = ""
@@ -122,7 +122,7 @@ class Disrupting:
             return Disrupted()
         self._record(disruption_input, change, plan_id)
         if turn.held_back:
-            self._say(remove[0], "ShadowDisruption", f"would be given up: {_story(change)}")
+            self._say(remove[0], "ShadowDisruption", f"would be removed: {_story(change)}")
             return Disrupted(cause=change.cause.value)
         turn.keep_lease()
         start_replacement(self._ports, plan_id, remove, len(kept), change.cause.value)
@@ -143,7 +143,7 @@ class Disrupting:
         if found.change is None and not known and not evaluation_budget.broken_off:
             until = now + _LOOK_AGAIN
             value = {"seen": seen, "until": until.isoformat()}
-            # Whoever wrote it meanwhile has seen something newer.
+            # A later writer has seen something newer.
             self._ports.ledger.change_memo(name, dataclasses.replace(memo, value=value), until)
         return found
 
@@ -216,8 +216,9 @@ class Disrupting:
 
 def _story(change: DisruptionCommand) -> str:
     new = len(change.plan.nodes)
-    first = f"{new} new node{'' if new == 1 else 's'} first" if new else "nothing new is bought"
-    return f"{change.cause.value}: {change.why}; {len(change.remove)} given up, {first}"
+    first = f"{new} new node{'' if new == 1 else 's'} first" if new else "none is launched"
+    removed = f"{len(change.remove)} node{'' if len(change.remove) == 1 else 's'} removed"
+    return f"{change.cause.value}: {change.why}; {removed}, {first}"
 
 
 def _cut(change: DisruptionCommand) -> DisruptionCommand:

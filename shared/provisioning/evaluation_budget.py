@@ -6,15 +6,15 @@ from typing import Final
 from shared.ports import Clock
 from shared.provisioning.planning_session import Turn
 
-# Often enough that nobody waits long, seldom enough that the ledger is hardly asked.
+# Often enough that no pod waits long, seldom enough to spare the ledger.
 _ASK_EVERY: Final = timedelta(seconds=1)
 
 
 class EvaluationBudget:
-    """Ends a look when somebody asks for another plan, or when time runs out.
+    """Ends an evaluation when another plan is requested, or when its time is over.
 
     Attributes:
-        broken_off: Whether somebody asked for another plan: what was found is out of date.
+        broken_off: Whether another plan was requested: the result is out of date.
     """
 
     def __init__(self, turn: Turn, clock: Clock, until: datetime) -> None:

@@ -50,7 +50,7 @@ class Turn:
         """Renew the lease, before something that only its holder may begin.
 
         Returns:
-            Whether nobody has asked for another plan since this one was begun.
+            Whether no other plan has been requested since this one began.
 
         Raises:
             ConflictError: If it was lost.
@@ -60,8 +60,8 @@ class Turn:
     def make_nodes(self, gathered: Gathered) -> None:
         """Make the Nodes of launched machines, as far as EC2 shows them.
 
-        To make a hundred takes seconds. When somebody asks for another plan meanwhile, it is made
-        first, as machines take longer to start than Nodes to be made; the rest comes after it.
+        To make a hundred takes seconds. If another plan is requested meanwhile, it is made first,
+        as machines take longer to start than Nodes to be made; the rest follows.
         """
         snapshot = gathered.snapshot
         slots = self._ports.ledger.slots(self._ports.cluster.name)
@@ -84,9 +84,9 @@ class Turn:
     def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:
         """Promise in-flight nodes the pods that were placed on them.
 
-        What holds a stale holder back is the version of the slot it read: whoever took over and
-        gave that room away has written the slot. A transaction with the lease would say no more,
-        at three times the price, once for each pod that comes alone.
+        The version of the slot fences a stale holder of the lease: a later holder that used the
+        capacity has written the slot. A transaction with the lease would check no more, at three
+        times the price, for each pod that arrives alone.
 
         Returns:
             False when one of them was changed meanwhile: plan again.

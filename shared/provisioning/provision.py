@@ -38,12 +38,12 @@ from shared.provisioning.planning_session import Turn
 from shared.provisioning.report import ProvisionReport
 from shared.snapshot.gather import Gathered, gather
 
-# Rounds of one invocation: each after the first because somebody woke us meanwhile or EC2 was
-# short of something. What is left after these is woken again by a message.
+# Rounds of one invocation: each after the first because a wake-up came meanwhile or EC2 lacked
+# capacity. A message wakes provision again for the rest.
 _MAX_ROUNDS: Final = 10
-# When so many calls launched nothing, the pods wait until somebody asks for them again.
+# After so many calls that launched nothing, the pods wait for the next wake-up.
 _MAX_FAILED_ATTEMPTS: Final = 3
-# Once EC2 gave nothing, dear machines are better than none.
+# Once EC2 launched nothing, expensive machines are better than none.
 _ANY_PRICE: Final = 10_000
 
 
@@ -94,7 +94,7 @@ class Provisioning:
         try:
             return self._rounds(held, deadline, look=look)
         except AutoscalerError:
-            # Whoever is woken next may go on at once, without waiting for the lease to expire.
+            # The next invocation can start at once, without waiting for the lease to expire.
             self._let_go(held)
             raise
 

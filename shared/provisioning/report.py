@@ -11,7 +11,7 @@ class ProvisionReport:
     """What one invocation did, for logs and metrics.
 
     Attributes:
-        leading: False when somebody else holds the lease and was told to plan once more.
+        leading: False if another invocation holds the lease; it was marked to plan once more.
         held_back: Why nothing was launched on principle, empty when nothing held us back.
         nodes_over_ceiling: Planned and not launched, for a ceiling on nodes or dollars an hour.
         ceiling_percent: How much of the fullest ceiling is in use; None without any, or if no pod
@@ -19,10 +19,10 @@ class ProvisionReport:
         pods_set_aside: By the last plan, for a later one, as they take too much work to plan for.
         pods_runaway: For which nothing is bought, since what was bought was never usable.
         pods_rejected: For which what was bought is seen, for the first time, to be of no use: a
-            kubelet rejected them, or somebody tainted the node.
+            kubelet rejected them, or a taint was added to the node.
         throttled: Launches that wait, because EC2 or the token bucket asked for it.
         failed_attempts: CreateFleet calls that launched nothing.
-        nodes_disrupted: Nodes of ours that are given up by choice.
+        nodes_disrupted: Nodes that are removed voluntarily.
         notes: What was left out of what the cluster said, one line each.
         offerings_refused: EC2 had none of so many offerings.
         refusals: What EC2 refused for other reasons: Provisioner, code, text and remedy.

@@ -1,4 +1,4 @@
-"""What `dovetail doctor` and `dovetail why` work with: the rights of whoever runs it."""
+"""The runtime of `dovetail doctor` and `dovetail why`, with their user's permissions."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -38,8 +38,8 @@ class DoctorRuntime:
 def doctor_runtime(variables: Mapping[str, str] | None = None) -> DoctorRuntime:
     """Return the runtime that the environment (by default the process's own) describes.
 
-    An environment without any variable of ours is filled with those of a function that is
-    deployed: people need not copy them.
+    An environment without any of Dovetail's variables is filled with those of a deployed function,
+    so that users need not copy them.
 
     Raises:
         SettingsError: If a variable is missing or wrong.

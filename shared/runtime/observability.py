@@ -22,7 +22,7 @@ from shared.runtime.dead_letters import dead_letter
 
 NAMESPACE = "Dovetail"
 CLUSTER_DIMENSION: Final = "Cluster"
-# What is measured and not counted: nought is a value like any other.
+# Metrics that are measured and not counted: zero is a value like any other.
 UNITS: Final[Mapping[str, str]] = {
     "DollarsPerHourBought": "None",
     "DollarsPerHourReleased": "None",
@@ -61,7 +61,7 @@ def count(name: str, value: float) -> None:
 def tell(cluster: str, values: Mapping[str, float]) -> None:
     """Print metrics of one cluster as one line of their own.
 
-    Counts of nought are left out: a metric costs only in the hours in which it is heard of.
+    Counts of zero are left out: a metric costs only in the hours in which it is written.
 
     Args:
         cluster: Its name, a dimension beside the function's.

@@ -1,4 +1,4 @@
-"""What `dovetail doctor --prerequisites` works with: the rights of whoever runs it."""
+"""The runtime of `dovetail doctor --prerequisites`, with its user's permissions."""
 
 from collections.abc import Callable
 from datetime import timedelta

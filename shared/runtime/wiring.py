@@ -29,7 +29,8 @@ _LEASE = timedelta(seconds=50)
 class Right(StrEnum):
     """Which of a cluster's three roles a process acts under; no function has two.
 
-    OWN is for people: the rights of whoever runs it, since the roles trust functions only.
+    OWN is for users of the command line: their own permissions, since the roles trust functions
+    only.
     """
 
     INSIDE = "inside"
@@ -167,6 +168,6 @@ def _catalogue_notice(text: str) -> None:
 
 
 def _foreign_row(text: str) -> None:
-    """Tell of a row of the ledger that is not of our making."""
+    """Log and count a row of the ledger that Dovetail did not write."""
     logger.warning(text)
     count("ForeignLedgerRows", 1)

@@ -148,9 +148,9 @@ def site_of(ports: ClusterPorts, provisioner: Provisioner) -> Site:
 
 
 def _bodies(ports: ClusterPorts, intents: Sequence[LaunchIntent]) -> Iterator[LaunchBody]:
-    """Yield what unfinished launches were decided for.
+    """Yield the bodies of unfinished launches.
 
-    A launch whose body is lost or cannot be read promises nothing: it will be given up.
+    A launch whose body is lost or cannot be read is left out: it will be abandoned.
     """
     for intent in intents:
         try:

@@ -22,8 +22,8 @@ _KEEP: Final = timedelta(days=30)
 def learn(ports: ClusterPorts, node: Node, slot: Slot) -> Mapping[str, int]:
     """Remember by how much a node shows less than its launch was planned with.
 
-    Kept by type, with the image it was seen on: a node of another image that shows all it should
-    takes back what was learned.
+    Kept by type, with the image it was seen on: a node of another image that shows the whole
+    estimate clears the record.
 
     Returns:
         What each such resource falls short by, empty when nothing does.
@@ -48,7 +48,7 @@ def learn(ports: ClusterPorts, node: Node, slot: Slot) -> Mapping[str, int]:
         known[item] = before + amount if counted else max(before, amount)
     now = ports.clock.now()
     value = {"image": image, "at": now.isoformat(), "missing": known}
-    # Whoever writes meanwhile has learned as much.
+    # A faster writer has learned as much.
     ports.ledger.change_memo(ports.cluster.name, replace(memo, value=value), now + _KEEP)
     return missing
 

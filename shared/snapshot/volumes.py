@@ -26,8 +26,8 @@ from shared.scheduling.existing_nodes import nominated
 def with_volumes(storage: Storage, snapshot: ClusterSnapshot) -> ClusterSnapshot:
     """Return the snapshot with the claims of waiting pods resolved.
 
-    What a volume asks stands among what its pod asks. Where volumes of a driver are limited, pods
-    ask for attachments and nodes, slots and instance types have some; else nobody has any.
+    A volume's constraints are added to its pod's. If a driver limits its volumes, pods request
+    attachments, and nodes, slots and instance types have some; otherwise none do.
     Nothing is read when no pod that waits for capacity has a claim; where the role may not read
     volumes, those pods alone wait, with that as their reason.
     """

@@ -85,7 +85,7 @@ class Sweep:
         self._policy = policy
 
     def run(self) -> SweepReport:
-        """Look over everything once and wake whoever must act.
+        """Check everything once and wake the functions that must act.
 
         Raises:
             RetryableError: If the cluster or AWS cannot be read now: the next minute will.
@@ -164,8 +164,8 @@ class Sweep:
 
         Stopped ones too: they join no more, and their disks cost money.
 
-        A slot whose Node was made and is there no more knows nothing: whoever let the Node go
-        died before telling the ledger. The machine may have ended by then, the slot has not.
+        A slot whose Node was made and is gone does not count: the invocation that removed the
+        finalizer ended before it updated the ledger. The machine may be terminated by then.
         """
         alive = {instance.instance_id for instance in instances if instance.is_alive}
         # The Node of a stopped machine is removed by `_lost` if it is ours. One that its kubelet
@@ -197,7 +197,7 @@ class Sweep:
         return found
 
     def _lost(self, nodes: tuple[Node, ...], instances: tuple[Instance, ...], now: datetime) -> int:
-        """Remove Nodes of ours whose machine EC2 no longer has, or that does not run any more."""
+        """Remove Dovetail's Nodes whose machine EC2 no longer has or that no longer runs."""
         alive = {instance.instance_id for instance in instances if instance.is_alive}
         missing = [
             node

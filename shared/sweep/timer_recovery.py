@@ -34,7 +34,7 @@ def start_missing_timers(
     *,
     registration: timedelta,
 ) -> int:
-    """Start what is missing for the nodes of ours; return how many timers that were."""
+    """Start the missing timers of Dovetail's nodes; return how many were started."""
     running, read_at = ports.ledger.timers(ports.cluster.name), ports.clock.now()
     empty = _empty_nodes(nodes, slots, bound)
     missing = 0

@@ -116,7 +116,7 @@ class FakeCloud(Account):
             self.ec2.machines[machine.instance_id] = machine
 
     def end(self, *instance_ids: str) -> None:
-        """Let machines die: an interruption, or somebody in the console."""
+        """Terminate machines, as an interruption or a user of the console does."""
         self._age()
         for instance_id in instance_ids:
             self.ec2.terminate(self.ec2.machines[instance_id])

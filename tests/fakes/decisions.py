@@ -13,7 +13,7 @@ class FakeDecisions:
     def put(self, key: str, document: bytes) -> None:
         self.calls.append(("put", key))
         if self.documents.setdefault(key, bytes(document)) != document:
-            raise ConflictError(f"{key}: other bytes stand written")
+            raise ConflictError(f"{key}: other bytes are stored already")
 
     def get(self, key: str) -> bytes:
         self.calls.append(("get", key))

@@ -29,7 +29,7 @@ class FakeLedger(FakeTold):
     """Implements shared.ports.Ledger.
 
     Every write is in `calls`. `fail_next("fill_slot", error)` makes the next call of a method
-    raise. `steal("name", now)` takes a lease away from whoever holds it.
+    raise. `steal("name", now)` takes a lease away from its holder.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class FakeLedger(FakeTold):
         self._leases[cluster] = _LeaseRow("thief", token + 1, now + self._span)
 
     def is_dirty(self, cluster: str) -> bool:
-        """Return whether somebody has left the mark."""
+        """Return whether the lease carries the mark."""
         return cluster in self._leases and self._leases[cluster].dirty
 
     def is_held(self, cluster: str) -> bool:

@@ -65,7 +65,7 @@ class FakeStorage:
                     self._attachments.append(value)
 
     def bring_claims(self, pod: Pod) -> None:
-        """Make the claims of a pod that nobody stored: EBS volumes, made for its node."""
+        """Make the claims of a pod that are not stored yet: EBS volumes, made for its node."""
         known = {claim.key for claim in self._claims}
         for name in pod.scheduling.claims:
             claim = Claim(namespace=pod.namespace, name=name, storage_class="waits")

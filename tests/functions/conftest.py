@@ -31,7 +31,7 @@ class Context:
 
 
 class Runtime:
-    """Stands for any runtime: one service per cluster, made of a world in memory."""
+    """A double of any runtime: one service per cluster, made of a world in memory."""
 
     def __init__(self, make: Callable[[ClusterPorts], Any], **worlds: World) -> None:
         self._make = make
@@ -85,7 +85,7 @@ class Runtime:
 
 
 class ProvisionRuntime(Runtime):
-    """Stands for the runtime of provision."""
+    """A double of provision's runtime."""
 
     def __init__(self, **worlds: World) -> None:
         super().__init__(lambda _: None, **worlds)

@@ -1,4 +1,4 @@
-"""What functions count: per cluster, on a line of its own, and nothing that is nought."""
+"""What functions count: per cluster, on a line of its own, and nothing that is zero."""
 
 import json
 from collections.abc import Callable

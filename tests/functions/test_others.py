@@ -35,7 +35,7 @@ from tests.builders import NOT_READY, NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, Runtime, failing
 from tests.unit.worlds import MINUTE, World, instead
 
-# Running functions ignore this one; pytest puts its own filters in the place of theirs.
+# Running functions ignore this one; pytest replaces their filters with its own.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
 Use = Callable[[str, Any], None]
 CONTEXT = Context()

@@ -15,7 +15,7 @@ from tests.builders import NOW, node, pod, provisioner
 from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime, failing
 from tests.unit.worlds import SECOND, World, instead
 
-# Running functions ignore this one; pytest puts its own filters in the place of theirs.
+# Running functions ignore this one; pytest replaces their filters with its own.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")
 Use = Callable[[str, Any], None]
 
@@ -156,13 +156,13 @@ def test_a_failure_that_may_pass_is_tried_again(use: Use, *, sends: bool) -> Non
     failed = [
         batch_item_failure["itemIdentifier"] for batch_item_failure in answer["batchItemFailures"]
     ]
-    # Without a message of our own the records themselves come again.
+    # Without such a message the records themselves are retried.
     assert failed == ([] if sends else ["m0", "m1"])
     assert not world.ledger.is_held("test")
 
 
 def test_a_failure_of_the_fast_lane_is_tried_again_by_a_message(use: Use) -> None:
-    """The record of the same pod finds the lease held, and is settled: nobody else would look."""
+    """The record of the same pod finds the lease held, and is settled: no other plan follows."""
     world = waiting()
 
     def turned_away(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""What runtimes do themselves: whom a message may speak for, and what happens to dead letters."""
+"""What runtimes do themselves: the cluster a message is accepted for, and dead letters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Registry:
 
 @dataclass
 class Wiring:
-    """Stands for the wiring of a process."""
+    """A double of a process's wiring."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     ledger: FakeLedger = field(default_factory=FakeLedger)

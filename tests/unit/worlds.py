@@ -164,7 +164,7 @@ def instead(port: object, method: str, double: Callable[..., Any]) -> None:
     setattr(port, method, double)
 
 
-class Crash(Exception):  # noqa: N818 - it is no error of ours: the process is gone
+class Crash(Exception):  # noqa: N818 - it is no error to handle: the process is gone
     """The process ends here, whatever it was doing."""
 
 

@@ -28,7 +28,7 @@ _UNCHANGED: Final = frozenset({"304", "NotModified"})
 
 
 def catalog_key(region: str) -> str:
-    """Return where a Region's catalogue stands in the bucket."""
+    """Return the key of a Region's catalogue in the bucket."""
     return f"catalog/{region}.json"
 
 

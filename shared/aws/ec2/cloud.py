@@ -152,7 +152,7 @@ class Ec2Cloud:
                 instances=(),
                 errors=(FleetError(code=code_of(response), message=str(error.get("Message", ""))),),
             )
-        # The machines take addresses: whoever looks next shall see it.
+        # The instances use addresses: the next read must show that.
         self._subnets.forget()
         return fleet_answer(response, request, zones)
 

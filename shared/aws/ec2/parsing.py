@@ -132,7 +132,7 @@ def image_request(selector: Mapping[str, str]) -> dict[str, Any]:
     if owners:
         request["Owners"] = owners.split(",")
     elif "aws-ids" not in selector:
-        # Anybody may share an image with everybody and call it as they like.
+        # Any account may share an image with all accounts under any name.
         request["Owners"] = ["amazon", "self"]
     return request
 

@@ -43,11 +43,11 @@ class Account:
         certain: bool = True,
         cluster: str = "",
     ) -> None:
-        """Remember that these are not to be had; each repeat is remembered longer.
+        """Mark offerings unavailable; each repeat lasts longer.
 
         Args:
-            certain: False for those EC2 did not name, though it gave none of them.
-            cluster: Whom it concerns; empty for all clusters of the account.
+            certain: False for those EC2 did not name, though it launched none of them.
+            cluster: The cluster concerned; empty for all clusters of the account.
         """
         if not offerings:
             return

@@ -9,7 +9,7 @@ from shared.aws.ledger.table import Condition, LedgerTable
 from shared.model.ec2.launches import Lease
 from shared.model.errors import ConflictError, PermanentError
 
-# Each try after the first because the lease changed hands between two writes of ours.
+# Each try after the first because the lease changed hands between two writes.
 _TRIES: Final = 8
 
 _FREE_OR_EXPIRED: Final = "(attribute_not_exists(pk) OR #free = :yes OR #until < :now)"
@@ -29,7 +29,7 @@ class Leases:
 
         Raises:
             ConflictError: If it changed hands again and again.
-            PermanentError: If a row that is not of our making stands in its place.
+            PermanentError: If the row of its key is not one that Dovetail wrote.
         """
         key = rows.cluster_key(cluster, rows.LEASE)
         until = now + self._lease_span
@@ -74,10 +74,10 @@ class Leases:
     def renew(self, lease: Lease, now: datetime) -> Lease:
         """Push the lease's expiry.
 
-        One that has expired and that nobody has taken meanwhile is still ours.
+        An expired lease that has not been acquired again still belongs to its holder.
 
         Raises:
-            ConflictError: If the lease is no longer ours.
+            ConflictError: If the lease has another holder or was released.
         """
         until = now + self._lease_span
         fields = {
@@ -123,7 +123,7 @@ class Leases:
         return not row["free"] and row["until"] < rows.millis(now)
 
     def _ours(self, lease: Lease) -> Condition:
-        """Return the condition that nobody else has taken the lease: the fence."""
+        """Return the condition that the lease still has this holder: the fence."""
         return Condition(
             text="#token = :token AND #free = :no",
             names=("token", "free"),

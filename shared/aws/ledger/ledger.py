@@ -45,7 +45,7 @@ class DynamoLedger(Intents, Slots, Account, Memos):
             lease_span: Length of a lease, longer than any outside call with its time-out.
             burst: Request tokens a bucket holds.
             per_second: Its refill.
-            notice: Told, in one line, of each row that is not of our making.
+            notice: Receives one line for each row that Dovetail did not write.
         """
         self._table = LedgerTable(session, table, clock, notice)
         self._region = session.region
@@ -89,7 +89,7 @@ class DynamoLedger(Intents, Slots, Account, Memos):
         return rows.moment(row["at"]) if row is not None and "at" in row else None
 
     def note_trial(self, cluster: str, trial: Trial) -> None:
-        """Write down for whom a plan's machines are of no use; kept an hour from the launch."""
+        """Record the pods that could not use a plan's machines; kept an hour from the launch."""
         fields = {
             **rows.trial_row(trial),
             "expires_at": rows.seconds(trial.launched_at + rows.KEEP_TRIAL),

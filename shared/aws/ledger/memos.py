@@ -30,7 +30,7 @@ class Memos:
         """Write a memo if it is still as it was read, and keep it until then.
 
         Returns:
-            False when somebody else wrote it meanwhile.
+            False if it was changed since it was read.
         """
         unchanged = absent(self._table.now())
         if memo.version:

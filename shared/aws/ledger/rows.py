@@ -1,7 +1,7 @@
 """The rows of the ledger: their keys, and intents and slots as plain maps.
 
 Times are whole milliseconds since the epoch; `expires_at` alone is in seconds, as DynamoDB's
-time to live asks for. DynamoDB deletes late, so whoever reads a row tests `expires_at` too.
+time to live asks for. DynamoDB deletes late, so every read tests `expires_at` too.
 `version` counts the writes of a row; `schema` says how it is to be read.
 """
 
@@ -34,7 +34,7 @@ TRIAL: Final = "plan#"
 TOLD: Final = "told"
 MEMO: Final = "memo#"
 
-# How long rows are kept that nobody removes. The lease's row carries the fencing token, which
+# How long rows are kept unless deleted. The lease's row carries the fencing token, which
 # must never start anew while an old holder may live; an instance's row lives as long as it does.
 KEEP_LEASE: Final = timedelta(days=400)
 KEEP_INTENT: Final = timedelta(days=30)

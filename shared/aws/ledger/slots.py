@@ -49,7 +49,7 @@ class Slots(Leases):
         """Replace a slot's row if it still has that instance and is as the slot was read.
 
         The row's version holds a stale holder of the lease back as well as the lease would:
-        whoever took over and used what stands there has written it.
+        a later holder that used the slot has written its row.
 
         Returns:
             False when the row is gone (it stays gone) or was changed since it was read.

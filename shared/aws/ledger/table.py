@@ -33,7 +33,7 @@ def say_nothing(text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A condition in DynamoDB's words; `#name` and `:name` stand for attribute and value.
+    """A condition expression of DynamoDB; `#name` is an attribute, `:name` a value.
 
     Every name in `names` may be written as `#name`.
     """
@@ -107,9 +107,9 @@ class LedgerTable:
         return row if row is not None and row["expires_at"] >= seconds(self.now()) else None
 
     def read(self, pk: str, prefix: str, restore: Callable[[Mapping[str, Any]], T]) -> list[T]:
-        """Return what stands in rows of a partition whose sort key has the prefix, in order.
+        """Return the restored rows of a partition whose sort keys have the prefix, in order.
 
-        A row that is not of our making is told of and passed over: it must not stop a cluster.
+        Rows Dovetail did not write are logged and skipped: they must not stop a cluster.
 
         Raises:
             PermanentError: If a row is of a newer schema: it may say that machines exist.
@@ -119,16 +119,16 @@ class LedgerTable:
             try:
                 found.append(restore(row))
             except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-                self._notice(f"ledger row {pk} / {row['sk']} is not ours, passed over: {error!r}")
+                self._notice(f"ledger row {pk} / {row['sk']} is not Dovetail's, skipped: {error!r}")
         return found
 
     def _ours(self, item: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return an item as a row, None when it is no row of ours."""
+        """Return an item as a row, None if Dovetail did not write it."""
         place = f"{_plain_text(item, 'pk')} / {_plain_text(item, 'sk')}"
         try:
             row = from_item(item)
         except (TypeError, ValueError) as error:
-            self._notice(f"ledger row {place} is not ours, passed over: {error}")
+            self._notice(f"ledger row {place} is not Dovetail's, skipped: {error}")
             return None
         schema = row.get("schema", 1)
         if isinstance(schema, int) and schema > SCHEMA:
@@ -137,7 +137,7 @@ class LedgerTable:
                 "deploy the newer version again, or rebuild with `dovetail doctor --repair`"
             )
         if not isinstance(row.get("expires_at"), int):
-            self._notice(f"ledger row {place} is not ours, passed over: no expires_at")
+            self._notice(f"ledger row {place} is not Dovetail's, skipped: no expires_at")
             return None
         return row
 
@@ -261,10 +261,10 @@ class LedgerTable:
 
 
 def _persist(call: Callable[[], Any]) -> Any:
-    """Return the answer of a write, tried again while a transaction of another is in its way.
+    """Return the answer of a write, retried while it conflicts with another transaction.
 
-    Whoever leaves a dirty mark on a lease gets in the way of its holder's fenced writes, and
-    neither may fail for that. A transaction takes milliseconds, as does a try.
+    A dirty mark on a lease conflicts with its holder's fenced writes, and neither may fail for
+    that. A transaction takes milliseconds, as does a try.
     """
     for _ in range(_TRIES - 1):
         try:

@@ -22,7 +22,7 @@ class Place:
     """What a test may name.
 
     Attributes:
-        subnets: By name: `a` and `small` stand in zone a, `b` in zone b.
+        subnets: By name: `a` and `small` are of zone a, `b` is of zone b.
     """
 
     subnets: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The doctor finds the functions' variables, and works with the rights of whoever runs it."""
+"""The doctor finds the functions' variables, and has its user's permissions."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def here(aws: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def deploy(aws: Session) -> None:
-    """Stand in for a control plane: the function that is asked."""
+    """Deploy the part of a control plane that is read: one function."""
     trust = {"Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole"}]}
     role = aws.client("iam").create_role(
         RoleName="sweep", AssumeRolePolicyDocument=json.dumps(trust)

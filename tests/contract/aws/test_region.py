@@ -45,6 +45,6 @@ def test_where_nobody_names_one_it_is_the_oldest(profiles: Path) -> None:
 def test_a_profile_that_is_not_there_is_an_error_of_ours(
     profiles: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "nobody")
-    with pytest.raises(PermanentError, match=r"configuration of the SDK: .*nobody"):
+    monkeypatch.setenv("AWS_PROFILE", "missing")
+    with pytest.raises(PermanentError, match=r"configuration of the SDK: .*missing"):
         region()

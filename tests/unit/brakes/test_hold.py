@@ -81,7 +81,7 @@ def test_a_paused_cluster_says_so_on_provisioners_and_waiting_pods() -> None:
     world.cluster.add(provisioner("later"))
     world.provisioning().report_provisioners()
     assert world.cluster.conditions["later"][1] == "Paused"
-    # It is taken back long after the Events are forgotten.
+    # It is cleared long after the Events are forgotten.
     world.advance(60 * MINUTE)
     braked(world, Brakes())
     world.provision()

@@ -1,4 +1,4 @@
-"""What EC2 refuses for what a request says: told, not asked again at once, harming nobody else."""
+"""Refusals because of a request's content: reported, not retried at once, no harm to others."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -202,7 +202,7 @@ def test_a_workload_may_grow_and_shrink_as_often_as_it_likes() -> None:
 
 
 def never_joins(world: World, known: Node) -> None:
-    """Let a machine's kubelet stay away until the node is given up, and the machine end."""
+    """Let a machine's kubelet not join until the machine is terminated as late."""
     world.advance(3 * MINUTE)
     state = {"cluster": NAME, "node": known.name, "uid": known.uid}
     Registration(world.ports).step(state)

@@ -83,7 +83,7 @@ def replaced() -> Situation:
 
 
 def held() -> Situation:
-    """A node is drained, and somebody holds the drain."""
+    """A node is drained, and a budget blocks the drain."""
     said = {"dovetail.dev/drain-blocked": "since 2026-01-01T00:00:00+00:00 by web (a budget)"}
     at = situation([node("a", deleting=10.0, annotations=said)], [pod("p1", "a")], a="running")
     return replace(at, events=frozenset({("DrainBlocked", "a")}))
@@ -188,7 +188,7 @@ def test_a_held_drain_needs_a_drain_and_an_event_about_it() -> None:
     assert "being drained" in check(running(), "drain_blocked", argument)
     at = replace(held(), events=frozenset({("DrainBlocked", "b")}))
     assert "there is no Event" in check(at, "drain_blocked", argument)
-    assert "reports since" in check(held(), "drain_blocked", {"by": "somebody else"})
+    assert "reports since" in check(held(), "drain_blocked", {"by": "another budget"})
 
 
 def test_a_node_that_was_removed_too_late_is_noticed() -> None:

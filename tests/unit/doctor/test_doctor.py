@@ -192,7 +192,7 @@ def test_a_launch_that_stays_open_is_found_and_woken(*, lost: bool) -> None:
     (found,) = (
         finding for finding in Doctoring(world.ports).look() if finding.kind == "unfinished-launch"
     )
-    assert ("it will be given up" in found.text) is lost
+    assert ("it will be abandoned" in found.text) is lost
     sent = len(world.outbox.wakes)
     Doctoring(world.ports).repair("me")
     assert len(world.outbox.wakes) == sent + 1

@@ -41,7 +41,7 @@ def running(world: World) -> World:
 
 
 def starting(**changes: Any) -> World:
-    """A node of ours that carries the not-ready taint, with its machine running."""
+    """A node of Dovetail that carries the not-ready taint, with its machine running."""
     world = running(World(provisioner(), node(taints=(CLOSED,), **changes)))
     world.ledger.note_heartbeat(NAME, NOW + 100 * MINUTE)
     return world

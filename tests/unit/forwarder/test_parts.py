@@ -33,7 +33,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Events:
-    """Stands for the EventBridge client."""
+    """A double of the EventBridge client."""
 
     def __init__(self, answer: dict[str, Any] | Exception) -> None:
         self.answer = answer

@@ -214,7 +214,7 @@ def test_an_image_that_is_gone_is_not_gone_back_to() -> None:
     report = world.provision()
     assert images(world) == ["ami-1", "ami-2", "ami-2", "ami-2"]
     assert (report.rounds, report.failed_attempts) == (2, 1)
-    # Nobody is told that EC2 is out of machines, for it is not.
+    # No offering is marked unavailable, for EC2 has capacity.
     assert not world.ledger.unavailable_offerings(world.clock.now())
 
 

@@ -50,7 +50,7 @@ def test_when_all_options_are_refused_the_pods_are_planned_again() -> None:
     world = two_nodes(also=needs(keys.INSTANCE_TYPE, "In", "m5.large", "m5.2xlarge"))
     world.cloud.run_out_of(*(offering(zone=zone) for zone in ZONES))
     report = world.provision()
-    # Dearer than the ceiling for options, so only a second plan takes it.
+    # More expensive than options of one launch may be, so only a second plan takes it.
     assert {instance.offering.instance_type for instance in world.alive} == {"m5.2xlarge"}
     assert report.rounds == 2
     assert len(world.bound) == 2

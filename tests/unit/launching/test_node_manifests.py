@@ -1,4 +1,4 @@
-"""What Nodes are made of, and what is told of them."""
+"""The manifests of Nodes, and the Events about them."""
 
 import pytest
 

@@ -188,7 +188,7 @@ def test_pods_that_were_bound_or_went_away_meanwhile_are_forgotten() -> None:
     world.provision()
     del world.cluster.pods["default/b"]
     world.advance(3 * SECOND)
-    world.cluster.fail_next("bind", ConflictError("somebody was faster"))
+    world.cluster.fail_next("bind", ConflictError("bound already"))
     world.provision()
     assert list(world.bound) == ["c"]
     (slot,) = world.ledger.slots(NAME)

@@ -1,4 +1,4 @@
-"""What one cluster learns of EC2's stock, and what other clusters are told of it."""
+"""What one cluster learns of EC2's capacity, and which facts other clusters share."""
 
 import ast
 from collections.abc import Callable

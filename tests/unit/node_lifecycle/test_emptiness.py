@@ -181,7 +181,7 @@ def test_a_state_without_its_fields_is_refused() -> None:
 
 
 def test_a_bare_pod_that_its_kubelet_rejects_is_bought_for_once_and_its_node_goes() -> None:
-    """Nobody makes it again: it stays as it is, for its author to see, and holds no node."""
+    """No controller replaces it: it stays as it is, for its author to see, and holds no node."""
     world = World(provisioner(ttl_after_empty=TTL), pod("bare", owner=None))
     world.provision()
     world.kubelet_joins(world.node.name)

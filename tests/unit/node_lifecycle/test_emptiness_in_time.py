@@ -14,7 +14,7 @@ from tests.unit.worlds import MINUTE, NAME, SECOND
 
 
 def test_forged_reports_change_neither_when_a_node_goes_nor_how_many_timers_start() -> None:
-    """One each 30 s for an hour, as whoever took over the forwarder may send them."""
+    """One each 30 s for an hour, as a compromised forwarder may send them."""
     world = empty_world()
     begin(world)
     first = stamp_of(world.node)
@@ -37,7 +37,7 @@ def test_a_node_that_was_used_since_its_stamp_has_its_whole_ttl_once_more() -> N
     begin(world)
     world.advance(20 * SECOND)
     world.cluster.add(pod(node_name="n1"))
-    # The forwarder reports that somebody moved in, or sweep sees it.
+    # The forwarder reports a pod on the node, or sweep sees it.
     assert begin(world) == "not empty"
     assert stamp_of(world.node) is None
     del world.cluster.pods["default/a"]

@@ -37,7 +37,7 @@ def test_a_cheaper_node_comes_first_and_then_the_dear_one_goes() -> None:
     report = world.provision(look=True)
     assert (report.nodes_disrupted, len(world.alive)) == (1, 1)
     assert events(world, "Disrupted") == [
-        "consolidation: saves $0.2880/h; 1 given up, 1 new node first"
+        "consolidation: saves $0.2880/h; 1 node removed, 1 new node first"
     ]
     state = state_of(world)
     assert (state["remove"], state["new_nodes"]) == ([["big", "uid-big"]], 1)

@@ -1,4 +1,4 @@
-"""Whoever begins a replacement may die at any call: no pod is lost, nothing is bought twice."""
+"""A replacement may crash at any call: no pod is lost, nothing is launched twice."""
 
 from dataclasses import replace
 from typing import Any

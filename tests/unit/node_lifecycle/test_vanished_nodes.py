@@ -17,7 +17,7 @@ from tests.unit.worlds import NAME, SECOND, World, instead
 
 
 def vanishing(world: World) -> World:
-    """Let the node go away just before the next change of it."""
+    """Delete the node just before the next change of it."""
     change = world.cluster.change_node
 
     def gone(other_node: Node, wanted: Any) -> Node:

@@ -1,4 +1,4 @@
-"""Removals of our own choice look first."""
+"""Voluntary removals look first."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an AWSNodeTemplate is told it stands for."""
+"""The status of an AWSNodeTemplate: what it selects."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -80,7 +80,7 @@ def test_in_shadow_mode_it_is_only_told() -> None:
     assert (report.nodes_disrupted, world.alive) == (0, [])
     assert world.outbox.timers_of(TimerKind.REPLACEMENT) == []
     assert events(world, "ShadowDisruption") == [
-        "would be given up: consolidation: saves $0.2880/h; 1 given up, 1 new node first"
+        "would be removed: consolidation: saves $0.2880/h; 1 node removed, 1 new node first"
     ]
 
 

@@ -40,7 +40,7 @@ def test_pods_that_come_meanwhile_get_their_places_first_and_the_look_is_taken_u
     def come(number: int) -> None:
         if number == 1:
             world.cluster.add(pod("new", cpu=1000))
-            assert world.ledger.acquire(NAME, "somebody else", world.clock.now()) is None
+            assert world.ledger.acquire(NAME, "another", world.clock.now()) is None
 
     _before_each_try(monkeypatch, world, come)
     report = world.provision(look=True)
@@ -58,7 +58,7 @@ def test_a_wake_for_nothing_only_delays_the_change(monkeypatch: pytest.MonkeyPat
 
     def wake(number: int) -> None:
         if number == 1:
-            world.ledger.acquire(NAME, "somebody else", world.clock.now())
+            world.ledger.acquire(NAME, "another", world.clock.now())
 
     _before_each_try(monkeypatch, world, wake)
     report = world.provision(look=True)

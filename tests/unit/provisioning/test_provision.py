@@ -53,7 +53,7 @@ def test_nothing_is_read_that_nobody_needs() -> None:
 
 def test_who_does_not_get_the_lease_leaves_a_mark_and_goes() -> None:
     world = two_nodes()
-    world.ledger.acquire(NAME, "somebody", world.clock.now())
+    world.ledger.acquire(NAME, "another", world.clock.now())
     report = world.provision()
     assert not report.leading
     assert world.ledger.is_dirty(NAME)

@@ -86,7 +86,7 @@ def test_endpoint_and_images_are_remembered_for_a_while(
 
 def test_a_cluster_that_eks_does_not_know_is_not_found(aws: Session, clock: FakeClock) -> None:
     with pytest.raises(NotFoundError):
-        Ec2Cloud(aws, cluster="nobody", role="", clock=clock).endpoint()
+        Ec2Cloud(aws, cluster="missing", role="", clock=clock).endpoint()
 
 
 def test_a_template_carries_the_clusters_tags(aws: Session, ec2: Ec2Cloud) -> None:

@@ -21,7 +21,7 @@ Step = Callable[[Ledger, list[Lease]], object]
 
 
 def some_lease(dice: random.Random, cluster: str) -> Lease:
-    """Return a lease as somebody may hold it, mostly an old one."""
+    """Return a lease as a holder may have it, mostly an old one."""
     return Lease(
         cluster=cluster, holder="h", token=dice.randint(1, 4), expires_at=FakeClock().now()
     )

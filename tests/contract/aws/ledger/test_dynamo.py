@@ -73,7 +73,7 @@ def test_a_row_whose_time_is_over_counts_as_gone(
     assert dynamo.open_intents("test") == ()
     assert dynamo.slots("test") == ()
     assert dynamo.cluster_of("i-1") is None
-    # The table still holds the old rows, and they are in nobody's way.
+    # The table still holds the old rows, and they block nothing.
     assert dynamo.take_token("CreateFleet", clock.now()) is None
     later = dynamo.acquire("test", "two", clock.now())
     assert later is not None

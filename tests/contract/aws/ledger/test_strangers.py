@@ -1,4 +1,4 @@
-"""Rows that are not of our making, of an older schema or of a newer one."""
+"""Rows that Dovetail did not write, of an older schema or of a newer one."""
 
 import dataclasses
 from datetime import timedelta
@@ -66,7 +66,7 @@ def test_strange_rows_are_passed_over_and_told_of(
     assert dynamo.heartbeat("test") is None
     assert dynamo.recently_recorded("test", clock.now()) == frozenset()
     assert len(told) == 5
-    assert told[0].startswith("ledger row cluster#test / slot#zzz is not ours, passed over")
+    assert told[0].startswith("ledger row cluster#test / slot#zzz is not Dovetail's, skipped")
 
 
 def test_a_row_without_a_time_or_with_a_strange_type_is_told_of(

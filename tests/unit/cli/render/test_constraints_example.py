@@ -20,7 +20,7 @@ from shared.planning.decide import decide
 from shared.planning.explanation import explanation, find_pod
 
 FOLDER = Path(__file__).parents[4] / "examples" / "constraints"
-# Enough to serve everybody, few enough to be quick.
+# Enough for every pod of the example, few enough to be quick.
 FAMILIES = ("c6g", "c6i", "c7a", "m5", "m6g", "g4dn", "inf1", "g5")
 # Of rows such as `| by-zone-0 to by-zone-5 | … | new nodes, … |`.
 ROW = re.compile(r"^\| (\S+?)(?: to (\S+))? \| .* \| ([^|]+) \|$", re.MULTILINE)
