@@ -201,7 +201,7 @@ def test_a_launch_that_stays_open_is_found_and_woken(*, lost: bool) -> None:
 def test_nothing_is_repaired_while_somebody_plans() -> None:
     world = healthy()
     world.ledger.acquire(NAME, "another", world.clock.now())
-    with pytest.raises(ConflictError, match="run it again"):
+    with pytest.raises(ConflictError, match="run the command again"):
         Doctoring(world.ports).repair("me")
 
 
