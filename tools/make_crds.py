@@ -30,14 +30,18 @@ _UNCHECKED: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": T
 
 def kinds() -> list[type[CustomResource]]:
     """Return the model of each kind, in the order of their names."""
-    for module in pkgutil.iter_modules(api.__path__):
-        importlib.import_module(f"{api.__name__}.{module.name}")
-    return sorted(CustomResource.__subclasses__(), key=lambda kind: kind.__name__)
+    modules = {
+        importlib.import_module(f"{api.__name__}.{module.name}").__name__
+        for module in pkgutil.iter_modules(api.__path__)
+    }
+    found = [kind for kind in CustomResource.__subclasses__() if kind.__module__ in modules]
+    return sorted(found, key=lambda kind: kind.__name__)
 
 
 def definition(kind: type[CustomResource]) -> Schema:
     """Return the CustomResourceDefinition of a kind."""
     names = kind.definition
+    group, version_name = names.api_version.split("/")
     columns = [
         {
             "name": column.name,
@@ -50,7 +54,7 @@ def definition(kind: type[CustomResource]) -> Schema:
     ]
     age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
     version = {
-        "name": names.version,
+        "name": version_name,
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
@@ -61,11 +65,11 @@ def definition(kind: type[CustomResource]) -> Schema:
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
-            "name": f"{names.plural}.{names.group}",
+            "name": f"{names.plural}.{group}",
             "labels": {"app.kubernetes.io/name": "dovetail"},
         },
         "spec": {
-            "group": names.group,
+            "group": group,
             "scope": "Cluster",
             "names": {
                 "kind": names.kind,
@@ -99,7 +103,7 @@ def _document(kind: type[CustomResource]) -> Schema:
         "description": kind.definition.description,
         "type": "object",
         "required": ["spec"],
-        "x-kubernetes-validations": [*schema.get("x-kubernetes-validations", ()), *rules],
+        "x-kubernetes-validations": [*(rule.written for rule in kind.definition.rules), *rules],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},

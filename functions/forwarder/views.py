@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from shared.manifests.custom_resources.brakes import is_shadow
-from shared.manifests.custom_resources.provisioners import is_paused
+from shared.manifests.custom_resources.brakes import is_paused, is_shadow
 from shared.manifests.fields import (
     condition,
     controller,

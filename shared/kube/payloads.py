@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from shared.kube.api import Reply, path_to
-from shared.manifests.custom_resources.provisioners import API_VERSION, KIND
 from shared.manifests.fields import mapping, text
 from shared.manifests.nodes import encode_taint
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import API_VERSION, KIND, Provisioner
 from shared.ports import NodeManifest
 
 NAMESPACES_PATH: Final = "/api/v1/namespaces"

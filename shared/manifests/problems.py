@@ -3,14 +3,11 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from shared.manifests.fields import Raw
 from shared.model import labels as keys
 from shared.model.errors import InvalidManifestError, fault_line
 from shared.model.resources import Resources
-
-_NO_HINTS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,24 +68,19 @@ class Section:
             FieldProblem(field=self.at(key), value=self.raw.get(key), remedy=remedy)
         )
 
-    def refuse_unknown(self, known: Iterable[str], hints: Mapping[str, str] = _NO_HINTS) -> None:
-        """Refuse members that are not known, with a hint or the nearest known name."""
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        """Refuse members that are not known, with the nearest known name."""
         names = sorted(known)
         for key in sorted(set(self.raw) - set(names)):
-            near = difflib.get_close_matches(key, names, n=1)
-            advice = f"write {near[0]}" if near else f"known fields are {', '.join(names)}"
-            self.refuse(key, hints.get(key, f"unknown field; {advice}"))
+            self.refuse(key, unknown_field(key, names))
 
-    def text(self, key: str, default: str = "", choices: Sequence[str] = ()) -> str:
-        """Return a string, one of `choices` if any are given."""
+    def text(self, key: str, default: str = "") -> str:
+        """Return a string."""
         value = self.raw.get(key)
         if value is None:
             return default
         if not isinstance(value, str):
             self.refuse(key, "write a string, in quotes if it looks like a number")
-            return default
-        if choices and value not in choices:
-            self.refuse(key, f"use one of {', '.join(choices)}")
             return default
         return value
 
@@ -111,16 +103,6 @@ class Section:
             return value
         self.refuse(key, "write true or false, without quotes")
         return None
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of strings, empty when absent or refused."""
-        value = self.raw.get(key)
-        if value is None:
-            return ()
-        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-            self.refuse(key, "write a list of strings, numbers in quotes")
-            return ()
-        return tuple(value)
 
     def text_map(self, key: str) -> dict[str, str]:
         """Return names with strings, empty when absent or refused."""
@@ -175,6 +157,14 @@ class Section:
                 self.refuse(name, "write a quantity of 0 or more")
             found[name] = amount[name]
         return Resources(tuple(sorted(found.items())))
+
+
+def unknown_field(name: str, known: Iterable[str]) -> str:
+    """Return what to write instead of a field that is not known."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    advice = f"write {near[0]}" if near else f"known fields are {', '.join(names)}"
+    return f"unknown field; {advice}"
 
 
 def key_fault(key: str) -> str | None:

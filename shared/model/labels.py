@@ -133,9 +133,9 @@ WELL_KNOWN: Final = frozenset(
 )
 
 _RESTRICTED_KEYS: Final = frozenset({EMPTINESS_TIMESTAMP, HOSTNAME, PROVISIONER_NAME})
-_CONTROL_DOMAINS: Final = ("dovetail.dev", "karpenter.sh", "karpenter.k8s.aws")
-_RESTRICTED_DOMAINS: Final = ("kubernetes.io", "k8s.io", *_CONTROL_DOMAINS)
-_EXCEPTED_DOMAINS: Final = ("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
+CONTROL_DOMAINS: Final = ("dovetail.dev", "karpenter.sh", "karpenter.k8s.aws")
+RESTRICTED_DOMAINS: Final = ("kubernetes.io", "k8s.io", *CONTROL_DOMAINS)
+EXCEPTED_DOMAINS: Final = ("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _LONGEST_DOMAIN: Final = 253
@@ -176,9 +176,9 @@ def is_restricted(key: str) -> bool:
     if key in WELL_KNOWN or "/" not in key:
         return False
     domain = key.split("/", 1)[0]
-    if _within(domain, _EXCEPTED_DOMAINS):
+    if _within(domain, EXCEPTED_DOMAINS):
         return False
-    return _within(domain, _RESTRICTED_DOMAINS)
+    return _within(domain, RESTRICTED_DOMAINS)
 
 
 def is_control_annotation(key: str) -> bool:
@@ -187,7 +187,7 @@ def is_control_annotation(key: str) -> bool:
     Drains, replacements and removals are steered by such annotations. What people may set on a node
     to keep it, they may set on all nodes of a Provisioner.
     """
-    return key.rpartition("/")[0] in _CONTROL_DOMAINS and key != DO_NOT_CONSOLIDATE
+    return key.rpartition("/")[0] in CONTROL_DOMAINS and key != DO_NOT_CONSOLIDATE
 
 
 def is_of_a_known_domain(key: str) -> bool:

@@ -13,6 +13,9 @@ from shared.model.kubernetes.taints import Taint
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 
+API_VERSION: Final = "karpenter.sh/v1alpha5"
+KIND: Final = "Provisioner"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockDevice:

@@ -14,7 +14,6 @@ from pydantic import (
     AfterValidator,
     Field,
     PlainValidator,
-    SkipValidation,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -22,6 +21,7 @@ from pydantic import (
 
 from shared.ami_families import DEFAULT, FAMILIES
 from shared.manifests.api.parts import (
+    QUANTITY,
     Choice,
     Column,
     CustomResource,
@@ -33,7 +33,7 @@ from shared.manifests.api.parts import (
     Whole64,
     refuse,
 )
-from shared.manifests.api.status import Conditions
+from shared.manifests.api.status import TEXT, conditions, objects
 from shared.model.errors import InvalidManifestError
 from shared.model.provisioner import BlockDevice, MetadataOptions, NodeTemplate
 from shared.model.quantity import parse_quantity
@@ -151,11 +151,6 @@ ImageSelector = Annotated[
 ]
 Switch = Annotated[str, Choice("enabled", "disabled")]
 Name = Annotated[str, Shape(minLength=1, maxLength=128)]
-QUANTITY: Final[dict[str, Any]] = {
-    "anyOf": [{"type": "integer"}, {"type": "string"}],
-    "pattern": "^[+]?([0-9]+([.][0-9]*)?|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
-    "x-kubernetes-int-or-string": True,
-}
 
 
 class Metadata(Part):
@@ -320,49 +315,29 @@ MACHINES: Final = Shape(
 )
 
 
-class FoundSubnet(Part):
-    """A subnet that a selector finds."""
-
-    id: str = ""
-    zone: str = ""
-
-
-class FoundGroup(Part):
-    """A security group that a selector finds."""
-
-    id: str = ""
-
-
-class FoundRequirement(Part):
-    """What machines must answer to boot an image."""
-
-    key: str
-    operator: str
-    values: list[str] = Field(default=[])
-
-
-class FoundImage(Part):
-    """An image that a selector finds."""
-
-    id: str
-    name: str = ""
-    requirements: list[FoundRequirement] = Field(description="What machines must answer to boot it")
-
-
-class Provider(Machines):
-    """The same as a block of a Provisioner."""
-
-    api_version: Annotated[str, Choice("extensions.karpenter.sh/v1alpha1")] = ""
-    kind: Annotated[str, Choice("AWS")] = ""
-
-
-class TemplateStatus(Part):
-    """What the functions found."""
-
-    subnets: list[FoundSubnet] = Field(default=[], description="Most free addresses first")
-    security_groups: list[FoundGroup] = Field(default=[])
-    amis: list[FoundImage] = Field(default=[])
-    conditions: Conditions = Field(default=[])
+_STATUS: Final = {
+    "description": "What its selectors find in EC2, as the functions saw it last",
+    "type": "object",
+    "properties": {
+        "subnets": {**objects(id=TEXT, zone=TEXT), "description": "Most free addresses first"},
+        "securityGroups": objects(id=TEXT),
+        "amis": objects(
+            ("id", "requirements"),
+            id=TEXT,
+            name=TEXT,
+            requirements={
+                **objects(
+                    ("key", "operator"),
+                    key=TEXT,
+                    operator=TEXT,
+                    values={"type": "array", "items": TEXT},
+                ),
+                "description": "What machines must answer to boot it",
+            },
+        ),
+        "conditions": conditions(),
+    },
+}
 
 
 class AWSNodeTemplate(CustomResource):
@@ -370,8 +345,7 @@ class AWSNodeTemplate(CustomResource):
 
     definition: ClassVar[Definition] = Definition(
         file="node_templates.yaml",
-        group="karpenter.k8s.aws",
-        version="v1alpha1",
+        api_version="karpenter.k8s.aws/v1alpha1",
         kind="AWSNodeTemplate",
         plural="awsnodetemplates",
         description="How machines are made",
@@ -392,6 +366,4 @@ class AWSNodeTemplate(CustomResource):
     spec: Annotated[Machines, MACHINES] = Field(
         default_factory=Machines, description="How machines are made"
     )
-    status: Annotated[TemplateStatus | None, SkipValidation()] = Field(
-        default=None, description="What it stands for now, as the functions found it"
-    )
+    status: Annotated[Any, WithJsonSchema(_STATUS)] = None

@@ -5,9 +5,8 @@ A model says what a field is, for both sides: the functions read stored objects 
 what to write instead. A bound in a `Shape` belongs to the schema alone.
 """
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args
 
@@ -25,13 +24,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import literal_schema
 
-from shared.manifests.problems import FieldProblem
+from shared.manifests.problems import FieldProblem, Section, unknown_field
 
 _STRING: Final = "write a string, in quotes if it looks like a number"
 _OBJECT: Final = "write an object with named fields"
 _REMEDIES: Final[Mapping[str, str]] = {
     "bool_type": "write true or false, without quotes",
     "dict_type": _OBJECT,
+    "list_type": "write a list of strings, numbers in quotes",
     "model_attributes_type": _OBJECT,
     "model_type": _OBJECT,
     "string_type": _STRING,
@@ -81,34 +81,6 @@ class Column:
     wide: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """Names of a kind, and how `kubectl` shows it.
-
-    Attributes:
-        file: Name of the manifest of its definition.
-    """
-
-    file: str
-    group: str
-    version: str
-    kind: str
-    plural: str
-    description: str
-    columns: tuple[Column, ...]
-
-    @property
-    def api_version(self) -> str:
-        """Return what manifests write as apiVersion."""
-        return f"{self.group}/{self.version}"
-
-
-class CustomResource(Part):
-    """A document of its own kind; apiVersion and kind may be absent, as in a typed list."""
-
-    definition: ClassVar[Definition]
-
-
 class Rule:
     """A rule that API servers check, written in the Common Expression Language.
 
@@ -118,6 +90,35 @@ class Rule:
     def __init__(self, message: str, cel: str) -> None:
         self.message = message
         self.cel = " ".join(cel.split())
+
+    @property
+    def written(self) -> dict[str, str]:
+        """Return it as schemas hold it."""
+        return {"message": self.message, "rule": self.cel}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """Names of a kind, and how `kubectl` shows it.
+
+    Attributes:
+        file: Name of the manifest of its definition.
+        rules: About whole documents.
+    """
+
+    file: str
+    api_version: str
+    kind: str
+    plural: str
+    description: str
+    columns: tuple[Column, ...]
+    rules: tuple[Rule, ...] = ()
+
+
+class CustomResource(Part):
+    """A document of its own kind; apiVersion and kind may be absent, as in a typed list."""
+
+    definition: ClassVar[Definition]
 
 
 class Shape:
@@ -131,7 +132,7 @@ class Shape:
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Return the schema of the value with these additions."""
-        rules = [{"message": rule.message, "rule": rule.cel} for rule in self.rules]
+        rules = [rule.written for rule in self.rules]
         added = {"x-kubernetes-validations": rules} if rules else {}
         return {**handler(core), **self.more, **added}
 
@@ -149,6 +150,11 @@ class Choice:
         return literal_schema(list(self.choices))
 
 
+QUANTITY: Final[dict[str, Any]] = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "pattern": "^[+]?([0-9]+([.][0-9]*)?|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
+    "x-kubernetes-int-or-string": True,
+}
 Whole32 = Annotated[int, Shape(format="int32")]
 Whole64 = Annotated[int, Shape(format="int64")]
 
@@ -166,6 +172,14 @@ class Fault:
     value: object
     remedy: str
     field: str = ""
+
+
+def refuse_entries(given: dict[str, Any], *checks: Callable[[Section], object]) -> None:
+    """Refuse the entries of a map that checks of a section find wrong."""
+    problems: list[FieldProblem] = []
+    for check in checks:
+        check(Section(given, "", problems))
+    refuse(Fault((problem.field,), problem.value, problem.remedy) for problem in problems)
 
 
 def refuse(faults: Iterable[Fault]) -> None:
@@ -204,47 +218,40 @@ def read(part: type[P], raw: object, path: str, problems: list[FieldProblem]) ->
 
 
 def _problem(root: type[Part], path: str, details: ErrorDetails) -> FieldProblem:
-    loc = tuple(name for name in details["loc"] if name != "[key]")
-    context = details.get("ctx", {})
+    part, names = _place(root, details["loc"])
     shown = [path] if path else []
-    for name in loc:
-        if isinstance(name, int):
-            shown[-1:] = [f"{shown[-1]}[{name}]" if shown else f"[{name}]"]
+    for name in names:
+        if isinstance(name, int) and shown:
+            shown[-1] += f"[{name}]"
         else:
             shown.append(str(name))
-    if context.get("field"):
-        shown[-1:] = [context["field"]]
-    missing = details["type"] == "missing"
+    if within := details.get("ctx", {}).get("field"):
+        shown[-1] = within
     return FieldProblem(
         field=".".join(shown),
-        value=None if missing else details["input"],
-        remedy=_remedy(root, loc, details),
+        value=None if details["type"] == "missing" else details["input"],
+        remedy=_remedy(part, names[-1] if names else "", details),
     )
 
 
-def _remedy(root: type[Part], loc: tuple[str | int, ...], details: ErrorDetails) -> str:
+def _remedy(part: type[Part], name: str | int, details: ErrorDetails) -> str:
     """Return what to write instead of a wrong value."""
     kind, context = details["type"], details.get("ctx", {})
+    field = part.fields_by_name().get(str(name))
     if kind == "fault":
         return str(context["remedy"])
-    if kind in _REMEDIES:
-        return _REMEDIES[kind]
-    part = _owner(root, loc)
-    field = part.fields_by_name().get(str(loc[-1])) if loc else None
     if kind in _UNKNOWN_ERRORS:
-        return _unknown(part, str(loc[-1]))
+        return _unknown(part, str(name))
     if kind == "literal_error":
         return f"use one of {', '.join(_QUOTED.findall(context['expected']))}"
-    if field is None:
-        return str(details["msg"])
-    if kind == "missing":
-        said = field.description or str(loc[-1])
-        return f"write {said[0].lower()}{said[1:]}"
-    if kind in _NUMBER_ERRORS:
+    if kind == "missing" and field is not None:
+        described = str(field.description)
+        return f"write {described[0].lower()}{described[1:]}"
+    if kind in _NUMBER_ERRORS and field is not None:
         return _whole_number(field)
-    if kind == "list_type" and inner_part(field.annotation) is None:
-        return "write a list of strings, numbers in quotes"
-    return "write a list of objects" if kind == "list_type" else str(details["msg"])
+    if kind == "list_type" and field is not None and inner_part(field.annotation) is not None:
+        return "write a list of objects"
+    return _REMEDIES.get(kind, details["msg"])
 
 
 def _unknown(part: type[Part], name: str) -> str:
@@ -254,9 +261,7 @@ def _unknown(part: type[Part], name: str) -> str:
     spec = inner_part(known["spec"].annotation) if issubclass(part, CustomResource) else None
     if spec is not None and name in spec.fields_by_name():
         return f"move it under spec: spec.{name}"
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    advice = f"write {near[0]}" if near else f"known fields are {', '.join(sorted(known))}"
-    return f"unknown field; {advice}"
+    return unknown_field(name, known)
 
 
 def _whole_number(field: FieldInfo) -> str:
@@ -266,13 +271,23 @@ def _whole_number(field: FieldInfo) -> str:
     return f"write a whole number {bounds}"
 
 
-def _owner(root: type[Part], loc: tuple[str | int, ...]) -> type[Part]:
-    """Return the innermost part on the way to a value."""
+def _place(
+    root: type[Part], loc: tuple[str | int, ...]
+) -> tuple[type[Part], tuple[str | int, ...]]:
+    """Return the innermost part around a value, and the path to it as manifests name it."""
+    names: list[str | int] = []
     part = root
-    for name in loc[:-1]:
-        field = part.fields_by_name().get(str(name))
-        part = (inner_part(field.annotation) if field is not None else None) or part
-    return part
+    inner: type[Part] | None = root
+    for name in loc:
+        if isinstance(name, int) or inner is None:
+            names.append(name)
+            continue
+        part = inner
+        # A default that is wrong is reported under the name of the model's attribute.
+        field = part.model_fields.get(name) or part.fields_by_name().get(name)
+        names.append(name if field is None else str(field.alias))
+        inner = None if field is None else inner_part(field.annotation)
+    return part, tuple(names)
 
 
 def inner_part(annotation: object) -> type[Part] | None:

@@ -1,24 +1,26 @@
-"""What the functions write into the status of custom resources; they read none of it strictly."""
+"""Schemas of what the functions write into a status, which they do not read strictly."""
 
-from typing import Annotated
+from typing import Any, Final
 
-from shared.manifests.api.parts import Choice, Part, Shape
-
-Moment = Annotated[str, Shape(format="date-time")]
-
-
-class Condition(Part):
-    """A condition, as everywhere in Kubernetes."""
-
-    type: str
-    status: Annotated[str, Choice("True", "False", "Unknown")]
-    reason: str = ""
-    message: str = ""
-    last_transition_time: Moment = ""
+TEXT: Final = {"type": "string"}
+MOMENT: Final = {"type": "string", "format": "date-time"}
 
 
-# Several writers keep conditions side by side: each has a type of its own.
-Conditions = Annotated[
-    list[Condition],
-    Shape(**{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
-]
+def objects(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    """Return the schema of a list of objects with these fields."""
+    needed = {"required": list(required)} if required else {}
+    return {"type": "array", "items": {"type": "object", **needed, "properties": properties}}
+
+
+def conditions(**more: Any) -> dict[str, Any]:
+    """Return the schema of conditions; their writers keep them side by side, each of its type."""
+    found = objects(
+        ("type", "status"),
+        type=TEXT,
+        status={"type": "string", "enum": ["True", "False", "Unknown"]},
+        reason=TEXT,
+        message=TEXT,
+        lastTransitionTime=MOMENT,
+        **more,
+    )
+    return {**found, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}

@@ -51,6 +51,12 @@ def is_shadow(annotations: Mapping[str, Any]) -> bool:
     return value is not None and str(value).lower() != "false"
 
 
+def is_paused(annotations: Mapping[str, Any]) -> bool:
+    """Return whether the pause annotation is set; any value but `false` pauses."""
+    value = annotations.get(keys.PAUSED)
+    return value is not None and str(value).lower() != "false"
+
+
 def _max_nodes(annotations: Section) -> int | None:
     value = annotations.raw.get(keys.MAX_NODES)
     if value is None:

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from shared.manifests.api.aws_node_template import AWSNodeTemplate, Provider
+from shared.manifests.api.aws_node_template import AWSNodeTemplate
 from shared.manifests.api.parts import read
 from shared.manifests.fields import Raw, mapping, text
-from shared.manifests.problems import FieldProblem, Section
+from shared.manifests.problems import FieldProblem
 from shared.model.provisioner import NodeTemplate
 
-API_VERSION: Final = AWSNodeTemplate.definition.api_version
 KIND: Final = AWSNodeTemplate.definition.kind
 NO_TEMPLATES: Final[Mapping[str, Raw]] = {}
 
@@ -27,36 +26,28 @@ def asks_for_templates(provisioners: Iterable[Raw]) -> bool:
     )
 
 
-def read_how_machines_are_made(spec: Section, templates: Mapping[str, Raw]) -> NodeTemplate:
-    """Return what `provider` or `providerRef` of a Provisioner's spec says.
+def read_named_template(
+    provisioner: Raw, templates: Mapping[str, Raw], problems: list[FieldProblem]
+) -> NodeTemplate | None:
+    """Return the AWSNodeTemplate that a Provisioner names, None when it names none.
 
     Args:
-        templates: The AWSNodeTemplates there are, by name; problems of one are noted as problems
-            of the Provisioner that names it.
+        templates: The AWSNodeTemplates there are, by name; problems of the one that is named are
+            noted as problems of the Provisioner.
     """
-    reference = spec.section("providerRef")
-    if not spec.has("providerRef"):
-        if not spec.has("provider"):
-            return NodeTemplate()
-        block = read(Provider, spec.raw["provider"], spec.at("provider"), spec.problems)
-        return NodeTemplate() if block is None else block.node_template()
-    if spec.has("provider"):
-        spec.refuse("provider", "remove it or providerRef: one of them says how machines are made")
-    if reference is None:
-        return NodeTemplate()
-    reference.refuse_unknown(("apiVersion", "kind", "name"))
-    reference.text("apiVersion", choices=(API_VERSION,))
-    reference.text("kind", choices=(KIND,))
-    name = reference.text("name")
-    if name not in templates:
-        reference.refuse("name", f"there is no {KIND} of that name; make it, or name another")
-        return NodeTemplate()
-    return read_node_template(templates[name], spec.problems)
+    name = _named(provisioner)
+    if not name:
+        return None
+    if name in templates:
+        return read_node_template(templates[name], problems)
+    remedy = f"there is no {KIND} of that name; make it, or name another"
+    problems.append(FieldProblem(field="spec.providerRef.name", value=name, remedy=remedy))
+    return None
 
 
 def template_at_fault(provisioner: Raw, problems: Iterable[FieldProblem]) -> str:
     """Return the AWSNodeTemplate a Provisioner names, empty when no problem is in it."""
-    name = text(mapping(mapping(provisioner.get("spec")).get("providerRef")).get("name"))
+    name = _named(provisioner)
     return name if any(problem.field.startswith(f"{KIND} {name}.") for problem in problems) else ""
 
 
@@ -65,3 +56,7 @@ def read_node_template(raw: Raw, problems: list[FieldProblem]) -> NodeTemplate:
     name = text(mapping(raw.get("metadata")).get("name"))
     template = read(AWSNodeTemplate, raw, f"{KIND} {name}", problems)
     return NodeTemplate() if template is None else template.spec.node_template(name)
+
+
+def _named(provisioner: Raw) -> str:
+    return text(mapping(mapping(provisioner.get("spec")).get("providerRef")).get("name"))

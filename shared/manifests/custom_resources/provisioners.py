@@ -6,51 +6,22 @@ manifests that were stored before.
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Final
 
-from shared.manifests.custom_resources.brakes import read_brakes
-from shared.manifests.custom_resources.kubelet_configuration import read_kubelet
-from shared.manifests.custom_resources.node_constraints import (
-    read_annotations,
-    read_labels,
-    read_requirements,
-    read_taints,
-)
+from shared.manifests.api import provisioner as api
+from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
+from shared.manifests.api.parts import read
+from shared.manifests.custom_resources.brakes import ProvisionerBrakes, is_paused, read_brakes
 from shared.manifests.custom_resources.node_templates import (
     NO_TEMPLATES,
     by_name,
-    read_how_machines_are_made,
+    read_named_template,
     template_at_fault,
 )
 from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
-from shared.model import labels as keys
-from shared.model.provisioner import Provisioner
+from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import InvalidProvisioner
-
-API_VERSION: Final = "karpenter.sh/v1alpha5"
-KIND: Final = "Provisioner"
-_DOCUMENT_FIELDS: Final = ("apiVersion", "kind", "metadata", "spec", "status")
-_SPEC_FIELDS: Final = (
-    "annotations",
-    "consolidation",
-    "kubeletConfiguration",
-    "labels",
-    "limits",
-    "provider",
-    "providerRef",
-    "requirements",
-    "startupTaints",
-    "taints",
-    "ttlSecondsAfterEmpty",
-    "ttlSecondsUntilExpired",
-    "weight",
-)
-_DOCUMENT_HINTS: Final = {key: f"move it under spec: spec.{key}" for key in _SPEC_FIELDS}
-_NATIVE_RESOURCES: Final = ("cpu", "ephemeral-storage", "memory", "pods")
-# Longest span a timer can be given; beyond it, leaving the field out says the same.
-_MAX_SECONDS: Final = 100 * 365 * 24 * 3600
 
 
 def decode_provisioner(raw: Raw, templates: Mapping[str, Raw] = NO_TEMPLATES) -> Provisioner:
@@ -63,18 +34,15 @@ def decode_provisioner(raw: Raw, templates: Mapping[str, Raw] = NO_TEMPLATES) ->
         InvalidProvisionerError: If anything in it is wrong; it lists everything that is.
     """
     problems: list[FieldProblem] = []
-    document = Section(raw, "", problems)
-    document.refuse_unknown(_DOCUMENT_FIELDS, _DOCUMENT_HINTS)
-    document.text("apiVersion", choices=(API_VERSION,))
-    document.text("kind", choices=(KIND,))
-    spec = document.section("spec") or Section({}, "spec", problems)
-    spec.refuse_unknown(_SPEC_FIELDS)
-    provisioner = _provisioner(
-        document.section("metadata") or Section({}, "metadata", problems), spec, templates
-    )
-    if problems:
+    document = read(api.Provisioner, raw, "", problems)
+    metadata = Section(mapping(raw.get("metadata")), "metadata", problems)
+    if fault := value_fault(text(metadata.raw.get("name"))):
+        metadata.refuse("name", f"becomes a label of each node; {fault}")
+    brakes = read_brakes(metadata)
+    template = read_named_template(raw, templates, problems)
+    if document is None or problems:
         raise InvalidProvisionerError(problems)
-    return provisioner
+    return _provisioner(metadata.raw, document.spec, brakes, template)
 
 
 def decode_provisioners(
@@ -108,43 +76,31 @@ def decode_provisioners(
     )
 
 
-def is_paused(annotations: Raw) -> bool:
-    """Return whether the pause annotation stands; any value but `false` pauses."""
-    value = annotations.get(keys.PAUSED)
-    return value is not None and str(value).lower() != "false"
-
-
-def _provisioner(described: Section, spec: Section, templates: Mapping[str, Raw]) -> Provisioner:
-    metadata = described.raw
-    name = text(metadata.get("name"))
-    if value_fault(name):
-        described.refuse("name", f"becomes a label of each node; {value_fault(name)}")
-    brakes = read_brakes(described)
-    warnings: list[str] = []
-    labels = read_labels(spec)
-    taints, startup_taints = read_taints(spec)
-    ttl_after_empty = spec.integer("ttlSecondsAfterEmpty", 0, _MAX_SECONDS)
-    consolidation = _consolidation(spec)
-    if consolidation and ttl_after_empty is not None:
-        spec.refuse("ttlSecondsAfterEmpty", "remove it, or set consolidation.enabled to false")
+def _provisioner(
+    metadata: Raw,
+    spec: api.ProvisionerSpec,
+    brakes: ProvisionerBrakes,
+    template: NodeTemplate | None,
+) -> Provisioner:
+    limits, warnings = _limits(spec.limits.resources)
     return Provisioner(
-        name=name,
+        name=text(metadata.get("name")),
         uid=text(metadata.get("uid")),
         resource_version=text(metadata.get("resourceVersion")),
         generation=integer(metadata.get("generation")) or 0,
-        labels=labels,
-        annotations=read_annotations(spec),
-        requirements=read_requirements(spec, labels),
-        taints=taints,
-        startup_taints=startup_taints,
-        kubelet=read_kubelet(spec),
-        template=read_how_machines_are_made(spec, templates),
-        ttl_after_empty=_span(ttl_after_empty),
-        ttl_until_expired=_span(spec.integer("ttlSecondsUntilExpired", 0, _MAX_SECONDS)),
-        limits=_limits(spec, warnings),
-        weight=spec.integer("weight", 1, 100) or 0,
-        consolidation=consolidation,
-        warnings=tuple(warnings),
+        labels=spec.labels,
+        annotations=spec.annotations,
+        requirements=with_defaults(asked_of_nodes(spec.labels, spec.requirements)),
+        taints=tuple(taint.taint for taint in spec.taints),
+        startup_taints=tuple(taint.taint for taint in spec.startup_taints),
+        kubelet=spec.kubelet_configuration.configuration,
+        template=template or spec.provider.node_template(),
+        ttl_after_empty=_span(spec.ttl_seconds_after_empty),
+        ttl_until_expired=_span(spec.ttl_seconds_until_expired),
+        limits=limits,
+        weight=spec.weight or 0,
+        consolidation=spec.consolidation.enabled,
+        warnings=warnings,
         deleting=metadata.get("deletionTimestamp") is not None,
         paused=is_paused(text_map(metadata.get("annotations"))),
         shadow=brakes.shadow,
@@ -152,38 +108,22 @@ def _provisioner(described: Section, spec: Section, templates: Mapping[str, Raw]
     )
 
 
-def _consolidation(spec: Section) -> bool:
-    section = spec.section("consolidation")
-    if section is None:
-        return False
-    section.refuse_unknown(("enabled",))
-    return section.flag("enabled") is True
-
-
-def _limits(spec: Section, warnings: list[str]) -> Resources | None:
+def _limits(given: Raw) -> tuple[Resources | None, tuple[str, ...]]:
     """Return the limits; one on a resource that no machine has is left out with a warning."""
-    section = spec.section("limits")
-    if section is None:
-        return None
-    section.refuse_unknown(
-        ("resources",), dict.fromkeys(_NATIVE_RESOURCES, "move it under limits.resources")
+    amounts = Section(given, "", []).ceilings().items
+    warnings = tuple(
+        f"spec.limits.resources.{name}: {given[name]!r}: no machine has a resource of that name, "
+        "so this limit never acts; write its full name, such as nvidia.com/gpu, or one of "
+        f"{', '.join(api.NATIVE_RESOURCES)}"
+        for name, _ in amounts
+        if not _is_resource(name)
     )
-    named = section.section("resources")
-    if named is None or not named.raw:
-        return None
-    ceilings = named.ceilings()
-    unknown = [name for name in ceilings if not _is_resource(name)]
-    warnings.extend(
-        f"{named.at(name)}: {named.raw[name]!r}: no machine has a resource of that name, so this "
-        "limit never acts; write its full name, such as nvidia.com/gpu, or one of "
-        f"{', '.join(_NATIVE_RESOURCES)}"
-        for name in unknown
-    )
-    return Resources(tuple(item for item in ceilings.items if item[0] not in unknown)) or None
+    acting = Resources(tuple(item for item in amounts if _is_resource(item[0])))
+    return acting or None, warnings
 
 
 def _is_resource(name: str) -> bool:
-    return name in _NATIVE_RESOURCES or "/" in name or name.startswith("hugepages-")
+    return name in api.NATIVE_RESOURCES or "/" in name or name.startswith("hugepages-")
 
 
 def _span(seconds: int | None) -> timedelta | None:

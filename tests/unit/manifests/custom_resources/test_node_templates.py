@@ -51,7 +51,7 @@ def test_provider_and_reference_exclude_each_other() -> None:
     ("reference", "words"),
     [
         ("nodes", "spec.providerRef: write an object"),
-        ({}, "spec.providerRef.name: there is no AWSNodeTemplate of that name"),
+        ({}, "spec.providerRef.name: write the name of an AWSNodeTemplate"),
         ({"name": "none"}, "spec.providerRef.name: there is no AWSNodeTemplate of that name"),
         ({"name": "nodes", "kind": "EC2NodeClass"}, "spec.providerRef.kind: use one of AWSNode"),
         (

@@ -47,8 +47,12 @@ def test_a_kubelet_configuration_is_read_whole() -> None:
         ({"maxPods": -1}, "maxPods", "from 0 to 2147483647"),
         ({"podsPerCore": 2**31}, "podsPerCore", "from 0 to 2147483647"),
         ({"containerRuntime": "dockerd"}, "containerRuntime", "containerd"),
-        ({"clusterDNS": ["dns"]}, "clusterDNS", "'dns' is no IP address"),
-        ({"clusterDNS": ["fe80::1%x --v=9"]}, "clusterDNS", "'fe80::1%x --v=9' is no IP address"),
+        ({"clusterDNS": ["dns"]}, "clusterDNS[0]", "'dns' is no IP address"),
+        (
+            {"clusterDNS": ["fe80::1%x --v=9"]},
+            "clusterDNS[0]",
+            "'fe80::1%x --v=9' is no IP address",
+        ),
         (
             {"evictionHard": {"memory.available": "\u0665%"}},
             "evictionHard.memory.available",
@@ -254,6 +258,16 @@ def test_a_custom_launch_template_excludes_other_fields() -> None:
             {"blockDeviceMappings": [{"ebs": {"volumeSize": "1Gi"}}]},
             "blockDeviceMappings[0].deviceName",
             "/dev/xvda",
+        ),
+        (
+            {"blockDeviceMappings": [{"deviceName": "", "ebs": {"volumeSize": "1Gi"}}]},
+            "blockDeviceMappings[0].deviceName",
+            "/dev/xvda",
+        ),
+        (
+            {"blockDeviceMappings": [{"deviceName": "d", "ebs": {"volumeSize": "large"}}]},
+            "blockDeviceMappings[0].ebs.volumeSize",
+            "from 1Gi to 64Ti",
         ),
         (
             {"blockDeviceMappings": [{"deviceName": "/dev/xvda"}]},

@@ -57,7 +57,7 @@ def test_a_name_that_no_label_can_have_is_refused(name: str) -> None:
         ({"labels": {"dovetail.dev/x": "y"}}, "spec.labels.dovetail.dev/x", "belongs to"),
         # --- requirements
         ({"requirements": {"key": "a"}}, "spec.requirements", "list of objects"),
-        ({"requirements": ["a"]}, "spec.requirements", "list of objects"),
+        ({"requirements": ["a"]}, "spec.requirements[0]", "write an object"),
         (
             {"requirements": [wants(" karpenter.sh/capacity-type", "In", "spot")]},
             "spec.requirements[0].key",
@@ -68,7 +68,7 @@ def test_a_name_that_no_label_can_have_is_refused(name: str) -> None:
             "spec.requirements[0].operator",
             "use one of In, NotIn",
         ),
-        ({"requirements": [{"key": "a"}]}, "spec.requirements[0].operator", "use one of In"),
+        ({"requirements": [{"key": "a"}]}, "spec.requirements[0].operator", "one of In"),
         (
             {"requirements": [wants("karpenter.sh/provisioner-name", "Exists")]},
             "spec.requirements[0].key",
@@ -86,12 +86,20 @@ def test_a_name_that_no_label_can_have_is_refused(name: str) -> None:
             "spec.requirements[0].values",
             "exactly one integer",
         ),
-        ({"requirements": [wants("a", "Lt", "-1")]}, "spec.requirements[0].values", "at most 63"),
-        ({"requirements": [wants("a", "In", "b c")]}, "spec.requirements[0].values", "'b c'"),
+        (
+            {"requirements": [wants("a", "Lt", "-1")]},
+            "spec.requirements[0].values[0]",
+            "at most 63",
+        ),
+        (
+            {"requirements": [wants("a", "In", "b c")]},
+            "spec.requirements[0].values[0]",
+            "at most 63",
+        ),
         (
             {"requirements": [{"key": "a", "operator": "In", "values": [1]}]},
-            "spec.requirements[0].values",
-            "numbers in quotes",
+            "spec.requirements[0].values[0]",
+            "in quotes",
         ),
         (
             {"requirements": [{**wants("a", "In", "1"), "minValues": 2}]},
@@ -129,7 +137,7 @@ def test_a_name_that_no_label_can_have_is_refused(name: str) -> None:
             "no value satisfies",
         ),
         # --- taints
-        ({"taints": [{"key": "a"}]}, "spec.taints[0].effect", "use one of NoSchedule"),
+        ({"taints": [{"key": "a"}]}, "spec.taints[0].effect", "one of NoSchedule"),
         ({"taints": [{"key": "a", "effect": "No"}]}, "spec.taints[0].effect", "NoExecute"),
         ({"taints": [{"effect": "NoSchedule"}]}, "spec.taints[0].key", "write a key"),
         (
@@ -158,4 +166,4 @@ def test_a_wrong_spec_is_refused(spec: dict[str, Any], field: str, words: str) -
 
 def test_a_negative_bound_is_refused() -> None:
     raw = provisioner(requirements=[{"key": "a", "operator": "Gt", "values": ["-5"]}])
-    assert {problem.field for problem in problems(raw)} == {"spec.requirements[0].values"}
+    assert {problem.field for problem in problems(raw)} == {"spec.requirements[0].values[0]"}

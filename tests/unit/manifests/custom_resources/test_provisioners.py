@@ -143,11 +143,11 @@ def test_all_problems_are_reported_and_the_error_is_of_the_house_tree() -> None:
     raw["limits"] = {"resources": {"cpu": 1}}
     found = problems(raw)
     assert [field_problem.field for field_problem in found] == [
-        "limits",
-        "spec.ttlSecondsAfterEmpty",
         "spec.requirements[0].key",
         "spec.requirements[1].operator",
+        "spec.ttlSecondsAfterEmpty",
         "spec.weight",
+        "limits",
     ]
     with pytest.raises(InvalidManifestError, match=r"spec\.weight: 101: write a whole number"):
         decode_provisioner(raw)

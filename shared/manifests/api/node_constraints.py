@@ -1,0 +1,243 @@
+"""Labels, annotations, requirements and taints of nodes.
+
+Source: https://karpenter.sh/v0.31/concepts/provisioners/ (2023-09).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
+
+from shared.manifests.api.parts import Choice, Fault, Part, Rule, Shape, refuse
+from shared.manifests.api.status import MOMENT
+from shared.manifests.problems import key_fault, value_fault
+from shared.model import labels as keys
+from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.requirements import Operator, Requirement, Requirements
+
+_KNOWN_VALUES: Final = (
+    (keys.CAPACITY_TYPE, ("on-demand", "spot")),
+    (keys.ARCH, ("amd64", "arm64")),
+    (keys.OS, ("linux",)),
+)
+_DEFAULTS: Final = (
+    Requirement.of(keys.CAPACITY_TYPE, "on-demand"),
+    Requirement.of(keys.ARCH, "amd64"),
+    Requirement.of(keys.OS, "linux"),
+)
+_TYPE_KEYS: Final = (
+    keys.INSTANCE_TYPE,
+    keys.INSTANCE_FAMILY,
+    keys.INSTANCE_CATEGORY,
+    keys.INSTANCE_GENERATION,
+)
+_TYPE_DEFAULTS: Final = (
+    Requirement.of(keys.INSTANCE_CATEGORY, "c", "m", "r"),
+    Requirement.parse(keys.INSTANCE_GENERATION, "Gt", ["2"]),
+)
+_OF_OTHERS: Final = (
+    "this key belongs to Kubernetes, Karpenter or Dovetail; use one of your own domain"
+)
+_CONTROLS: Final = (
+    "this annotation belongs to Dovetail or Karpenter; of their annotations only "
+    f"{keys.DO_NOT_CONSOLIDATE} may be set"
+)
+
+
+def label_key_fault(key: str) -> str | None:
+    """Return what to change in a key of a label that a user chooses, None when it may be used."""
+    return key_fault(key) or (_OF_OTHERS if keys.is_restricted(key) else None)
+
+
+def _annotation_key_fault(key: str) -> str | None:
+    return key_fault(key) or (_CONTROLS if keys.is_control_annotation(key) else None)
+
+
+def _refused(fault: Callable[[str], str | None]) -> AfterValidator:
+    """Return the validator of texts in which a function finds what to change."""
+
+    def check(value: str) -> str:
+        remedy = fault(value)
+        refuse([Fault((), value, remedy)] if remedy else [])
+        return value
+
+    return AfterValidator(check)
+
+
+def _labels(given: dict[str, str]) -> dict[str, str]:
+    faults = ((key, label_key_fault(key) or value_fault(given[key])) for key in given)
+    refuse(Fault((key,), given[key], remedy) for key, remedy in faults if remedy)
+    return given
+
+
+def _annotations(given: dict[str, str]) -> dict[str, str]:
+    faults = ((key, _annotation_key_fault(key)) for key in given)
+    refuse(Fault((key,), given[key], remedy) for key, remedy in faults if remedy)
+    return given
+
+
+def _domains(names: Iterable[str]) -> str:
+    return "|".join(name.replace(".", "[.]") for name in names)
+
+
+def _not_of_others(key: str) -> str:
+    """Return the rule that a key of a label is one that a user may choose."""
+    known = sorted(
+        f"'{name}'" for name in (*keys.WELL_KNOWN, *keys.ALIASES) if not keys.is_restricted(name)
+    )
+    return (
+        f"(!{key}.matches('^([^/]*[.])?({_domains(keys.RESTRICTED_DOMAINS)})/')"
+        f" || {key}.matches('^([^/]*[.])?({_domains(keys.EXCEPTED_DOMAINS)})/')"
+        f" || {key} in [{', '.join(known)}])"
+    )
+
+
+_KEY_PATTERN: Final = (
+    "^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+)
+_VALUE: Final[Mapping[str, object]] = {
+    "maxLength": 63,
+    "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
+}
+_KEY: Final = Shape(minLength=1, maxLength=316, pattern=_KEY_PATTERN)
+Labels = Annotated[
+    dict[str, str],
+    AfterValidator(_labels),
+    Shape(
+        Rule(
+            "a label key is a name of at most 63 characters, after a domain and a slash if you "
+            "like, without spaces",
+            f"self.all(key, size(key) <= 316 && key.matches('{_KEY_PATTERN}'))",
+        ),
+        Rule(_OF_OTHERS, f"self.all(key, {_not_of_others('key')})"),
+        maxProperties=100,
+        additionalProperties={"type": "string", **_VALUE},
+    ),
+]
+Annotations = Annotated[
+    dict[str, str],
+    AfterValidator(_annotations),
+    Shape(
+        Rule(
+            _CONTROLS,
+            f"self.all(key, !key.matches('^({_domains(keys.CONTROL_DOMAINS)})/')"
+            f" || key == '{keys.DO_NOT_CONSOLIDATE}')",
+        ),
+        maxProperties=100,
+    ),
+]
+LabelKey = Annotated[str, _refused(label_key_fault), _KEY]
+TaintKey = Annotated[str, _refused(key_fault), _KEY]
+Value = Annotated[str, _refused(value_fault), Shape(**_VALUE)]
+
+
+class NodeRequirement(Part):
+    """What nodes must answer about one label."""
+
+    key: LabelKey = Field(description="A label of nodes, such as kubernetes.io/arch")
+    operator: Annotated[str, Choice(*Operator)] = Field(description=f"One of {', '.join(Operator)}")
+    values: Annotated[list[Value], Shape(maxItems=1000)] = Field(default=[], validate_default=True)
+
+    @field_validator("values")
+    @classmethod
+    def _fit_the_operator(cls, values: list[str], info: ValidationInfo) -> list[str]:
+        if {"key", "operator"} <= info.data.keys():
+            try:
+                # A negative bound is refused above: no label value begins with a minus.
+                Requirement.parse(info.data["key"], info.data["operator"], values)
+            except ValueError as error:
+                refuse([Fault((), values, str(error))])
+        return values
+
+    @property
+    def requirement(self) -> Requirement:
+        """Return it as the value that decides."""
+        return Requirement.parse(self.key, self.operator, self.values)
+
+
+_REQUIREMENT: Final = Shape(
+    Rule(
+        "In and NotIn need values",
+        "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
+    ),
+    Rule(
+        "Exists and DoesNotExist take no values",
+        """!(self.operator in ['Exists', 'DoesNotExist'])
+        || !has(self.values) || size(self.values) == 0""",
+    ),
+    Rule(
+        "Gt and Lt need one value, a whole number of 0 or more",
+        """!(self.operator in ['Gt', 'Lt']) || (has(self.values) && size(self.values) == 1
+        && self.values.all(value, value.matches('^[0-9]{1,9}$')))""",
+    ),
+    Rule(_OF_OTHERS, _not_of_others("self.key")),
+)
+NodeRequirements = Annotated[list[Annotated[NodeRequirement, _REQUIREMENT]], Shape(maxItems=50)]
+
+
+class NodeTaint(Part):
+    """A taint of nodes."""
+
+    key: TaintKey = Field(description="A key, such as example.com/name")
+    value: Value = ""
+    effect: Annotated[str, Choice(*Effect)] = Field(description=f"One of {', '.join(Effect)}")
+    time_added: Annotated[Any, WithJsonSchema(MOMENT)] = None
+
+    @property
+    def taint(self) -> Taint:
+        """Return it as the value that decides."""
+        return Taint(key=self.key, value=self.value, effect=Effect(self.effect))
+
+
+NodeTaints = Annotated[
+    list[NodeTaint],
+    Shape(
+        maxItems=50,
+        **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["key", "effect"]},
+    ),
+]
+
+
+def repeated_taints(seen: Iterable[NodeTaint], more: Iterable[NodeTaint]) -> Iterator[Fault]:
+    """Yield a fault for each of some more taints whose key and effect another one has."""
+    known = {(taint.key, taint.effect) for taint in seen}
+    for number, taint in enumerate(more):
+        if (taint.key, taint.effect) in known:
+            remedy = f"another taint has this key with effect {taint.effect}"
+            yield Fault((number, "key"), taint.key, remedy)
+        known.add((taint.key, taint.effect))
+
+
+def asked_of_nodes(
+    labels: Mapping[str, str], requirements: Iterable[NodeRequirement]
+) -> tuple[Requirement, ...]:
+    """Return what labels and requirements ask of nodes; labels count as requirements."""
+    asked = [Requirement.of(key, value) for key, value in labels.items()]
+    return (*asked, *(requirement.requirement for requirement in requirements))
+
+
+def contradictions(asked: Iterable[Requirement]) -> Iterator[Fault]:
+    """Yield a fault for each label that no node can have as it is asked."""
+    given = tuple(asked)
+    merged = Requirements.of(given)
+    for key in merged.empty_keys():
+        parts = " and ".join(
+            requirement.describe() for requirement in given if requirement.key == key
+        )
+        yield Fault((), parts, "no value satisfies all of these; loosen one")
+    for key, known in _KNOWN_VALUES:
+        wanted = merged.get(key)
+        if wanted is None or wanted.is_empty() or any(wanted.allows(value) for value in known):
+            continue
+        yield Fault((), wanted.describe(), f"allow at least one of {', '.join(known)}")
+
+
+def with_defaults(asked: Iterable[Requirement]) -> Requirements:
+    """Return requirements merged, with defaults for keys that none of them mentions."""
+    merged = Requirements.of(asked)
+    mentioned = {requirement.key for requirement in merged}
+    defaults = [requirement for requirement in _DEFAULTS if requirement.key not in mentioned]
+    if mentioned.isdisjoint(_TYPE_KEYS):
+        defaults.extend(_TYPE_DEFAULTS)
+    return merged.merge(Requirements.of(defaults))
