@@ -22,7 +22,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         state=state,
         request=context.aws_request_id,
     )
-    over = state.get("result") == "given up"
+    over = state.get("result") == "never joined"
     tell(
         state["cluster"],
         {

@@ -79,7 +79,9 @@ class Binding:
         slots = self._slots()
         node = self._ports.cluster.node(node_name)
         if node is None or not node.is_ours or node.deletion_at is not None:
-            return BindReport(node=node_name, waiting_for="no node of ours that stays")
+            return BindReport(
+                node=node_name, waiting_for="not a node of Dovetail, or being deleted"
+            )
         slot = slot_of(slots, node.instance_id)
         if slot is None and not node.is_initialized and slot_of(self._slots(), node.instance_id):
             # The slot was written and the Node became ours between the two reads.

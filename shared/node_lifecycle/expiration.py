@@ -47,9 +47,9 @@ class Expiration:
             None,
         )
         if self._ports.brakes.holds or owner is None or not node.is_ours:
-            return self._end(state, "nobody's to expire")
+            return self._end(state, "may not expire")
         if owner.paused or owner.shadow:
-            return self._end(state, "nobody's to expire")
+            return self._end(state, "may not expire")
         left = expires_in(node, owner.ttl_until_expired, self._ports.clock.now())
         if left is None:
             return self._end(state, "lives for ever")

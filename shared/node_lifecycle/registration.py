@@ -87,7 +87,7 @@ class Registration:
         self._ports.cluster.record_events([event_on(node, "NeverJoined", text)])
         # What was promised to it is free to be planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
-        return self._end(state, "given up")
+        return self._end(state, "never joined")
 
     def _free(self, node: Node, standing: Sequence[Pod]) -> None:
         """Let go of the pods on a node and of those promised to it."""

@@ -85,7 +85,7 @@ def test_what_a_released_node_cost_is_told(use: Use, capsys: pytest.CaptureFixtu
 def test_a_machine_that_never_joined_is_counted(
     use: Use, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use("registration", Steps(result="given up"))
+    use("registration", Steps(result="never joined"))
     registration({"cluster": "test"}, Context())
 
     assert [line["NodesNeverJoined"] for line in told(capsys.readouterr().out)] == [[1]]
@@ -94,8 +94,8 @@ def test_a_machine_that_never_joined_is_counted(
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        ({"result": "given up", "image_stopped": True}, [[1]]),
-        ({"result": "given up"}, []),
+        ({"result": "never joined", "image_stopped": True}, [[1]]),
+        ({"result": "never joined"}, []),
         # Its node still has to go: the state comes again.
         ({"next": "wait", "image_stopped": True}, []),
     ],

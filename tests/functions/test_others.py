@@ -100,7 +100,7 @@ def test_registration_takes_steps(use: Use) -> None:
     world = World(provisioner(), node(**starting))
     use("registration", Runtime(Registration, test=world))
     state = {"cluster": "test", "node": "n1", "uid": "uid-n1"}
-    assert registration(state, CONTEXT)["result"] == "given up"
+    assert registration(state, CONTEXT)["result"] == "never joined"
 
 
 def test_interrupt_acts_on_machines_of_ours_alone(use: Use) -> None:

@@ -25,7 +25,7 @@ MOST_STEPS = 50
 RESULTS = {
     "emptiness": "removed",
     "expiration": "removed",
-    "registration": "given up",
+    "registration": "never joined",
     "termination": "terminated",
 }
 Step = Callable[[dict[str, Any]], dict[str, Any]]

@@ -65,7 +65,7 @@ def test_an_unmanaged_node_is_not_changed() -> None:
 
 def test_a_node_that_is_not_ready_in_time_is_deleted() -> None:
     world = standing(labels={keys.INITIALIZED: "false"}, **STARTING)
-    assert register_step(world)["result"] == "given up"
+    assert register_step(world)["result"] == "never joined"
     assert world.node.deletion_at is not None
     assert "NeverJoined" in reasons(world)
 
@@ -212,7 +212,7 @@ def test_a_machine_that_does_not_join_is_deleted_after_five_minutes() -> None:
     (timer,) = world.outbox.timers_of(TimerKind.REGISTRATION)
     assert timer.payload["wait_seconds"] == 300
     world.advance(5 * MINUTE)
-    assert register_step(world)["result"] == "given up"
+    assert register_step(world)["result"] == "never joined"
     assert world.ledger.slots(NAME) == ()
 
 

@@ -154,7 +154,7 @@ def test_under_a_brake_no_node_expires(held: Brakes | None) -> None:
     world.advance(timedelta(days=1))
     (there,) = world.cluster.nodes()
     state = {"cluster": NAME, "node": "n1", "uid": there.uid, "next": "wait", "wait_seconds": 0}
-    assert Expiration(world.ports).step(state)["result"] == "nobody's to expire"
+    assert Expiration(world.ports).step(state)["result"] == "may not expire"
 
 
 # --- ceilings

@@ -99,7 +99,7 @@ def give_up(world: World, other_node: Node) -> None:
         if timer.payload["uid"] == other_node.uid
     ]
     end = Registration(world.ports).step(timer.payload)
-    assert (end["result"], end["image_stopped"]) == ("given up", True)
+    assert (end["result"], end["image_stopped"]) == ("never joined", True)
 
 
 def test_an_image_that_does_not_register_is_stopped_and_told() -> None:

@@ -91,7 +91,7 @@ def test_pods_that_are_gone_or_leaving_or_others_are_passed_over() -> None:
 def test_a_node_that_is_not_ours_or_goes_is_left_alone() -> None:
     world = World(make.node("foreign", finalizers=()), make.node("going", deletion_at=make.NOW))
     for name in ("foreign", "going", "missing"):
-        assert world.bind(name).waiting_for == "no node of ours that stays"
+        assert world.bind(name).waiting_for == "not a node of Dovetail, or being deleted"
     assert world.cluster.calls == []
 
 

@@ -87,9 +87,9 @@ def test_the_ttl_counts_as_it_stands_now() -> None:
         (World(provisioner(ttl_until_expired=HOUR)), "gone"),
         (World(provisioner(ttl_until_expired=HOUR), node(uid="another")), "gone"),
         (World(provisioner(ttl_until_expired=HOUR), node(deletion_at=NOW)), "gone"),
-        (World(node()), "nobody's to expire"),
-        (World(provisioner(ttl_until_expired=HOUR), node(finalizers=())), "nobody's to expire"),
-        (World(provisioner(ttl_until_expired=HOUR, paused=True), node()), "nobody's to expire"),
+        (World(node()), "may not expire"),
+        (World(provisioner(ttl_until_expired=HOUR), node(finalizers=())), "may not expire"),
+        (World(provisioner(ttl_until_expired=HOUR, paused=True), node()), "may not expire"),
         (World(provisioner(), node()), "lives for ever"),
     ],
 )
@@ -169,7 +169,7 @@ def test_a_machine_that_never_joins_is_given_up() -> None:
     world = World(provisioner(), node(**starting()), early, bare, leaving, agent)
     promised = slot(instance_id="i-n1", node_name="n1", pods=(ref(pod("later")),))
     world.ledger.slot_values[NAME, promised.name] = promised
-    assert register(world)["result"] == "given up"
+    assert register(world)["result"] == "never joined"
     assert world.cluster.called("evict") == ["default/early"]
     assert world.ledger.slots(NAME) == ()
     assert world.node.deletion_at is not None
@@ -186,7 +186,7 @@ def test_a_node_that_changes_while_given_up_is_blamed_once() -> None:
     world.cluster.fail_next("delete_node", ConflictError("written"))
     assert register(world)["wait_seconds"] == 1
     assert world.ledger.unavailable_offerings(world.clock.now(), NAME) == frozenset()
-    assert register(world)["result"] == "given up"
+    assert register(world)["result"] == "never joined"
     assert len(world.ledger.written("mark_unavailable")) == 1
 
 
@@ -202,7 +202,7 @@ def test_slots_of_other_machines_stay() -> None:
 def test_a_node_without_its_labels_blames_no_offering(missing: str) -> None:
     labels = {k: v for k, v in node().labels.items() if k != missing}
     world = World(provisioner(), node(**starting(labels=labels)))
-    assert register(world)["result"] == "given up"
+    assert register(world)["result"] == "never joined"
     assert world.ledger.refusals == {}
 
 
@@ -232,13 +232,13 @@ def test_a_machine_that_joined_or_is_gone_ends_the_timer(world: World, result: s
 
 
 def test_pods_bound_early_come_back_and_are_planned_again() -> None:
-    """The whole way: launched, bound early, never joined, given up."""
+    """The whole way: launched, bound early, never joined, terminated."""
     world = World(provisioner(), *pods(2))
     world.provision()
     name = world.node.name
     timer = world.outbox.timers_of(TimerKind.REGISTRATION)[0]
     world.advance(timedelta(minutes=5))
-    assert Registration(world.ports).step(timer.payload)["result"] == "given up"
+    assert Registration(world.ports).step(timer.payload)["result"] == "never joined"
     assert world.cluster.called("evict") == ["default/p000", "default/p001"]
     world.cluster.kubelets_stop_pods()
     world.cluster.add(*pods(2, "again"))

@@ -29,7 +29,7 @@ NODES: dict[str, dict[str, Any]] = {
 TAKEN = {
     "emptiness": ("wait", ""),
     "expiration": ("wait", ""),
-    "registration": ("done", "given up"),
+    "registration": ("done", "never joined"),
     "termination": ("done", "terminated"),
 }
 
