@@ -166,7 +166,7 @@ def test_packages_in_the_architecture_exist_and_none_is_missing() -> None:
     assert named == {f"shared/{folder.name}" for folder in folders}
 
 
-def test_what_is_not_emulated_is_told_as_it_is() -> None:
+def test_calls_that_are_not_emulated_are_reported_as_such() -> None:
     listed = pages.rows(ROOT / "docs" / "emulated.md", "The AWS stand-in")
     told = {row[0].strip("`"): row[1] for row in listed if row[0].startswith("`AWS::")}
     assert told == json.loads(NOT_EMULATED.read_text(encoding="utf-8"))

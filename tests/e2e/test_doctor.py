@@ -122,7 +122,7 @@ def rows(running: World, table: str, prefix: str) -> list[dict[str, Any]]:
     return [entry for entry in found if entry["pk"]["S"].startswith(prefix)]
 
 
-def test_why_tells_of_nodes_and_pods_what_happened_and_what_they_wait_for(
+def test_why_shows_for_nodes_and_pods_what_happened_and_what_they_wait_for(
     world: tuple[World, Mapping[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -184,7 +184,7 @@ def test_a_lost_ledger_is_written_anew_from_tags_and_nodes(
     assert machines(running) == before
 
 
-def test_a_node_with_our_finalizer_and_no_machine_is_told(
+def test_node_with_the_finalizer_and_no_machine_is_reported(
     world: tuple[World, Mapping[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

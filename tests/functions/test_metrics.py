@@ -74,7 +74,9 @@ def test_a_drain_that_is_held_and_a_node_that_is_gone_are_counted(
     assert [line[expected] for line in told(capsys.readouterr().out)] == [[1]]
 
 
-def test_what_a_released_node_cost_is_told(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_released_node_cost_is_reported(
+    use: Use, capsys: pytest.CaptureFixture[str]
+) -> None:
     use("termination", Steps(result="terminated", released_micros_per_hour=96_000))
     termination({"cluster": "test"}, Context())
 
@@ -121,7 +123,7 @@ def test_an_image_whose_first_machine_did_not_join_is_counted_once(
         ("continued in another execution", {}),
     ],
 )
-def test_nodes_that_were_replaced_and_replacements_given_up_are_counted(
+def test_replaced_nodes_and_abandoned_replacements_are_counted(
     use: Use, capsys: pytest.CaptureFixture[str], result: str, expected: dict[str, Any]
 ) -> None:
     use("replacement", Steps(result=result, next="done", remove=[["a", "1"], ["b", "2"]]))

@@ -116,7 +116,7 @@ def test_conditions_are_written_when_a_provisioner_changed(use: Use) -> None:
     assert world.cluster.conditions["default"][0]
 
 
-def test_who_finds_the_lease_held_counts_it(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+def test_held_lease_is_counted(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
     world = waiting()
     world.ledger.acquire("test", "another", world.clock.now())
     use("provision", ProvisionRuntime(test=world))
@@ -177,7 +177,7 @@ def test_a_failure_of_the_fast_lane_is_tried_again_by_a_message(use: Use) -> Non
     assert not world.ledger.is_held("test")
 
 
-def test_a_failure_of_the_fast_lane_that_no_message_can_tell_is_an_error(use: Use) -> None:
+def test_failure_of_the_fast_lane_without_a_retry_message_is_an_error(use: Use) -> None:
     world = waiting()
     instead(world.cluster, "pending_pods", failing(UNREACHABLE))
     runtime = ProvisionRuntime(test=world)
@@ -236,7 +236,9 @@ def half_empty() -> World:
     return world
 
 
-def test_a_look_gives_up_what_is_not_needed(use: Use, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluation_removes_nodes_that_are_not_needed(
+    use: Use, capsys: pytest.CaptureFixture[str]
+) -> None:
     for event in (batch(body(kind=Kind.LOOK)), json.loads(body(kind=Kind.LOOK))):
         world = half_empty()
         use("provision", ProvisionRuntime(test=world))

@@ -88,7 +88,7 @@ def boots(told: Joining) -> list[Boot]:
 
 
 @pytest.mark.parametrize("name", [value for value in JOININGS if value != "no-network"])
-def test_kubelet_starts_with_what_each_family_is_told(
+def test_kubelet_starts_with_the_settings_of_each_family(
     program: Path, tmp_path: Path, name: str
 ) -> None:
     assert kubelet_verdicts(program, tmp_path, boots(JOININGS[name])) == [""] * 4

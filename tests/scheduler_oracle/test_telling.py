@@ -33,7 +33,7 @@ def test_a_failing_case_is_cut_down_to_what_it_takes(monkeypatch: pytest.MonkeyP
     assert not shows({"pods": []}, kind)
 
 
-def test_a_finding_is_told_with_its_seed_and_how_to_see_it_again(
+def test_finding_is_reported_with_its_seed_and_the_command_to_repeat_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(opinion, "decide", lambda snapshot, _: silent(simple_plan(snapshot)))

@@ -115,7 +115,7 @@ def test_an_attachment_that_cannot_be_read_does_not_stop_the_others(
         registry.one("liar")
 
 
-def test_a_right_that_lacks_is_told(aws: Session, registry: ClusterRegistry) -> None:
+def test_lacking_permission_is_reported(aws: Session, registry: ClusterRegistry) -> None:
     with (
         canned(aws, "ssm", "GetParametersByPath", (400, "AccessDeniedException")),
         pytest.raises(UnauthorizedError),

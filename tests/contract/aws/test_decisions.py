@@ -31,7 +31,7 @@ def test_the_same_bytes_may_be_written_again_and_others_may_not(decisions: Decis
     assert decisions.get(KEY) == b"one"
 
 
-def test_a_document_nobody_wrote_is_not_found(decisions: Decisions) -> None:
+def test_document_that_was_not_written_is_not_found(decisions: Decisions) -> None:
     with pytest.raises(NotFoundError):
         decisions.get(KEY)
 

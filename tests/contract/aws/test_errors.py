@@ -169,7 +169,7 @@ def test_a_call_without_translation_is_seen() -> None:
 @pytest.mark.parametrize(
     "path", sorted(Path(shared.aws.__path__[0]).rglob("*.py")), ids=lambda path: path.stem
 )
-def test_every_call_stands_where_its_errors_are_translated(path: Path) -> None:
+def test_every_call_is_made_where_its_errors_are_translated(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     allowed = {"_ask_for_fleet"}  # its only caller translates
     for node in ast.walk(tree):

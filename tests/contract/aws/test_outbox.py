@@ -171,7 +171,7 @@ def test_a_look_is_a_message_and_invocations_are_calls_of_provision_and_sweep(
     ]
 
 
-def test_a_throttled_send_is_told(aws: Session, sqs: SqsOutbox) -> None:
+def test_throttled_send_is_reported(aws: Session, sqs: SqsOutbox) -> None:
     with (
         canned(aws, "sqs", "SendMessage", (400, "RequestThrottled")),
         pytest.raises(ThrottledError),
@@ -199,7 +199,7 @@ def test_a_dead_letter_carries_the_record_and_the_reason(aws: Session, queue: st
         decode_text(found[0][0])
 
 
-def test_many_dead_letters_go_in_few_calls_however_long_they_are(
+def test_many_dead_letters_are_sent_in_few_calls_of_any_length(
     aws: Session, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[list[str]] = []
@@ -217,7 +217,7 @@ def test_many_dead_letters_go_in_few_calls_however_long_they_are(
     assert attributes(aws, queue) == 14
 
 
-def test_dead_letters_that_are_not_taken_are_told(
+def test_dead_letters_that_are_not_taken_are_reported(
     aws: Session, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     letters = DeadLetters(aws, queue_url=queue)

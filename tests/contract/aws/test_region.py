@@ -37,7 +37,7 @@ def test_otherwise_the_profile_in_use_names_it(
     assert region() == "ap-south-1"
 
 
-def test_where_nobody_names_one_it_is_the_oldest(profiles: Path) -> None:
+def test_without_a_name_it_is_the_oldest(profiles: Path) -> None:
     profiles.write_text("")
     assert region() == "us-east-1"
 

@@ -105,7 +105,7 @@ def test_credentials_are_renewed_five_minutes_before_they_end(
     assert own.signing_credentials(ROLE).access_key == "KEY2"
 
 
-def test_a_role_that_may_not_be_assumed_is_told(own: Session) -> None:
+def test_role_that_may_not_be_assumed_is_reported(own: Session) -> None:
     with (
         canned(own, "sts", "AssumeRole", (403, "AccessDenied")),
         pytest.raises(UnauthorizedError, match="test-launch"),

@@ -81,7 +81,7 @@ def test_the_forwarder_reads_the_flag(
         ("ec2", "describe_subnets", {}),
     ],
 )
-def test_what_a_function_calls_is_told_the_trace(
+def test_calls_of_a_function_carry_its_trace(
     aws: Session,
     monkeypatch: pytest.MonkeyPatch,
     service: str,

@@ -132,7 +132,7 @@ def test_an_object_that_is_too_large_alone_ends_the_list() -> None:
         assert [request.query["limit"] for request in server.requests] == ["250", "31", "3", "1"]
 
 
-def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_list_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "MOST_PAGES", 20)
     with scripted([Answer(body={"metadata": {"continue": "t"}, "items": []})]) as server:
         with pytest.raises(UnavailableError, match="more than 20 pages"):

@@ -118,7 +118,7 @@ def test_a_page_that_is_no_json_becomes_the_message() -> None:
         server.api.get("/x")
 
 
-def test_nobody_listening_is_unavailable() -> None:
+def test_closed_port_is_unavailable() -> None:
     with scripted([Answer(body={})]) as server:
         url = server.url
     with pytest.raises(UnavailableError, match="no answer"):
@@ -142,7 +142,7 @@ def test_a_connection_closed_without_answer_is_tried_once_more() -> None:
         assert len(server.requests) == 2
 
 
-def test_a_list_is_begun_again_when_its_token_expires_and_given_up_the_third_time() -> None:
+def test_list_restarts_when_its_token_expires_and_fails_the_third_time() -> None:
     page = Answer(body={"metadata": {"continue": "t"}, "items": [{"n": 1}]})
     gone = Answer(status=410, body={})
     last = Answer(body={"metadata": {}, "items": [{"n": 2}, None]})
@@ -177,7 +177,7 @@ def test_pages_are_as_large_as_their_bytes_allow() -> None:
     assert 60 <= third <= 64
 
 
-def test_whoever_lists_hears_of_each_page() -> None:
+def test_lister_gets_each_page() -> None:
     page = Answer(body={"metadata": {"continue": "t"}, "items": [{"n": 1}]})
     last = Answer(body={"metadata": {}, "items": [{"n": 2}]})
     heard: list[int] = []

@@ -78,7 +78,7 @@ def test_a_leader_that_renews_its_lease_is_running() -> None:
         {"renewTime": "9999-12-31T23:59:59-23:00"},
     ],
 )
-def test_a_lease_nobody_holds_or_renews_is_no_rival(spec: dict[str, Any]) -> None:
+def test_lease_without_a_holder_or_renewal_is_no_rival(spec: dict[str, Any]) -> None:
     clock = FakeClock()
     assert rivals(Api(lease(clock, **spec)), clock).running() == ()
 

@@ -49,7 +49,7 @@ def test_a_cluster_without_the_network_plugin_of_aws_has_no_role_for_it() -> Non
     assert surroundings().annotated_role("kube-system", "aws-node") == ""
 
 
-def test_a_right_that_is_missing_is_told() -> None:
+def test_missing_permission_is_reported() -> None:
     refused = Reply(status=403, body={"message": "no"})
 
     with pytest.raises(UnauthorizedError):

@@ -53,7 +53,7 @@ def test_by_default_nodes_have_what_they_join_with_and_the_network_plugin_uses(
         assert managed(template) == NEEDED | {"AmazonEKS_CNI_Policy"}
 
 
-def test_the_policy_of_the_network_plugin_goes_when_it_has_a_role_of_its_own(
+def test_the_policy_of_the_network_plugin_is_removed_when_it_has_its_own_role(
     chosen: Template,
 ) -> None:
     assert managed(chosen) == NEEDED

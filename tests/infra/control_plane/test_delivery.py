@@ -36,7 +36,7 @@ def _routes(template: Template) -> set[tuple[str, str]]:
     }
 
 
-def test_every_message_goes_where_the_design_says(control_plane: Template) -> None:
+def test_every_message_is_delivered_as_the_design_says(control_plane: Template) -> None:
     assert _routes(control_plane) == {
         ("pod-pending", "QueuesWake"),
         ("pod-pending", "Provision"),

@@ -50,7 +50,7 @@ def test_the_table_has_exactly_what_is_counted() -> None:
     assert set(UNITS) <= set(TABLE)
 
 
-def test_each_metric_says_who_writes_it_and_what_to_do() -> None:
+def test_each_metric_names_its_function_and_the_next_step() -> None:
     assert len(METRICS) >= 15
     assert len({metric_plan.action for metric_plan in METRICS}) == len(METRICS) == len(TABLE)
     for metric_plan in METRICS:
@@ -87,7 +87,7 @@ def test_a_cluster_s_dashboard_shows_each_metric_and_none_of_another_cluster(
             }
 
 
-def test_a_dashboard_has_a_graph_for_each_topic_and_tells_what_to_do(
+def test_dashboard_has_a_graph_for_each_topic_and_the_next_steps(
     clusters: Mapping[str, Template],
 ) -> None:
     widgets = _widgets(clusters["prod"])

@@ -61,7 +61,7 @@ def ask(function: str, action: str, resource: str = "*", **context: str) -> Ask:
     return Ask(principal=asked.role_of(function), action=action, resource=resource, context=context)
 
 
-def test_functions_that_call_a_cluster_stand_in_the_subnets_and_no_other(
+def test_only_functions_that_call_a_cluster_are_in_the_subnets(
     private: Template, control_plane: Template
 ) -> None:
     standing = {
@@ -205,7 +205,7 @@ def test_machines_carry_a_role_of_the_user_s_where_it_is_named(
     assert entry["Type"] == "EC2_LINUX"
 
 
-def test_without_a_choice_no_interface_is_spoken_of(
+def test_without_a_choice_no_interface_is_named(
     control_plane: Template, clusters: Mapping[str, Template]
 ) -> None:
     texts: list[Any] = [node for node in walk(control_plane.raw) if isinstance(node, str)]

@@ -35,7 +35,7 @@ def _node_version(name: str) -> str:
     return str(packages[f"node_modules/{name}"]["version"])
 
 
-def test_what_is_shipped_is_told_apart_from_what_only_develops() -> None:
+def test_shipped_packages_are_distinguished_from_development_packages() -> None:
     scopes = {
         component["name"]: component["scope"] for component in make_sbom.document()["components"]
     }

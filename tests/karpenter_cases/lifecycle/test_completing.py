@@ -73,14 +73,14 @@ EPHEMERAL = sorted({keys.CLOUD_UNINITIALIZED_TAINT, keys.NODE_NOT_READY_TAINT})
 
 
 @pytest.mark.parametrize("key", EPHEMERAL)
-def test_a_node_with_a_taint_that_goes_by_itself_is_not_complete(key: str) -> None:
+def test_node_with_an_ephemeral_taint_is_not_complete(key: str) -> None:
     world = launched()
     lasting = Taint(key=key, effect=Effect.NO_SCHEDULE)
     world.kubelet_joins(world.node.name, taints=(NOT_READY, lasting))
     assert world.bind(world.node.name).waiting_for == f"startup taint {key} to go"
 
 
-def test_a_node_is_complete_once_the_taints_that_go_by_themselves_are_gone() -> None:
+def test_node_is_complete_once_ephemeral_taints_are_removed() -> None:
     world = launched()
     world.kubelet_joins(world.node.name, taints=(NOT_READY, BATCH))
     assert world.bind(world.node.name).initialized

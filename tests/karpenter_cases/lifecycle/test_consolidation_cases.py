@@ -89,7 +89,7 @@ def test_a_node_whose_pods_fit_elsewhere_is_deleted() -> None:
     assert (found.method, len(found.remove)) == (Method.DELETE, 1)
 
 
-def test_a_provisioner_with_no_place_to_stand_does_not_hinder_a_deletion() -> None:
+def test_provisioner_without_subnets_does_not_block_a_deletion() -> None:
     lost = provisioner("lost")
     seen = replace(
         twins(),
@@ -153,7 +153,7 @@ def test_a_pod_that_comes_meanwhile_and_must_not_be_evicted_keeps_the_node() -> 
     assert world.cluster.node_values["big"].deletion_at is None
 
 
-def test_an_empty_node_is_looked_at_again_before_it_goes() -> None:
+def test_empty_node_is_read_again_before_it_is_removed() -> None:
     world = half_empty()
     world.cluster.pods.clear()
     world.provision(look=True)
@@ -210,7 +210,7 @@ def test_two_nodes_do_not_become_one_of_the_same_type() -> None:
     assert found.change is None
 
 
-def test_several_nodes_are_looked_at_again_before_the_first_goes() -> None:
+def test_several_nodes_are_read_again_before_the_first_is_removed() -> None:
     world = half_empty()
     world.cluster.add(machine("too", "m5.2xlarge"), pod("c", node_name="too"))
     world.disruption = replace(world.disruption, budget_percent=100)
@@ -229,7 +229,7 @@ def test_several_nodes_are_looked_at_again_before_the_first_goes() -> None:
     assert all(node.deletion_at is None for node in world.cluster.nodes())
 
 
-def test_when_an_empty_node_may_not_go_the_others_are_thought_of_next() -> None:
+def test_when_an_empty_node_must_stay_the_others_are_evaluated_next() -> None:
     empty = machine("empty")
     seen = replace(twins(), nodes=(*twins().nodes, empty))
     assert changed(seen).remove == ("empty",)
@@ -238,14 +238,14 @@ def test_when_an_empty_node_may_not_go_the_others_are_thought_of_next() -> None:
     assert "empty" not in changed(seen, pace=rested).remove
 
 
-def test_when_some_nodes_together_may_not_go_one_alone_is_thought_of() -> None:
+def test_when_some_nodes_together_must_stay_one_alone_is_evaluated() -> None:
     rested = OngoingChanges(rested=frozenset({"uid-a"}))
     seen = replace(three(), bound=tuple(on(name, cpu=300) for name in "abc"))
     found = changed(seen, pace=rested)
     assert "a" not in found.remove
 
 
-def test_a_node_that_will_expire_soon_is_cheaper_to_give_up() -> None:
+def test_node_that_expires_soon_is_cheaper_to_remove() -> None:
     both = provisioner(consolidation=True, ttl_until_expired=timedelta(hours=10))
     seen = replace(twins(), provisioners=(both,))
     old = replace(seen.nodes[1], created_at=NOW - timedelta(hours=8))
@@ -279,7 +279,7 @@ def test_pods_that_come_while_nodes_are_exchanged_get_a_node_of_their_own() -> N
 
 
 @pytest.mark.parametrize("mark", ["promised", "replaces"])
-def test_a_node_that_was_launched_for_pods_of_a_node_that_goes_stays(mark: str) -> None:
+def test_node_launched_for_pods_of_a_removed_node_stays(mark: str) -> None:
     fresh = machine("new", "m5.2xlarge")
     going = machine("old", deletion_at=LATER)
     seen = cluster(fresh, going, bound=(on("old"),))

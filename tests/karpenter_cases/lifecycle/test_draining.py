@@ -21,13 +21,13 @@ DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
 STATIC = Owner(kind="Node", name="n1", uid="n1")
 
 
-def test_a_node_that_is_deleted_goes_with_its_machine() -> None:
+def test_deleted_node_is_removed_with_its_machine() -> None:
     world = going()
     assert drain(world)["result"] == "terminated"
     assert world.cluster.nodes() == ()
 
 
-def test_as_long_as_a_budget_lets_some_go_the_others_are_asked_again_soon() -> None:
+def test_evictions_are_retried_soon_while_a_budget_allows_some() -> None:
     members = [pod(name, node_name="n1") for name in "abcdef"]
     world = going(*members)
     steps, waits = Termination(world.ports, None), []
@@ -125,7 +125,7 @@ def test_the_machine_is_ended_with_its_node() -> None:
     assert world.cloud.called("terminate") == [("i-n1",)]
 
 
-def test_what_the_ledger_knew_of_the_machine_goes_with_its_node() -> None:
+def test_the_ledgers_rows_of_a_machine_are_deleted_with_its_node() -> None:
     world = going()
     one = slot(instance_id="i-n1")
     world.ledger.slot_values[NAME, one.name] = one
@@ -135,7 +135,7 @@ def test_what_the_ledger_knew_of_the_machine_goes_with_its_node() -> None:
     assert world.ledger.cluster_of("i-n1") is None
 
 
-def test_nodes_that_go_at_once_do_not_disturb_each_other() -> None:
+def test_nodes_removed_at_once_do_not_affect_each_other() -> None:
     names = ("n2", "n3", "n4", "n5")
     world = going(*(node(name, deletion_at=NOW) for name in names))
     world.cloud.add(*(machine(f"i-{name}") for name in names))
@@ -172,7 +172,7 @@ def test_ended_pods_hold_nothing() -> None:
     assert drain(world)["result"] == "terminated"
 
 
-def test_a_node_without_its_machine_goes_though_pods_are_on_it() -> None:
+def test_node_without_its_machine_is_removed_though_pods_are_on_it() -> None:
     world = going(pod(node_name="n1"))
     world.cloud.end("i-n1")
     assert drain(world)["result"] == "terminated"
@@ -199,7 +199,7 @@ def test_each_released_node_is_counted(
     assert '"NodesReleased":[1.0]' in capsys.readouterr().out.replace(" ", "")
 
 
-def test_two_nodes_of_one_machine_both_go() -> None:
+def test_two_nodes_of_one_machine_are_both_removed() -> None:
     twin = node("n2", provider_id=node().provider_id, deletion_at=NOW)
     world = going(twin)
     service = Termination(world.ports, None)
@@ -226,7 +226,7 @@ def test_a_node_whose_machine_was_never_known_ends_no_machine() -> None:
     assert world.cloud.called("terminate") == []
 
 
-def test_a_drain_that_a_budget_holds_is_told_with_its_budget() -> None:
+def test_drain_blocked_by_a_budget_is_reported_with_the_budget() -> None:
     world = going(pod(node_name="n1"))
     world.cluster.budgeted.add("default/a")
     drain(world)

@@ -159,7 +159,7 @@ def test_an_image_that_no_selector_finds_any_more_is_drift() -> None:
     assert drift_of(born_of(OWNER), OWNER, "ami-gone", ("ami-1", "ami-2")) != ""
 
 
-def test_of_two_reasons_the_template_is_told() -> None:
+def test_of_two_reasons_the_template_is_reported() -> None:
     other = template(ami_family="Bottlerocket")
     assert drift_of(born_of(OWNER), other, "ami-old", ("ami-new",)) == (
         "provisioner default has changed"

@@ -71,7 +71,7 @@ def test_a_node_that_is_not_due_stays(due: Due) -> None:
 
 
 @BOTH
-def test_the_next_one_goes_when_pods_of_the_first_would_find_no_place(due: Due) -> None:
+def test_the_next_node_is_removed_when_pods_of_the_first_fit_nowhere(due: Due) -> None:
     found = due.look(due.make("a", minutes=9), due.make("b"), bound=(on("a", extra=RARE), on("b")))
     assert found.change.remove == ("b",)
 
@@ -88,20 +88,20 @@ def test_a_node_whose_provisioner_was_changed_back_stays() -> None:
 
 
 @BOTH
-def test_a_node_that_is_due_goes_where_others_have_room(due: Due) -> None:
+def test_due_node_is_removed_when_its_pods_fit_elsewhere(due: Due) -> None:
     room = machine("room", created_at=LATER)
     found = due.look(due.make("a"), room, bound=(on("a"),)).change
     assert (found.cause, found.method, found.remove) == (due.cause, Method.DELETE, ("a",))
 
 
 @BOTH
-def test_all_empty_nodes_that_are_due_go_together(due: Due) -> None:
+def test_all_due_empty_nodes_are_removed_together(due: Due) -> None:
     found = due.look(*(due.make(name) for name in "abc")).change
     assert (found.method, found.remove) == (Method.EMPTY, ("a", "b", "c"))
 
 
 @BOTH
-def test_used_nodes_go_one_at_a_time_and_the_oldest_first(due: Due) -> None:
+def test_used_nodes_are_removed_one_at_a_time_and_the_oldest_first(due: Due) -> None:
     nodes = (due.make("a"), due.make("b", minutes=9), due.make("c", minutes=5))
     bound = tuple(on(name, cpu=1500) for name in "abc")
     assert due.look(*nodes, bound=bound).change.remove == ("b",)

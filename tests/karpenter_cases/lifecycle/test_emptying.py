@@ -56,7 +56,7 @@ def test_a_node_that_is_used_again_loses_its_stamp() -> None:
     assert stamp(world) is None
 
 
-def test_a_node_that_stayed_empty_goes() -> None:
+def test_node_that_stayed_empty_is_removed() -> None:
     world = empty()
     begin(world)
     world.advance(TTL)
@@ -73,7 +73,7 @@ def test_a_node_that_was_empty_for_a_while_is_waited_for_to_the_second() -> None
     assert world.node.deletion_at is None
 
 
-def test_empty_nodes_go_by_their_ttl() -> None:
+def test_empty_nodes_are_removed_by_their_ttl() -> None:
     world = empty()
     world.sweep()
     world.advance(TTL)
@@ -129,11 +129,11 @@ def removed(found: Outlook) -> list[str]:
     return list(found.best.remove)
 
 
-def test_an_empty_node_goes_with_consolidation() -> None:
+def test_empty_node_is_removed_by_consolidation() -> None:
     assert removed(outlook("n1", "n2", bound=(pod("x", node_name="n2"),))) == ["n1"]
 
 
-def test_many_empty_nodes_go_together_with_consolidation() -> None:
+def test_many_empty_nodes_are_removed_together_with_consolidation() -> None:
     assert removed(outlook("n1", "n2", "n3")) == ["n1", "n2", "n3"]
 
 
@@ -149,7 +149,7 @@ def test_an_empty_node_says_so_by_its_stamp() -> None:
     assert stamp(world) is not None
 
 
-def test_when_emptiness_is_switched_off_the_stamp_goes() -> None:
+def test_when_emptiness_is_switched_off_the_stamp_is_removed() -> None:
     world = empty()
     begin(world)
     world.cluster.add(provisioner())
@@ -215,7 +215,7 @@ def test_a_node_without_a_provisioner_does_not_age() -> None:
     assert world.node.deletion_at is None
 
 
-def test_a_node_that_is_too_old_goes() -> None:
+def test_node_that_is_too_old_is_removed() -> None:
     world = standing(owner=provisioner(ttl_until_expired=MINUTE))
     assert age_step(world)["wait_seconds"] == 60
     world.advance(MINUTE)

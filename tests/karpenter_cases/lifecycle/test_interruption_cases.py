@@ -107,7 +107,7 @@ def test_a_pod_that_costs_something_to_delete_counts_more() -> None:
     assert cost(deletion=2**26) > PLAIN_POD_COST
 
 
-def test_a_pod_that_may_go_first_counts_less() -> None:
+def test_pod_that_may_be_evicted_first_counts_less() -> None:
     assert cost(deletion=-(2**26)) < PLAIN_POD_COST
 
 

@@ -42,7 +42,7 @@ def test_the_taint_stays_while_the_node_is_not_ready(*, ready: bool | None) -> N
     assert keys.NOT_READY_TAINT in taints(world)
 
 
-def test_the_taint_goes_when_the_node_is_ready() -> None:
+def test_the_taint_is_removed_when_the_node_is_ready() -> None:
     world = launched()
     world.kubelet_joins(world.node.name)
     assert world.bind(world.node.name).initialized
@@ -184,7 +184,7 @@ def test_taints_of_the_provisioner_come_to_the_node() -> None:
     assert BATCH in world.node.taints
 
 
-def test_startup_taints_stand_on_the_node_from_the_beginning() -> None:
+def test_startup_taints_are_on_the_node_from_the_beginning() -> None:
     world = launched(owner=provisioner(startup_taints=(WAIT,)))
     assert WAIT in world.node.taints
 
@@ -270,7 +270,7 @@ def test_while_no_subnet_is_found_nothing_is_launched_and_later_it_is() -> None:
     assert len(world.alive) == 1
 
 
-def test_a_node_with_less_than_was_planned_with_is_told() -> None:
+def test_node_with_less_allocatable_than_planned_is_reported() -> None:
     world = launched()
     (one,) = world.ledger.slots(NAME)
     fewer = Resources.from_mapping({**dict(one.allocatable.items), "cpu": 700})

@@ -109,7 +109,7 @@ def test_devices_are_counted_like_any_resource(device: str) -> None:
     assert {option.capacity[device] for option in outcome.options("two")} == {2}
 
 
-def test_pods_with_and_without_a_device_are_told_apart_by_price() -> None:
+def test_pods_with_and_without_a_device_are_distinguished_by_price() -> None:
     outcome = solve(pod("gpu", extra={"nvidia.com/gpu": "1"}), *pods(20, cpu="1"))
     assert outcome.type_of("gpu") == NVIDIA.name
     assert outcome.types.count(NVIDIA.name) == 1

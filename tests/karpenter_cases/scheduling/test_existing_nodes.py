@@ -32,14 +32,14 @@ def test_a_node_that_is_ready_is_filled_before_one_that_starts() -> None:
     assert solve(pod(), nodes=(starting,)).where() == "new-0"
 
 
-def test_a_pod_that_no_standing_node_suits_gets_a_new_one() -> None:
+def test_pod_that_fits_no_existing_node_gets_a_new_one() -> None:
     there = node("static", owner="", labels={keys.ARCH: "amd64"}, allocatable=FOREIGN)
     outcome = solve(pod(selector={keys.ARCH: "arm64"}), nodes=(there,))
     assert outcome.plan.placements == ()
     assert outcome.values(keys.ARCH) == {"arm64"}
 
 
-def test_a_daemon_that_will_not_run_on_a_standing_node_takes_no_room_there() -> None:
+def test_daemon_that_does_not_run_on_an_existing_node_uses_no_capacity_there() -> None:
     """It only runs where the label is `red`, which one of two otherwise equal nodes has."""
     daemon = daemonset("agent", cpu="3", memory="6Gi", nodeSelector={TEAM: "red"})
     plain = node("plain", owner="")
@@ -56,7 +56,7 @@ def test_a_full_node_takes_nothing_and_a_pod_that_ended_fills_none() -> None:
     assert solve(pod(), nodes=(node(),)).where() == "n1"
 
 
-def test_what_is_left_over_goes_to_new_nodes() -> None:
+def test_pods_that_are_left_over_get_new_nodes() -> None:
     outcome = solve(*pods(6, cpu="1"), nodes=(node(kind=SMALL),), market=(TINY, SMALL, LARGE))
     assert [outcome.where(home) for home in sorted(outcome.homes)].count("n1") == 3
     assert sum(len(planned_node.pods) for planned_node in outcome.new) == 3

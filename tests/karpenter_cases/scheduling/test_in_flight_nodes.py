@@ -134,7 +134,7 @@ def test_a_taint_that_will_stay_keeps_the_pod_away() -> None:
     assert joined(taint("foreign"), *STARTING).where() == "new-0"
 
 
-def test_a_startup_taint_is_expected_to_go() -> None:
+def test_startup_taint_is_expected_to_be_removed() -> None:
     assert joined(taint("network-agent"), *STARTING).where() == "n1"
 
 

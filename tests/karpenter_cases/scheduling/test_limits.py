@@ -16,7 +16,7 @@ def bought(outcome: Outcome, resource: str = "cpu") -> int:
     return sum(planned_node.largest_capacity[resource] for planned_node in outcome.new)
 
 
-def test_nothing_is_bought_when_more_than_the_limit_stands() -> None:
+def test_nothing_is_launched_when_more_than_the_limit_exists() -> None:
     outcome = alone(
         {},
         provisioners=(provisioner(**limited(cpu="20")),),

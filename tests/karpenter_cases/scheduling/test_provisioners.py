@@ -95,7 +95,7 @@ def test_a_provisioner_that_is_being_deleted_makes_nothing() -> None:
     assert "no usable Provisioner" in outcome.pending["a"]
 
 
-def test_a_node_gets_no_more_pods_than_its_kubelet_is_told() -> None:
+def test_node_gets_no_more_pods_than_its_kubelet_is_configured_for() -> None:
     owner = provisioner(kubeletConfiguration={"maxPods": 1})
     outcome = solve(*pods(3, cpu="100m"), provisioners=(owner,))
     assert [len(planned_node.pods) for planned_node in outcome.new] == [1, 1, 1]
@@ -129,7 +129,7 @@ def test_a_startup_taint_needs_no_toleration() -> None:
     assert alone({}, provisioners=(owner,)).is_placed("a")
 
 
-def test_two_provisioners_nodes_stand_side_by_side() -> None:
+def test_two_provisioners_nodes_are_side_by_side() -> None:
     owners = (
         provisioner("a", (keys.ZONE, "In", A), labels={TEAM: "red"}),
         provisioner("b", (keys.INSTANCE_TYPE, "In", MEDIUM.name), labels={TEAM: "blue"}),

@@ -78,7 +78,7 @@ def test_definitions_are_served_once_they_are_applied_though_their_cache_is_fill
         assert cluster.items("apis/karpenter.sh/v1alpha5/provisioners") == []
 
 
-def test_what_was_put_in_goes_and_what_stood_stays(cluster: ForeignCluster) -> None:
+def test_added_objects_are_deleted_and_earlier_ones_stay(cluster: ForeignCluster) -> None:
     put(cluster, "api/v1/nodes", node("theirs"))
     put(cluster, "api/v1/namespaces/default/configmaps", config_map("theirs"))
     cluster.check()
@@ -93,7 +93,9 @@ def test_what_was_put_in_goes_and_what_stood_stays(cluster: ForeignCluster) -> N
         cluster.items("apis/karpenter.sh/v1alpha5/provisioners")
 
 
-def test_our_nodes_go_with_their_finalizers_and_pods(cluster: ForeignCluster) -> None:
+def test_dovetails_nodes_are_deleted_with_their_finalizers_and_pods(
+    cluster: ForeignCluster,
+) -> None:
     put(cluster, "api/v1/nodes", node("theirs"))
     cluster.check()
     put(cluster, "api/v1/nodes", node("new-but-theirs"))
@@ -105,7 +107,9 @@ def test_our_nodes_go_with_their_finalizers_and_pods(cluster: ForeignCluster) ->
     assert names(cluster, "api/v1/pods") == ["b"]
 
 
-def test_pods_of_a_deleted_workload_go_before_the_world_does(cluster: ForeignCluster) -> None:
+def test_pods_of_a_deleted_workload_are_deleted_before_the_world_ends(
+    cluster: ForeignCluster,
+) -> None:
     cluster.check()
     cluster.apply({**deployment("web"), "apiVersion": "apps/v1", "kind": "Deployment"})
     put(cluster, "api/v1/namespaces/default/pods", pod("web-1"))
@@ -113,7 +117,7 @@ def test_pods_of_a_deleted_workload_go_before_the_world_does(cluster: ForeignClu
     assert names(cluster, "api/v1/pods") == []
 
 
-def test_claims_of_a_stateful_set_go_and_what_stood_stays(cluster: ForeignCluster) -> None:
+def test_claims_of_a_stateful_set_are_deleted_and_others_stay(cluster: ForeignCluster) -> None:
     put(cluster, CLAIMS, claim("theirs"))
     put(cluster, "api/v1/persistentvolumes", volume("theirs"))
     cluster.check()
@@ -127,7 +131,7 @@ def test_claims_of_a_stateful_set_go_and_what_stood_stays(cluster: ForeignCluste
     assert names(cluster, "api/v1/persistentvolumes") == ["theirs"]
 
 
-def test_a_volume_that_its_provisioner_does_not_delete_is_told(
+def test_volume_that_its_provisioner_does_not_delete_is_reported(
     cluster: ForeignCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.check()

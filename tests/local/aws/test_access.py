@@ -95,7 +95,7 @@ def test_each_server_has_a_random_key_of_its_own(lab: Lab) -> None:
             call_verb(replace(other.access, url=lab.aws.url), "reset")
 
 
-def test_only_the_user_who_started_it_reads_the_ready_file(lab: Lab, tmp_path: Path) -> None:
+def test_only_the_user_that_started_it_reads_the_ready_file(lab: Lab, tmp_path: Path) -> None:
     announce(tmp_path / "ready.json", lab.aws.access.ready)
     assert (tmp_path / "ready.json").stat().st_mode & 0o777 == 0o600
     assert lab.aws.access.secret not in repr(lab.aws.access)

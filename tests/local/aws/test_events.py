@@ -30,13 +30,13 @@ def test_a_queue_gets_the_whole_event(lab: Lab) -> None:
     }
 
 
-def test_an_event_that_does_not_match_goes_nowhere(lab: Lab) -> None:
+def test_event_that_does_not_match_is_not_delivered(lab: Lab) -> None:
     url, arn = lab.queue()
     lab.put(lab.bus({"Arn": arn}, pattern={"detail": {"leading": [True]}}), {"leading": False})
     assert lab.receive(url, seconds=0) == []
 
 
-def test_a_disabled_rule_goes_nowhere(lab: Lab) -> None:
+def test_disabled_rule_delivers_nothing(lab: Lab) -> None:
     url, arn = lab.queue()
     bus = lab.bus({"Arn": arn})
     lab.aws.client("events").disable_rule(Name=bus, EventBusName=bus)
@@ -64,7 +64,7 @@ def test_a_delivery_is_tried_again(lab: Lab) -> None:
     assert body(lab.receive(url))["detail"] == {"try": 1}
 
 
-def test_a_delivery_without_retries_goes_to_the_dead_letters(lab: Lab) -> None:
+def test_delivery_without_retries_ends_in_the_dead_letters(lab: Lab) -> None:
     url, arn = lab.queue()
     dead_url, dead_arn = lab.queue()
     policy = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}

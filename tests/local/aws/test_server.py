@@ -25,7 +25,7 @@ SELF_TESTS = {
     "machines-outputs": "test_a_task_may_answer_with_execution_dates",
     "machines-start": "test_names_are_checked",
     "machines-stop": "test_a_stop_keeps_error_and_cause",
-    "machines-templates": "test_an_event_goes_all_the_way_through_a_deployed_stack",
+    "machines-templates": "test_event_passes_through_a_deployed_stack",
     "permissions-by-action": "test_a_missing_permission_is_recorded",
     "permissions-linked-roles": "test_linked_roles_have_the_names_that_iam_gives_them",
     "sqs-atomic-operations": "test_receivers_beside_each_other_never_share_a_message",

@@ -82,7 +82,7 @@ def test_a_deployed_function_has_its_properties(
     assert event_config["MaximumRetryAttempts"] == 0
 
 
-def test_an_event_goes_all_the_way_through_a_deployed_stack(
+def test_event_passes_through_a_deployed_stack(
     lab: Lab, deployed: dict[str, dict[str, str]]
 ) -> None:
     lab.put("dovetail", {"pods": 1})

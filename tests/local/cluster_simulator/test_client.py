@@ -47,7 +47,7 @@ async def soon(holds: Callable[[], bool]) -> None:
     await asyncio.to_thread(until, holds)
 
 
-def test_a_write_is_seen_once_though_the_watch_tells_it_too(kube: EmbeddedKube) -> None:
+def test_write_is_seen_once_though_the_watch_repeats_it(kube: EmbeddedKube) -> None:
     async def story(informer: Informer, bench: Bench) -> None:
         made = await asyncio.to_thread(bench.create, NODES, node("n0"))
         informer.observe(made)
@@ -59,7 +59,7 @@ def test_a_write_is_seen_once_though_the_watch_tells_it_too(kube: EmbeddedKube) 
     assert reflect(kube, story) == [("added", "n0"), ("added", "n1")]
 
 
-def test_an_expired_version_leads_to_a_list_whose_difference_is_told(kube: EmbeddedKube) -> None:
+def test_expired_version_leads_to_a_list_whose_difference_is_announced(kube: EmbeddedKube) -> None:
     async def story(informer: Informer, bench: Bench) -> None:
         for name in ("n0", "n1"):
             await asyncio.to_thread(bench.create, NODES, node(name))

@@ -29,7 +29,7 @@ from tests.local.cluster_simulator.placing import ZONE, Json, check, make_node, 
         ("10", "Gt", "many", False),
     ],
 )
-def test_numbers_are_read_as_go_reads_them(
+def test_numbers_are_parsed_as_in_golang(
     actual: str, operator: str, bound: str, *, holds: bool
 ) -> None:
     node = {"metadata": {"name": "n0", "labels": {"k": actual}}}

@@ -49,7 +49,7 @@ def is_going(bench: Bench, name: str) -> bool:
     return "deletionTimestamp" in bench.get(f"{NODES}/{name}")["metadata"]
 
 
-def test_nodes_go_with_their_provisioner_and_wait_for_their_drain(bench: Bench) -> None:
+def test_nodes_are_deleted_with_their_provisioner_after_their_drain(bench: Bench) -> None:
     cluster, owner = cluster_with_provisioner(bench, bench.url)
     made = cluster.create_node(manifest("made", owner))
     assert made.owners == (owner.uid,)

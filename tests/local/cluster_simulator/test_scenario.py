@@ -25,7 +25,7 @@ def evict(bench: Bench, name: str) -> None:
     bench.create(f"{PODS}/{name}/eviction", body)
 
 
-def test_pods_wait_for_nodes_run_leave_by_eviction_and_nodes_go_with_their_finalizer(
+def test_pods_wait_run_and_are_evicted_and_nodes_end_with_their_finalizer(
     bench: Bench,
 ) -> None:
     # Three fit on a node of four, so that its agent has room whichever comes first.

@@ -67,7 +67,7 @@ def test_spread_counts_only_pods_with_the_same_match_label() -> None:
     assert check(new, a, view) == [SPREAD]
 
 
-def test_affinity_follows_matching_pods_and_the_first_of_a_kind_may_go_anywhere() -> None:
+def test_affinity_follows_matching_pods_and_the_first_of_a_kind_fits_anywhere() -> None:
     a, b = make_node("na", "a"), make_node("nb", "b")
     pod = make_pod(affinity=required("podAffinity", [SAME_APP]))
     assert check(pod, a, ClusterView(nodes=[a, b])) == []

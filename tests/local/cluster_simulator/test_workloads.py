@@ -19,7 +19,7 @@ from tests.local.cluster_simulator.bench import (
 REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
 
 
-def test_a_changed_template_is_rolled_out_and_the_old_pods_go(bench: Bench) -> None:
+def test_changed_template_is_rolled_out_and_old_pods_are_deleted(bench: Bench) -> None:
     bench.add_node("n0")
     bench.create(DEPLOYMENTS, workload("Deployment", "web", template("web", cpu="1"), replicas=2))
     until(lambda: len(bench.ready_pods("web")) == 2)
@@ -136,7 +136,7 @@ def test_a_budget_counts_percentages_of_the_wanted_replicas(bench: Bench) -> Non
     until(lambda: counts(5, 4, 3, 1), "half of five, rounded up")
 
 
-def test_nodes_of_a_provisioner_go_with_it(bench: Bench) -> None:
+def test_nodes_of_a_provisioner_are_deleted_with_it(bench: Bench) -> None:
     names = {"plural": "provisioners", "singular": "provisioner", "kind": "Provisioner"}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {

@@ -193,7 +193,7 @@ def test_an_unknown_filter_or_instance_is_a_proper_error(account: Any) -> None:
     assert refusal.value.response["Error"]["Code"] == "InvalidInstanceID.NotFound"
 
 
-def test_listing_goes_in_pages(account: Any, cluster: dict[str, Any], fleet: Any) -> None:
+def test_listing_is_paged(account: Any, cluster: dict[str, Any], fleet: Any) -> None:
     names = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])], count=7))
     paginator = account.ec2.get_paginator("describe_instances")
     pages = list(paginator.paginate(PaginationConfig={"PageSize": 5}))
@@ -267,7 +267,7 @@ def test_a_wrong_interruption_says_what_to_send(
         account.do("interrupt", instance_id=name, kind="meteor")
 
 
-def test_topology_is_told_of_the_types_that_have_a_network_of_their_own(
+def test_topology_is_shown_for_types_with_their_own_network(
     account: Any, cluster: dict[str, Any], fleet: Any
 ) -> None:
     subnet = cluster["subnet_ids"][0]

@@ -11,7 +11,7 @@ from infra.local.aws.ec2.catalog.images import KUBERNETES_VERSIONS, images
 ROLE = "arn:aws:iam::123456789012:role/path/DovetailBind"
 
 
-def test_the_cluster_is_active_and_points_where_it_was_told(
+def test_the_cluster_is_active_and_has_the_given_endpoint(
     account: Any, cluster: dict[str, Any]
 ) -> None:
     found = account.client("eks").describe_cluster(name="blue")["cluster"]

@@ -13,7 +13,7 @@ from tests.local.kube.client import (
 )
 
 
-def test_a_pending_pod_goes_at_once(api: Api) -> None:
+def test_pending_pod_is_deleted_at_once(api: Api) -> None:
     api.post(PODS, pod("a"))
     reply = api.delete(f"{PODS}/a")
     assert (reply.status, reply.body["kind"]) == (200, "Pod")
@@ -41,7 +41,7 @@ def test_a_shorter_grace_replaces_a_longer_one(api: Api) -> None:
     assert longer["deletionGracePeriodSeconds"] == 5
 
 
-def test_a_finished_pod_goes_at_once_though_bound(api: Api) -> None:
+def test_finished_bound_pod_is_deleted_at_once(api: Api) -> None:
     api.post(PODS, pod("a", node="n"))
     api.patch(f"{PODS}/a/status", {"status": {"phase": "Succeeded"}})
     api.delete(f"{PODS}/a")

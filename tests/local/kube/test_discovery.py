@@ -37,7 +37,7 @@ def test_subresources_name_the_kind_they_take(api: Api) -> None:
     assert apps["deployments/scale"]["group"] == "autoscaling"
 
 
-def test_aggregated_discovery_tells_everything_at_once(api: Api) -> None:
+def test_aggregated_discovery_lists_everything_at_once(api: Api) -> None:
     for path, expected in (("/api", {""}), ("/apis", GROUPS)):
         body = api.get(path, accept=AGGREGATED).body
         assert body["kind"] == "APIGroupDiscoveryList"
@@ -57,7 +57,7 @@ def test_openapi_names_patch_operations_and_merge_keys(api: Api) -> None:
     assert api.get("/openapi/v3/apis/absent/v1").status == 404
 
 
-def test_health_and_version_are_told(api: Api) -> None:
+def test_health_and_version_are_reported(api: Api) -> None:
     for path in ("/healthz", "/livez", "/readyz"):
         assert api.get(path).status == 200
     assert api.get("/version").body["major"] == "1"

@@ -156,7 +156,7 @@ def test_two_budgets_for_one_pod_are_an_error_of_the_server(api: Api) -> None:
 
 
 @pytest.mark.parametrize(("policy", "status"), [("AlwaysAllow", 201), ("IfHealthyBudget", 201)])
-def test_an_unready_pod_may_go_while_the_budget_is_healthy(
+def test_unready_pod_may_be_evicted_while_the_budget_is_healthy(
     api: Api, policy: str, status: int
 ) -> None:
     budget(api, allowed=0, unhealthyPodEvictionPolicy=policy)

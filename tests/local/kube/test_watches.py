@@ -17,7 +17,7 @@ from tests.local.kube.client import (
 )
 
 
-def test_a_watch_replays_what_came_after_its_version_and_goes_on(api: Api) -> None:
+def test_watch_replays_changes_after_its_version_and_continues(api: Api) -> None:
     api.post(PODS, pod("before"))
     version = api.get(PODS).version
     api.post(PODS, pod("a"))

@@ -47,7 +47,7 @@ def test_the_recommended_image_has_a_name(
 @pytest.mark.parametrize(
     ("version", "folder"), [("1.28", "20.04"), ("1.30", "22.04"), ("1.31", "24.04"), ("1", "20.04")]
 )
-def test_ubuntu_goes_with_the_version_of_the_cluster(version: str, folder: str) -> None:
+def test_ubuntu_follows_the_version_of_the_cluster(version: str, folder: str) -> None:
     parameter = FAMILIES["Ubuntu"].parameter
     assert parameter is not None
     assert f"/eks/{folder}/" in parameter(ImageRequest(version=version, architecture="amd64"))

@@ -38,7 +38,7 @@ def test_the_summary_counts_and_names() -> None:
     assert told == "1 of 2 bars met. Not met: a 1 plain (gap)."
 
 
-def test_a_baseline_that_was_stopped_is_told() -> None:
+def test_baseline_that_was_stopped_is_reported() -> None:
     assert "stopped after 25 s" in table([row(None)])[-1]
     assert "| –, 1.09 |" in table([row(None)])[-1]
 

@@ -61,7 +61,7 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     assert world.cluster.called("set_provisioner_condition").count("default") == 2
 
 
-def test_at_the_ceiling_the_condition_says_so_and_the_pods_are_told() -> None:
+def test_at_the_ceiling_the_condition_says_so_and_the_pods_get_events() -> None:
     world = World(provisioner(), *apart(3))
     braked(world, Brakes(ceiling=Ceiling(max_price_micros_per_hour=200_000)))
     world.provision_until_quiet()
@@ -82,7 +82,7 @@ def test_at_the_ceiling_the_condition_says_so_and_the_pods_are_told() -> None:
     assert of_ceiling(world) == (True, "NearCeiling", text)
 
 
-def test_a_ceiling_of_nodes_is_told_in_nodes() -> None:
+def test_ceiling_of_nodes_is_reported_in_nodes() -> None:
     world = World(provisioner(ceiling=Ceiling(max_nodes=2)), *apart(3))
     world.provision_until_quiet()
     text = "this Provisioner has 2 nodes, at most 2 are allowed"

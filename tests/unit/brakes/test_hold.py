@@ -122,7 +122,7 @@ def test_a_paused_cluster_ends_nothing_by_a_choice_of_its_own() -> None:
     assert world.outbox.timers_of(TimerKind.TERMINATION) == []
 
 
-def test_in_shadow_mode_decisions_are_recorded_and_told_and_nothing_is_done() -> None:
+def test_in_shadow_mode_decisions_are_recorded_and_reported_without_acting() -> None:
     world = braked(two_nodes(), Brakes(shadow=True))
     report = world.provision()
     assert (report.held_back, report.pods_planned) == ("shadow", 2)
@@ -132,7 +132,7 @@ def test_in_shadow_mode_decisions_are_recorded_and_told_and_nothing_is_done() ->
     assert world.ledger.intents == {}
 
 
-def test_a_provisioner_in_shadow_mode_is_told_and_the_others_buy() -> None:
+def test_provisioner_in_shadow_mode_gets_events_and_the_others_launch() -> None:
     world = World(
         provisioner(shadow=True, weight=10, labels={"team": "a"}),
         provisioner(name="real"),
@@ -160,7 +160,7 @@ def test_under_a_brake_no_node_expires(held: Brakes | None) -> None:
 # --- ceilings
 
 
-def test_a_ceiling_on_nodes_is_never_passed_and_the_pods_are_told() -> None:
+def test_ceiling_on_nodes_is_never_exceeded_and_the_pods_get_events() -> None:
     world = World(provisioner(ceiling=Ceiling(max_nodes=2)), *apart(3))
     report = world.provision()
     assert len(world.alive) == 2
@@ -170,7 +170,7 @@ def test_a_ceiling_on_nodes_is_never_passed_and_the_pods_are_told() -> None:
     assert len(world.alive) == 2
 
 
-def test_a_ceiling_on_dollars_counts_the_dearest_option() -> None:
+def test_ceiling_on_dollars_counts_the_most_expensive_option() -> None:
     ceiling = Ceiling(max_price_micros_per_hour=200_000)
     world = World(provisioner(ceiling=ceiling, requirements=ANY_WAY), *apart(3))
     world.provision_until_quiet()
@@ -204,7 +204,7 @@ def test_the_ceiling_of_the_cluster_holds_all_provisioners_together() -> None:
     assert (report.nodes_over_ceiling, report.pods_unschedulable) == (0, 1)
 
 
-def test_standing_nodes_count_at_the_price_of_their_offering() -> None:
+def test_existing_nodes_count_at_the_price_of_their_offering() -> None:
     of_type = {keys.INSTANCE_TYPE: "m5.large", keys.ZONE: "us-east-1a"}
     known = {**of_type, keys.CAPACITY_TYPE: "on-demand", keys.PROVISIONER_NAME: "default"}
     unknown = {keys.INSTANCE_TYPE: "x1.gone", keys.PROVISIONER_NAME: "default"}
@@ -252,7 +252,7 @@ def test_beside_karpenter_nothing_is_bought_and_every_provisioner_says_so() -> N
     assert len(world.alive) == 2
 
 
-def test_in_shadow_mode_it_is_told_what_would_be_bought_beside_karpenter() -> None:
+def test_in_shadow_mode_launches_beside_karpenter_are_only_reported() -> None:
     world = braked(two_nodes(), Brakes(shadow=True))
     world.ports = replace(world.ports, rivals=Seen(KARPENTER))
     report = world.provision()
@@ -282,7 +282,7 @@ def test_cluster_autoscaler_is_a_rival_once_a_machine_of_ours_is_in_a_group(
 # --- what is told
 
 
-def test_the_same_reasons_are_told_once_in_a_while() -> None:
+def test_the_same_reasons_are_reported_once_in_a_while() -> None:
     world = World(provisioner(), pod(cpu=10**6))
     for _ in range(5):
         world.provision()

@@ -29,7 +29,7 @@ from tests.unit.launching.launches import ANY_WAY, apart, states
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
 
 
-def test_a_profile_that_does_not_exist_is_told_and_another_provisioner_serves_at_once() -> None:
+def test_profile_that_does_not_exist_is_reported_and_another_provisioner_serves_at_once() -> None:
     wrong = with_profile("wrong", "gone", weight=10)
     world = World(wrong, provisioner(), *pods(3))
     without_profile(world, "gone")
@@ -66,7 +66,7 @@ def test_doctor_finds_a_provisioner_that_is_refused_until_it_changes() -> None:
     assert Doctoring(world.ports).look() == ()
 
 
-def test_pods_that_no_other_provisioner_serves_are_told_too() -> None:
+def test_pods_that_no_other_provisioner_serves_get_events_too() -> None:
     world = World(with_profile("default", "gone"), pod())
     without_profile(world, "gone")
     world.provision()
@@ -270,7 +270,7 @@ def test_a_zone_whose_subnets_are_all_full_is_left_out() -> None:
     assert ZONES[0] not in {instance.offering.zone for instance in world.alive}
 
 
-def test_without_any_subnet_left_the_pods_are_told_which_were_refused() -> None:
+def test_without_any_subnet_left_the_pods_events_name_the_refused_ones() -> None:
     world = World(provisioner(), pod())
     refuse(world, code="InvalidSubnetID.NotFound")
     world.provision()
@@ -279,7 +279,7 @@ def test_without_any_subnet_left_the_pods_are_told_which_were_refused() -> None:
     assert f"subnet-{ZONES[0]}" in text
 
 
-def test_a_quota_stands_for_its_family_in_all_clusters_and_smaller_types_may_still_fit() -> None:
+def test_quota_holds_for_its_family_in_all_clusters_and_smaller_types_may_fit() -> None:
     world = World(provisioner(), pod(cpu=3000))
     refuse(world, "m5.xlarge", "m5.2xlarge", code="VcpuLimitExceeded")
     world.provision()
@@ -294,7 +294,7 @@ def test_a_quota_stands_for_its_family_in_all_clusters_and_smaller_types_may_sti
     assert world.ledger.quotas_reached(world.clock.now()) == ()
 
 
-def test_an_error_that_may_go_by_itself_is_waited_for() -> None:
+def test_transient_error_is_retried() -> None:
     world = World(provisioner(), pod())
     refuse(world, code="InternalError")
     world.provision()
@@ -343,7 +343,7 @@ def test_a_launch_template_that_cannot_be_made_is_a_refusal() -> None:
     assert world.provision().refusals == ()
 
 
-def test_an_open_launch_of_a_refused_provisioner_is_given_up() -> None:
+def test_open_launch_of_a_refused_provisioner_is_abandoned() -> None:
     world = World(with_profile("default", "gone"), *apart(1))
     without_profile(world, "gone")
     world.cloud.throttle_next("ensure_launch_template")

@@ -143,7 +143,7 @@ def test_a_machine_that_ec2_took_is_no_evidence() -> None:
     assert len(world.cloud.all_instances) == 4
 
 
-def test_a_machine_that_joined_while_it_was_given_up_is_no_evidence() -> None:
+def test_machine_that_joined_during_late_termination_is_no_evidence() -> None:
     world = World(provisioner(), pod(cpu=1500))
     world.provision()
     one = world.node

@@ -81,7 +81,7 @@ def test_gpu_types_are_priced_by_vcpus_and_gpus() -> None:
     assert not prices["g5.24xlarge"].interpolated
 
 
-def test_the_only_price_of_a_gpu_family_goes_by_gpus() -> None:
+def test_the_only_price_of_a_gpu_family_is_scaled_by_gpus() -> None:
     facts = [fact("p5.4xlarge", vcpus=16, GpuInfo=gpus("H100", "NVIDIA", 1))]
     facts.append(fact("p5.48xlarge", vcpus=192, GpuInfo=gpus("H100", "NVIDIA", 8)))
     prices = repaired_prices(facts, {"p5.48xlarge": 80.0})

@@ -238,7 +238,7 @@ def test_many_workloads_together_may_not_ask_for_too_many_pods(
         (("plan", "-f", "{good}", "--set", "type_weights=a:x"), "write type:percent pairs"),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_line(
+def test_what_cannot_be_used_is_reported_in_one_line(
     arguments: tuple[str, ...],
     expected: str,
     tmp_path: Path,

@@ -125,7 +125,7 @@ def test_existing_nodes_are_filled_before_anything_is_bought(
         ("tiny", "goes to node n1, which has room"),
     ],
 )
-def test_explain_says_why_a_pod_goes_where_it_goes(
+def test_explain_shows_why_a_pod_is_placed_on_its_node(
     asked: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = written(
@@ -199,7 +199,7 @@ def test_what_a_setting_costs_is_printed(
     assert "set thorough=true: " in capsys.readouterr().out
 
 
-def test_of_several_settings_each_is_told_with_what_it_costs_alone(
+def test_each_of_several_settings_is_reported_with_its_own_cost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = written(tmp_path / "a.yaml", PROVISIONER, deployment(replicas=40))

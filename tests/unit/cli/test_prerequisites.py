@@ -75,6 +75,6 @@ def test_a_cluster_that_is_not_attached_yet_is_named(capsys: pytest.CaptureFixtu
     )
 
 
-def test_what_cannot_be_read_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_read_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(FakeRuntime(None)) == 2
     assert capsys.readouterr().err == "dovetail doctor: ssm does not answer\n"

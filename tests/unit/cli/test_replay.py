@@ -55,7 +55,7 @@ def test_the_settings_of_the_decision_are_its_own(
     assert capsys.readouterr().out.startswith("byte-identical: ")
 
 
-def test_a_decision_that_comes_out_otherwise_is_told(
+def test_decision_with_another_result_is_reported(
     decision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = json.loads(gzip.decompress(Path(decision).read_bytes()))
@@ -141,7 +141,7 @@ def test_what_grows_beyond_measure_is_not_read_to_its_end(
     assert expected in told
 
 
-def test_a_mistake_on_the_command_line_is_told_in_one_line(
+def test_mistake_on_the_command_line_is_reported_in_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     parser = Parser(prog="dovetail")

@@ -55,7 +55,7 @@ def test_a_log_folder_that_cannot_be_made_is_refused_before_the_work(
 
 
 @pytest.mark.parametrize("command", ["demo", "up"])
-def test_a_bare_server_that_nobody_named_is_refused(
+def test_bare_server_that_was_not_named_is_refused(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = said(capsys, command, "--bare")

@@ -32,7 +32,7 @@ def away(ec2: Ec2, sent: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch)
     Mischief(lambda *_: None, lambda _: ec2, lambda: 7).api_server_away(25)
 
 
-def test_an_api_server_goes_away_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_api_server_stops_and_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[int, int]] = []
     away(Ec2(("i-1",), ("i-1",)), sent, monkeypatch)
     assert sent == [(7, signal.SIGSTOP), (7, signal.SIGCONT)]
@@ -50,7 +50,7 @@ def test_an_api_server_that_is_not_ours_is_not_frozen() -> None:
         Mischief(lambda *_: None, lambda _: None).api_server_away(1)
 
 
-def test_a_machine_is_terminated_without_a_word_to_anybody() -> None:
+def test_machine_is_terminated_without_an_event() -> None:
     ec2 = Ec2()
     Mischief(lambda *_: pytest.fail("told"), lambda _: ec2).terminate("i-1")
     assert ec2.terminated == ["i-1"]

@@ -92,7 +92,7 @@ def test_the_state_of_a_node_is_the_furthest_it_has_come() -> None:
     assert state_of(track(cordoned=3.0, deleting=4.0)) == "draining"
 
 
-def test_the_summary_tells_pods_nodes_types_money_bound_and_stages() -> None:
+def test_the_summary_shows_pods_nodes_types_money_bound_and_stages() -> None:
     text = printed(report())
     for piece in (
         "inflate",
@@ -115,6 +115,6 @@ def test_a_failed_step_says_why() -> None:
     assert "pods_running: 9 of 10 pods run" in text
 
 
-def test_a_burst_that_bought_nothing_can_be_told() -> None:
+def test_burst_that_launched_nothing_is_reported() -> None:
     text = printed(report(instance_types={}, capacity_types={}, nodes=[]))
     assert text.count("none") == 2

@@ -31,7 +31,7 @@ from tests.unit.disruption.clusters import (
 )
 
 
-def test_empty_nodes_go_first_and_all_at_once() -> None:
+def test_empty_nodes_are_removed_first_and_all_at_once() -> None:
     seen = cluster(machine("a"), machine("b"), machine("c"), bound=on("c", 1))
     outlook = look(seen)
 
@@ -42,7 +42,7 @@ def test_empty_nodes_go_first_and_all_at_once() -> None:
     assert outlook.simulations == 0
 
 
-def test_no_more_empty_nodes_go_than_the_budget_allows() -> None:
+def test_no_more_empty_nodes_are_removed_than_the_budget_allows() -> None:
     outlook = look(cluster(machine("a"), machine("b"), bound=()), most=1)
 
     assert outlook.best is not None
@@ -52,7 +52,7 @@ def test_no_more_empty_nodes_go_than_the_budget_allows() -> None:
     )
 
 
-def test_a_node_whose_pods_fit_on_others_goes_without_a_replacement() -> None:
+def test_node_whose_pods_fit_on_others_is_removed_without_a_replacement() -> None:
     seen = cluster(machine("a", "m5.xlarge"), machine("b"), bound=(*on("a", 2), *on("b", 1)))
     outlook = look(seen)
 

@@ -40,7 +40,7 @@ def test_two_budgets_over_one_pod_hold_it_for_ever() -> None:
     assert said == "pod default/b is under several PodDisruptionBudgets: w, x"
 
 
-def test_who_need_not_leave_or_is_leaving_holds_nothing() -> None:
+def test_pods_that_may_stay_or_terminate_block_nothing() -> None:
     static = pod("s", annotations=HELD, owner=Owner(kind="Node", name="n1", uid="n"))
     daemon = pod("d", annotations=HELD, owner=Owner(kind="DaemonSet", name="d", uid="d"))
     ended = pod("e", annotations=HELD, phase="Succeeded")

@@ -13,7 +13,7 @@ from tests.builders import (
 from tests.unit.disruption.clusters import cluster, look, machine, on
 
 
-def test_a_node_goes_with_others_when_it_adds_more_than_the_least_amount() -> None:
+def test_node_is_removed_with_others_when_it_adds_more_than_the_minimum_saving() -> None:
     """Alone it would save 3 % of its price; what must save enough is the change as a whole."""
     small = instance_type("m6.large", price=196_000)
     large = instance_type("m6.2xlarge", cpu=8000, memory=32 * GIB, price=396_000)

@@ -55,14 +55,14 @@ def on(name: str, **overrides: Any) -> Pod:
     return pod(f"on-{name}", node_name=name, **overrides)
 
 
-def test_all_empty_nodes_that_are_due_go_together() -> None:
+def test_all_due_empty_nodes_are_removed_together() -> None:
     found = looked(cluster(machine("a"), machine("b"), machine("c"), bound=(on("c"),)))
     assert found.change is not None
     assert (found.change.method, found.change.remove) == (Method.EMPTY, ("a", "b"))
     assert found.change.cause == Cause.EXPIRATION
 
 
-def test_a_look_that_may_not_go_on_changes_nothing() -> None:
+def test_evaluation_that_may_not_continue_changes_nothing() -> None:
     """Empty nodes go even then: nothing has to be tried for them."""
     disruption_input = DisruptionInput(
         snapshot=cluster(machine("a"), bound=(on("a"),)),
@@ -74,7 +74,7 @@ def test_a_look_that_may_not_go_on_changes_nothing() -> None:
     assert look(disruption_input).change is not None
 
 
-def test_of_those_with_pods_the_one_that_is_due_longest_goes_alone() -> None:
+def test_of_nodes_with_pods_only_the_longest_due_is_removed() -> None:
     older = machine("b", created_at=NOW - timedelta(minutes=1))
     found = looked(cluster(machine("a"), older, bound=(on("a", cpu=1500), on("b", cpu=1500))))
     assert found.change is not None

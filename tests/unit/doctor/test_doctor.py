@@ -128,7 +128,7 @@ def test_each_trouble_has_its_finding() -> None:
 
 
 @pytest.mark.parametrize("provider_id", ["", "aws:///us-east-1a/i-gone"])
-def test_a_node_of_ours_without_a_machine_is_told_once_it_is_no_new_one(provider_id: str) -> None:
+def test_node_without_a_machine_is_reported_once_it_is_not_new(provider_id: str) -> None:
     world = healthy()
     world.cluster.add(
         node(
@@ -148,7 +148,7 @@ def test_a_node_of_ours_without_a_machine_is_told_once_it_is_no_new_one(provider
     assert len(world.alive) == 2
 
 
-def test_a_node_with_a_pod_that_nobody_may_delete_is_told() -> None:
+def test_node_with_an_undeletable_pod_is_reported() -> None:
     world = healthy()
     refusal = {keys.DELETION_REFUSED: "default/a (403 admission webhook denied it)"}
     world.cluster.add(node("held", labels={}, finalizers=(), annotations=refusal))
@@ -167,7 +167,7 @@ def test_a_machine_that_ec2_does_not_list_yet_keeps_its_slot() -> None:
     assert world.ledger.slots(NAME) == (slot,)
 
 
-def test_a_machine_that_lost_its_tags_is_told_and_its_node_is_not_called_lost() -> None:
+def test_machine_without_its_tags_is_reported_and_its_node_is_not_lost() -> None:
     world = healthy()
     untagged = {instance.instance_id for instance in world.alive}
     world.cloud.add(*(replace(instance, tags={}) for instance in world.alive))
@@ -198,7 +198,7 @@ def test_a_launch_that_stays_open_is_found_and_woken(*, lost: bool) -> None:
     assert len(world.outbox.wakes) == sent + 1
 
 
-def test_nothing_is_repaired_while_somebody_plans() -> None:
+def test_nothing_is_repaired_while_another_invocation_plans() -> None:
     world = healthy()
     world.ledger.acquire(NAME, "another", world.clock.now())
     with pytest.raises(ConflictError, match="run the command again"):
@@ -242,7 +242,7 @@ def test_the_command_says_what_to_run(capsys: pytest.CaptureFixture[str]) -> Non
     assert "run: kubectl -n dovetail rollout restart deployment/dovetail-forwarder" in told
 
 
-def test_a_cluster_without_a_ceiling_of_dollars_is_told_of_and_nothing_is_wrong(
+def test_cluster_without_a_ceiling_of_dollars_is_reported_without_an_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     world = healthy()
@@ -268,7 +268,7 @@ def test_the_command_repairs_and_says_so(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize("error", [UnavailableError("no answer"), SettingsError("DOVETAIL_TABLE")])
-def test_what_cannot_be_read_is_told_in_one_line(
+def test_what_cannot_be_read_is_reported_in_one_line(
     error: Exception, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken() -> Any:

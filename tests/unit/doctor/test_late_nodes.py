@@ -107,7 +107,7 @@ def test_a_node_that_joined_and_is_not_ready_is_found_at_once() -> None:
     assert findings(world) == []
 
 
-def test_nodes_of_others_and_nodes_that_go_are_left_out() -> None:
+def test_foreign_and_deleting_nodes_are_left_out() -> None:
     late = NOW + 60 * MINUTE
     others = (
         node("foreign", ready=None, finalizers=()),

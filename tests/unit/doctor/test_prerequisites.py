@@ -25,7 +25,7 @@ def test_nothing_is_found_where_nothing_is_missing() -> None:
     assert look(FakeAccount()) == ()
 
 
-def test_a_cluster_that_reads_no_access_entries_is_told_how_to() -> None:
+def test_cluster_without_access_entries_gets_the_command_to_enable_them() -> None:
     found = only(FakeAccount(mode="CONFIG_MAP"))
 
     assert found.kind == "authentication-mode"
@@ -47,7 +47,7 @@ def test_a_cluster_that_reads_no_access_entries_is_told_how_to() -> None:
         (ENTRIES[3], "role/Dovetail-demo-us-east-1-inside --kubernetes-groups dovetail:inside"),
     ],
 )
-def test_a_missing_access_entry_is_told_with_the_command_that_makes_it(
+def test_missing_access_entry_is_reported_with_the_command_that_creates_it(
     missing: AccessEntry, ending: str
 ) -> None:
     found = only(
@@ -61,7 +61,7 @@ def test_a_missing_access_entry_is_told_with_the_command_that_makes_it(
     assert found.command.endswith(ending)
 
 
-def test_an_entry_with_other_groups_is_told_to_be_given_ours_besides() -> None:
+def test_entry_with_other_groups_gets_the_command_that_adds_dovetails() -> None:
     other = dataclasses.replace(ENTRIES[0], groups=("theirs",))
     found = only(FakeAccount(entries=(other, *ENTRIES[1:])))
 
@@ -80,7 +80,7 @@ def test_a_node_entry_of_another_type_has_to_be_made_anew() -> None:
     assert second.endswith("--type EC2_LINUX")
 
 
-def test_before_anything_is_deployed_the_command_that_deploys_is_told() -> None:
+def test_before_a_deployment_the_command_that_deploys_is_shown() -> None:
     found = only(FakeAccount(attached=None, entries=()))
 
     assert found.kind == "not-attached"
@@ -89,7 +89,7 @@ def test_before_anything_is_deployed_the_command_that_deploys_is_told() -> None:
     )
 
 
-def test_entries_that_would_stop_the_deployment_are_told_before_it() -> None:
+def test_entries_that_would_stop_the_deployment_are_reported_before_it() -> None:
     foreign = AccessEntry(principal="arn:aws:iam::123456789012:role/admin", kind="STANDARD")
     found = look(FakeAccount(attached=None, entries=(*ENTRIES, foreign)))
     left = [finding for finding in found if finding.kind == "access-entry-left"]
@@ -113,7 +113,7 @@ def test_entries_that_would_stop_the_deployment_are_told_before_it() -> None:
         ("AWSServiceRoleForEC2Fleet", "ec2fleet.amazonaws.com"),
     ],
 )
-def test_a_missing_service_linked_role_is_told(role: str, service: str) -> None:
+def test_missing_service_linked_role_is_reported(role: str, service: str) -> None:
     account = FakeAccount()
     account.roles.remove(role)
     found = only(account)
@@ -123,7 +123,7 @@ def test_a_missing_service_linked_role_is_told(role: str, service: str) -> None:
 
 
 @pytest.mark.parametrize(("limit", "used", "asked"), [(5, 2, 256), (640, 600, 1280)])
-def test_a_quota_with_no_room_for_a_large_machine_is_told(
+def test_quota_with_no_room_for_a_large_machine_is_reported(
     limit: int, used: int, asked: int
 ) -> None:
     spot = VcpuQuota(code="L-34B43A08", name="spot", limit=limit, used=used)
@@ -134,7 +134,7 @@ def test_a_quota_with_no_room_for_a_large_machine_is_told(
     assert found.command.endswith(f"--quota-code L-34B43A08 --desired-value {asked}")
 
 
-def test_an_account_in_which_few_functions_may_run_at_once_is_told() -> None:
+def test_account_in_which_few_functions_may_run_at_once_is_reported() -> None:
     found = only(FakeAccount(concurrency=10))
 
     assert (found.kind, found.subject) == ("quota", "Lambda concurrency")
@@ -143,7 +143,7 @@ def test_an_account_in_which_few_functions_may_run_at_once_is_told() -> None:
     assert look(FakeAccount(concurrency=476)) == ()
 
 
-def test_a_certificate_that_is_not_accepted_is_told_with_what_shows_its_authority() -> None:
+def test_untrusted_certificate_is_reported_with_the_command_that_shows_its_authority() -> None:
     def untrusted() -> FakeSurroundings:
         raise CertificateError("https://x: its certificate is not accepted")
 
@@ -154,7 +154,7 @@ def test_a_certificate_that_is_not_accepted_is_told_with_what_shows_its_authorit
     assert found.command.startswith("aws eks describe-cluster --name demo --query cluster.cert")
 
 
-def test_subnets_without_addresses_and_clusters_without_subnets_are_told() -> None:
+def test_subnets_without_addresses_and_clusters_without_subnets_are_reported() -> None:
     small = Subnet(subnet_id="subnet-2", zone="us-east-1b", free_addresses=11)
     few = only(FakeAccount(subnets=(small,)))
     none = only(FakeAccount(subnets=()))
@@ -164,7 +164,7 @@ def test_subnets_without_addresses_and_clusters_without_subnets_are_told() -> No
     assert "Key=kubernetes.io/cluster/demo,Value=shared" in none.command
 
 
-def test_a_second_autoscaler_is_told_with_what_stops_it() -> None:
+def test_second_autoscaler_is_reported_with_the_command_that_stops_it() -> None:
     running = FakeSurroundings(
         rivals=(
             Rival(kind=RivalKind.KARPENTER, where="karpenter/lease", holder="karpenter-7"),
@@ -216,7 +216,7 @@ FOUND = {
 }
 
 
-def test_each_subnet_and_group_that_launches_may_not_use_is_told_with_the_tag_to_add() -> None:
+def test_each_forbidden_subnet_and_group_is_reported_with_the_tag_to_add() -> None:
     listed = dataclasses.replace(ATTACHMENT, launch_resources=("arn:subnet-0listed",))
     account = FakeAccount(
         attached=listed,

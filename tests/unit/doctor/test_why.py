@@ -169,7 +169,7 @@ def test_a_decision_of_the_day_before_is_found_and_one_that_is_lost_is_left_out(
 # --- nodes
 
 
-def test_a_node_that_starts_says_who_launched_it_and_what_it_waits_for() -> None:
+def test_starting_node_shows_its_launch_and_what_it_waits_for() -> None:
     world = World(provisioner(), *apart(1))
     world.provision()
     world.advance(3 * MINUTE)
@@ -249,7 +249,7 @@ def test_a_node_that_runs_says_what_is_to_become_of_it() -> None:
         ),
     ],
 )
-def test_a_node_that_goes_says_who_holds_it(
+def test_deleting_node_shows_what_blocks_it(
     annotations: dict[str, str], pods: tuple[Pod, ...], waits: str, helps: int
 ) -> None:
     written = {keys.REMOVAL_REASON: "emptiness", **annotations}
@@ -270,7 +270,7 @@ def test_a_node_of_others_is_left_alone() -> None:
     assert answer.state.startswith("was not launched by Dovetail")
 
 
-def test_a_node_that_is_gone_is_told_by_its_events() -> None:
+def test_deleted_node_is_described_by_its_events() -> None:
     world = World(provisioner(), *apart(1))
     world.provision()
     name = world.node.name
@@ -355,7 +355,7 @@ def test_the_command_prints_what_happened_what_it_waits_for_and_what_helps(
         (("pod/shop/a",), (NAME,), "pod/shop/a: no such pod in cluster test; kubectl -n shop get"),
     ],
 )
-def test_what_cannot_be_answered_is_told_in_one_line(
+def test_what_cannot_be_answered_is_reported_in_one_line(
     words: tuple[str, ...],
     clusters: tuple[str, ...],
     expected: str,
@@ -368,7 +368,7 @@ def test_what_cannot_be_answered_is_told_in_one_line(
     assert told.err.count("\n") == 1
 
 
-def test_a_cluster_that_cannot_be_read_is_told_in_one_line(
+def test_cluster_that_cannot_be_read_is_reported_in_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     world = World(provisioner(), pod())

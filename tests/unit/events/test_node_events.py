@@ -98,7 +98,7 @@ def test_a_ready_node_says_what_it_waits_for_once() -> None:
     assert set(world.cluster.kube_events.values()) == {1}
 
 
-def test_a_pod_placed_on_a_machine_under_way_is_told_which_and_what_it_waits_for() -> None:
+def test_pod_nominated_to_a_starting_machine_shows_it_and_what_it_waits_for() -> None:
     world = World(provisioner(), *apart(1))
     world.provision()
     world.cluster.add(pod("late", cpu=100, memory=64 * 2**20))
@@ -126,7 +126,7 @@ def test_a_nomination_says_how_far_its_node_has_come(made: Node | None, expected
     assert nominated(ref(pod()), slot(), made).message == expected
 
 
-def test_a_pod_whose_node_was_promised_away_meanwhile_is_not_told() -> None:
+def test_pod_whose_nomination_was_lost_meanwhile_gets_no_event() -> None:
     world = World(provisioner(), *apart(1))
     world.provision()
     world.cluster.add(pod("late", cpu=100, memory=64 * 2**20))
@@ -169,7 +169,7 @@ def test_the_budget_that_holds_a_drain_is_named() -> None:
     assert told(world, "Node")["DrainBlocked"].startswith(expected)
 
 
-def test_a_machine_is_terminated_when_nobody_can_be_told() -> None:
+def test_machine_is_terminated_though_no_event_can_be_recorded() -> None:
     world = going()
     world.cluster.fail_next("provisioners", UnavailableError("away"))
     step(world)
@@ -185,7 +185,7 @@ def test_a_node_without_price_or_labels_is_described_by_what_is_known() -> None:
     assert first_names("abcd") == "a, b, c and 1 more"
 
 
-def test_a_cheaper_provisioner_of_the_same_weight_is_told_once_in_a_while() -> None:
+def test_cheaper_provisioner_of_the_same_weight_is_reported_once_in_a_while() -> None:
     dear = provisioner("a", requirements=needs(keys.INSTANCE_TYPE, "In", "m5.2xlarge"))
     cheap = provisioner("b", requirements=needs(keys.INSTANCE_TYPE, "In", "m5.large"))
     world = World(dear, cheap, *apart(1))

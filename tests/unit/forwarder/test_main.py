@@ -107,7 +107,7 @@ def test_a_change_is_heard_on_the_bus() -> None:
     assert not running.forwarder.is_alive()
 
 
-def test_a_bus_that_fails_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_publication_to_the_bus_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("functions.forwarder.publish.FIRST_DELAY", timedelta(seconds=0.01))
     bus = Bus(UnavailableError("down"), (0,))
     with Running(bus) as running:

@@ -66,7 +66,7 @@ def test_a_message_becomes_an_entry_that_the_functions_can_read() -> None:
     assert decode_text(json.dumps(record)) == message
 
 
-def test_refused_entries_are_told_by_their_position() -> None:
+def test_refused_entries_are_reported_by_their_position() -> None:
     entries = [{"EventId": "1"}, {"ErrorCode": "InternalFailure"}, {"ErrorCode": "Throttling"}]
     events = Events({"FailedEntryCount": 2, "Entries": entries})
     messages = [wake(Kind.HEARTBEAT, "c1", NOW)] * 3

@@ -32,7 +32,7 @@ def names(messages: Iterable[Message]) -> list[list[str]]:
     return [[object_ref.name for object_ref in message.wake.objects] for message in messages]
 
 
-def test_announcements_of_a_tenth_of_a_second_go_together() -> None:
+def test_announcements_of_a_tenth_of_a_second_are_sent_together() -> None:
     out = outgoing()
     assert out.next_at() is None
     assert out.take(T0) == ()
@@ -48,7 +48,7 @@ def test_announcements_of_a_tenth_of_a_second_go_together() -> None:
     assert (out.sent, len(out)) == (1, 0)
 
 
-def test_an_object_announced_twice_goes_once_with_its_newest_version() -> None:
+def test_object_announced_twice_is_sent_once_with_its_newest_version() -> None:
     out = outgoing()
     out.add(about("a"), T0)
     out.add(about("a", version="2"), T0)
@@ -116,7 +116,7 @@ def test_a_call_stays_under_the_size_limit_with_the_longest_names() -> None:
     assert seen == 1000
 
 
-def test_what_is_refused_goes_again_after_a_growing_delay() -> None:
+def test_refused_messages_are_retried_after_a_growing_delay() -> None:
     out = outgoing()
     out.add(about("a"), T0)
     out.add(about("n", kind=Kind.NODE_READY), T0)
@@ -173,7 +173,7 @@ def test_the_delay_grows_to_half_a_minute_and_listens_to_the_service() -> None:
     assert other.next_at() == at(8)
 
 
-def test_at_the_end_everything_goes_at_once() -> None:
+def test_at_the_end_everything_is_sent_at_once() -> None:
     out = outgoing()
     out.add(about("a"), T0)
     assert names(out.take(T0, at_once=True)) == [["a"]]

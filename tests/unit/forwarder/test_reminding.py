@@ -47,7 +47,7 @@ def test_open_node_that_is_not_initialized_is_announced_at_the_start() -> None:
     assert cluster.sync() == [("node-ready", "n1")]
 
 
-def test_a_node_that_goes_or_is_let_loose_is_spoken_of_no_more() -> None:
+def test_deleted_or_released_node_is_not_announced_again() -> None:
     cluster = Cluster()
     cluster.see(provisioner(ttl=30))
     for name in ("goes", "joins", "leaves"):
@@ -60,7 +60,7 @@ def test_a_node_that_goes_or_is_let_loose_is_spoken_of_no_more() -> None:
     assert spoken(cluster, 50, 6) == []
 
 
-def test_one_that_takes_the_name_of_another_is_spoken_of_though_that_is_seen_to_go_after() -> None:
+def test_node_that_reuses_a_name_is_announced_though_the_deletion_is_seen_later() -> None:
     """A list that was read anew tells what is new before what is gone."""
     cluster = Cluster()
     cluster.see(provisioner(ttl=30))
@@ -77,7 +77,7 @@ def test_one_that_takes_the_name_of_another_is_spoken_of_though_that_is_seen_to_
     assert spoken(cluster, 60, 28) == []
 
 
-def test_an_empty_node_without_a_stamp_is_spoken_of_again() -> None:
+def test_empty_node_without_a_stamp_is_announced_again() -> None:
     cluster = Cluster()
     cluster.see(provisioner(ttl=30))
     cluster.see(pod("a", node="n1"))
@@ -86,7 +86,7 @@ def test_an_empty_node_without_a_stamp_is_spoken_of_again() -> None:
     assert spoken(cluster, 12, 3) == [7, 12]
 
 
-def test_an_empty_node_with_a_stamp_is_spoken_of_again_when_its_time_is_over() -> None:
+def test_stamped_empty_node_is_announced_again_when_its_time_is_over() -> None:
     cluster = Cluster()
     cluster.see(provisioner(ttl=30))
     assert cluster.see(node()) == [("node-empty", "n1")]
@@ -94,7 +94,7 @@ def test_an_empty_node_with_a_stamp_is_spoken_of_again_when_its_time_is_over() -
     assert spoken(cluster, 50) == [36, 41, 49]
 
 
-def test_a_node_that_is_used_again_is_spoken_of_until_its_stamp_is_taken_back() -> None:
+def test_node_in_use_again_is_announced_until_its_stamp_is_removed() -> None:
     cluster = Cluster()
     cluster.see(provisioner(ttl=300))
     cluster.see(node(emptied=T0.isoformat()))
@@ -116,7 +116,7 @@ def test_a_node_that_is_used_again_is_spoken_of_until_its_stamp_is_taken_back() 
         provisioner(ttl=30, annotations=SHADOW),
     ],
 )
-def test_a_node_that_may_stay_empty_is_spoken_of_once(owner: View | None) -> None:
+def test_node_that_may_stay_empty_is_announced_once(owner: View | None) -> None:
     cluster = Cluster()
     if owner is not None:
         cluster.see(owner)
@@ -135,7 +135,7 @@ def test_absurd_times_to_live_do_no_harm(ttl: int, due: int | None) -> None:
     assert spoken(cluster, 8) == ([due] if due is not None else [])
 
 
-def test_a_time_on_a_node_that_cannot_be_is_passed_over() -> None:
+def test_invalid_time_on_a_node_is_ignored() -> None:
     cluster = Cluster()
     cluster.see(provisioner(ttl=30))
     cluster.see(node(emptied="9999-12-31T23:59:59Z"))

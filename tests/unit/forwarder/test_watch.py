@@ -205,7 +205,7 @@ def test_the_heartbeat_comes_at_once_and_every_five_minutes() -> None:
     assert said(observer.tick(at(300))) == [("heartbeat", "")]
 
 
-def test_nothing_is_said_before_everything_is_known_and_then_all_that_stands() -> None:
+def test_nothing_is_announced_before_the_first_sync_and_then_everything_is() -> None:
     cluster = Cluster(synced=False)
     for view in (
         node("empty"),

@@ -83,7 +83,7 @@ def test_one_node_of_a_plan_gets_the_new_image_and_the_rest_the_last_that_worked
     assert images(world) == ["ami-1", "ami-1", "ami-1", "ami-2", "ami-2", "ami-2"]
 
 
-def test_while_it_is_tried_nobody_else_gets_it() -> None:
+def test_during_a_trial_no_other_node_gets_the_image() -> None:
     world = grown()
     for count in (2, 3, 4):
         world.cluster.add(*apart(count)[count - 1 :])
@@ -102,7 +102,7 @@ def give_up(world: World, other_node: Node) -> None:
     assert (end["result"], end["image_stopped"]) == ("never joined", True)
 
 
-def test_an_image_that_does_not_register_is_stopped_and_told() -> None:
+def test_image_that_does_not_register_is_stopped_and_reported() -> None:
     world = grown()
     world.cluster.add(*apart(2)[1:])
     world.provision()

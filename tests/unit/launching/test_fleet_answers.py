@@ -56,7 +56,7 @@ def test_when_all_options_are_refused_the_pods_are_planned_again() -> None:
     assert len(world.bound) == 2
 
 
-def test_when_ec2_has_nothing_at_all_the_pods_are_told() -> None:
+def test_when_ec2_has_no_capacity_at_all_the_pods_get_events() -> None:
     world = two_nodes()
     world.cloud.run_out_of(
         *(

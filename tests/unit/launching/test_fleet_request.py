@@ -278,7 +278,7 @@ def pod_limits(body: LaunchBody) -> dict[str, int | None]:
         (20, {"c6g.large": 20, "m5.large": 20, "m5.2xlarge": 20}),
     ],
 )
-def test_kubelet_is_told_the_pod_limit_that_its_image_would_not_compute(
+def test_kubelet_gets_the_pod_limit_that_its_image_would_not_compute(
     of_the_user: int | None, expected: dict[str, int | None]
 ) -> None:
     known = {known.name: known for known in CATALOG}

@@ -77,7 +77,7 @@ def test_the_intent_is_written_before_ec2_is_asked_and_reserves_the_largest_opti
     assert not intent.reserved
 
 
-def test_a_machine_nobody_asked_for_is_not_adopted() -> None:
+def test_machine_that_was_not_requested_is_not_adopted() -> None:
     world = World()
     node = planned(pod())
     world.cloud.lose_next_answer()

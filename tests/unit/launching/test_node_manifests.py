@@ -32,7 +32,7 @@ def test_the_region_is_read_from_the_zone(zone: str, region: str) -> None:
     assert region_of(zone) == region
 
 
-def test_what_was_launched_is_told_once_to_provisioners_and_pods() -> None:
+def test_a_launch_is_reported_once_to_provisioners_and_pods() -> None:
     world = World(provisioner(), *apart(4))
     world.provision()
     world.provision()
@@ -55,13 +55,13 @@ def test_what_was_launched_is_told_once_to_provisioners_and_pods() -> None:
         assert nominated[name].startswith(f"nominated node {node_name} (")
 
 
-def test_of_very_many_pods_only_the_first_are_told_one_by_one() -> None:
+def test_of_very_many_pods_only_the_first_get_their_own_events() -> None:
     made = [(slot(pods=tuple(ref(pod(f"p{n}")) for n in range(40))), node())]
     told = launched_group(made, {})
     assert len([event for event in told if event.kind == "Pod"]) == 25
 
 
-def test_the_node_carries_the_hash_of_its_provisioner_and_whom_it_replaces() -> None:
+def test_the_node_carries_the_hash_of_its_provisioner_and_the_nodes_it_replaces() -> None:
     owner = provisioner(annotations={"team": "red"})
     machine = Instance(instance_id="i-1", state="running", offering=offering(), image_id="ami-9")
     manifest = node_manifest(slot(replaces="old,older"), machine, owner, {})

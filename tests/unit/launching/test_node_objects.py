@@ -84,7 +84,7 @@ def test_devices_are_left_to_their_plugins() -> None:
     assert set(world.node.allocatable) == set(world.node.capacity)
 
 
-def test_who_asks_for_another_plan_meanwhile_waits_for_ten_nodes_and_not_for_all() -> None:
+def test_request_for_another_plan_waits_for_ten_nodes_and_not_for_all() -> None:
     world = World(provisioner(), *apart(25))
     late = pod("late", cpu=1500, host_ports=(("0.0.0.0", "TCP", 80),))
     done: list[str] = []
@@ -109,7 +109,7 @@ def test_who_asks_for_another_plan_meanwhile_waits_for_ten_nodes_and_not_for_all
     assert len(world.bound) == 26
 
 
-def test_nobody_is_bound_to_a_node_that_is_being_deleted_before_it_was_complete() -> None:
+def test_no_pod_is_bound_to_an_incomplete_node_that_is_being_deleted() -> None:
     world = World(provisioner(), pod())
     original = world.cluster.bind_all
 
@@ -171,7 +171,7 @@ def test_pods_that_cannot_be_bound_early_stay_promised(changes: dict[str, Any]) 
     assert slot.node_name == world.node.name
 
 
-def test_nobody_is_bound_early_to_a_node_with_a_startup_taint() -> None:
+def test_no_pod_is_bound_early_to_a_node_with_a_startup_taint() -> None:
     everything = (*DEFAULT_TOLERATIONS, Toleration(operator="Exists"))
     world = World(
         provisioner(startup_taints=(WAIT,)), pod("plain"), pod("agent", tolerations=everything)
@@ -273,7 +273,7 @@ def test_pods_of_a_node_that_may_be_open_are_not_bound_early(*, ready: bool) -> 
 
 
 @pytest.mark.parametrize("error", [ConflictError("written"), NotFoundError("taken away")])
-def test_a_node_whose_kubelet_is_writing_or_that_goes_is_repaired_a_little_later(
+def test_node_with_conflicting_writes_or_a_deletion_is_repaired_later(
     error: AutoscalerError,
 ) -> None:
     world = World(provisioner(), pod())
@@ -352,7 +352,7 @@ def test_a_machine_that_dies_before_it_is_a_node_is_replaced() -> None:
     assert world.ledger.unavailable_offerings(world.clock.now()) == frozenset()
 
 
-def test_a_machine_ec2_never_shows_is_given_up() -> None:
+def test_machine_that_ec2_never_shows_is_abandoned() -> None:
     world = two_nodes()
     world.cloud.delays.shown = timedelta(days=1)
     world.provision()

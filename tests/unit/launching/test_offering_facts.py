@@ -141,7 +141,7 @@ def test_what_is_no_fact_for_others_is_remembered_by_the_cluster_itself() -> Non
         assert marked(world) != NOBODY
 
 
-def test_an_interruption_is_told_of_the_offering_that_ec2_shows() -> None:
+def test_interruption_is_recorded_for_the_offering_that_ec2_shows() -> None:
     world = World(provisioner())
     spot = offering(zone=ZONES[1], capacity_type=CapacityType.SPOT)
     world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot, tags=OURS))
@@ -179,7 +179,7 @@ def test_a_quota_of_several_families_that_is_not_named_stays_with_the_cluster() 
     assert mark.quota == quota_of(standard)
 
 
-def test_each_fact_says_whom_it_is_true_for_and_one_module_tells() -> None:
+def test_each_fact_names_its_scope_and_one_module_records_it() -> None:
     assert TOLD_TO.keys() == set(Fact)
     telling = {
         path.name

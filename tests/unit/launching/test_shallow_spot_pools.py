@@ -76,7 +76,7 @@ def test_the_cheapest_pool_an_empty_answer_and_machines_on_demand_teach_nothing(
     assert version(world) == 0
 
 
-def test_a_pool_that_is_empty_was_not_passed_over() -> None:
+def test_empty_pool_was_not_skipped() -> None:
     assert noted(World(), DEAR, refused=(CHEAP,)) == {MIDDLE}
 
 
@@ -115,7 +115,7 @@ def half_empty_spot() -> World:
     return world
 
 
-def test_consolidation_does_not_count_on_pools_that_ec2_passed_over() -> None:
+def test_consolidation_does_not_count_on_pools_that_ec2_skipped() -> None:
     larges = [offering("m5.large", zone, SPOT) for zone in ZONES]
     other = offering("m5.xlarge", ZONES[0], SPOT)
     for known, expected in ((False, "m5.large"), (True, "m5.xlarge")):
@@ -145,7 +145,7 @@ def test_pods_that_wait_may_take_any_pool() -> None:
     assert [instance.offering.instance_type for instance in world.alive] == ["m5.large"]
 
 
-def test_a_launch_tells_which_pools_ec2_passed_over() -> None:
+def test_launch_shows_which_pools_ec2_skipped() -> None:
     world = World(provisioner(requirements=_SPOT_ONLY), pod("new"))
     larges = [offering("m5.large", zone, SPOT) for zone in ZONES]
     world.cloud.prices.update(dict.fromkeys(larges[:2], 10**9))

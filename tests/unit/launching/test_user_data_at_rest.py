@@ -47,7 +47,7 @@ def test_only_bodies_of_launches_hold_user_data_and_none_of_the_decisions() -> N
     assert [key for key in world.decisions.documents if key.startswith("decisions/")]
 
 
-def test_a_decision_keeps_the_hash_of_user_data_which_tells_changes() -> None:
+def test_decision_keeps_the_hash_of_user_data_which_shows_changes() -> None:
     plain = [
         to_plain(provisioner(template=asking(text)))["template"]["user_data"]
         for text in ("", SCRIPT, SCRIPT, f"{SCRIPT}#")

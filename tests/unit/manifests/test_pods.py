@@ -251,7 +251,7 @@ def test_the_decoders_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(decoder._by_content) <= 3
 
 
-def test_a_strange_pod_is_read_as_far_as_it_goes() -> None:
+def test_invalid_pod_is_read_as_far_as_possible() -> None:
     raw = {
         "metadata": {"name": "odd", "labels": {"a": 1, "b": "2"}, "ownerReferences": "none"},
         "spec": {"containers": [None, {"ports": None}], "tolerations": {}, "priority": True},

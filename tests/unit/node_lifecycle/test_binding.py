@@ -28,7 +28,7 @@ def launched(*members: Pod, **changes: Any) -> World:
     return world
 
 
-def test_promised_pods_are_bound_before_the_taint_goes() -> None:
+def test_nominated_pods_are_bound_before_the_taint_is_removed() -> None:
     world = launched(*make.pods(2, owner=JOB))
     report = world.bind(world.node.name)
     assert (report.initialized, report.pods_bound) == (True, 2)
@@ -76,7 +76,7 @@ def test_the_policy_may_leave_all_binding_to_kube_scheduler() -> None:
     assert world.bound == {}
 
 
-def test_pods_that_are_gone_or_leaving_or_others_are_passed_over() -> None:
+def test_deleted_terminating_and_foreign_pods_are_skipped() -> None:
     members = make.pods(5, owner=JOB, cpu=100)
     world = launched(*members)
     del world.cluster.pods["default/p000"]
@@ -88,7 +88,7 @@ def test_pods_that_are_gone_or_leaving_or_others_are_passed_over() -> None:
     assert list(world.bound) == ["p004"]
 
 
-def test_a_node_that_is_not_ours_or_goes_is_left_alone() -> None:
+def test_foreign_or_deleting_node_is_not_changed() -> None:
     world = World(make.node("foreign", finalizers=()), make.node("going", deletion_at=make.NOW))
     for name in ("foreign", "going", "missing"):
         assert world.bind(name).waiting_for == "not a node of Dovetail, or being deleted"
@@ -165,9 +165,7 @@ def test_a_node_that_was_written_meanwhile_is_read_again_once() -> None:
 
 
 @pytest.mark.parametrize(("times", "waits"), [(1, ""), (2, "a quiet moment")])
-def test_whoever_is_promised_a_place_while_pods_are_bound_is_bound_too(
-    times: int, waits: str
-) -> None:
+def test_pod_nominated_while_others_are_bound_is_bound_too(times: int, waits: str) -> None:
     world = launched(pod("p", owner=JOB), pod("late", owner=JOB))
     (slot,) = world.ledger.slots(NAME)
     late = next(pod_ref for pod_ref in slot.pods if pod_ref.name == "late")

@@ -77,7 +77,7 @@ def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
     assert (world.node.uid, "emptiness") not in world.ledger.timers(NAME)
 
 
-def test_whoever_moves_in_while_the_node_is_cordoned_keeps_it() -> None:
+def test_pod_bound_during_the_cordon_keeps_the_node() -> None:
     world = empty_world()
     begin(world)
     world.advance(TTL)
@@ -89,7 +89,7 @@ def test_whoever_moves_in_while_the_node_is_cordoned_keeps_it() -> None:
     assert keys.REMOVAL_REASON not in world.node.annotations
 
 
-def test_a_cordon_of_somebody_else_is_not_taken_back() -> None:
+def test_cordon_of_another_client_is_not_undone() -> None:
     world = empty_world(unschedulable=True)
     begin(world)
     world.cluster.add(pod(node_name="n1"))
@@ -130,7 +130,7 @@ def test_forgetting_tries_again_when_the_node_was_written() -> None:
     assert stamp_of(world.node) is None
 
 
-def test_a_node_that_goes_while_it_is_forgotten_is_let_go() -> None:
+def test_finalizer_is_removed_from_a_node_deleted_during_cleanup() -> None:
     world = empty_world()
     begin(world)
     world.cluster.add(pod(node_name="n1"))
@@ -180,7 +180,7 @@ def test_a_state_without_its_fields_is_refused() -> None:
         step(empty_world(), {"cluster": NAME})
 
 
-def test_a_bare_pod_that_its_kubelet_rejects_is_bought_for_once_and_its_node_goes() -> None:
+def test_bare_pod_rejected_by_its_kubelet_gets_one_launch_and_its_node_is_removed() -> None:
     """No controller replaces it: it stays as it is, for its author to see, and holds no node."""
     world = World(provisioner(ttl_after_empty=TTL), pod("bare", owner=None))
     world.provision()

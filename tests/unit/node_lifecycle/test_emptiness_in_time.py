@@ -13,7 +13,7 @@ from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, movin
 from tests.unit.worlds import MINUTE, NAME, SECOND
 
 
-def test_forged_reports_change_neither_when_a_node_goes_nor_how_many_timers_start() -> None:
+def test_forged_reports_change_neither_removal_times_nor_the_number_of_timers() -> None:
     """One each 30 s for an hour, as a compromised forwarder may send them."""
     world = empty_world()
     begin(world)
@@ -53,7 +53,7 @@ def test_sweep_takes_the_stamp_from_a_node_that_is_used() -> None:
     assert stamp_of(world.node) is None
 
 
-def test_a_node_whose_timer_did_not_wake_goes_when_it_is_reported_again() -> None:
+def test_node_whose_timer_did_not_wake_is_removed_when_it_is_reported_again() -> None:
     world = empty_world()
     begin(world)
     world.advance(TTL + 5 * SECOND)
@@ -72,7 +72,7 @@ def test_a_node_that_changes_while_it_is_removed_late_waits_for_the_next_report(
     assert begin(world) == "removed"
 
 
-def test_whoever_moves_in_while_a_node_is_removed_late_keeps_it() -> None:
+def test_pod_bound_during_a_late_removal_keeps_the_node() -> None:
     world = empty_world()
     begin(world)
     world.advance(TTL)
@@ -90,7 +90,7 @@ def test_waits_are_whole_seconds_rounded_up() -> None:
 
 
 @pytest.mark.parametrize("thousandths", [0, 1, 499, 500, 999])
-def test_a_node_goes_in_the_very_step_in_which_its_timer_wakes(thousandths: int) -> None:
+def test_node_is_removed_in_the_first_step_after_its_wait(thousandths: int) -> None:
     """A stamp is in whole seconds and so is a wait: together they add less than two."""
     world = empty_world()
     world.advance(timedelta(milliseconds=thousandths))
@@ -105,7 +105,7 @@ def test_a_node_goes_in_the_very_step_in_which_its_timer_wakes(thousandths: int)
     assert TTL - SECOND < deleted - emptied < TTL + 2 * SECOND
 
 
-def test_a_replacement_that_nobody_waits_for_any_more_counts_as_empty_when_it_is_reported() -> None:
+def test_abandoned_replacement_counts_as_empty_when_it_is_reported() -> None:
     world = empty_world(annotations={keys.REPLACES: "old,older"})
     world.cluster.add(node("old"))
     assert begin(world) == "not empty"

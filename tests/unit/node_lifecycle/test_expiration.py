@@ -59,7 +59,7 @@ def test_a_timer_that_waits_for_very_long_leaves_the_rest_to_another() -> None:
     assert world.ledger.timers(NAME).keys() == {("uid-n1", "expiration")}
 
 
-def test_whoever_moves_in_at_the_last_moment_keeps_the_node_until_it_is_replaced() -> None:
+def test_pod_bound_at_the_last_moment_keeps_the_node_until_it_is_replaced() -> None:
     world = World(provisioner(ttl_until_expired=HOUR), node())
     world.advance(HOUR)
     change = world.cluster.change_node
@@ -74,7 +74,7 @@ def test_whoever_moves_in_at_the_last_moment_keeps_the_node_until_it_is_replaced
     assert expire(world)["wait_seconds"] == 60
 
 
-def test_the_ttl_counts_as_it_stands_now() -> None:
+def test_the_current_ttl_counts() -> None:
     world = World(provisioner(ttl_until_expired=HOUR), node())
     world.advance(HOUR)
     world.cluster.add(provisioner(ttl_until_expired=2 * HOUR))
@@ -151,7 +151,7 @@ def test_a_machine_that_runs_a_pod_has_joined_whatever_was_read_before() -> None
     assert world.node.deletion_at is None
 
 
-def test_a_budget_has_a_say_when_the_kubelet_joins_while_its_machine_is_given_up() -> None:
+def test_budget_is_respected_when_the_kubelet_joins_during_late_termination() -> None:
     early = pod("early", node_name="n1", phase="Pending")
     world = World(provisioner(), node(**starting()), early)
     world.cluster.budgeted.add(early.key)
@@ -160,7 +160,7 @@ def test_a_budget_has_a_say_when_the_kubelet_joins_while_its_machine_is_given_up
     assert world.node.deletion_at is None
 
 
-def test_a_machine_that_never_joins_is_given_up() -> None:
+def test_machine_that_never_joins_is_terminated() -> None:
     early = pod("early", node_name="n1", phase="Pending")
     bare = pod("bare", node_name="n1", phase="Pending", owner=JOB)
     leaving = pod("leaving", node_name="n1", phase="Pending", deletion_at=NOW)
@@ -181,7 +181,7 @@ def test_a_machine_that_never_joins_is_given_up() -> None:
     assert (said.reason, said.name) == ("NeverJoined", "n1")
 
 
-def test_a_node_that_changes_while_given_up_is_blamed_once() -> None:
+def test_node_that_changes_during_late_termination_is_recorded_once() -> None:
     world = World(provisioner(), node(**starting()))
     world.cluster.fail_next("delete_node", ConflictError("written"))
     assert register(world)["wait_seconds"] == 1

@@ -81,7 +81,7 @@ def test_devices_that_are_there_at_once_are_bound_before_the_node_opens() -> Non
     assert world.bound == {"web": name, "gpu": name}
 
 
-def test_pods_that_tolerate_a_startup_taint_are_bound_while_it_stands() -> None:
+def test_pods_that_tolerate_a_startup_taint_are_bound_before_its_removal() -> None:
     tolerant = (*DEFAULT_TOLERATIONS, Toleration(key="agent", operator="Exists"))
     owner = provisioner(startup_taints=(AGENT,))
     world = World(owner, pod("early", tolerations=tolerant, owner=JOB), pod("late", owner=JOB))

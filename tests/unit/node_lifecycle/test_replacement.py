@@ -32,7 +32,7 @@ def move_pods(world: World, to: str) -> None:
     assert gone.deletion_at is not None
 
 
-def test_a_cheaper_node_comes_first_and_then_the_dear_one_goes() -> None:
+def test_cheaper_node_is_launched_before_the_expensive_one_is_removed() -> None:
     world = half_empty()
     report = world.provision(look=True)
     assert (report.nodes_disrupted, len(world.alive)) == (1, 1)
@@ -74,7 +74,7 @@ def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
     assert ("uid-big", REPLACED) in world.ledger.timers(NAME)
 
 
-def test_a_launch_that_came_to_nothing_is_given_up_after_a_minute() -> None:
+def test_launch_without_instances_is_abandoned_after_a_minute() -> None:
     world = half_empty()
     start_replacement(world.ports, "plan-x", [world.node], 1, "consolidation")
     state = step(world, state_of(world))
@@ -114,7 +114,7 @@ def test_pods_that_came_meanwhile_and_fit_nowhere_else_keep_the_node() -> None:
     assert keys.REMOVAL_REASON not in big.annotations
 
 
-def test_a_node_whose_pods_fit_elsewhere_goes_without_anything_bought() -> None:
+def test_node_whose_pods_fit_elsewhere_is_removed_without_a_launch() -> None:
     world = World(
         provisioner(consolidation=True),
         machine("one", "m5.large"),
@@ -165,7 +165,7 @@ def test_a_node_that_vanishes_meanwhile_is_replaced() -> None:
     assert step(world, state_of(world))["result"] == "replaced"
 
 
-def test_a_very_long_drain_goes_on_in_another_execution() -> None:
+def test_very_long_drain_continues_in_another_execution() -> None:
     world = half_empty()
     world.provision(look=True)
     state = {**state_of(world), "steps": 1499}

@@ -21,7 +21,7 @@ def healed(world: World) -> int:
     return take_back(world.ports, world.cluster.nodes(), world.clock.now())
 
 
-def test_a_cordon_of_ours_that_nobody_acts_on_is_taken_back() -> None:
+def test_stale_cordon_of_dovetail_is_undone() -> None:
     world = World(node(**OURS))
     world.ledger.note_timer(NAME, "uid-n1", TimerKind.EMPTINESS, world.clock.now())
     assert healed(world) == 0
@@ -46,7 +46,7 @@ def test_other_cordons_stay(changes: dict[str, Any]) -> None:
     assert world.node.unschedulable
 
 
-def test_the_mark_of_a_replacement_goes_when_nobody_is_being_replaced() -> None:
+def test_the_mark_of_a_replacement_is_removed_when_no_node_is_being_replaced() -> None:
     world = World(node("new", **MARKED), node("old"))
     assert healed(world) == 0
     world.advance(4 * MINUTE)

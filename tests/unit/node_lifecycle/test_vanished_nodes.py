@@ -28,7 +28,7 @@ def vanishing(world: World) -> World:
     return world
 
 
-def test_an_empty_node_that_goes_away_is_looked_for_again_and_then_let_be() -> None:
+def test_empty_node_that_vanishes_is_read_again_and_then_ignored() -> None:
     world = World(provisioner(ttl_after_empty=30 * SECOND), node())
     emptying = Emptiness(world.ports)
     emptying.begin("n1")
@@ -40,7 +40,7 @@ def test_an_empty_node_that_goes_away_is_looked_for_again_and_then_let_be() -> N
     assert (state["next"], state["result"]) == ("done", "gone")
 
 
-def test_a_draining_node_that_goes_away_still_has_its_machine_ended() -> None:
+def test_machine_of_a_draining_node_that_was_deleted_is_terminated() -> None:
     world = World(provisioner(), node(deletion_at=NOW))
     terminating = Termination(world.ports, None)
     assert terminating.begin("n1") == "timer started"

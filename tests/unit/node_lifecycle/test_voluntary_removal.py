@@ -39,7 +39,7 @@ def said(world: World) -> list[str]:
     ]
 
 
-def test_a_held_node_is_left_alone_and_told_since_when() -> None:
+def test_blocked_node_is_kept_and_reported_with_its_time() -> None:
     world = world_with(pod(node_name="n1", annotations=HELD))
     assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
     assert not world.node.unschedulable
@@ -56,7 +56,7 @@ def test_a_held_node_is_left_alone_and_told_since_when() -> None:
     assert world.outbox.timers == []
 
 
-def test_a_budget_that_allows_nothing_now_holds_and_goes_on_when_it_does() -> None:
+def test_budget_that_allows_no_eviction_blocks_the_drain_until_it_does() -> None:
     world = world_with(pod(node_name="n1"), budget(0))
     assert remove_by_choice(world.ports, world.node, "drift") == Removal.BLOCKED
     assert said(world) == [
@@ -105,7 +105,7 @@ def test_a_holder_that_moves_in_before_the_second_look_keeps_the_node() -> None:
     assert keys.REMOVAL_REASON not in world.node.annotations
 
 
-def test_whoever_moves_in_may_change_the_callers_mind() -> None:
+def test_pod_bound_meanwhile_may_change_the_callers_decision() -> None:
     world = world_with()
     arriving(world)
     outcome = remove_by_choice(world.ports, world.node, "emptiness", still=lambda pods: not pods)

@@ -54,7 +54,7 @@ def test_an_unknown_image_family_is_refused_with_what_there_is() -> None:
 @pytest.mark.parametrize(
     "template", [NodeTemplate(launch_template="mine"), NodeTemplate(ami_family="Custom")]
 )
-def test_where_nobody_recommends_an_image_none_is_asked_for(template: NodeTemplate) -> None:
+def test_without_a_recommended_image_none_is_requested(template: NodeTemplate) -> None:
     cloud = FakeCloud()
     assert resolve_images(cloud, template, "1.33", CATALOG) == ImageTable()
     assert cloud.calls == []
@@ -99,7 +99,7 @@ def test_the_node_object_has_the_taints_of_its_provisioner_ours_and_the_cloud_pr
     ]
 
 
-def test_the_kubelet_is_not_told_the_taint_that_it_adds_by_itself() -> None:
+def test_the_kubelet_does_not_get_the_taint_that_it_adds_by_itself() -> None:
     cloud = Taint(key=keys.CLOUD_UNINITIALIZED_TAINT, effect=Effect.NO_SCHEDULE)
     found = kubelet_taints(provisioner(taints=(BATCH,), startup_taints=(WAIT, cloud)))
     assert [taint.describe() for taint in found] == [

@@ -63,7 +63,7 @@ def status(there: World, name: str = "nodes") -> TemplateStatus:
     return there.cluster.template_statuses[name]
 
 
-def test_a_template_is_told_its_subnets_groups_and_images() -> None:
+def test_template_status_shows_its_subnets_groups_and_images() -> None:
     there = world(template(), provisioner())
     there.cloud.subnets = (
         Subnet(subnet_id="subnet-1", zone=ZONES[0], free_addresses=5),
@@ -79,7 +79,7 @@ def test_a_template_is_told_its_subnets_groups_and_images() -> None:
     assert there.cluster.conditions["default"][:2] == (True, "Valid")
 
 
-def test_a_template_that_finds_nothing_is_told_what_is_missing() -> None:
+def test_template_without_matches_shows_what_is_missing() -> None:
     there = world(template(amiFamily="Custom", amiSelector={"team": "red"}), provisioner())
     there.cloud.subnets = ()
     there.cloud.security_groups = ()
@@ -140,7 +140,7 @@ def test_a_missing_or_wrong_template_refuses_its_provisioner_alone() -> None:
     assert there.cluster.conditions["lost"][0] is True
 
 
-def test_beside_another_autoscaler_nothing_is_told_to_be_of_use() -> None:
+def test_beside_another_autoscaler_no_node_is_reported_as_useful() -> None:
     there = world(template(), provisioner())
     karpenter = Rival(kind=RivalKind.KARPENTER, where="karpenter/karpenter-leader-election")
     there.ports = replace(there.ports, rivals=Seen(karpenter))
@@ -179,7 +179,7 @@ def test_provisioner_is_active_only_if_a_launch_could_ask_for_something_that_exi
     )
 
 
-def test_requirement_that_is_probably_misspelled_is_told_in_the_condition() -> None:
+def test_requirement_that_is_probably_misspelled_is_reported_in_the_condition() -> None:
     there = world(requiring("node.k8s.aws/instance-type", "m5.large"))
     there.provisioning().report_provisioners()
     active, _, text = there.cluster.conditions["default"]
@@ -187,7 +187,7 @@ def test_requirement_that_is_probably_misspelled_is_told_in_the_condition() -> N
     assert "did you mean node.kubernetes.io/instance-type?" in text
 
 
-def test_only_the_image_that_is_shown_is_told() -> None:
+def test_only_the_shown_image_is_reported() -> None:
     there = world(template(), provisioner())
     there.cloud.images = (replace(IMAGE, image_id="ami-other"),)
     assert status(there).images == ()

@@ -54,7 +54,7 @@ def test_mixed_pods_come_close_to_the_bound() -> None:
     assert dict(made.resource_prices_micros_per_hour)["cpu"] > 0
 
 
-def test_a_pod_goes_to_a_bin_before_anything_is_bought() -> None:
+def test_pod_is_placed_on_a_bin_before_a_launch() -> None:
     bins = [Bin(name="n1", available=amounts(2000, 4, 10))]
     made = good(problem([pod(500, 1, 6)], bins=bins))
     assert made.placements == ((0, ((0, 4),)),)

@@ -35,7 +35,7 @@ def test_at_most_so_many_options_are_passed() -> None:
     assert len(node.options) == 4
 
 
-def test_diversification_prefers_a_shape_with_stand_ins() -> None:
+def test_diversification_prefers_a_shape_with_alternatives() -> None:
     shapes = (
         shape("rare.4xlarge", {"spot": 500_000}, cores=16, gib=64),
         shape("m5.2xlarge", {"spot": 255_000}, cores=8, gib=32, zones="abcdef"),

@@ -11,7 +11,7 @@ from tests.scheduler_oracle.reading import snapshot_of
 
 # Nodes that may still come up in several zones, beside spreads over zones.
 @pytest.mark.parametrize("seed", [64, 94, 130, 240])
-def test_open_zones_and_spreads_go_together(seed: int) -> None:
+def test_open_zones_and_spreads_are_combined(seed: int) -> None:
     case = draw(seed, ENABLED)
     seen = snapshot_of(case)
     assert judge(case).findings == ()

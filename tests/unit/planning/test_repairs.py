@@ -113,7 +113,7 @@ def test_a_host_port_keeps_followers_from_a_host_that_could_grow() -> None:
     assert list(why(decide(snapshot(anchor, follower), QUICK))) == ["f"]
 
 
-def test_anchors_without_rules_go_where_their_followers_can_join_them() -> None:
+def test_anchors_without_rules_are_placed_where_their_followers_fit() -> None:
     anchors = pods(2, "d", labels={"app": "db"})
     near = (make.affinity(keys.ZONE, selector=DB),)
     plan = decide(snapshot(*anchors, *pods(3, affinity=near)), QUICK)

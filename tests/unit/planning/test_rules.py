@@ -33,7 +33,7 @@ def test_pods_that_must_share_a_host_get_a_node_for_all_of_them() -> None:
     assert plan.nodes[0].options[0].offering.instance_type == "m5.xlarge"
 
 
-def test_a_group_too_large_for_any_host_is_served_as_far_as_one_host_goes() -> None:
+def test_group_too_large_for_any_host_is_placed_up_to_one_host() -> None:
     plan = decide(snapshot(*pods(12, cpu=900, affinity=(make.affinity(),))), QUICK)
     (node,) = plan.nodes
     assert len(node.pods) == 8
@@ -56,7 +56,7 @@ def test_followers_find_the_zone_of_pods_that_run_on_a_cordoned_node() -> None:
     assert set(zones_of(plan).values()) == {C}
 
 
-def test_anti_affinity_of_pods_that_stand_keeps_others_out_of_their_zone() -> None:
+def test_anti_affinity_of_running_pods_keeps_others_out_of_their_zone() -> None:
     guard = pod("g", node_name="n1", labels={}, anti_affinity=(make.affinity(keys.ZONE),))
     plan = decide(snapshot(pod(), nodes=(in_zone(A, "n1"),), bound=(guard,)), QUICK)
     assert zones_of(plan)["a"] != A
@@ -276,7 +276,7 @@ def test_pods_of_different_addresses_share_a_host_port() -> None:
     assert decide(slot, QUICK).placements == ()
 
 
-def test_priority_decides_who_gets_what_is_left() -> None:
+def test_priority_decides_which_pods_get_the_rest() -> None:
     limited = provisioner(limits=Resources.of(cpu=2000))
     high = pod("z", cpu=1500, priority=100, affinity=(make.affinity(selector=DB, weight=3),))
     plan = decide(snapshot(pod("a", cpu=1500), high, provisioners=(limited,)), QUICK)

@@ -162,7 +162,7 @@ def test_of_equally_expensive_classes_the_less_important_are_set_aside_first() -
     assert [other_pod.name for other_pod in now] == ["high", "middle", "more000"]
 
 
-def test_after_some_tries_half_of_a_namespace_goes_at_once() -> None:
+def test_after_some_tries_half_of_a_namespace_is_placed_at_once() -> None:
     members = [replace(other_pod, namespace="tenant") for other_pod in pods(10, "t")]
     work = Work(0)
     work.classes = classes(*members)
@@ -171,7 +171,7 @@ def test_after_some_tries_half_of_a_namespace_goes_at_once() -> None:
     assert len(cheapest(members, work, 9)[1]) == 5
 
 
-def test_who_has_a_rule_first_pays_for_it() -> None:
+def test_first_pod_with_a_rule_pays_for_it() -> None:
     wide = make.affinity(selector=make.selector())
     first, second = (pod(name, anti_affinity=(wide,)) for name in "ab")
     (plain,) = classes(pod("c"))

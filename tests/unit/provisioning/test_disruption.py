@@ -42,7 +42,7 @@ def test_nothing_is_looked_for_while_pods_wait() -> None:
     assert (report.pods_placed, report.nodes_disrupted) == (1, 0)
 
 
-def test_without_a_look_or_nodes_of_ours_nothing_is_given_up() -> None:
+def test_without_an_evaluation_or_dovetails_nodes_nothing_is_removed() -> None:
     world = half_empty()
     assert world.provision().nodes_disrupted == 0
     world = World(provisioner(consolidation=True), node(finalizers=()))
@@ -72,7 +72,7 @@ def test_what_holds_a_node_that_is_due_is_said_once() -> None:
     assert world.cluster.kube_events.total() == 1
 
 
-def test_in_shadow_mode_it_is_only_told() -> None:
+def test_in_shadow_mode_it_is_only_reported() -> None:
     world = half_empty()
     ports = replace(world.ports, brakes=Brakes(shadow=True))
     deadline = world.clock.now() + 10 * MINUTE

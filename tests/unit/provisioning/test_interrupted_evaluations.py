@@ -77,7 +77,7 @@ def test_a_look_never_outlives_its_invocation(monkeypatch: pytest.MonkeyPatch) -
     assert world.provision(look=True).nodes_disrupted == 0
 
 
-def test_who_has_lost_the_lease_looks_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_ends_when_the_lease_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     world = half_empty()
     steal: Callable[[int], None] = lambda _: world.ledger.steal(NAME, world.clock.now())  # noqa: E731
     _before_each_try(monkeypatch, world, steal)

@@ -43,7 +43,7 @@ def test_a_second_wake_has_nothing_to_do() -> None:
     assert len(world.alive) == 2
 
 
-def test_nothing_is_read_that_nobody_needs() -> None:
+def test_nothing_is_read_without_need() -> None:
     world = World(provisioner())
     world.provision()
     assert "nodes" not in world.cluster.reads
@@ -51,7 +51,7 @@ def test_nothing_is_read_that_nobody_needs() -> None:
     assert world.catalog.calls == 0
 
 
-def test_who_does_not_get_the_lease_leaves_a_mark_and_goes() -> None:
+def test_invocation_without_the_lease_leaves_a_mark_and_ends() -> None:
     world = two_nodes()
     world.ledger.acquire(NAME, "another", world.clock.now())
     report = world.provision()
@@ -136,7 +136,7 @@ def test_a_plan_that_never_comes_true_is_left_when_nothing_new_is_learned() -> N
     assert not world.ledger.is_held(NAME)
 
 
-def test_who_is_woken_again_and_again_hands_over_after_ten_rounds() -> None:
+def test_provision_hands_over_after_ten_rounds() -> None:
     world = two_nodes()
     original = world.ledger.open_intents
 
@@ -184,7 +184,7 @@ def test_pods_that_a_plan_set_aside_are_planned_for_in_the_same_invocation() -> 
     } <= {"Nominated"}
 
 
-def test_pods_that_are_set_aside_for_a_later_invocation_are_told() -> None:
+def test_pods_that_are_set_aside_for_a_later_invocation_are_reported() -> None:
     open_label = provisioner(also=needs("team", "Exists"))
     world = World(open_label, *(in_team(number) for number in range(MOST_PICKS + 2)))
     world.ports = dataclasses.replace(world.ports, brakes=Brakes(ceiling=Ceiling(max_nodes=0)))
@@ -213,7 +213,7 @@ def test_placed_pods_are_promised_to_the_node_in_flight() -> None:
     assert len(world.alive) == 1
 
 
-def test_pods_placed_on_a_node_that_stands_are_left_to_kube_scheduler() -> None:
+def test_pods_placed_on_an_existing_node_are_left_to_kube_scheduler() -> None:
     world = World(provisioner(), node(), pod())
     report = world.provision()
     assert report.pods_placed == 1

@@ -128,7 +128,7 @@ def test_a_slot_of_a_provisioner_and_type_that_are_gone_is_still_room() -> None:
     assert dict(room.labels) == {**slot.labels, keys.HOSTNAME: slot.name}
 
 
-def test_standing_nodes_come_before_those_in_flight() -> None:
+def test_existing_nodes_come_before_those_in_flight() -> None:
     node, slot = make.node("z"), make.slot()
     assert [room.name for room in rooms(make.snapshot(nodes=(node,), slots=(slot,)))] == [
         "z",

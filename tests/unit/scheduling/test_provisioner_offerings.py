@@ -171,7 +171,7 @@ def test_the_taint_that_keeps_a_pod_away_is_named() -> None:
     assert taint_refusal(make.scheduling(), ()) == ""
 
 
-def test_offerings_are_grouped_by_who_may_have_them() -> None:
+def test_offerings_are_grouped_by_the_pods_they_fit() -> None:
     anyone = make.scheduling()
     in_b = make.scheduling(node_selector=needs(keys.ZONE, "In", B))
     arm = make.scheduling(node_selector=needs(keys.ARCH, "In", "arm64"))

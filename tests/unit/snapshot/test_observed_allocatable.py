@@ -68,7 +68,7 @@ def test_another_image_that_shows_all_takes_it_back() -> None:
     assert missing(world) is None
 
 
-def test_the_next_plan_counts_with_what_was_learned_and_people_are_told() -> None:
+def test_the_next_plan_uses_the_observed_allocatable_and_an_event_says_so() -> None:
     world = World(provisioner(), pod())
     world.provision()
     name = world.node.name

@@ -77,7 +77,7 @@ def test_an_abandoned_lease_wakes_the_planner() -> None:
     assert world.sweep().unfinished_launches == 1
 
 
-def test_machines_that_nobody_knows_are_ended_once() -> None:
+def test_unknown_machines_are_terminated_once() -> None:
     world = settled()
     world.cloud.add(machine("i-lost"), machine("i-slot0"), machine("i-young"), machine("i-dead"))
     world.cloud.add(machine("i-open", **{keys.TAG_PLAN: "plan-1"}))
@@ -127,7 +127,7 @@ def test_the_end_of_an_orphan_that_fell_silent_is_started_again() -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_slot_whose_node_was_let_go_by_one_that_died_then_is_ended(*, ended: bool) -> None:
+def test_slot_whose_node_was_removed_before_a_crash_is_deleted(*, ended: bool) -> None:
     world = settled()
     world.cloud.add(machine("i-slot0"), machine("i-n2"))
     if ended:
@@ -180,7 +180,7 @@ def test_a_lost_node_that_changes_does_not_stop_the_sweep() -> None:
     assert world.cluster.node_values["lost"].deletion_at is None
 
 
-def test_ready_nodes_that_nobody_completed_wake_bind() -> None:
+def test_ready_nodes_that_are_not_initialized_wake_bind() -> None:
     world = settled()
     world.cluster.add(
         node("waits", taints=(NOT_READY,)),
@@ -250,7 +250,7 @@ def test_a_promise_keeps_the_emptiness_timer_away() -> None:
     assert world.sweep().missing_timers == 0
 
 
-def test_a_drain_that_fell_silent_goes_on_under_another_name() -> None:
+def test_silent_drain_continues_under_another_name() -> None:
     world = World(provisioner(), node(deletion_at=NOW))
     world.cloud.add(machine("i-n1"))
     world.sweep()

@@ -66,7 +66,7 @@ def test_a_newer_catalogue_is_used_after_five_minutes(
         assert len(catalog.instance_types()) == 4
 
 
-def test_without_one_the_embedded_catalogue_is_used_and_told_of(
+def test_without_one_the_embedded_catalogue_is_used_and_reported(
     aws: Session, bucket: str, catalog: BucketCatalog, clock: FakeClock, notices: list[str]
 ) -> None:
     assert catalog.instance_types() == load_catalog(embedded()).instance_types
@@ -165,7 +165,7 @@ def source(
     return CatalogSource(aws, bucket=bucket, pricing_region=REGION, clock=clock)
 
 
-def test_the_catalogue_is_made_of_what_aws_tells(
+def test_the_catalogue_is_made_of_answers_of_aws(
     aws: Session, bucket: str, source: CatalogSource, clock: FakeClock
 ) -> None:
     zones = [
@@ -236,7 +236,7 @@ def test_a_refresh_without_prices_leaves_the_old_catalogue(
     assert len(catalog.instance_types()) == 2
 
 
-def test_a_denied_price_list_is_told(aws: Session, source: CatalogSource) -> None:
+def test_denied_price_list_is_reported(aws: Session, source: CatalogSource) -> None:
     with (
         canned(aws, "pricing", "GetProducts", (400, "AccessDeniedException")),
         pytest.raises(PermanentError),

@@ -101,7 +101,7 @@ def test_a_fleet_launches_what_was_asked_for(lab: Lab) -> None:
     assert len({instance.instance_id for instance in answer.instances}) == 3
 
 
-def test_on_demand_is_told_from_spot(lab: Lab) -> None:
+def test_on_demand_is_distinguished_from_spot(lab: Lab) -> None:
     (one,) = launched(lab, capacity_type="on-demand")
     (found,) = lab.cloud.instances([one])
     assert found.offering == offering(capacity_type=CapacityType.ON_DEMAND)

@@ -101,7 +101,7 @@ def test_a_template_carries_the_clusters_tags(aws: Session, ec2: Ec2Cloud) -> No
     assert [name for name, _ in ec2.launch_templates()] == ["template-1"]
 
 
-def test_a_template_that_somebody_else_makes_meanwhile_is_fine(aws: Session, ec2: Ec2Cloud) -> None:
+def test_template_created_meanwhile_is_accepted(aws: Session, ec2: Ec2Cloud) -> None:
     exists = (400, "InvalidLaunchTemplateName.AlreadyExistsException")
     with canned(aws, "ec2", "CreateLaunchTemplate", exists):
         ec2.ensure_launch_template("template-1", {"ImageId": IMAGE})
@@ -139,7 +139,7 @@ def fleet_row(instance_type: str, subnet: str, lifecycle: str, **more: Any) -> d
     }
 
 
-def test_a_partial_fleet_tells_what_it_has_and_what_ec2_was_out_of(
+def test_partial_fleet_shows_its_instances_and_the_insufficient_offerings(
     aws: Session, ec2: Ec2Cloud
 ) -> None:
     message = "no capacity"

@@ -59,7 +59,7 @@ def test_an_answer_may_be_lost_after_the_launch(cloud: FakeCloud) -> None:
     assert len(cloud.tagged_instances({})) == 2
 
 
-def test_calls_fail_when_told_and_launch_nothing(cloud: FakeCloud) -> None:
+def test_calls_fail_on_demand_and_launch_nothing(cloud: FakeCloud) -> None:
     cloud.throttle_next(times=2)
     for _ in range(2):
         with pytest.raises(ThrottledError):

@@ -124,7 +124,7 @@ def test_asking_again_and_again_does_not_lose_what_was_refilled(
     assert ledger.take_token("CreateFleet", clock.now()) is None
 
 
-def test_a_clock_that_goes_back_fills_nothing(ledger: Ledger, clock: FakeClock) -> None:
+def test_clock_set_back_refills_nothing(ledger: Ledger, clock: FakeClock) -> None:
     for _ in range(5):
         ledger.take_token("CreateFleet", clock.now())
     earlier = clock.now() - timedelta(hours=1)

@@ -211,7 +211,7 @@ def test_a_throttled_transaction_is_no_lost_lease(
         dynamo.fill_slot(lease, slot())
 
 
-def test_a_server_error_of_a_write_is_told(
+def test_server_error_of_a_write_is_reported(
     aws: Session, dynamo: DynamoLedger, lease: Lease, clock: FakeClock
 ) -> None:
     answer = (500, "InternalServerError")

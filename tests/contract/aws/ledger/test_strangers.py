@@ -40,7 +40,7 @@ def lease(dynamo: DynamoLedger, clock: FakeClock) -> Lease:
     return found
 
 
-def test_strange_rows_are_passed_over_and_told_of(
+def test_foreign_rows_are_skipped_and_logged(
     aws: Session,
     table: str,
     dynamo: DynamoLedger,
@@ -69,7 +69,7 @@ def test_strange_rows_are_passed_over_and_told_of(
     assert told[0].startswith("ledger row cluster#test / slot#zzz is not Dovetail's, skipped")
 
 
-def test_a_row_without_a_time_or_with_a_strange_type_is_told_of(
+def test_row_without_a_time_or_with_an_unknown_type_is_reported(
     aws: Session, table: str, dynamo: DynamoLedger, told: list[str]
 ) -> None:
     put(aws, table, "instance#i-1", "instance", cluster="test")
@@ -105,7 +105,7 @@ def test_a_row_of_an_older_schema_is_read_with_what_it_lacks_filled_in(
     assert dynamo.open_intents("test") == (intent(),)
 
 
-def test_a_strange_lease_is_told_of_by_name(
+def test_invalid_lease_is_reported_by_name(
     aws: Session, table: str, dynamo: DynamoLedger, clock: FakeClock
 ) -> None:
     put(aws, table, "cluster#new", "lease", expires_at=LATER)
@@ -160,7 +160,7 @@ def test_trials_are_kept_for_an_hour(ledger: Ledger, clock: FakeClock) -> None:
     assert ledger.trials("test", clock.now()) == ()
 
 
-def test_what_was_told_is_remembered_for_ten_minutes_from_the_first(
+def test_recorded_events_are_remembered_for_ten_minutes_from_the_first(
     ledger: Ledger, clock: FakeClock
 ) -> None:
     assert ledger.recently_recorded("test", clock.now()) == frozenset()

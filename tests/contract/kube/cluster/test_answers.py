@@ -73,7 +73,7 @@ BUDGET = "DisruptionBudget"
         (failed(403), UnauthorizedError, None),
     ],
 )
-def test_an_eviction_refused_by_a_budget_is_told_from_a_busy_server(
+def test_eviction_refused_by_a_budget_is_distinguished_from_a_busy_server(
     answer: Answer, expected: type[AutoscalerError], delay: int | None
 ) -> None:
     with scripted([answer]) as server, pytest.raises(expected) as caught:
@@ -96,7 +96,7 @@ def test_a_pod_that_went_while_it_was_bound_is_not_found() -> None:
         cluster(server).bind(a_pod(), "n1")
 
 
-def test_a_refused_value_is_told_from_a_failed_test() -> None:
+def test_refused_value_is_distinguished_from_a_failed_test() -> None:
     change = NodeChange(set_labels={"a": "b"})
     with scripted([failed(422), Answer(body=raw_node())]) as server:
         with pytest.raises(RejectedError):
@@ -125,7 +125,7 @@ def test_a_node_that_may_not_be_made_says_why() -> None:
         cluster(server).create_node(manifest)
 
 
-def test_a_node_belongs_to_its_provisioner_and_goes_with_it() -> None:
+def test_node_is_owned_by_its_provisioner_and_deleted_with_it() -> None:
     manifest = NodeManifest(
         name="n1",
         labels={},
@@ -181,7 +181,7 @@ def test_events_that_cannot_be_written_are_logged_one_by_one(
             assert len(request.body["message"]) == 1024
 
 
-def test_a_condition_is_written_only_if_nobody_else_wrote_and_keeps_its_time() -> None:
+def test_condition_is_written_only_if_unchanged_and_keeps_its_time() -> None:
     old = {
         "type": "Active",
         "status": "False",
@@ -206,7 +206,7 @@ def test_a_condition_is_written_only_if_nobody_else_wrote_and_keeps_its_time() -
         cluster(server).set_provisioner_condition("p", active=True, reason="Ready", message="")
 
 
-def test_a_condition_that_somebody_wrote_without_a_time_is_given_one() -> None:
+def test_condition_without_a_time_gets_one() -> None:
     old = {"type": "Active", "status": "False", "reason": "Odd", "message": ""}
     raw = {"metadata": {"resourceVersion": "7"}, "status": {"conditions": [old]}}
     with scripted([Answer(body=raw), Answer(body={})]) as server:
@@ -215,7 +215,7 @@ def test_a_condition_that_somebody_wrote_without_a_time_is_given_one() -> None:
         assert written["lastTransitionTime"] == "2026-01-01T00:00:00Z"
 
 
-def test_volumes_of_pods_that_go_with_their_node_are_not_waited_for() -> None:
+def test_volumes_of_daemonset_and_static_pods_are_not_waited_for() -> None:
     def attachment(name: str, node: str, **source: str) -> dict[str, Any]:
         return {"metadata": {"name": name}, "spec": {"nodeName": node, "source": source}}
 

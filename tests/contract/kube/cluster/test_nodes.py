@@ -67,7 +67,7 @@ def test_a_node_is_changed_in_every_way_at_once(world: World) -> None:
     assert not back.unschedulable
 
 
-def test_all_taints_can_go_and_new_ones_come(world: World) -> None:
+def test_all_taints_can_be_replaced(world: World) -> None:
     made = world.cluster.create_node(manifest())
     bare = world.cluster.change_node(
         made, NodeChange(remove_taint_keys=frozenset(taint.key for taint in made.taints))

@@ -120,7 +120,7 @@ def test_on_demand_is_bought_when_there_is_no_spot() -> None:
     assert one.offering.capacity_type == CapacityType.ON_DEMAND
 
 
-def test_where_nothing_at_all_is_left_the_pods_are_told() -> None:
+def test_when_no_offering_is_left_the_pods_get_events() -> None:
     there = market("m5.large")
     run_out(there, "m5.large", *ZONES)
     bought(there)

@@ -70,14 +70,14 @@ class Account:
         return [subnet.subnet_id for subnet in self.status().subnets]
 
 
-def test_all_subnets_are_told_with_their_zones() -> None:
+def test_all_subnets_are_reported_with_their_zones() -> None:
     found = Account().status().subnets
     assert [(subnet.subnet_id, subnet.zone) for subnet in found] == [
         (f"subnet-test{n}", zone) for n, zone in enumerate(ZONES, 1)
     ]
 
 
-def test_subnets_are_told_with_most_free_addresses_first() -> None:
+def test_subnets_are_listed_with_most_free_addresses_first() -> None:
     account = Account()
     account.subnets = {
         f"n{n}": Subnet(subnet_id=f"subnet-test{n}", zone=ZONES[0], free_addresses=free)
@@ -93,12 +93,12 @@ SUBNET_CHOICES = [
 
 
 @pytest.mark.parametrize(("selector", "ids"), SUBNET_CHOICES, ids=["tags", "ids"])
-def test_chosen_subnets_are_told(selector: dict[str, str], ids: list[str]) -> None:
+def test_chosen_subnets_are_reported(selector: dict[str, str], ids: list[str]) -> None:
     assert Account(subnetSelector=selector).subnet_ids() == ids
 
 
 @pytest.mark.parametrize(("selector", "ids"), SUBNET_CHOICES, ids=["tags", "ids"])
-def test_a_changed_choice_of_subnets_is_told(selector: dict[str, str], ids: list[str]) -> None:
+def test_changed_choice_of_subnets_is_reported(selector: dict[str, str], ids: list[str]) -> None:
     account = Account()
     assert len(account.subnet_ids()) == 3
     account.change(subnetSelector=selector)
@@ -106,7 +106,7 @@ def test_a_changed_choice_of_subnets_is_told(selector: dict[str, str], ids: list
 
 
 @pytest.mark.parametrize("at", ["first", "later"])
-def test_a_choice_that_finds_no_subnet_is_told_as_a_problem(at: str) -> None:
+def test_choice_that_finds_no_subnet_is_reported_as_a_problem(at: str) -> None:
     wrong = {"subnetSelector": {"foo": "invalid"}}
     account = Account(**(wrong if at == "first" else {}))
     if at == "later":
@@ -122,7 +122,7 @@ def test_groups_that_are_not_chosen_are_the_clusters() -> None:
     assert found.problems == ()
 
 
-def test_all_groups_are_told() -> None:
+def test_all_groups_are_reported() -> None:
     assert Account().status().security_groups == tuple(GROUPS.values())
 
 
@@ -133,12 +133,14 @@ GROUP_CHOICES = [
 
 
 @pytest.mark.parametrize(("selector", "ids"), GROUP_CHOICES, ids=["tags", "ids"])
-def test_chosen_groups_are_told(selector: dict[str, str], ids: tuple[str, ...]) -> None:
+def test_chosen_groups_are_reported(selector: dict[str, str], ids: tuple[str, ...]) -> None:
     assert Account(securityGroupSelector=selector).status().security_groups == ids
 
 
 @pytest.mark.parametrize(("selector", "ids"), GROUP_CHOICES, ids=["tags", "ids"])
-def test_a_changed_choice_of_groups_is_told(selector: dict[str, str], ids: tuple[str, ...]) -> None:
+def test_changed_choice_of_groups_is_reported(
+    selector: dict[str, str], ids: tuple[str, ...]
+) -> None:
     account = Account()
     assert len(account.status().security_groups) == 3
     account.change(securityGroupSelector=selector)
@@ -146,7 +148,7 @@ def test_a_changed_choice_of_groups_is_told(selector: dict[str, str], ids: tuple
 
 
 @pytest.mark.parametrize("at", ["first", "later"])
-def test_a_choice_that_finds_no_group_is_told_as_a_problem(at: str) -> None:
+def test_choice_that_finds_no_group_is_reported_as_a_problem(at: str) -> None:
     wrong = {"securityGroupSelector": {"foo": "invalid"}}
     account = Account(**(wrong if at == "first" else {}))
     if at == "later":
@@ -177,7 +179,7 @@ def told(account: Account) -> dict[str, Mapping[str, str]]:
     return {found_image.image_id: found_image.labels for found_image in account.status().images}
 
 
-def test_recommended_images_are_told_with_their_machines() -> None:
+def test_recommended_images_are_reported_with_their_machines() -> None:
     account = Account(types=WITH_GPU, amiFamily="AL2")
     names = {
         f"{EKS}/recommended/image_id": "amd64",
@@ -202,7 +204,7 @@ def test_images_that_are_not_published_are_left_out() -> None:
     assert account.status().problems == ()
 
 
-def test_of_chosen_images_the_newest_is_told() -> None:
+def test_of_chosen_images_the_newest_is_reported() -> None:
     account = Account(amiSelector={"foo": "bar"})
     account.there.cloud.images = tuple(image(f"ami-test{n}", days=n, foo="bar") for n in (1, 2, 3))
     assert account.status().images == (
@@ -210,7 +212,7 @@ def test_of_chosen_images_the_newest_is_told() -> None:
     )
 
 
-def test_labels_in_the_tags_of_an_image_are_told() -> None:
+def test_labels_in_the_tags_of_an_image_are_reported() -> None:
     account = Account(amiSelector={"foo": "bar"})
     account.there.cloud.images = (tagged(image("ami-4", foo="bar"), **{keys.OS: "linux"}),)
     assert told(account) == {"ami-4": {keys.ARCH: "amd64", keys.OS: "linux"}}

@@ -101,7 +101,7 @@ def test_a_limit_of_the_users_replaces_that_by_network_interfaces(release: str, 
 
 
 @pytest.mark.parametrize("release", ["old", "new"])
-def test_a_dns_address_of_the_users_is_told(release: str) -> None:
+def test_dns_address_of_the_users_is_reported(release: str) -> None:
     fields: dict[str, Any] = {"kubeletConfiguration": {"clusterDNS": ["10.0.10.100"]}}
     if release == "old":
         there = launched({**fields, "provider": {"amiFamily": "AL2"}})
@@ -111,12 +111,12 @@ def test_a_dns_address_of_the_users_is_told(release: str) -> None:
     assert found[found.index("--dns-cluster-ip") + 1] == "10.0.10.100"
 
 
-def test_the_dns_address_of_the_cluster_is_told() -> None:
+def test_the_dns_address_of_the_cluster_is_reported() -> None:
     found = arguments(text_of(launched(amiFamily="AL2")))
     assert found[found.index("--dns-cluster-ip") + 1] == "172.20.0.10"
 
 
-def test_addresses_of_the_sixth_version_are_told() -> None:
+def test_addresses_of_the_sixth_version_are_reported() -> None:
     there = world(provisioner(), template(amiFamily="AL2"))
     there.cloud.service_cidr = "fd4b:121b:812b::/108"
     found = arguments(text_of(bought(there)))
@@ -127,21 +127,21 @@ def test_addresses_of_the_sixth_version_are_told() -> None:
 @pytest.mark.parametrize(
     ("field", "name"), [("systemReserved", "system-reserved"), ("kubeReserved", "kube-reserved")]
 )
-def test_what_is_reserved_is_told(field: str, name: str) -> None:
+def test_what_is_reserved_is_reported(field: str, name: str) -> None:
     fields: dict[str, Any] = {field: RESERVED}
     assert each(flag(extra(**fields), name), "=") == RESERVED
 
 
-def test_hard_thresholds_are_told() -> None:
+def test_hard_thresholds_are_reported() -> None:
     assert each(flag(extra(evictionHard=THRESHOLDS), "eviction-hard"), "<") == THRESHOLDS
 
 
-def test_soft_thresholds_are_told() -> None:
+def test_soft_thresholds_are_reported() -> None:
     found = extra(evictionSoft=THRESHOLDS, evictionSoftGracePeriod=GRACE)
     assert each(flag(found, "eviction-soft"), "<") == THRESHOLDS
 
 
-def test_grace_periods_are_told() -> None:
+def test_grace_periods_are_reported() -> None:
     found = extra(evictionSoft=THRESHOLDS, evictionSoftGracePeriod=GRACE)
     assert each(flag(found, "eviction-soft-grace-period"), "=") == GRACE
 
@@ -157,11 +157,11 @@ def test_grace_periods_are_told() -> None:
     ],
     ids=["grace", "per-core", "gc-high", "gc-low", "quota"],
 )
-def test_a_setting_of_the_kubelet_is_told(fields: dict[str, Any], expected: str) -> None:
+def test_setting_of_the_kubelet_is_reported(fields: dict[str, Any], expected: str) -> None:
     assert expected in extra(**fields)
 
 
-def test_two_limits_on_pods_are_told_both() -> None:
+def test_two_limits_on_pods_are_both_reported() -> None:
     assert {"--pods-per-core=2", "--max-pods=100"} <= set(extra(podsPerCore=2, maxPods=100))
 
 
@@ -178,7 +178,7 @@ def test_the_runtime_is_containerd_as_the_image_has_it(device: str) -> None:
     assert "--container-runtime" not in text_of(there)
 
 
-def test_labels_a_kubelet_may_not_give_itself_are_not_told() -> None:
+def test_labels_a_kubelet_may_not_set_are_not_passed_to_it() -> None:
     labels = {
         "node-restriction.kubernetes.io/team": "team-1",
         "node-restriction.kubernetes.io/custom-label": "custom-value",
@@ -246,7 +246,7 @@ def test_where_settings_are_no_toml_nothing_is_bought() -> None:
     ],
     ids=["system", "kube", "hard", "pods", "gc-high", "gc-low", "quota", "dns"],
 )
-def test_bottlerocket_is_told_settings_of_its_kubelet(
+def test_bottlerocket_gets_settings_of_its_kubelet(
     fields: dict[str, Any], name: str, expected: object
 ) -> None:
     assert settings(kubelet("Bottlerocket", **fields))[name] == expected
@@ -269,12 +269,12 @@ def test_without_anything_of_the_user_there_is_ours_alone() -> None:
     assert arguments(text)[1] == "test"
 
 
-def test_the_default_family_is_told_in_a_document() -> None:
+def test_the_default_family_is_documented() -> None:
     spec = node_config(text_of(launched()))["spec"]
     assert spec["cluster"]["name"] == "test"
 
 
-def test_what_an_image_of_the_users_own_is_told_is_not_touched() -> None:
+def test_user_data_of_a_custom_image_is_not_changed() -> None:
     there = world(
         provisioner(),
         template(amiFamily="Custom", amiSelector={"team": "red"}, userData="special user data"),

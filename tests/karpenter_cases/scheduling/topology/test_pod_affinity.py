@@ -55,7 +55,7 @@ def test_only_the_first_host_is_chosen_freely_by_pods_that_want_each_other() -> 
     assert (len(outcome.homes), len(outcome.pending)) == (5, 5)
 
 
-def test_pods_that_want_each_other_do_not_begin_anew_where_some_stand() -> None:
+def test_pods_with_mutual_affinity_join_those_that_run() -> None:
     there = node("n-a", A)
     first = pod("first", cpu="100m", node="n-a", together=[near(HOST)])
     members = pods(3, cpu="100m", required=[[(ZONE, "In", B, C)]], together=[near(HOST)])

@@ -86,14 +86,14 @@ def test_one_whose_zone_was_not_settled_keeps_others_from_all_it_may_get() -> No
     assert apart(outcome, "any", "a")
 
 
-def test_others_that_stand_and_must_be_apart_keep_a_pod_away() -> None:
+def test_required_anti_affinity_of_running_pods_repels_a_pod() -> None:
     nodes, bound = standing_in_every_zone(apart=[near(ZONE, SECRET)])
     outcome = solve(pod("a", labels=SECRET), nodes=nodes, bound=bound)
     assert outcome.new == ()
     assert "anti-affinity" in outcome.pending["a"]
 
 
-def test_others_that_stand_and_would_rather_be_apart_do_not() -> None:
+def test_preferred_anti_affinity_of_running_pods_does_not_repel_a_pod() -> None:
     nodes, bound = standing_in_every_zone(rather_apart=[(10, near(ZONE, SECRET))])
     assert solve(pod("a", labels=SECRET), nodes=nodes, bound=bound).is_placed("a")
 

@@ -100,7 +100,7 @@ def test_nodes_a_pod_may_not_use_do_not_count_for_it() -> None:
     assert solve(*members, **old_on_demand(3)).shares(KIND, "new") == [2, 3]
 
 
-def test_bound_pods_count_for_pods_that_may_go_anywhere() -> None:
+def test_bound_pods_count_for_pods_that_fit_anywhere() -> None:
     outcome = solve(*pods(5, spreads=BY_KIND), **old_on_demand(1))
     assert outcome.counts(KIND, standing=True) == {"on-demand": 3, "spot": 3}
 

@@ -87,7 +87,7 @@ def test_only_pods_that_the_rule_means_are_counted() -> None:
     assert sorted(new.get(zone, 0) + {A: 1, B: 2, C: 0}[zone] for zone in ZONES) == [1, 2, 2]
 
 
-def test_a_higher_skew_lets_pods_go_where_alone_there_is_room() -> None:
+def test_higher_skew_allows_pods_in_the_only_domain_with_capacity() -> None:
     outcome = solve(*pods(10, spreads=[spread(skew=5)]), **within(C), **standing(full(A), full(B)))
     assert outcome.counts(ZONE) == {C: 6}
     assert len(outcome.pending) == 4
@@ -165,7 +165,7 @@ def test_a_requirement_of_two_zones_spreads_over_these() -> None:
     assert outcome.counts(ZONE) == {A: 5, B: 5}
 
 
-def test_later_pods_of_other_zones_go_on_from_what_they_find() -> None:
+def test_later_pods_of_other_zones_start_from_the_current_counts() -> None:
     first = solve(*pods(6, "first", required=[[(ZONE, "In", A, B)]], spreads=EVEN))
     assert first.counts(ZONE) == {A: 3, B: 3}
     later = pods(5, "later", required=[[(ZONE, "In", B, C)]], spreads=EVEN)

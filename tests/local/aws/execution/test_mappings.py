@@ -64,7 +64,7 @@ def test_only_the_failed_items_of_a_batch_come_again(lab: Lab) -> None:
     assert [sorted(batch) for batch in batches(lab, name)] == [["bad", "fine", "good"], ["bad"]]
 
 
-def test_a_message_that_always_fails_goes_to_the_dead_letters(lab: Lab) -> None:
+def test_message_that_always_fails_ends_in_the_dead_letters(lab: Lab) -> None:
     source = "def handler(event, context):\n    raise ValueError('always')\n"
     name = lab.function(source=source)
     dead_url, dead_arn = lab.queue()

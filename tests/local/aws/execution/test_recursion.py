@@ -83,7 +83,7 @@ def test_a_function_that_invokes_itself_is_stopped_and_its_event_reaches_the_des
     assert len(lab.invocations(name)) == 16
 
 
-def test_a_caller_that_waits_is_told(lab: Lab) -> None:
+def test_waiting_caller_is_answered(lab: Lab) -> None:
     name = lab.function()
     arn = lab.aws.client("lambda").get_function_configuration(FunctionName=name)["FunctionArn"]
     trace = ""

@@ -202,7 +202,7 @@ def zones_bought(*raws: Mapping[str, object]) -> set[str]:
 CLAIMING = pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
 
 
-def test_a_pod_goes_to_the_zone_of_its_volume() -> None:
+def test_pod_is_placed_in_the_zone_of_its_volume() -> None:
     bound = claim(volumeName="pv")
     zone = make.ZONES[2]
     assert zones_bought(CLAIMING, bound, volume(zone)) == {zone}
@@ -243,7 +243,7 @@ def test_replicas_with_claims_are_one_class() -> None:
     assert len({other_pod.scheduling for other_pod in found}) == 1
 
 
-def test_a_claim_nobody_described_is_told() -> None:
+def test_undescribed_claim_is_reported() -> None:
     offline = read(CLAIMING)
     assert offline.notes == ("PersistentVolumeClaim default/data not given: taken to fit any zone",)
     other = pod("b", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "more"}}])

@@ -31,7 +31,7 @@ def read(*raws: dict[str, Any]) -> Offline:
     return read_snapshot(documents, CATALOG)
 
 
-def test_a_provisioner_is_planned_with_its_template_wherever_that_stands() -> None:
+def test_provisioner_is_planned_with_its_template_in_any_order() -> None:
     found = read(NAMING, template(amiFamily="Bottlerocket"))
     assert found.snapshot.provisioners[0].template.ami_family == "Bottlerocket"
     assert found.notes == ()

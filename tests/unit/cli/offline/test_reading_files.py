@@ -72,7 +72,7 @@ def test_keys_that_nest_deep_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         read_documents("f", b"a: 1")
 
 
-def test_a_long_or_strange_value_is_told_in_short() -> None:
+def test_long_or_invalid_value_is_reported_in_short() -> None:
     with pytest.raises(InvalidDocumentError) as refused:
         read_documents("f", ("x" * 500).encode())
     assert str(refused.value) == (

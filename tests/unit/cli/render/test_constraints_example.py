@@ -166,7 +166,7 @@ def test_the_plan_does_what_the_readme_says_of_every_pod(world: World) -> None:
             )
 
 
-def test_the_readme_speaks_of_every_pod_once(world: World) -> None:
+def test_the_readme_names_every_pod_once(world: World) -> None:
     spoken = [name for pods in told() for name in pods]
     gone = {"default/done"}
     assert sorted(spoken) == sorted(gone | {pod.key for pod in world.snapshot.pending})

@@ -43,7 +43,7 @@ def test_many_workloads_share_the_legend() -> None:
     assert "and 6 more workloads; colours repeat" in text
 
 
-def test_daemons_standing_pods_and_lost_pods_are_shown() -> None:
+def test_daemons_running_pods_and_lost_pods_are_shown() -> None:
     standing = make.pod("old", node_name="n1")
     first, second, lost = make.pods(3)
     plan = Plan(

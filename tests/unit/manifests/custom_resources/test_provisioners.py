@@ -89,7 +89,7 @@ def test_nothing_mentioned_gets_the_defaults() -> None:
         "karpenter.k8s.aws/instance-generation",
     ],
 )
-def test_who_says_anything_about_types_gets_no_default_types(key: str) -> None:
+def test_provisioner_with_a_requirement_on_types_gets_no_default_types(key: str) -> None:
     found = decode_provisioner(provisioner(requirements=[wants(key, "Exists")])).requirements
     assert len(found.items) == 4
 

@@ -67,7 +67,7 @@ def test_machines_to_come_have_what_their_type_allows() -> None:
     assert amounts(found.nodes[0].allocatable) == (8, 5)
 
 
-def test_volumes_of_standing_pods_are_known_by_their_claims() -> None:
+def test_volumes_of_running_pods_are_known_by_their_claims() -> None:
     volumes = Volumes(
         [decode_claim(claim(spec={"volumeName": "pv"}))],
         [decode_volume(volume("pv"))],
@@ -79,7 +79,7 @@ def test_volumes_of_standing_pods_are_known_by_their_claims() -> None:
     assert claims_of([standing]) == {"shop/data", "shop/gone"}
 
 
-def test_pods_that_leave_let_their_volumes_go() -> None:
+def test_pods_that_are_deleted_release_their_volumes() -> None:
     nodes = [
         make.node("n1"),
         make.node("cordoned", unschedulable=True),

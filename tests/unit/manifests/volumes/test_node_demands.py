@@ -103,7 +103,7 @@ def test_a_claim_that_no_node_can_help_is_a_reason_for_its_pod(
     assert words in text
 
 
-def test_volumes_that_stand_apart_leave_no_node() -> None:
+def test_volumes_in_different_zones_leave_no_node() -> None:
     raws = [
         *(claim(name, spec={"volumeName": f"pv-{name}"}) for name in ("a", "b")),
         volume("pv-a", in_zones(ZONE)),

@@ -131,7 +131,7 @@ def test_the_more_important_pod_comes_first_and_one_that_waits_for_nothing_does_
     assert refusals(gated, pod("b"))["b"] == ()
 
 
-def test_who_is_about_to_take_a_place_comes_before_all_who_wait() -> None:
+def test_nominated_pods_come_before_all_waiting_ones() -> None:
     coming = replace(pod("z"), nominated_node="n1")
     assert [name for name, why in refusals(pod("a"), coming).items() if not why] == ["z"]
 

@@ -21,7 +21,7 @@ def test_beginning_twice_is_one_timer() -> None:
     assert len(world.outbox.timers) == 1
 
 
-def test_a_drain_that_hangs_goes_on_in_another_when_its_node_is_spoken_of_again() -> None:
+def test_stuck_drain_continues_in_another_execution_when_its_node_is_announced_again() -> None:
     world = going()
     service = Termination(world.ports, None)
     world.advance(7 * SECOND)
@@ -69,7 +69,7 @@ def test_only_nodes_of_ours_that_are_being_deleted_are_begun() -> None:
     assert world.outbox.timers == []
 
 
-def test_a_long_drain_goes_on_in_another_execution() -> None:
+def test_long_drain_continues_in_another_execution() -> None:
     world = going(pod(node_name="n1"))
     world.advance(SECOND)
     state = step(world, steps=1499)
@@ -109,7 +109,7 @@ def test_a_drain_that_stalls_again_and_again_has_one_execution_in_the_end() -> N
     assert states[0]["result"] == "another execution goes on"
 
 
-def test_a_drain_whose_node_is_written_to_goes_on_later() -> None:
+def test_drain_continues_later_when_its_node_is_written_meanwhile() -> None:
     world = going(pod(node_name="n1"))
     stale, service = world.node, Termination(world.ports, None)
     world.advance(9 * SECOND)

@@ -66,7 +66,7 @@ def test_no_machine_is_ended_or_bought(step: Step) -> None:
     assert len(world.alive) == 1
 
 
-def test_past_the_deadline_the_machine_goes_and_on_return_its_node() -> None:
+def test_past_the_deadline_the_machine_is_terminated_and_later_its_node() -> None:
     world = gone(pod(node_name="n1"), deletion_at=NOW)
     service = Termination(world.ports, 30 * MINUTE)
     state = service.step(STATE)

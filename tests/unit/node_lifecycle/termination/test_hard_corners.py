@@ -41,7 +41,7 @@ def test_a_body_that_is_not_the_one_of_its_intent_ends_the_launch() -> None:
     assert states(world)[0] == IntentState.DONE
 
 
-def test_a_launch_that_cannot_go_on_waits_until_ec2_shows_its_machines() -> None:
+def test_launch_that_cannot_continue_waits_until_ec2_shows_its_machines() -> None:
     world = two_nodes()
     world.cloud.lose_next_answer()
     world.provision()
@@ -94,7 +94,7 @@ def test_a_stale_row_of_a_timer_is_removed() -> None:
 
 
 @pytest.mark.parametrize(("state", "known"), [("terminated", False), ("shutting-down", True)])
-def test_the_row_of_a_machine_goes_when_ec2_says_it_is_terminated(
+def test_the_row_of_a_machine_is_deleted_when_ec2_says_it_is_terminated(
     state: str, *, known: bool
 ) -> None:
     world = World()
@@ -120,7 +120,7 @@ def going(world: World) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("with_node", [True, False])
-def test_a_throttled_end_goes_on_right_there(*, with_node: bool) -> None:
+def test_throttled_termination_resumes_at_the_same_place(*, with_node: bool) -> None:
     world = World(provisioner(), *apart(1))
     state = going(world)
     if not with_node:

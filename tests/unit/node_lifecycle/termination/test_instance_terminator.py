@@ -68,7 +68,7 @@ def test_a_thousand_are_ended_with_few_calls() -> None:
     assert latest <= 35
 
 
-def test_while_a_drain_goes_on_what_was_seen_is_believed_for_a_while() -> None:
+def test_during_a_drain_the_last_read_is_reused_for_a_while() -> None:
     world = world_of(1)
     for _ in range(14):
         assert look(world, end=False) == "running"
@@ -88,7 +88,7 @@ def test_what_was_seen_a_moment_ago_need_not_be_looked_at_again_to_be_ended() ->
     assert calls(world) == (1, 1)
 
 
-def test_whoever_finds_the_turn_taken_waits_a_little() -> None:
+def test_timer_that_finds_the_turn_taken_waits_a_little() -> None:
     world = world_of(1)
     ports = Failures(at=4, after=False).ports(world.ports)
     with pytest.raises(Crash):
@@ -182,7 +182,7 @@ def test_when_all_are_refused_only_some_are_tried() -> None:
     assert 10 <= len(refused) < 20
 
 
-def test_without_the_right_nobody_tries_one_by_one() -> None:
+def test_without_the_permission_nothing_is_tried_one_by_one() -> None:
     world = world_of(2)
     world.cloud.fail_next("terminate", UnauthorizedError("no"))
     with pytest.raises(UnauthorizedError):

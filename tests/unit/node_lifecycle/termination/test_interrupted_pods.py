@@ -81,7 +81,7 @@ def test_where_others_have_room_nothing_is_bought() -> None:
     assert world.alive == []
 
 
-def test_a_running_pod_that_would_find_no_place_is_not_told_that_it_waits() -> None:
+def test_running_pod_that_fits_nowhere_is_not_reported_as_waiting() -> None:
     world = World(provisioner(), node(), pod("a", node_name="n1", extra={"example.com/rare": 1}))
     Interruption(world.ports).run(NOTICE, "i-n1")
     report = world.provision(look=True)

@@ -78,7 +78,7 @@ def test_each_notice_has_its_answer(kind: NoticeKind, state: str, action: str) -
     assert world.ledger.refusals == {}
 
 
-def test_a_node_that_is_going_already_goes_on() -> None:
+def test_node_that_is_being_deleted_is_still_deleted() -> None:
     world = running(deletion_at=NOW, labels={keys.PROVISIONER_NAME: "default"})
     assert interrupt(world, NoticeKind.STATE_CHANGE, "stopping") == "draining"
     assert world.cluster.calls == []

@@ -21,7 +21,9 @@ from tests.unit.worlds import NAME, SECOND, instead
 
 
 @pytest.mark.parametrize(("written", "released"), [("96000", 96_000), ("", 0), ("much", 0)])
-def test_what_a_node_cost_is_told_when_its_machine_has_ended(written: str, released: int) -> None:
+def test_what_a_node_cost_is_reported_when_its_machine_has_ended(
+    written: str, released: int
+) -> None:
     world = going(annotations={keys.PRICE: written})
     world.cloud.end("i-n1")
     state = step(world)
@@ -81,7 +83,7 @@ def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
     assert keys.DRAIN_BLOCKED not in world.node.annotations
 
 
-def test_what_is_refused_for_one_pod_holds_no_other_and_is_told() -> None:
+def test_refusal_for_one_pod_blocks_no_other_and_is_reported() -> None:
     world = going(pod("a", node_name="n1"), pod("b", node_name="n1"))
     world.cluster.fail_next("evict", UnauthorizedError("evict pod default/a: 403 policy denies it"))
     step(world)
@@ -97,7 +99,7 @@ def test_a_certificate_that_is_not_accepted_ends_the_step() -> None:
         step(world)
 
 
-def test_while_somebody_is_leaving_the_drain_looks_again_soon() -> None:
+def test_while_a_pod_terminates_the_drain_checks_again_soon() -> None:
     world = going(pod("a", node_name="n1"), pod("b", node_name="n1", deletion_at=NOW + SECOND))
     world.cluster.budgeted.add("default/a")
     assert step(world)["wait_seconds"] == 2
@@ -148,7 +150,7 @@ def test_a_pod_whose_deletion_is_refused_past_the_deadline_holds_no_machine() ->
     assert all(refusal in message for message in told.values())
 
 
-def test_a_pod_that_nobody_may_delete_holds_its_node_for_minutes_and_not_for_ever() -> None:
+def test_undeletable_pod_blocks_its_node_for_minutes_and_not_for_ever() -> None:
     world = going(pod("a", node_name="n1"), pod("b", node_name="n1"))
     world.cluster.undeletable.add("default/a")
     world.cloud.end("i-n1")
@@ -162,7 +164,7 @@ def test_a_pod_that_nobody_may_delete_holds_its_node_for_minutes_and_not_for_eve
     assert list(world.cluster.pods) == ["default/a"]
 
 
-def test_volumes_are_waited_for_while_a_kubelet_can_let_go_of_them() -> None:
+def test_volumes_are_waited_for_while_a_kubelet_can_unmount_them() -> None:
     world = going()
     world.cluster.attachments["n1"] = ("csi-1",)
     assert step(world)["next"] == "wait"
@@ -186,13 +188,13 @@ def test_pods_of_a_machine_that_is_terminated_are_deleted_and_then_their_node() 
     assert "PodsForceDeleted" in {event.reason for event in world.cluster.kube_events}
 
 
-def test_a_node_without_a_machine_is_let_go() -> None:
+def test_finalizer_is_removed_from_a_node_without_a_machine() -> None:
     world = going(provider_id="", finalizers=("other", keys.TERMINATION_FINALIZER))
     assert step(world)["result"] == "terminated"
     assert world.node.finalizers == ("other",)
 
 
-def test_when_the_node_is_gone_its_machine_goes_too() -> None:
+def test_when_the_node_is_gone_its_machine_is_terminated() -> None:
     world = going()
     del world.cluster.node_values["n1"]
     assert step(world)["result"] == "gone"
@@ -218,7 +220,7 @@ def test_a_node_of_the_same_name_is_another_one() -> None:
     ("changes", "result"),
     [({"finalizers": ()}, "not ours"), ({"deletion_at": None}, "not being deleted")],
 )
-def test_a_node_that_is_not_to_go_is_left_alone(changes: dict[str, Any], result: str) -> None:
+def test_node_that_must_stay_is_not_changed(changes: dict[str, Any], result: str) -> None:
     world = going()
     world.cluster.add(node(**{"deletion_at": NOW, **changes}))
     assert step(world)["result"] == result
@@ -233,7 +235,7 @@ def test_a_time_that_cannot_be_read_is_refused() -> None:
         step(world, volumes_since="soon")
 
 
-def test_volumes_that_nobody_detaches_are_told_and_then_left() -> None:
+def test_volumes_that_are_not_detached_are_reported_and_then_left() -> None:
     world = going()
     world.cluster.attachments["n1"] = ("csi-1", "csi-2", "csi-3", "csi-4")
     state = step(world)
@@ -255,7 +257,7 @@ def test_volumes_that_nobody_detaches_are_told_and_then_left() -> None:
     assert step(world, state)["result"] == "terminated"
 
 
-def test_a_node_goes_as_soon_as_its_volumes_are_detached_by_force() -> None:
+def test_node_is_removed_once_its_volumes_are_detached_by_force() -> None:
     world = going()
     world.cloud.end("i-n1")
     world.cluster.attachments["n1"] = ("csi-1",)

@@ -68,7 +68,7 @@ def test_pods_that_no_one_node_holds_keep_their_own() -> None:
     assert len(bought(asked(pod(9000, 8, 3)))) == 3
 
 
-def test_a_pod_goes_where_it_takes_least_from_those_to_come() -> None:
+def test_pod_is_placed_where_it_costs_later_pods_least() -> None:
     bins = (
         Bin(name="little memory", available=amounts(2000, 2, 10)),
         Bin(name="little cpu", available=amounts(500, 30, 10)),
@@ -100,7 +100,9 @@ def test_among_very_many_bins_the_plain_way_is_taken() -> None:
 
 
 @pytest.mark.parametrize("cpu", [-300, -2, -1])
-def test_a_node_that_has_less_than_nothing_takes_who_asks_for_none_of_it(cpu: int) -> None:
+def test_node_with_negative_available_resources_takes_pods_that_request_none_of_them(
+    cpu: int,
+) -> None:
     bins = (Bin(name="b", available=Resources.of(cpu=cpu, memory=4 * GIB, pods=10)),)
     found = good(asked(pod(0, 2, 1), bins=bins, compatible_bins=(1,)))
     assert not found.nodes

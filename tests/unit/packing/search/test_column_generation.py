@@ -124,7 +124,7 @@ def patterns_with_limit(asked: PackingProblem, most: int) -> Packing:
     return made
 
 
-def test_a_thorough_search_goes_on_after_patterns() -> None:
+def test_thorough_search_continues_after_column_generation() -> None:
     settings = replace(PLAIN, improve_iterations=0)
     asked = problem(COARSE[:6], shapes=SMALL, settings=settings)
     thorough = replace(asked, settings=replace(settings, thorough=True))
