@@ -110,12 +110,12 @@ def docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
 
 def lines_under(*folders: str) -> int:
     """Return the logical lines of all files under some folders."""
-    return sum(logical_lines(one) for one in sources() if one.path.startswith(folders))
+    return sum(logical_lines(source) for source in sources() if source.path.startswith(folders))
 
 
 @cache
 def graph() -> grimp.ImportGraph:
-    """Return who imports whom."""
+    """Return the graph of imports of the product."""
     return grimp.build_graph("functions", "infra", "shared", cache_dir=None)
 
 
@@ -161,7 +161,7 @@ def loops() -> tuple[int, int]:
         for node in ast.walk(source.tree)
         if isinstance(node, ast.For | ast.comprehension)
     ]
-    named = sum(isinstance(one, ast.Name) and one.id == "one" for one in targets)
+    named = sum(isinstance(target, ast.Name) and target.id == "one" for target in targets)
     return named, len(targets)
 
 
