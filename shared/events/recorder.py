@@ -7,7 +7,7 @@ from typing import Final
 from shared.brakes.runaway import digest
 from shared.events.node_events import Machine, terminated_group
 from shared.model.errors import AutoscalerError
-from shared.ports import ClusterPorts, KubernetesEvent
+from shared.ports import KubernetesEvent, NodePorts
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ class EventRecorder:
     Two invocations that decide the same, by the queue and by the fast lane, record it once.
     """
 
-    def __init__(self, ports: ClusterPorts) -> None:
+    def __init__(self, ports: NodePorts) -> None:
         """Prepare for one cluster."""
         self._ports = ports
 

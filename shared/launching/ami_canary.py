@@ -18,7 +18,7 @@ from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
 from shared.node_templates.images import ImageTable
-from shared.ports import ClusterPorts
+from shared.ports import NodePorts
 
 IMAGES: Final = "images#"
 # Longer than a machine may take to register, its launch included.
@@ -81,7 +81,7 @@ def choose(newest: Mapping[str, str], known: Mapping[str, Known], now: datetime)
 class ImageRollout:
     """Keeps the memo of each Provisioner's images in one cluster."""
 
-    def __init__(self, ports: ClusterPorts) -> None:
+    def __init__(self, ports: NodePorts) -> None:
         """Prepare for one cluster."""
         self._ports = ports
 

@@ -28,7 +28,7 @@ from typing import Final
 
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.quotas import QuotaReached, quota_of, reached
-from shared.ports import ClusterPorts
+from shared.ports import NodePorts
 
 
 class Fact(StrEnum):
@@ -62,7 +62,7 @@ TOLD_TO: Final[Mapping[Fact, ToldTo]] = {
 _SUSPICIONS: Final = frozenset({Fact.NOTHING_LAUNCHED, Fact.ABOUT_TO_BE_INTERRUPTED})
 
 
-def note(ports: ClusterPorts, fact: Fact, offerings: Collection[OfferingKey]) -> None:
+def note(ports: NodePorts, fact: Fact, offerings: Collection[OfferingKey]) -> None:
     """Leave offerings out for a while, for those clusters that the fact is true for.
 
     The cluster itself remembers all of its facts together: what was suspected and is then named is
@@ -80,7 +80,7 @@ def note(ports: ClusterPorts, fact: Fact, offerings: Collection[OfferingKey]) ->
         )
 
 
-def note_quotas(ports: ClusterPorts, marks: Sequence[QuotaReached]) -> None:
+def note_quotas(ports: NodePorts, marks: Sequence[QuotaReached]) -> None:
     """Leave out, for all clusters, what quotas of the account have no room for."""
     ports.ledger.mark_quotas(marks, ports.clock.now())
 

@@ -22,7 +22,7 @@ from shared.node_lifecycle.node_waits import (
     missing_for,
     starting_taints,
 )
-from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.scheduling.binding import needs_scheduler
 from shared.snapshot.observed_allocatable import learn
 from shared.timers.timers import start_expiration
@@ -49,7 +49,7 @@ class BindReport:
 class Binding:
     """Completes nodes of one cluster once their kubelet has spoken."""
 
-    def __init__(self, ports: ClusterPorts, policy: LaunchPolicy) -> None:
+    def __init__(self, ports: NodePorts, policy: LaunchPolicy) -> None:
         """Prepare for one cluster."""
         self._ports = ports
         self._policy = policy

@@ -26,7 +26,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.stale_marks import unmarked
-from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.timers.timers import again, done, ended, start_emptiness, text_of
 
 _SOON: Final = timedelta(seconds=1)
@@ -36,7 +36,7 @@ _REASON: Final = "emptiness"
 class Emptiness:
     """Watches over empty nodes of one cluster; every step reads the world anew."""
 
-    def __init__(self, ports: ClusterPorts) -> None:
+    def __init__(self, ports: NodePorts) -> None:
         """Prepare for one cluster."""
         self._ports = ports
 

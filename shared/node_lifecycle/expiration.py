@@ -10,7 +10,7 @@ from shared.model.ec2.launches import Slot, slot_of
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.node_lifecycle.voluntary_removal import Removal, remove_by_choice
-from shared.ports import ClusterPorts, TimerKind
+from shared.ports import NodePorts, TimerKind
 from shared.timers.timers import again, done, ended, text_of
 
 _SOON: Final = timedelta(seconds=1)
@@ -24,7 +24,7 @@ _CAUSE: Final = "expiration"
 class Expiration:
     """Watches over the age of nodes of one cluster."""
 
-    def __init__(self, ports: ClusterPorts) -> None:
+    def __init__(self, ports: NodePorts) -> None:
         """Prepare for one cluster."""
         self._ports = ports
 

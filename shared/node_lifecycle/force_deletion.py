@@ -20,7 +20,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
-from shared.ports import ClusterPorts, NodeChange, Severity
+from shared.ports import NodeChange, NodePorts, Severity
 
 # Characters of an error that an Event repeats.
 LONGEST_REASON: Final = 200
@@ -30,7 +30,7 @@ _OUT_OF_SERVICE: Final = Taint(
 )
 
 
-def free_node(ports: ClusterPorts, node: Node) -> bool:
+def free_node(ports: NodePorts, node: Node) -> bool:
     """Delete the pods of workloads from a Node whose machine is terminated or stopped.
 
     The Node is cordoned first, so that none is placed there again. With volumes attached it gets
@@ -63,7 +63,7 @@ def free_node(ports: ClusterPorts, node: Node) -> bool:
     return bool(attached or refused) or left
 
 
-def tell_refused(ports: ClusterPorts, node: Node, refused: Mapping[Pod, str]) -> None:
+def tell_refused(ports: NodePorts, node: Node, refused: Mapping[Pod, str]) -> None:
     """Record on a Node and on its pods that the API server refuses to delete these pods."""
     if not refused:
         return
@@ -77,7 +77,7 @@ def tell_refused(ports: ClusterPorts, node: Node, refused: Mapping[Pod, str]) ->
     EventRecorder(ports).record([event_on(node, _REFUSED, text), *on_pods])
 
 
-def _force_delete(ports: ClusterPorts, pods: Iterable[Pod]) -> dict[Pod, str]:
+def _force_delete(ports: NodePorts, pods: Iterable[Pod]) -> dict[Pod, str]:
     """Delete pods without a grace period; return those whose deletion is refused, with why."""
     refused = {}
     for pod in pods:
@@ -90,7 +90,7 @@ def _force_delete(ports: ClusterPorts, pods: Iterable[Pod]) -> dict[Pod, str]:
     return refused
 
 
-def delete_orphaned_pods(ports: ClusterPorts, node_name: str) -> None:
+def delete_orphaned_pods(ports: NodePorts, node_name: str) -> None:
     """Delete the pods that are bound to the name of a Node that is gone, and its machine with it.
 
     A new Node may take the name, and its kubelet would run these pods again.

@@ -20,7 +20,7 @@ from shared.model.ec2.launches import Instance
 from shared.model.errors import PermanentError, ThrottledError, UnauthorizedError
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
-from shared.ports import ClusterPorts
+from shared.ports import NodePorts
 
 _ENDING: Final = frozenset({"shutting-down", "terminated"})
 # No kubelet runs on such a machine.
@@ -84,7 +84,7 @@ class Seen:
 class Ending:
     """Looks at the machines of one cluster that are going, and ends them, together."""
 
-    def __init__(self, ports: ClusterPorts) -> None:
+    def __init__(self, ports: NodePorts) -> None:
         """Prepare for one cluster."""
         self._ports = ports
         self._name = ports.cluster.name

@@ -15,7 +15,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.force_deletion import free_node
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_editor import change_node, read_again
-from shared.ports import ClusterPorts, NodeChange
+from shared.ports import NodeChange, NodePorts
 
 # Provision is not called again within this.
 _SETTLED: Final = timedelta(seconds=2)
@@ -56,7 +56,7 @@ class NodeIndex:
         self._offerings: dict[str, OfferingKey] = {}
         self._looked_at: datetime | None = None
 
-    def find(self, ports: ClusterPorts, instance_id: str) -> Node | None:
+    def find(self, ports: NodePorts, instance_id: str) -> Node | None:
         """Return the node of an instance as it is now, None when there is none."""
         if instance_id not in self._names:
             listed = ports.cluster.nodes()
@@ -68,14 +68,14 @@ class NodeIndex:
             return None
         return node
 
-    def offering(self, ports: ClusterPorts, instance_id: str) -> OfferingKey | None:
+    def offering(self, ports: NodePorts, instance_id: str) -> OfferingKey | None:
         """Return the offering of one of the cluster's machines, None when EC2 does not show it."""
         if instance_id not in self._offerings:
             shown = ports.cloud.tagged_instances({keys.TAG_CLUSTER: ports.cluster.name})
             self._offerings = {machine.instance_id: machine.offering for machine in shown}
         return self._offerings.get(instance_id)
 
-    def look(self, ports: ClusterPorts) -> None:
+    def look(self, ports: NodePorts) -> None:
         """Let provision look over the nodes: by the queue, and at once when not just asked."""
         now = ports.clock.now()
         ports.outbox.look(ports.cluster.name)
@@ -91,7 +91,7 @@ class NodeIndex:
 class Interruption:
     """Acts on notices about machines of one cluster."""
 
-    def __init__(self, ports: ClusterPorts, index: NodeIndex | None = None) -> None:
+    def __init__(self, ports: NodePorts, index: NodeIndex | None = None) -> None:
         """Prepare for one cluster.
 
         Args:

@@ -6,7 +6,7 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
-from shared.ports import ClusterPorts, NodeChange
+from shared.ports import NodeChange, NodePorts
 from shared.timers.timers import start_termination
 
 # Reasons of our own choosing: a pod's do-not-evict annotation holds such a removal.
@@ -36,7 +36,7 @@ def deadline_of(node: Node) -> datetime | None:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def remove(ports: ClusterPorts, node: Node, reason: str, deadline: datetime | None = None) -> bool:
+def remove(ports: NodePorts, node: Node, reason: str, deadline: datetime | None = None) -> bool:
     """Delete a node of ours as it was read, and start its termination.
 
     The finalizer holds the object until the drain is over, so every way to lose a node ends in
@@ -63,7 +63,7 @@ def remove(ports: ClusterPorts, node: Node, reason: str, deadline: datetime | No
 
 
 def with_reason(
-    ports: ClusterPorts, node: Node, reason: str, deadline: datetime | None = None
+    ports: NodePorts, node: Node, reason: str, deadline: datetime | None = None
 ) -> Node:
     """Write onto a node why it goes, and from when its drain no longer asks; return it then.
 

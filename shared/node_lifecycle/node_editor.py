@@ -10,13 +10,13 @@ from typing import Final
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
-from shared.ports import ClusterPorts, NodeChange
+from shared.ports import NodeChange, NodePorts
 
 _ATTEMPTS: Final = 4
 
 
 def change_node(
-    ports: ClusterPorts, node: Node, change: NodeChange | Callable[[Node], NodeChange | None]
+    ports: NodePorts, node: Node, change: NodeChange | Callable[[Node], NodeChange | None]
 ) -> Node:
     """Return the Node after a change; on a conflict it is read again and changed as it is then.
 
@@ -39,7 +39,7 @@ def change_node(
     return node
 
 
-def read_again(ports: ClusterPorts, node: Node) -> Node:
+def read_again(ports: NodePorts, node: Node) -> Node:
     """Return the Node as it is now.
 
     Raises:

@@ -15,7 +15,7 @@ from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.node_lifecycle.node_deletion import remove, with_reason
-from shared.ports import ClusterPorts, TimerKind
+from shared.ports import NodePorts, TimerKind
 from shared.scheduling.binding import binds_early
 from shared.timers.timers import again, ended, text_of
 
@@ -29,7 +29,7 @@ _REASON: Final = "registration"
 class Registration:
     """Gives up machines of one cluster that never join."""
 
-    def __init__(self, ports: ClusterPorts) -> None:
+    def __init__(self, ports: NodePorts) -> None:
         """Prepare for one cluster."""
         self._ports = ports
 

@@ -20,7 +20,7 @@ from shared.node_lifecycle.voluntary_removal import (
     uncordon,
 )
 from shared.packing.problem import PackingSettings
-from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.timers.timers import again, done, payload, text_of, timer_name
 
 # In the ledger: a change of the node ended, well or not, and when.
@@ -42,7 +42,7 @@ _MAX_STEPS: Final = 1500
 
 
 def start_replacement(
-    ports: ClusterPorts, plan_id: str, remove: Sequence[Node], new_nodes: int, cause: str
+    ports: NodePorts, plan_id: str, remove: Sequence[Node], new_nodes: int, cause: str
 ) -> None:
     """Start giving nodes up, before anything is launched: the timer is what remembers it.
 
@@ -75,7 +75,7 @@ def start_replacement(
 class Replacement:
     """Gives nodes of one cluster up, step by step; every step reads the world anew."""
 
-    def __init__(self, ports: ClusterPorts) -> None:
+    def __init__(self, ports: NodePorts) -> None:
         """Prepare for one cluster."""
         self._ports = ports
 

@@ -10,7 +10,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.node_deletion import VOLUNTARY
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.voluntary_removal import uncordon
-from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.ports import NodeChange, NodePorts, TimerKind
 
 # A timer that acts is heard of more often than this.
 _SILENT: Final = timedelta(minutes=3)
@@ -21,7 +21,7 @@ _UNMARK: Final = NodeChange(set_annotations={keys.REPLACES: None})
 Heard = Mapping[tuple[str, str], datetime]
 
 
-def take_back(ports: ClusterPorts, nodes: Sequence[Node], now: datetime) -> int:
+def take_back(ports: NodePorts, nodes: Sequence[Node], now: datetime) -> int:
     """Take back what nobody is about to act on any more; return on how many nodes that was.
 
     A cordon of ours whose timer fell silent goes, and so does the mark of a node that was bought
@@ -46,7 +46,7 @@ def take_back(ports: ClusterPorts, nodes: Sequence[Node], now: datetime) -> int:
     return found
 
 
-def unmarked(ports: ClusterPorts, node: Node, now: datetime) -> Node:
+def unmarked(ports: NodePorts, node: Node, now: datetime) -> Node:
     """Return a node without its mark as a replacement, when none of those is being replaced.
 
     A node that is reported empty is so looked at by itself; sweep looks at all of them.
@@ -90,7 +90,7 @@ def _is_heard(heard: Heard, uid: str, kinds: Sequence[TimerKind], now: datetime)
     return bool(last) and now - max(last) < _SILENT
 
 
-def _unmark(ports: ClusterPorts, node: Node) -> int:
+def _unmark(ports: NodePorts, node: Node) -> int:
     try:
         change_node(ports, node, _UNMARK)
     except (ConflictError, NotFoundError):

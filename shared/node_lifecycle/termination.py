@@ -36,7 +36,7 @@ from shared.node_lifecycle.force_deletion import (
 from shared.node_lifecycle.instance_terminator import Ending, Seen
 from shared.node_lifecycle.node_deletion import deadline_of, is_voluntary
 from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
-from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.timers.timers import again, done, ended, go_on_elsewhere, keep_termination, text_of
 
 # In a timer's state: how many pods held the drain back at its last step; absent for none.
@@ -72,7 +72,7 @@ _SHOWN_AFTER: Final = timedelta(minutes=5)
 class Termination:
     """Takes nodes of one cluster down, step by step; every step reads the world anew."""
 
-    def __init__(self, ports: ClusterPorts, drain_deadline: timedelta | None) -> None:
+    def __init__(self, ports: NodePorts, drain_deadline: timedelta | None) -> None:
         """Prepare for one cluster.
 
         Args:

@@ -14,7 +14,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_editor import change_node
-from shared.ports import ClusterPorts, NodeChange, Severity
+from shared.ports import NodeChange, NodePorts, Severity
 
 _NAMED: Final = 3
 
@@ -28,7 +28,7 @@ class Removal(StrEnum):
 
 
 def look_first(
-    ports: ClusterPorts, node: Node, reason: str, pods: Sequence[Pod] | None = None
+    ports: NodePorts, node: Node, reason: str, pods: Sequence[Pod] | None = None
 ) -> tuple[Hold, ...]:
     """Return who holds a node, and tell it: an Event, and an annotation that says since when.
 
@@ -47,7 +47,7 @@ def look_first(
 
 
 def remove_by_choice(
-    ports: ClusterPorts,
+    ports: NodePorts,
     node: Node,
     reason: str,
     *,
@@ -79,7 +79,7 @@ def remove_by_choice(
     return Removal.REMOVED if remove(ports, node, reason) else Removal.CHANGED
 
 
-def cordon_by_choice(ports: ClusterPorts, node: Node, reason: str) -> Node:
+def cordon_by_choice(ports: NodePorts, node: Node, reason: str) -> Node:
     """Cordon a node; the reason on it says that the cordon is ours to take back.
 
     Raises:
@@ -92,7 +92,7 @@ def cordon_by_choice(ports: ClusterPorts, node: Node, reason: str) -> Node:
     return change_node(ports, node, lambda fresh: None if fresh.unschedulable else change)
 
 
-def uncordon(ports: ClusterPorts, node: Node) -> None:
+def uncordon(ports: NodePorts, node: Node) -> None:
     """Take back a cordon of ours; one that people or others made stays."""
 
     def ours(node: Node) -> NodeChange | None:
@@ -104,7 +104,7 @@ def uncordon(ports: ClusterPorts, node: Node) -> None:
         change_node(ports, node, ours)
 
 
-def _holds(ports: ClusterPorts, pods: Sequence[Pod]) -> tuple[Hold, ...]:
+def _holds(ports: NodePorts, pods: Sequence[Pod]) -> tuple[Hold, ...]:
     """Return who holds a node; budgets are read only when there is a pod they could protect."""
     now = ports.clock.now()
     if not any(pod.counts_for_emptiness for pod in pods):
@@ -112,7 +112,7 @@ def _holds(ports: ClusterPorts, pods: Sequence[Pod]) -> tuple[Hold, ...]:
     return holds(pods, ports.cluster.disruption_budgets(), now)
 
 
-def _note(ports: ClusterPorts, node: Node, reason: str, found: Sequence[Hold]) -> Node:
+def _note(ports: NodePorts, node: Node, reason: str, found: Sequence[Hold]) -> Node:
     """Write on the node who holds it and since when, or take that back; return it as it is then."""
     written = node.annotations.get(keys.DISRUPTION_BLOCKED)
     if not found:

@@ -14,6 +14,7 @@ from shared.ports.cloud import (
     CloudProvider,
     ClusterEndpoint,
     MachineImage,
+    Machines,
     Site,
     Subnet,
 )
@@ -44,9 +45,11 @@ __all__ = [
     "KubernetesEvent",
     "Ledger",
     "MachineImage",
+    "Machines",
     "NoRivals",
     "NodeChange",
     "NodeManifest",
+    "NodePorts",
     "Outbox",
     "PastEvent",
     "Rival",
@@ -63,24 +66,34 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPorts:
-    """All that a service needs to act for one cluster.
+class NodePorts:
+    """All that a service needs to act on the nodes of one cluster.
+
+    Attributes:
+        brakes: What people have set for the whole cluster, as it is now.
+    """
+
+    cluster: Cluster
+    cloud: Machines
+    ledger: Ledger
+    outbox: Outbox
+    clock: Clock
+    brakes: Brakes = NO_BRAKES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPorts(NodePorts):
+    """All that a service needs to plan and launch for one cluster.
 
     Attributes:
         instance_profile: Default instance profile of the cluster's nodes.
         metadata: What the attachment allows of the instance metadata service.
-        brakes: What people have set for the whole cluster, as it stands now.
         rivals: Sees other autoscalers.
     """
 
-    cluster: Cluster
     cloud: CloudProvider
     catalog: Catalog
-    ledger: Ledger
     decisions: Decisions
-    outbox: Outbox
-    clock: Clock
     instance_profile: str = ""
     metadata: MetadataBound = UNBOUND
-    brakes: Brakes = NO_BRAKES
     rivals: Rivals = field(default_factory=NoRivals)

@@ -57,7 +57,23 @@ class ClusterEndpoint:
     service_cidr: str
 
 
-class CloudProvider(Protocol):
+class Machines(Protocol):
+    """A cluster's EC2 instances once they are launched."""
+
+    def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        """Return those of the instances that EC2 knows, sorted by id."""
+        ...
+
+    def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
+        """Return this cluster's instances, not terminated, that have all tags, sorted by id."""
+        ...
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        """Terminate instances; unknown ones are fine."""
+        ...
+
+
+class CloudProvider(Machines, Protocol):
     """EC2 and what belongs to it, in one Region, for one cluster (its own roles)."""
 
     def endpoint(self) -> ClusterEndpoint:
@@ -100,18 +116,6 @@ class CloudProvider(Protocol):
             UnavailableError: The outcome is unknown: look for instances by tag.
             NotFoundError: The launch template is gone.
         """
-        ...
-
-    def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
-        """Return those of the instances that EC2 knows, sorted by id."""
-        ...
-
-    def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
-        """Return this cluster's instances, not terminated, that have all tags, sorted by id."""
-        ...
-
-    def terminate(self, instance_ids: Sequence[str]) -> None:
-        """End instances; unknown ones are fine."""
         ...
 
 

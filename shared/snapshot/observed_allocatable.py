@@ -11,7 +11,7 @@ from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
 from shared.model.memo import Memo
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
-from shared.ports import ClusterPorts
+from shared.ports import NodePorts
 
 LEARNED: Final = "learned#"
 _COUNTED: Final = (CPU, EPHEMERAL_STORAGE, MEMORY, PODS)
@@ -19,7 +19,7 @@ _COUNTED: Final = (CPU, EPHEMERAL_STORAGE, MEMORY, PODS)
 _KEEP: Final = timedelta(days=30)
 
 
-def learn(ports: ClusterPorts, node: Node, slot: Slot) -> Mapping[str, int]:
+def learn(ports: NodePorts, node: Node, slot: Slot) -> Mapping[str, int]:
     """Remember by how much a node shows less than its launch was planned with.
 
     Kept by type, with the image it was seen on: a node of another image that shows the whole

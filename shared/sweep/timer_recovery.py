@@ -11,7 +11,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.node_lifecycle.emptiness import Emptiness
-from shared.ports import ClusterPorts, TimerKind
+from shared.ports import NodePorts, TimerKind
 from shared.timers.timers import (
     LONG_SILENT,
     keep_termination,
@@ -26,7 +26,7 @@ _LATE: Final = timedelta(seconds=10)
 
 
 def start_missing_timers(
-    ports: ClusterPorts,
+    ports: NodePorts,
     nodes: Sequence[Node],
     slots: Sequence[Slot],
     owners: Mapping[str, Provisioner],
@@ -56,7 +56,7 @@ def start_missing_timers(
 
 
 def _registration(
-    ports: ClusterPorts,
+    ports: NodePorts,
     node: Node,
     running: Mapping[tuple[str, str], datetime],
     limit: timedelta,
@@ -69,7 +69,7 @@ def _registration(
 
 
 def _expiration(
-    ports: ClusterPorts,
+    ports: NodePorts,
     node: Node,
     running: Mapping[tuple[str, str], datetime],
     owner: Provisioner,
@@ -85,7 +85,7 @@ def _expiration(
 
 
 def _emptiness(
-    ports: ClusterPorts,
+    ports: NodePorts,
     node: Node,
     running: Mapping[tuple[str, str], datetime],
     owner: Provisioner,

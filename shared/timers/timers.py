@@ -13,7 +13,7 @@ from typing import Any, Final
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.nodes import Node
-from shared.ports import ClusterPorts, NodeChange, TimerKind
+from shared.ports import NodeChange, NodePorts, TimerKind
 
 # One execution lives at most a year; a longer wait is cut and chained.
 LONGEST_WAIT: Final = timedelta(days=300)
@@ -37,9 +37,7 @@ def timer_name(cluster: str, uid: str, kind: TimerKind, since: datetime) -> str:
     return f"{kind.value}-{hashlib.sha256(identity.encode()).hexdigest()[:40]}"
 
 
-def payload(
-    ports: ClusterPorts, node: str, uid: str, wait: timedelta, **more: Any
-) -> dict[str, Any]:
+def payload(ports: NodePorts, node: str, uid: str, wait: timedelta, **more: Any) -> dict[str, Any]:
     """Return the input of a timer; `wait` is rounded up to whole seconds and cut to 300 days."""
     return {
         "version": 1,
@@ -68,7 +66,7 @@ def done(state: Mapping[str, Any], result: str) -> dict[str, Any]:
 
 
 def ended(
-    ports: ClusterPorts, state: Mapping[str, Any], kind: TimerKind, result: str
+    ports: NodePorts, state: Mapping[str, Any], kind: TimerKind, result: str
 ) -> dict[str, Any]:
     """Take the timer's row away and return the state that ends it."""
     ports.ledger.drop_timer(ports.cluster.name, text_of(state, "uid"), kind)
@@ -88,7 +86,7 @@ def text_of(state: Mapping[str, Any], name: str) -> str:
 
 
 def start_registration(
-    ports: ClusterPorts, node: Node, limit: timedelta, now: datetime, *, anew: bool = False
+    ports: NodePorts, node: Node, limit: timedelta, now: datetime, *, anew: bool = False
 ) -> None:
     """Start the timer that gives a machine up which never joins.
 
@@ -103,7 +101,7 @@ def start_registration(
 
 
 def start_expiration(
-    ports: ClusterPorts, node: Node, ttl: timedelta, now: datetime, *, anew: bool = False
+    ports: NodePorts, node: Node, ttl: timedelta, now: datetime, *, anew: bool = False
 ) -> None:
     """Start the timer that removes a node when it is older than `ttl`.
 
@@ -116,14 +114,14 @@ def start_expiration(
 
 
 def start_emptiness(
-    ports: ClusterPorts, node: Node, since: datetime, wait: timedelta, now: datetime
+    ports: NodePorts, node: Node, since: datetime, wait: timedelta, now: datetime
 ) -> None:
     """Start the timer that removes a node which stays empty."""
     _start(ports, TimerKind.EMPTINESS, node, since, wait)
     ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.EMPTINESS, now)
 
 
-def start_termination(ports: ClusterPorts, node: Node, now: datetime) -> None:
+def start_termination(ports: NodePorts, node: Node, now: datetime) -> None:
     """Start the drain of a node that is being deleted."""
     since = node.deletion_at or node.created_at or now
     ports.outbox.start_timer(
@@ -143,7 +141,7 @@ def start_termination(ports: ClusterPorts, node: Node, now: datetime) -> None:
 
 
 def keep_termination(
-    ports: ClusterPorts,
+    ports: NodePorts,
     node: Node,
     running: Mapping[tuple[str, str], datetime],
     read_at: datetime,
@@ -170,7 +168,7 @@ def keep_termination(
     return go_on_elsewhere(ports, node, node.instance_id, since=since)
 
 
-def go_on_elsewhere(ports: ClusterPorts, node: Node, instance_id: str, *, since: str) -> bool:
+def go_on_elsewhere(ports: NodePorts, node: Node, instance_id: str, *, since: str) -> bool:
     """Let a drain go on in a new execution; return whether it does.
 
     Which one stands on the node first, so that never two of them act for long. Whoever dies in
@@ -188,7 +186,7 @@ def go_on_elsewhere(ports: ClusterPorts, node: Node, instance_id: str, *, since:
 
 
 def resume_termination(
-    ports: ClusterPorts, node: str, uid: str, instance_id: str, *, since: str, now: datetime
+    ports: NodePorts, node: str, uid: str, instance_id: str, *, since: str, now: datetime
 ) -> None:
     """Start a termination that is another one each time.
 
@@ -216,7 +214,7 @@ def resume_termination(
     ports.ledger.note_timer(ports.cluster.name, uid, TimerKind.TERMINATION, now)
 
 
-def terminate_orphan(ports: ClusterPorts, instance_id: str) -> None:
+def terminate_orphan(ports: NodePorts, instance_id: str) -> None:
     """Start the termination of a machine without a Node of ours, unless it is under way."""
     now = ports.clock.now()
     uid, kind = instance_id, TimerKind.TERMINATION
@@ -226,9 +224,7 @@ def terminate_orphan(ports: ClusterPorts, instance_id: str) -> None:
     resume_termination(ports, "", uid, uid, since=now.isoformat(), now=now)
 
 
-def _start(
-    ports: ClusterPorts, kind: TimerKind, node: Node, since: datetime, wait: timedelta
-) -> None:
+def _start(ports: NodePorts, kind: TimerKind, node: Node, since: datetime, wait: timedelta) -> None:
     ports.outbox.start_timer(
         kind,
         timer_name(ports.cluster.name, node.uid, kind, since),
