@@ -16,8 +16,9 @@ from shared.provisioning.provision import Provisioning
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.runtime.dead_letters import dead_letters
 from shared.runtime.observability import count, logger
+from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment, new_plan_id
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import Right
 from shared.settings import ProvisionSettings
 
 # After a failure that may pass: long enough not to hammer, short enough not to be noticed.
@@ -31,7 +32,7 @@ class Runtime:
 
     def __init__(self, settings: ProvisionSettings) -> None:
         """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.LAUNCH)
+        self._wiring = ProvisioningWiring(settings, Right.LAUNCH)
         self._policy = LaunchPolicy(
             lease=settings.lease_span,
             batch_idle=timedelta(seconds=settings.batch_idle_seconds),

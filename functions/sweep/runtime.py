@@ -4,8 +4,9 @@ import functools
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import Right
 from shared.settings import SweepSettings
 from shared.sweep.sweep import Sweep, SweepPolicy
 
@@ -18,7 +19,7 @@ class Runtime:
 
     def __init__(self, settings: SweepSettings) -> None:
         """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.TERMINATE)
+        self._wiring = ProvisioningWiring(settings, Right.TERMINATE)
         self._policy = SweepPolicy(
             pending_grace=timedelta(seconds=settings.pending_grace_seconds),
             orphan_grace=timedelta(seconds=settings.orphan_grace_seconds),

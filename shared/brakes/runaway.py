@@ -12,12 +12,12 @@ longer count once pods like these run on a node that was launched within the hou
 """
 
 import dataclasses
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.digest import digest
 from shared.model.ec2.launches import Trial
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod, Scheduling
@@ -31,14 +31,8 @@ SPAN: Final = timedelta(hours=1)
 MOST_TRIALS: Final = 2
 # For the pods of a namespace that nothing replaces, all together.
 _MOST_OF_NAMESPACE: Final = 10
-_DIGEST: Final = 12
 # Pods of these kinds finish, so that another pod of the same owner is no sign of a failure.
 _ENDING: Final = frozenset({"Job"})
-
-
-def digest(*parts: str) -> str:
-    """Return a short name for texts, of 48 bits."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST]
 
 
 def subjects_of(pod: Pod) -> dict[str, int]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shared.brakes.ceilings import OverCeiling
-from shared.brakes.runaway import digest
 from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
+from shared.model.digest import digest
 from shared.model.ec2.launches import PlannedNode, PodRef
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from shared.brakes.runaway import digest
 from shared.events.node_events import Machine, terminated_group
+from shared.model.digest import digest
 from shared.model.errors import AutoscalerError
 from shared.ports import KubernetesEvent, NodePorts
 

@@ -8,8 +8,9 @@ from shared.aws.session import Session
 from shared.doctor.doctor import Doctoring
 from shared.doctor.why import Why
 from shared.model.errors import NotFoundError
+from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.system import environment, region
-from shared.runtime.wiring import Right, Wiring
+from shared.runtime.wiring import Right
 from shared.settings import PREFIX, FunctionSettings
 
 _ASKED: Final = "dovetail-sweep"
@@ -20,7 +21,7 @@ class DoctorRuntime:
 
     def __init__(self, settings: FunctionSettings) -> None:
         """Prepare; nothing is connected yet."""
-        self._wiring = Wiring(settings, Right.OWN)
+        self._wiring = ProvisioningWiring(settings, Right.OWN)
 
     def clusters(self) -> tuple[str, ...]:
         """Return the names of all attached clusters, sorted."""

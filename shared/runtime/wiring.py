@@ -1,4 +1,4 @@
-"""Which adapter stands behind which port, for each cluster."""
+"""The adapters of a process that acts on nodes: which adapter implements which port."""
 
 import dataclasses
 import functools
@@ -6,22 +6,25 @@ from datetime import timedelta
 from enum import StrEnum
 
 from shared.aws.clusters import ClusterRegistry
-from shared.aws.decisions import BucketDecisions
-from shared.aws.ec2.catalog import BucketCatalog
-from shared.aws.ec2.cloud import Ec2Cloud
+from shared.aws.ec2.machines import Ec2Machines
 from shared.aws.eks_token import EksToken
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.outbox import SqsOutbox
 from shared.aws.session import Session
+from shared.kube.api import KubeApi
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
-from shared.kube.other_autoscalers import KubeRivals
 from shared.model.errors import UnavailableError
-from shared.model.provisioner import MetadataBound
-from shared.ports import ClusterPorts, TimerKind
+from shared.ports import ClusterEndpoint, NodePorts, TimerKind
 from shared.runtime.observability import count, logger
 from shared.runtime.system import SystemClock, function_name, region
-from shared.settings import FunctionSettings, ProvisionSettings, SweepSettings, TimerSettings
+from shared.settings import (
+    ClusterAttachment,
+    FunctionSettings,
+    ProvisionSettings,
+    SweepSettings,
+    TimerSettings,
+)
 
 _LEASE = timedelta(seconds=50)
 
@@ -52,7 +55,7 @@ class Wiring:
             api_timeout=timedelta(seconds=settings.api_timeout_seconds),
             name=function_name(),
         )
-        self._connected: dict[str, ClusterPorts] = {}
+        self._connected: dict[str, NodePorts] = {}
 
     @functools.cached_property
     def registry(self) -> ClusterRegistry:
@@ -77,13 +80,6 @@ class Wiring:
             burst=settings.fleet_burst,
             per_second=settings.fleet_per_second,
             notice=_foreign_row,
-        )
-
-    @functools.cached_property
-    def catalog(self) -> BucketCatalog:
-        """What can be bought in the Region."""
-        return BucketCatalog(
-            self.session, bucket=self.settings.bucket, clock=self.clock, notice=_catalogue_notice
         )
 
     @functools.cached_property
@@ -114,7 +110,7 @@ class Wiring:
             clock=self.clock,
         )
 
-    def ports(self, cluster: str) -> ClusterPorts:
+    def ports(self, cluster: str) -> NodePorts:
         """Return the ports of one cluster, connected under the role of the process's right.
 
         Raises:
@@ -125,46 +121,43 @@ class Wiring:
             self._connected[cluster] = self._connect(cluster)
         return dataclasses.replace(self._connected[cluster], brakes=self.registry.brakes(cluster))
 
-    def _connect(self, cluster: str) -> ClusterPorts:
-        attachment = self.registry.one(cluster)
+    def role(self, attachment: ClusterAttachment) -> str:
+        """Return the role of the process's right in a cluster, empty for the process's own.
+
+        Raises:
+            UnavailableError: If the role is missing, until the cluster's stack is deployed again.
+        """
         if self.right == Right.INSIDE and not attachment.inside_role:
-            raise UnavailableError(f"{cluster}: its stack is of a former release: deploy it")
-        role = {
+            raise UnavailableError(
+                f"{attachment.name}: its stack is of a former release: deploy it"
+            )
+        return {
             Right.INSIDE: attachment.inside_role,
             Right.LAUNCH: attachment.launch_role,
             Right.TERMINATE: attachment.terminate_role,
             Right.OWN: "",
         }[self.right]
-        cloud = Ec2Cloud(self.session, cluster=cluster, role=role, clock=self.clock)
-        endpoint = cloud.endpoint()
-        token = EksToken(self.session, cluster=cluster, role=role, clock=self.clock)
-        api = connect_endpoint(
+
+    def api(self, endpoint: ClusterEndpoint, role: str) -> KubeApi:
+        """Return the API server of a cluster, to be called under one of the cluster's roles."""
+        return connect_endpoint(
             endpoint.endpoint,
             endpoint.certificate_authority,
-            token,
+            EksToken(self.session, cluster=endpoint.name, role=role, clock=self.clock),
             timeout=timedelta(seconds=self.settings.api_timeout_seconds),
         )
-        return ClusterPorts(
+
+    def _connect(self, cluster: str) -> NodePorts:
+        role = self.role(self.registry.one(cluster))
+        cloud = Ec2Machines(self.session, cluster=cluster, role=role, clock=self.clock)
+        api = self.api(cloud.endpoint(), role)
+        return NodePorts(
             cluster=KubeCluster(cluster, api, now=self.clock.now),
             cloud=cloud,
-            catalog=self.catalog,
             ledger=self.ledger,
-            decisions=BucketDecisions(self.session, bucket=self.settings.bucket),
             outbox=self.outbox,
             clock=self.clock,
-            instance_profile=attachment.instance_profile,
-            metadata=MetadataBound(
-                hop_limit=attachment.metadata_hop_limit,
-                tokens_required=attachment.metadata_tokens == "required",
-            ),
-            rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
         )
-
-
-def _catalogue_notice(text: str) -> None:
-    """Tell that another catalogue than the bucket's newest is used, or none."""
-    logger.warning(text)
-    count("CatalogFallbacks", 1)
 
 
 def _foreign_row(text: str) -> None:

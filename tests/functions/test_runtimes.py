@@ -61,7 +61,7 @@ class Wiring:
 def wiring(monkeypatch: pytest.MonkeyPatch) -> Wiring:
     made = Wiring()
     for module in (provision_runtime, sweep_runtime):
-        monkeypatch.setattr(module, "Wiring", lambda *_: made)
+        monkeypatch.setattr(module, "ProvisioningWiring", lambda *_: made)
     return made
 
 

@@ -1,76 +1,50 @@
 """EC2 and what belongs to it, for one cluster, under one of its roles."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from shared.aws.ec2.machines import PAGE, SLOW_SPAN, Ec2Machines, paged, tag_filters
 from shared.aws.ec2.parsing import (
     fleet_answer,
     image_of,
     image_request,
-    instance_of,
-    paged,
     selector_filters,
     subnets_of,
-    tag_filters,
 )
 from shared.aws.errors import code_of, translated
 from shared.aws.session import Session
 from shared.aws.ttl_cache import Recall
-from shared.model import labels as keys
 from shared.model.ec2.fleet_errors import ErrorKind, kind_of
-from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
+from shared.model.ec2.launches import FleetAnswer, FleetError
 from shared.model.errors import NotFoundError
 from shared.model.provisioner import NodeTemplate
-from shared.ports import Clock, ClusterEndpoint, MachineImage, Site, Subnet
+from shared.ports import Clock, MachineImage, Site, Subnet
 
 # Free addresses may be a minute old: EC2 says so itself when a subnet is full.
 _SITE_SPAN: Final = timedelta(seconds=60)
-# Images and the cluster's version change a few times a month.
-_SLOW_SPAN: Final = timedelta(minutes=10)
 _PARAMETERS: Final = 10
 # Errors of the whole call that say what EC2 cannot supply: capacity comes with a status of 500.
 _ANSWERS: Final = frozenset({ErrorKind.SHORTAGE, ErrorKind.QUOTA, ErrorKind.SUBNET})
-_INSTANCES: Final = 100
 _TEMPLATE_EXISTS: Final = "InvalidLaunchTemplateName.AlreadyExistsException"
-_NOT_TERMINATED: Final = ["pending", "running", "shutting-down", "stopped", "stopping"]
 
 Selector = tuple[tuple[str, str], ...]
 
 
-class Ec2Cloud:
+class Ec2Cloud(Ec2Machines):
     """Implements shared.ports.CloudProvider."""
 
     def __init__(self, session: Session, *, cluster: str, role: str, clock: Clock) -> None:
-        """Prepare; nothing is called yet. Keep it for as long as the process: it remembers.
-
-        Args:
-            session: Of the cluster's Region.
-            cluster: Name of the cluster; all that is made or changed carries it in its tags.
-            role: ARN of the cluster's launch or terminate role; empty for the process's own.
-            clock: What remembered answers age by.
-        """
-        self._session = session
-        self._cluster = cluster
-        self._role = role
-        self._ours = {keys.TAG_CLUSTER: cluster, f"kubernetes.io/cluster/{cluster}": "owned"}
-        self._endpoints: Recall[str, ClusterEndpoint] = Recall(_SLOW_SPAN, clock)
-        self._images: Recall[str, str | None] = Recall(_SLOW_SPAN, clock)
+        """Prepare; nothing is called yet. Arguments are those of Ec2Machines."""
+        super().__init__(session, cluster=cluster, role=role, clock=clock)
+        self._images: Recall[str, str | None] = Recall(SLOW_SPAN, clock)
         self._selected: Recall[Selector, tuple[MachineImage, ...]] = Recall(_SITE_SPAN, clock)
         self._subnets: Recall[Selector, tuple[Subnet, ...]] = Recall(_SITE_SPAN, clock)
         self._groups: Recall[Selector, tuple[str, ...]] = Recall(_SITE_SPAN, clock)
         self._zones: dict[str, str] = {}  # a subnet never moves
         self._templates: dict[str, bool] = {}  # name to whether it was there when last seen
-
-    def endpoint(self) -> ClusterEndpoint:
-        """Return what machines need to join this cluster; at most ten minutes old.
-
-        Raises:
-            NotFoundError: If EKS knows no such cluster.
-        """
-        return self._endpoints.get(self._cluster, self._describe_cluster)
 
     def site(self, template: NodeTemplate) -> Site:
         """Return the subnets and security groups a template's selectors find.
@@ -156,59 +130,6 @@ class Ec2Cloud:
         self._subnets.forget()
         return fleet_answer(response, request, zones)
 
-    def instances(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
-        """Return those of the instances that EC2 knows, sorted by id."""
-        # By filter, not by id: one unknown id would fail the whole request.
-        rows = [
-            row
-            for ids in paged(instance_ids, _INSTANCES)
-            for row in self._instances([{"Name": "instance-id", "Values": ids}])
-        ]
-        return _sorted(rows)
-
-    def tagged_instances(self, tags: Mapping[str, str]) -> tuple[Instance, ...]:
-        """Return this cluster's instances, not terminated, that have all tags, sorted by id."""
-        state = {"Name": "instance-state-name", "Values": _NOT_TERMINATED}
-        return _sorted(self._instances([*tag_filters({**tags, **self._ours}), state]))
-
-    def terminate(self, instance_ids: Sequence[str]) -> None:
-        """End instances; unknown ones are fine."""
-        for ids in paged(instance_ids, _INSTANCES):
-            try:
-                self._terminate(ids)
-            except NotFoundError:
-                # One unknown id fails all: end those EC2 knows, each for itself.
-                for instance in self.instances(ids):
-                    self._terminate_one(instance.instance_id)
-
-    # --- the calls
-
-    def _client(self, service: str) -> Any:
-        return self._session.client(service, role=self._role)
-
-    def _pages(self, operation: str, result: str, **request: Any) -> Iterable[Any]:
-        """Yield the rows of all pages of an EC2 description."""
-        call: Callable[..., Any] = getattr(self._client("ec2"), operation)
-        while True:
-            with translated(f"ec2 {operation}"):
-                page = call(**request)
-            yield from page[result]
-            if not page.get("NextToken"):
-                return
-            request["NextToken"] = page["NextToken"]
-
-    def _describe_cluster(self) -> ClusterEndpoint:
-        with translated("eks DescribeCluster"):
-            found = self._client("eks").describe_cluster(name=self._cluster)["cluster"]
-        network = found.get("kubernetesNetworkConfig", {})
-        return ClusterEndpoint(
-            name=self._cluster,
-            endpoint=found["endpoint"],
-            certificate_authority=found["certificateAuthority"]["data"],
-            version=found["version"],
-            service_cidr=network.get("serviceIpv4Cidr") or network.get("serviceIpv6Cidr", ""),
-        )
-
     def _find_subnets(self, selector: Selector) -> tuple[Subnet, ...]:
         if not selector:
             return ()
@@ -240,7 +161,7 @@ class Ec2Cloud:
 
     def _zones_of(self, subnets: Sequence[str]) -> Mapping[str, str]:
         unknown = [subnet for subnet in subnets if subnet not in self._zones]
-        for ids in paged(unknown, _INSTANCES):
+        for ids in paged(unknown, PAGE):
             by_id = [{"Name": "subnet-id", "Values": ids}]
             for row in self._pages("describe_subnets", "Subnets", Filters=by_id):
                 self._zones[row["SubnetId"]] = row["AvailabilityZone"]
@@ -271,21 +192,3 @@ class Ec2Cloud:
             if kind_of(code_of(error)) in _ANSWERS:
                 return error
             raise
-
-    def _instances(self, filters: list[dict[str, Any]]) -> list[Any]:
-        pages = self._pages("describe_instances", "Reservations", Filters=filters)
-        return [row for reservation in pages for row in reservation["Instances"]]
-
-    def _terminate(self, ids: Sequence[str]) -> None:
-        with translated("ec2 TerminateInstances"):
-            self._client("ec2").terminate_instances(InstanceIds=list(ids))
-
-    def _terminate_one(self, instance_id: str) -> None:
-        try:
-            self._terminate([instance_id])
-        except NotFoundError:
-            return
-
-
-def _sorted(rows: Iterable[Any]) -> tuple[Instance, ...]:
-    return tuple(sorted(map(instance_of, rows), key=lambda entry: entry.instance_id))

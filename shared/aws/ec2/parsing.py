@@ -4,41 +4,17 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.h
 API_CreateFleetError.html and API_Instance.html there (2026-08).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from shared.aws.ec2.machines import tags_of
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance, Instance
+from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance
 from shared.ports import MachineImage
 
 Row = Mapping[str, Any]
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
-
-
-def tags_of(row: Row) -> dict[str, str]:
-    """Return the tags of a resource."""
-    return {tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}
-
-
-def instance_of(row: Row) -> Instance:
-    """Return an instance that DescribeInstances shows."""
-    spot = row.get("InstanceLifecycle") == "spot"
-    return Instance(
-        instance_id=row["InstanceId"],
-        state=row["State"]["Name"],
-        offering=OfferingKey(
-            instance_type=row["InstanceType"],
-            zone=row["Placement"]["AvailabilityZone"],
-            capacity_type=CapacityType.SPOT if spot else CapacityType.ON_DEMAND,
-        ),
-        private_dns_name=row.get("PrivateDnsName", ""),
-        image_id=row.get("ImageId", ""),
-        launched_at=_utc(row.get("LaunchTime")),
-        tags=tags_of(row),
-        state_reason=row.get("StateReason", {}).get("Code", ""),
-        state_message=row.get("StateReason", {}).get("Message", ""),
-    )
 
 
 def subnets_of(request: Row) -> tuple[str, ...]:
@@ -89,11 +65,6 @@ def fleet_answer(response: Row, request: Row, zones: Mapping[str, str]) -> Fleet
         instances=tuple(instances),
         errors=tuple(dict.fromkeys(errors)),
     )
-
-
-def tag_filters(tags: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return filters that all these tags must meet, sorted by key."""
-    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(tags.items())]
 
 
 def selector_filters(selector: Mapping[str, str], id_filter: str) -> list[dict[str, Any]]:
@@ -151,13 +122,6 @@ def image_of(row: Row) -> MachineImage | None:
     )
 
 
-def paged(values: Sequence[str], size: int) -> Iterable[list[str]]:
-    """Yield the values, sorted and each once, in lists of at most `size`."""
-    ordered = sorted(set(values))
-    for start in range(0, len(ordered), size):
-        yield ordered[start : start + size]
-
-
 def _overrides(request: Row) -> list[Row]:
     return [
         override
@@ -181,7 +145,3 @@ def _offering(
     named = (row or {}).get("InstanceType") or override.get("InstanceType", "")
     zone = override.get("AvailabilityZone") or zones.get(override.get("SubnetId", ""), "")
     return OfferingKey(instance_type=named, zone=zone, capacity_type=capacity_type)
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return moment.astimezone(UTC) if moment is not None else None

@@ -14,6 +14,7 @@ from shared.aws.function_variables import function_variables
 from shared.aws.session import Session
 from shared.model.errors import NotFoundError, UnavailableError
 from shared.runtime.doctor import DoctorRuntime, doctor_runtime
+from shared.runtime.provisioning_wiring import ProvisioningWiring
 from shared.runtime.wiring import Right, Wiring
 from shared.settings import FunctionSettings, SettingsError
 
@@ -97,7 +98,7 @@ def test_people_act_with_their_own_rights_and_functions_under_a_role_of_the_clus
     authority = base64.b64encode(ca_file(tmp_path).read_bytes()).decode()
     eks = eks_backends["123456789012"][here.region]
     eks.clusters["test"].certificate_authority = {"data": authority}
-    wiring = Wiring(FunctionSettings.from_environment(VARIABLES), right)
+    wiring = ProvisioningWiring(FunctionSettings.from_environment(VARIABLES), right)
     asked: list[Mapping[str, Any]] = []
     wiring.session.client("sts").meta.events.register(
         "provide-client-params.sts.AssumeRole", lambda params, **_: asked.append(params)

@@ -149,7 +149,8 @@ class Functions:
 
 def _runtime(name: str, wiring: object, settings: Mapping[str, Any]) -> Any:
     module = _RUNTIMES[name]
-    with swapped(module, Wiring=lambda *_, **__: wiring):
+    made = "Wiring" if hasattr(module, "Wiring") else "ProvisioningWiring"
+    with swapped(module, **{made: lambda *_, **__: wiring}):
         runtime = module.Runtime(_settings(name, tuple(sorted(settings.items()))))
     if name == "provision":
         # Tries to make a good plan better cost most of the time and none of the correctness.

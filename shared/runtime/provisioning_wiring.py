@@ -1,0 +1,69 @@
+"""The adapters of a process that plans and launches, besides those of one that acts on nodes."""
+
+import dataclasses
+import functools
+
+from shared.aws.decisions import BucketDecisions
+from shared.aws.ec2.catalog import BucketCatalog
+from shared.aws.ec2.cloud import Ec2Cloud
+from shared.kube.cluster import KubeCluster
+from shared.kube.other_autoscalers import KubeRivals
+from shared.model.provisioner import MetadataBound
+from shared.ports import ClusterPorts
+from shared.runtime.observability import count, logger
+from shared.runtime.wiring import Right, Wiring
+from shared.settings import FunctionSettings
+
+
+class ProvisioningWiring(Wiring):
+    """Adapters of one process, made when first asked for and kept for its life."""
+
+    def __init__(self, settings: FunctionSettings, right: Right) -> None:
+        """Prepare; nothing is connected yet."""
+        super().__init__(settings, right)
+        self._clusters: dict[str, ClusterPorts] = {}
+
+    @functools.cached_property
+    def catalog(self) -> BucketCatalog:
+        """What can be bought in the Region."""
+        return BucketCatalog(
+            self.session, bucket=self.settings.bucket, clock=self.clock, notice=_catalogue_notice
+        )
+
+    def ports(self, cluster: str) -> ClusterPorts:
+        """Return the ports of one cluster, connected under the role of the process's right.
+
+        Raises:
+            NotFoundError: If no such cluster is attached.
+            UnavailableError: If the role is missing, until the cluster's stack is deployed again.
+        """
+        if cluster not in self._clusters:
+            self._clusters[cluster] = self._connect_cluster(cluster)
+        return dataclasses.replace(self._clusters[cluster], brakes=self.registry.brakes(cluster))
+
+    def _connect_cluster(self, cluster: str) -> ClusterPorts:
+        attachment = self.registry.one(cluster)
+        role = self.role(attachment)
+        cloud = Ec2Cloud(self.session, cluster=cluster, role=role, clock=self.clock)
+        api = self.api(cloud.endpoint(), role)
+        return ClusterPorts(
+            cluster=KubeCluster(cluster, api, now=self.clock.now),
+            cloud=cloud,
+            catalog=self.catalog,
+            ledger=self.ledger,
+            decisions=BucketDecisions(self.session, bucket=self.settings.bucket),
+            outbox=self.outbox,
+            clock=self.clock,
+            instance_profile=attachment.instance_profile,
+            metadata=MetadataBound(
+                hop_limit=attachment.metadata_hop_limit,
+                tokens_required=attachment.metadata_tokens == "required",
+            ),
+            rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
+        )
+
+
+def _catalogue_notice(text: str) -> None:
+    """Log and count that another catalogue than the bucket's newest is used, or none."""
+    logger.warning(text)
+    count("CatalogFallbacks", 1)
