@@ -44,6 +44,7 @@ check: setup  ## Format, lint, types, import contracts, sizes
 	@mkdir -p .build
 	@$(BIN)/lint-imports --no-cache > .build/imports.log 2>&1 || (cat .build/imports.log; exit 1)
 	@$(BIN)/python tools/check_size.py
+	@$(BIN)/python -m tools.house --bars
 	@$(BIN)/mypy --no-error-summary
 
 supply: setup  ## What is installed is what is locked, hash by hash; licences of what is shipped

@@ -5,9 +5,7 @@ ledger; a step that is repeated after a crash raises the Event's count. Texts ca
 Event has one.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
@@ -18,9 +16,9 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.ports import KubernetesEvent, Severity
 
-_MICROS: Final = 1_000_000
-# The most nodes that an Event about a group names, and the most pods that get an Event about their
-# node at once: each Event is a call to the API server.
+MICROS: Final = 1_000_000
+# How many nodes an Event about a group names, and how many pods are told of their node at once:
+# each Event is a call to the API server.
 MOST_NAMED: Final = 3
 MOST_PODS: Final = 25
 CONSOLE: Final = "aws ec2 get-console-output --latest --output text --instance-id"
@@ -143,59 +141,6 @@ def price_of(node: Node) -> int:
     return int(written) if written.isdecimal() else 0
 
 
-# --- groups of nodes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """What an Event about a group says of one instance.
-
-    Attributes:
-        name: Of its Node.
-        cause: Why it goes; empty for a launch.
-    """
-
-    name: str
-    provisioner: str
-    instance_type: str
-    capacity_type: str
-    price_micros_per_hour: int
-    cause: str = ""
-
-
-def launched_group(
-    made: Sequence[tuple[Slot, Node]], provisioners: Mapping[str, Provisioner]
-) -> list[KubernetesEvent]:
-    """Return the Events about nodes that were made together.
-
-    That is one on each Node, one on each Provisioner for all its nodes, and one on each of the
-    first pods that are nominated to them.
-    """
-    told = [launched(slot, node) for slot, node in made]
-    for name, group in _by_provisioner(map(_launched_machine, made)).items():
-        pods = sum(len(slot.pods) for slot, _ in made if slot.provisioner == name)
-        text = (
-            f"launched {counted(len(group), 'node')} for {counted(pods, 'pod')}: {_summary(group)}"
-        )
-        owner = provisioners.get(name, Provisioner(name=name))
-        told.append(event_on(owner, "Launched", text, severity=Severity.NORMAL))
-    nominations = [(ref, slot, node) for slot, node in made for ref in slot.pods]
-    return told + [nominated(ref, slot, node) for ref, slot, node in nominations[:MOST_PODS]]
-
-
-def terminated_group(
-    machines: Iterable[Machine], provisioners: Mapping[str, Provisioner]
-) -> list[KubernetesEvent]:
-    """Return the Event on each Provisioner about its nodes that EC2 was asked to terminate."""
-    told = []
-    for name, group in _by_provisioner(machines).items():
-        why = ", ".join(sorted({machine.cause for machine in group if machine.cause}))
-        text = f"terminated {counted(len(group), 'node')} ({why}): {_summary(group)}"
-        owner = provisioners.get(name, Provisioner(name=name))
-        told.append(event_on(owner, "Terminated", text, severity=Severity.NORMAL))
-    return told
-
-
 def nominated(ref: PodRef, slot: Slot, node: Node | None) -> KubernetesEvent:
     """Return the Event on a pod about the node it is planned onto, and what that node waits for.
 
@@ -238,32 +183,6 @@ def _machine(
 ) -> str:
     said = [instance_type, capacity_type, zone]
     if micros_per_hour:
-        said.append(f"${micros_per_hour / _MICROS:.4f}/h")
+        said.append(f"${micros_per_hour / MICROS:.4f}/h")
     known = ", ".join(text for text in said if text)
     return f"{instance_id or 'an unknown instance'}" + (f" ({known})" if known else "")
-
-
-def _launched_machine(made: tuple[Slot, Node]) -> Machine:
-    slot, node = made
-    return Machine(
-        name=node.name,
-        provisioner=slot.provisioner,
-        instance_type=slot.offering.instance_type,
-        capacity_type=slot.offering.capacity_type.value,
-        price_micros_per_hour=slot.price_micros_per_hour,
-    )
-
-
-def _by_provisioner(machines: Iterable[Machine]) -> dict[str, list[Machine]]:
-    found: dict[str, list[Machine]] = {}
-    for machine in sorted(machines, key=lambda entry: (entry.provisioner, entry.name)):
-        found.setdefault(machine.provisioner, []).append(machine)
-    return found
-
-
-def _summary(group: Sequence[Machine]) -> str:
-    """Return types, price and names of a group, as in "2 × m5.large spot, $0.0770/h; a, b"."""
-    kinds = Counter(f"{machine.instance_type} {machine.capacity_type}" for machine in group)
-    types = ", ".join(f"{count} × {kind}" for kind, count in sorted(kinds.items()))
-    price = sum(machine.price_micros_per_hour for machine in group) / _MICROS
-    return f"{types}, ${price:.4f}/h; {first_names(machine.name for machine in group)}"

@@ -1,15 +1,9 @@
 """Records Kubernetes Events, each once in some minutes."""
 
-import logging
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable
 
-from shared.events.node_events import Machine, terminated_group
 from shared.model.digest import digest
-from shared.model.errors import AutoscalerError
 from shared.ports import KubernetesEvent, NodePorts
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 class EventRecorder:
@@ -39,20 +33,6 @@ class EventRecorder:
         """Write Events about steps that happen once, without looking for earlier ones."""
         if kube_events:
             self._ports.cluster.record_events(kube_events)
-
-    def terminated(self, machines: Sequence[Machine]) -> None:
-        """Tell Provisioners which of their nodes EC2 was asked to terminate, in one Event each.
-
-        Nothing is told while the API server cannot be asked: machines end all the same.
-        """
-        if not machines:
-            return
-        try:
-            provisioners, _ = self._ports.cluster.provisioners()
-        except AutoscalerError as error:
-            _LOG.warning("termination of %d nodes is not told: %s", len(machines), error)
-            return
-        self.record_each(*terminated_group(machines, {owner.name: owner for owner in provisioners}))
 
 
 def _mark(event: KubernetesEvent) -> str:

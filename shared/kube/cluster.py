@@ -1,286 +1,32 @@
 """The Cluster port over one API server."""
 
-import logging
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from typing import Final
 
-from shared.kube.api import JSON_PATCH, KubeApi, Reply, error_for, path_to, raise_unless_ok
-from shared.kube.events import Happenings, events_about
-from shared.kube.lists import list_all
-from shared.kube.node_patch import node_patch
-from shared.kube.payloads import (
-    attachment,
-    claim_path,
-    delete_options,
-    is_refusal,
-    pod_path,
-    raw_node,
-)
-from shared.kube.provisioners import KubeProvisioners, utc_now
-from shared.kube.storage import ATTACHMENTS_PATH
+from shared.kube.api import path_to
+from shared.kube.conditions import template_status
+from shared.kube.nodes import KubeNodes
+from shared.kube.provisioners import NODE_TEMPLATES_PATH
+from shared.kube.storage import KubeStorage
 from shared.manifests.daemonsets import decode_daemonsets, wants_runtimes
-from shared.manifests.disruption_budgets import decode_budget
-from shared.manifests.fields import mapping, text
-from shared.manifests.nodes import decode_node
-from shared.manifests.pods import PodDecoder
-from shared.model.errors import (
-    CertificateError,
-    ConflictError,
-    EvictionRefusedError,
-    NotFoundError,
-    PermanentError,
-)
 from shared.model.kubernetes.daemonsets import DaemonSet
-from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
-from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import Pod
-from shared.ports import KubernetesEvent, NodeChange, NodeManifest, PastEvent
-from shared.ports.cluster import EachPage, nothing
+from shared.ports import TemplateStatus
 
-PODS_PATH: Final = "/api/v1/pods"
-NODES_PATH: Final = "/api/v1/nodes"
 DAEMONSETS_PATH: Final = "/apis/apps/v1/daemonsets"
-BUDGETS_PATH: Final = "/apis/policy/v1/poddisruptionbudgets"
 RUNTIMES_PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
-_NOT_TERMINAL: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-# Bindings asked for at the same time: a burst of hundreds is bound in about a second.
-_BINDERS = 8
-_LOG: Final = logging.getLogger(__name__)
-
-
-class KubeCluster(KubeProvisioners):
-    """Implements shared.ports.Cluster.
-
-    Args:
-        name: The cluster's name.
-        api: Its API server.
-        now: Gives the current time, for timestamps of Events and conditions.
-    """
-
-    def __init__(self, name: str, api: KubeApi, *, now: Callable[[], datetime] = utc_now) -> None:
-        super().__init__(api, now=now)
-        self._name = name
-        self._decoder = PodDecoder()
-        self._kube_events = Happenings(api, now)
-
-    @property
-    def name(self) -> str:
-        """The cluster's name."""
-        return self._name
-
-    # --- reading
-
-    def pending_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
-        """Return pods without a node that are not terminal, sorted by key."""
-        return self._pods(f"spec.nodeName=,{_NOT_TERMINAL}", each_page)
-
-    def bound_pods(self, each_page: EachPage = nothing) -> tuple[Pod, ...]:
-        """Return pods that have a node and are not terminal, sorted by key."""
-        return self._pods(f"spec.nodeName!=,{_NOT_TERMINAL}", each_page)
-
-    def pods_on(self, node: str) -> tuple[Pod, ...]:
-        """Return all pods of one node, terminal ones too, sorted by key."""
-        return self._pods(f"spec.nodeName={node}")
-
-    def pod(self, namespace: str, name: str) -> Pod | None:
-        """Return a pod, or None when there is none."""
-        raw = self._find(pod_path(namespace, name))
-        return None if raw is None else self._decoder.decode(raw)
-
-    def nodes(self, each_page: EachPage = nothing) -> tuple[Node, ...]:
-        """Return all nodes, sorted by name."""
-        found = list_all(self._api, NODES_PATH, decode_node, each_page=each_page)
-        return tuple(sorted(found, key=lambda entry: entry.name))
-
-    def node(self, name: str) -> Node | None:
-        """Return a node, or None when there is none."""
-        raw = self._find(path_to(NODES_PATH, name))
-        return None if raw is None else decode_node(raw)
+class KubeCluster(KubeNodes, KubeStorage):
+    """Implements shared.ports.Cluster; made as KubeNodes is."""
 
     def daemonsets(self) -> tuple[DaemonSet, ...]:
         """Return all DaemonSets, sorted by namespace and name."""
         raws = self._list(DAEMONSETS_PATH)
         return decode_daemonsets(raws, self._list(RUNTIMES_PATH) if wants_runtimes(raws) else ())
 
-    def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
-        """Return all PodDisruptionBudgets, sorted by namespace and name."""
-        found = list_all(self._api, BUDGETS_PATH, decode_budget)
-        return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
-
-    def volume_attachments(self, node: str) -> tuple[str, ...]:
-        """Return names of VolumeAttachments of a node whose volumes a pod may wait for.
-
-        Volumes of daemonset and static pods are left out: they stay attached until the machine is
-        terminated.
-        """
-        attached = {
-            name: volume
-            for name, owner, volume in list_all(self._api, ATTACHMENTS_PATH, attachment)
-            if owner == node and volume
-        }
-        staying = [pod for pod in self.pods_on(node) if pod.is_daemon or pod.is_static]
-        kept = {
-            self._volume_of(pod.namespace, claim)
-            for pod in staying
-            for claim in pod.scheduling.claims
-        }
-        return tuple(sorted(name for name, volume in attached.items() if volume not in kept))
-
-    # --- nodes
-
-    def create_node(self, manifest: NodeManifest) -> Node:
-        """Make the Node; when one of that name exists, return it as it is."""
-        reply = self._api.send("POST", NODES_PATH, body=raw_node(manifest))
-        if reply.status == 409:
-            return decode_node(self._api.get(path_to(NODES_PATH, manifest.name)))
-        raise_unless_ok(reply, f"create node {manifest.name}")
-        return decode_node(reply.body)
-
-    def change_node(self, node: Node, change: NodeChange) -> Node:
-        """Apply a change if the node is still as `node` was read.
-
-        Raises:
-            ConflictError: If its uid or resourceVersion is another.
-            NotFoundError: If it is gone.
-        """
-        path = path_to(NODES_PATH, node.name)
-        reply = self._api.send(
-            "PATCH", path, body=node_patch(node, change), content_type=JSON_PATCH
-        )
-        if reply.status in (409, 422):
-            # A failed test of the patch and a refused value look alike: compare to tell.
-            current = decode_node(self._api.get(path))
-            if (current.uid, current.resource_version) != (node.uid, node.resource_version):
-                raise ConflictError(f"node {node.name} has changed since it was read")
-        raise_unless_ok(reply, f"change node {node.name}")
-        return decode_node(reply.body)
-
-    def delete_node(self, node: Node) -> None:
-        """Delete, on condition of uid and resourceVersion; gone already is fine.
-
-        Raises:
-            ConflictError: If it changed since it was read.
-        """
-        conditions = {"uid": node.uid, "resourceVersion": node.resource_version}
-        path = path_to(NODES_PATH, node.name)
-        reply = self._api.send("DELETE", path, body=delete_options(conditions))
-        if reply.status != 404:
-            raise_unless_ok(reply, f"delete node {node.name}")
-
-    # --- pods
-
-    def bind(self, pod: Pod, node: str) -> None:
-        """Bind a pod; being bound to that very node already is fine.
-
-        Raises:
-            ConflictError: If it is bound elsewhere or its uid is another.
-            NotFoundError: If it is gone.
-        """
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
-        path = pod_path(pod.namespace, pod.name)
-        reply = self._api.send("POST", f"{path}/binding", body=body)
-        if reply.status == 409:
-            current = self.pod(pod.namespace, pod.name)
-            if current is None:
-                raise NotFoundError(f"bind {pod.key}: it is gone")
-            if (current.uid, current.node_name) == (pod.uid, node):
-                return
-        raise_unless_ok(reply, f"bind {pod.key} to {node}")
-
-    def bind_all(self, bindings: Sequence[tuple[Pod, str]]) -> tuple[Pod, ...]:
-        """Bind many pods, several at a time; return those bound now, in the order given.
-
-        What the API server refuses for one pod, as in a namespace that is terminating or by an
-        admission policy, is logged and must not keep the others.
-
-        Raises:
-            RetryableError: If one could not be asked for; all others were.
-        """
-        with ThreadPoolExecutor(max_workers=_BINDERS) as pool:
-            asked = [pool.submit(self._bind_or_skip, pod, node) for pod, node in bindings]
-        done = [future.result() for future in asked]
-        return tuple(pod for (pod, _), bound in zip(bindings, done, strict=True) if bound)
-
-    def _bind_or_skip(self, pod: Pod, node: str) -> bool:
-        try:
-            self.bind(pod, node)
-        except (ConflictError, NotFoundError):
-            return False
-        except CertificateError:
-            raise
-        except PermanentError as error:
-            _LOG.warning("pod %s is not bound: %s", pod.key, error)
-            return False
-        return True
-
-    def evict(self, pod: Pod) -> None:
-        """Ask for an eviction; gone already is fine.
-
-        Raises:
-            EvictionRefusedError: If a PodDisruptionBudget forbids it now.
-        """
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"namespace": pod.namespace, "name": pod.name},
-            "deleteOptions": delete_options({"uid": pod.uid}),
-        }
-        path = pod_path(pod.namespace, pod.name)
-        reply = self._api.send("POST", f"{path}/eviction", body=body)
-        if is_refusal(reply):
-            refused = error_for(reply, f"evict {pod.key}")
-            raise EvictionRefusedError(str(refused), delay=reply.delay)
-        self._settle(pod, reply, "evict")
-
-    def delete_pod(self, pod: Pod) -> None:
-        """Delete a pod on condition of its uid; gone already is fine."""
-        self._delete_pod(pod)
-
-    def force_delete_pod(self, pod: Pod) -> None:
-        """Delete a pod on condition of its uid with a grace period of 0; gone already is fine."""
-        self._delete_pod(pod, gracePeriodSeconds=0)
-
-    # --- what people read
-
-    def record_events(self, kube_events: Sequence[KubernetesEvent]) -> None:
-        """Write Kubernetes Events; failures are logged, never raised."""
-        self._kube_events.write(kube_events)
-
-    def events(self, kind: str, namespace: str, name: str) -> tuple[PastEvent, ...]:
-        """Return the Events about an object that the cluster still has, oldest first."""
-        return events_about(self._api, kind, namespace, name)
-
-    # --- inside
-
-    def _delete_pod(self, pod: Pod, **options: int) -> None:
-        body = {**delete_options({"uid": pod.uid}), **options}
-        path = pod_path(pod.namespace, pod.name)
-        self._settle(pod, self._api.send("DELETE", path, body=body), "delete")
-
-    def _pods(self, field_selector: str, each_page: EachPage = nothing) -> tuple[Pod, ...]:
-        query = (("fieldSelector", field_selector),)
-        found = list_all(self._api, PODS_PATH, self._decoder.decode, query, each_page)
-        return tuple(sorted(found, key=lambda entry: (entry.key, entry.uid)))
-
-    def _volume_of(self, namespace: str, claim: str) -> str:
-        raw = self._find(claim_path(namespace, claim)) or {}
-        return text(mapping(raw.get("spec")).get("volumeName"))
-
-    def _settle(self, pod: Pod, reply: Reply, verb: str) -> None:
-        """Accept an answer about a pod that is to go; another pod of its name means it is gone."""
-        if reply.status == 404:
-            return
-        if reply.status == 409:
-            current = self.pod(pod.namespace, pod.name)
-            if current is None or current.uid != pod.uid:
-                return
-        raise_unless_ok(reply, f"{verb} {pod.key}")
+    def set_template_status(self, name: str, status: TemplateStatus) -> None:
+        """Write an AWSNodeTemplate's status unless it says so already; gone is fine."""
+        path = path_to(NODE_TEMPLATES_PATH, name)
+        raw = self._find(path)
+        if raw is not None:
+            body = template_status(raw, status, at=self._now())
+            self._patch_status(path, body, f"status of AWSNodeTemplate {name}")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from shared.kube.api import TOO_LARGE, ExpiredError, KubeApi, Query, raise_unless_ok
+from shared.manifests.fields import Raw
 from shared.model.errors import UnavailableError
 from shared.ports.cluster import EachPage, nothing
 
@@ -117,3 +118,24 @@ def list_all(
             continue
         break
     return found
+
+
+class KubeReader:
+    """Reads single objects and lists from one API server.
+
+    Args:
+        api: The cluster's API server.
+    """
+
+    def __init__(self, api: KubeApi) -> None:
+        self._api = api
+
+    def _find(self, path: str) -> Mapping[str, Any] | None:
+        reply = self._api.send("GET", path)
+        if reply.status == 404:
+            return None
+        raise_unless_ok(reply, f"GET {path}")
+        return reply.body
+
+    def _list(self, path: str) -> list[Raw]:
+        return list_all(self._api, path, lambda raw: raw)

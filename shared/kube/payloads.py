@@ -10,6 +10,7 @@ from shared.model.provisioner import API_VERSION, KIND, Provisioner
 from shared.ports import NodeManifest
 
 NAMESPACES_PATH: Final = "/api/v1/namespaces"
+ATTACHMENTS_PATH: Final = "/apis/storage.k8s.io/v1/volumeattachments"
 
 
 def pod_path(namespace: str, name: str) -> str:

@@ -5,14 +5,15 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
-from shared.kube.conditions import provisioner_condition, template_status
-from shared.kube.lists import list_all
-from shared.kube.storage import KubeStorage
+from shared.kube.conditions import provisioner_condition
+from shared.kube.lists import KubeReader
+from shared.manifests.custom_resources.node_templates import asks_for_templates
+from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.manifests.fields import Raw
 from shared.model.errors import NotFoundError, NotInstalledError
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
-from shared.ports import Condition, TemplateStatus
+from shared.ports import Condition
 
 PROVISIONERS_PATH: Final = "/apis/karpenter.sh/v1alpha5/provisioners"
 NODE_TEMPLATES_PATH: Final = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
@@ -23,8 +24,8 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class KubeProvisioners(KubeStorage):
-    """Implements what shared.ports.Cluster says of Provisioners and their templates.
+class KubeProvisioners(KubeReader):
+    """Implements what shared.ports.NodeCluster says of Provisioners.
 
     Args:
         api: The cluster's API server.
@@ -44,12 +45,6 @@ class KubeProvisioners(KubeStorage):
             NotInstalledError: If the cluster has no definition of Provisioners.
         """
         # The models take 40 ms to import: functions that read no Provisioner go without.
-        from shared.manifests.custom_resources.node_templates import (  # noqa: PLC0415 -- see above
-            asks_for_templates,
-        )
-        from shared.manifests.custom_resources.provisioners import (  # noqa: PLC0415 -- see above
-            decode_provisioners,
-        )
 
         try:
             raws = self._list(PROVISIONERS_PATH)
@@ -77,14 +72,6 @@ class KubeProvisioners(KubeStorage):
         body = provisioner_condition(raw, kind.value, said, holds=active, at=self._now())
         self._patch_status(path, body, f"condition of provisioner {name}")
 
-    def set_template_status(self, name: str, status: TemplateStatus) -> None:
-        """Write an AWSNodeTemplate's status unless it says so already; gone is fine."""
-        path = path_to(NODE_TEMPLATES_PATH, name)
-        raw = self._find(path)
-        if raw is not None:
-            body = template_status(raw, status, at=self._now())
-            self._patch_status(path, body, f"status of AWSNodeTemplate {name}")
-
     def _patch_status(self, path: str, body: Mapping[str, Any] | None, about: str) -> None:
         if body is None:
             return
@@ -98,6 +85,3 @@ class KubeProvisioners(KubeStorage):
             return self._list(NODE_TEMPLATES_PATH)
         except NotFoundError:
             return []
-
-    def _list(self, path: str) -> list[Raw]:
-        return list_all(self._api, path, lambda raw: raw)

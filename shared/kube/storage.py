@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
-from shared.kube.api import KubeApi, path_to, raise_unless_ok
-from shared.kube.lists import list_all
-from shared.kube.payloads import NAMESPACES_PATH, claim_path
+from shared.kube.api import path_to
+from shared.kube.lists import KubeReader, list_all
+from shared.kube.payloads import ATTACHMENTS_PATH, NAMESPACES_PATH, claim_path
 from shared.manifests.fields import mapping, text, text_map
 from shared.manifests.volumes.storage_objects import (
     decode_attach_limits,
@@ -21,22 +21,14 @@ CLAIMS_PATH: Final = "/api/v1/persistentvolumeclaims"
 VOLUMES_PATH: Final = "/api/v1/persistentvolumes"
 CLASSES_PATH: Final = "/apis/storage.k8s.io/v1/storageclasses"
 CSI_NODES_PATH: Final = "/apis/storage.k8s.io/v1/csinodes"
-ATTACHMENTS_PATH: Final = "/apis/storage.k8s.io/v1/volumeattachments"
 # Up to so many are asked for one by one; beyond, one list is less work for both sides.
 _SINGLE: Final = 8
 
 _Read = TypeVar("_Read")
 
 
-class KubeStorage:
-    """Implements shared.ports.Storage.
-
-    Args:
-        api: The cluster's API server.
-    """
-
-    def __init__(self, api: KubeApi) -> None:
-        self._api = api
+class KubeStorage(KubeReader):
+    """Implements shared.ports.Storage."""
 
     def claims(self, namespaces: Collection[str]) -> tuple[Claim, ...]:
         """Return the claims of these namespaces, sorted by namespace and name."""
@@ -108,13 +100,6 @@ class KubeStorage:
         key: Callable[[_Read], str],
     ) -> tuple[_Read, ...]:
         return tuple(sorted(list_all(self._api, path, decode), key=key))
-
-    def _find(self, path: str) -> Mapping[str, Any] | None:
-        reply = self._api.send("GET", path)
-        if reply.status == 404:
-            return None
-        raise_unless_ok(reply, f"GET {path}")
-        return reply.body
 
 
 def _name_and_labels(raw: Mapping[str, Any]) -> tuple[str, dict[str, str]]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from shared.disruption.drift import shape_hash
-from shared.events.node_events import event_on, launched_group
+from shared.events.group_events import launched_group
+from shared.events.node_events import event_on
 from shared.events.recorder import EventRecorder
 from shared.launching.lease import HeldLease
 from shared.launching.verdicts import Death

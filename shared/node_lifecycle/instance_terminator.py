@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from shared.events.node_events import Machine, cause_of, price_of
-from shared.events.recorder import EventRecorder
+from shared.events.group_events import Machine, record_terminated
+from shared.events.node_events import cause_of, price_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
 from shared.model.errors import PermanentError, ThrottledError, UnauthorizedError
@@ -169,12 +169,13 @@ class Ending:
         }
         left = replace(turn, value=value, version=turn.version + 1)
         ledger.change_memo(self._name, left, now + _KEEP)
-        EventRecorder(self._ports).terminated(
+        record_terminated(
+            self._ports,
             [
                 _machine(wanted[instance_id]["node"])
                 for instance_id in to_end
                 if found[instance_id].is_ending and "node" in wanted[instance_id]
-            ]
+            ],
         )
         return found
 

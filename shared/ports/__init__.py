@@ -23,6 +23,7 @@ from shared.ports.cluster import (
     Condition,
     KubernetesEvent,
     NodeChange,
+    NodeCluster,
     NodeManifest,
     PastEvent,
     Severity,
@@ -48,6 +49,7 @@ __all__ = [
     "Machines",
     "NoRivals",
     "NodeChange",
+    "NodeCluster",
     "NodeManifest",
     "NodePorts",
     "Outbox",
@@ -73,7 +75,7 @@ class NodePorts:
         brakes: What people have set for the whole cluster, as it is now.
     """
 
-    cluster: Cluster
+    cluster: NodeCluster
     cloud: Machines
     ledger: Ledger
     outbox: Outbox
@@ -91,6 +93,7 @@ class ClusterPorts(NodePorts):
         rivals: Sees other autoscalers.
     """
 
+    cluster: Cluster
     cloud: CloudProvider
     catalog: Catalog
     decisions: Decisions

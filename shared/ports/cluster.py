@@ -115,8 +115,8 @@ def nothing() -> None:
     """Do nothing after a page."""
 
 
-class Cluster(Storage, Templates, Protocol):
-    """One cluster's Kubernetes API."""
+class NodeCluster(Protocol):
+    """What acting on nodes needs of one cluster's Kubernetes API."""
 
     @property
     def name(self) -> str:
@@ -154,10 +154,6 @@ class Cluster(Storage, Templates, Protocol):
 
     def provisioners(self) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
         """Return the usable Provisioners and those that cannot be used, each sorted by name."""
-        ...
-
-    def daemonsets(self) -> tuple[DaemonSet, ...]:
-        """Return all DaemonSets, sorted by namespace and name."""
         ...
 
     def disruption_budgets(self) -> tuple[PodDisruptionBudget, ...]:
@@ -255,4 +251,12 @@ class Cluster(Storage, Templates, Protocol):
         Args:
             active: Whether the condition holds.
         """
+        ...
+
+
+class Cluster(NodeCluster, Storage, Templates, Protocol):
+    """One cluster's Kubernetes API."""
+
+    def daemonsets(self) -> tuple[DaemonSet, ...]:
+        """Return all DaemonSets, sorted by namespace and name."""
         ...

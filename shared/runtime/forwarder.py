@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from shared.aws.event_bus import EventBusPublisher
 from shared.kube.api import KubeApi
-from shared.kube.cluster import NODES_PATH, PODS_PATH
 from shared.kube.connection import connect_in_cluster, connect_kubeconfig
+from shared.kube.nodes import NODES_PATH, PODS_PATH
 from shared.kube.provisioners import PROVISIONERS_PATH
 from shared.kube.reflector import Reflector
 from shared.runtime.system import new_trace

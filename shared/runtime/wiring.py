@@ -12,8 +12,8 @@ from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.outbox import SqsOutbox
 from shared.aws.session import Session
 from shared.kube.api import KubeApi
-from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
+from shared.kube.nodes import KubeNodes
 from shared.model.errors import UnavailableError
 from shared.ports import ClusterEndpoint, NodePorts, TimerKind
 from shared.runtime.observability import count, logger
@@ -152,7 +152,7 @@ class Wiring:
         cloud = Ec2Machines(self.session, cluster=cluster, role=role, clock=self.clock)
         api = self.api(cloud.endpoint(), role)
         return NodePorts(
-            cluster=KubeCluster(cluster, api, now=self.clock.now),
+            cluster=KubeNodes(cluster, api, now=self.clock.now),
             cloud=cloud,
             ledger=self.ledger,
             outbox=self.outbox,

@@ -5,13 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from shared.events.group_events import Machine, terminated_group
 from shared.events.node_events import (
-    Machine,
     described,
     first_names,
     nominated,
     registered,
-    terminated_group,
 )
 from shared.model import labels as keys
 from shared.model.errors import UnavailableError

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.disruption.drift import shape_hash
-from shared.events.node_events import launched_group
+from shared.events.group_events import launched_group
 from shared.launching.node_objects import node_manifest, region_of
 from shared.model import labels as keys
 from shared.model.ec2.launches import Instance
