@@ -7,8 +7,6 @@ from typing import Any, Final
 from shared.kube.api import MERGE_PATCH, KubeApi, path_to, raise_unless_ok
 from shared.kube.conditions import provisioner_condition
 from shared.kube.lists import KubeReader
-from shared.manifests.custom_resources.node_templates import asks_for_templates
-from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.manifests.fields import Raw
 from shared.model.errors import NotFoundError, NotInstalledError
 from shared.model.provisioner import Provisioner
@@ -45,6 +43,12 @@ class KubeProvisioners(KubeReader):
             NotInstalledError: If the cluster has no definition of Provisioners.
         """
         # The models take 40 ms to import: functions that read no Provisioner go without.
+        from shared.manifests.custom_resources.node_templates import (  # noqa: PLC0415 -- see above
+            asks_for_templates,
+        )
+        from shared.manifests.custom_resources.provisioners import (  # noqa: PLC0415 -- see above
+            decode_provisioners,
+        )
 
         try:
             raws = self._list(PROVISIONERS_PATH)
