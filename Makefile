@@ -109,9 +109,10 @@ smoke-inflate:
 smoke-others:
 	@$(BIN)/pytest tests/real/test_smoke.py tests/real/test_joining.py -k "not inflate"
 
-real-judges: setup  ## What kubelet, kubectl, cloud-init and bash say of user data and of the documents
+real-judges: setup  ## What kubelet, kubectl, cloud-init, bash and API server say of user data, documents and definitions
 	@$(BIN)/python -m tests.real --only-build
-	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_commands.py -rs
+	@$(BIN)/pytest tests/real/test_user_data.py tests/real/test_commands.py \
+	    tests/real/test_definitions.py -rs
 
 deploy-local: setup  ## The full template into the embedded AWS, every resource looked up, and away
 	@$(BIN)/python -m tools.deploy_local
