@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench faults real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds chart lock \
+.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench faults real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -125,6 +125,9 @@ sbom: setup  ## Bill of materials of what is locked (.build/sbom.json), and its 
 
 crds: setup  ## Make the definitions of the custom resources again from their models
 	@$(BIN)/python -m tools.make_crds
+
+access: setup  ## Make the roles in the cluster again from their table (tools/make_access.py)
+	@$(BIN)/python -m tools.make_access
 
 chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
 	@$(BIN)/python -m tools.make_chart
