@@ -94,7 +94,7 @@ def _document(kind: type[CustomResource]) -> Schema:
     beside = {name: _misplaced(inner) for name, inner in sorted(spec["properties"].items())}
     rules = [
         {
-            "message": f"{name} stands outside spec: move it to spec.{name}",
+            "message": f"{name} is outside spec: move it to spec.{name}",
             "rule": f"!has(self.{name})",
         }
         for name in beside

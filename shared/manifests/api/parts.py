@@ -122,7 +122,10 @@ class CustomResource(Part):
 
 
 class Shape:
-    """What the schema says of a value besides its type, and the rules that it adds."""
+    """What the schema says of a value besides its type, and the rules that it adds.
+
+    Lists, maps and strings need limits: API servers refuse rules whose cost has no bound.
+    """
 
     def __init__(self, *rules: Rule, **more: Any) -> None:
         self.rules = rules

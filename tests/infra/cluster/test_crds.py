@@ -1,5 +1,6 @@
 """The definitions of custom resources are made from their models, as API servers take them."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,8 @@ from shared.manifests.api.parts import CustomResource
 from tools import house, make_access, make_crds
 
 KINDS = make_crds.kinds()
+FUNCTIONS = {"has", "all", "exists", "size", "matches", "startsWith"}
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
 def _schemas(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -19,6 +22,12 @@ def _schemas(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict
     for key in ("items", "additionalProperties"):
         if key in schema:
             yield from _schemas(schema[key], f"{path}[{key}]")
+
+
+def _document(kind: type[CustomResource]) -> dict[str, Any]:
+    (version,) = make_crds.definition(kind)["spec"]["versions"]
+    schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return schema
 
 
 def _made_files() -> dict[str, str]:
@@ -31,10 +40,9 @@ def test_each_manifest_that_says_it_is_made_is_as_it_would_be_made_now() -> None
     assert _made_files() == {f"infra/cluster/{name}": text for name, text in made.items()}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@each_kind
 def test_a_schema_is_structural(kind: type[CustomResource]) -> None:
-    (version,) = make_crds.definition(kind)["spec"]["versions"]
-    for path, schema in _schemas(version["schema"]["openAPIV3Schema"]):
+    for path, schema in _schemas(_document(kind)):
         assert not {"$ref", "$defs", "allOf", "oneOf", "title", "default", "const"} & set(schema)
         if schema.get("x-kubernetes-int-or-string"):
             assert schema["anyOf"] == [{"type": "integer"}, {"type": "string"}], path
@@ -59,3 +67,47 @@ def test_manifests_hold_no_anchors() -> None:
     for text in make_crds.manifests().values():
         assert "&id" not in text
         assert yaml.safe_load(text)["kind"] == "CustomResourceDefinition"
+
+
+@each_kind
+def test_whatever_a_rule_walks_over_has_a_bound(kind: type[CustomResource]) -> None:
+    # API servers estimate the cost of each rule from these bounds and refuse the CRD otherwise.
+    for path, schema in _schemas(_document(kind)["properties"]["spec"]):
+        if schema.get("type") == "array":
+            assert "maxItems" in schema, path
+        if "additionalProperties" in schema:
+            assert "maxProperties" in schema, path
+
+
+def test_the_walk_over_the_values_of_requirements_is_cheap_enough() -> None:
+    (kind,) = (entry for entry in KINDS if entry.definition.kind == "Provisioner")
+    requirements = _document(kind)["properties"]["spec"]["properties"]["requirements"]
+    values = requirements["items"]["properties"]["values"]
+    # Cost of one `matches` on a value (bytes / 10 x pattern / 4) and of the walk around it.
+    of_a_value = (4 * values["items"]["maxLength"] // 10 + 1) * 4 + 6
+    assert requirements["maxItems"] * values["maxItems"] * of_a_value < 10_000_000
+
+
+@each_kind
+def test_rules_use_the_small_part_of_cel_they_promise(kind: type[CustomResource]) -> None:
+    for path, schema in _schemas(_document(kind)):
+        for rule in schema.get("x-kubernetes-validations", ()):
+            bare = re.sub(r"'[^']*'", "''", rule["rule"])
+            assert set(re.findall(r"([A-Za-z_]+)\(", bare)) <= FUNCTIONS, path
+            assert not re.search(r"[?\\]|\boldSelf\b", bare), path
+            assert rule["message"], path
+
+
+def test_kubectl_finds_the_kinds_under_their_names_and_prints_their_state() -> None:
+    shown = {}
+    for kind in KINDS:
+        found = make_crds.definition(kind)
+        (version,) = found["spec"]["versions"]
+        columns = [column["name"] for column in version["additionalPrinterColumns"]]
+        shown[found["metadata"]["name"]] = (version["name"], columns)
+        assert found["spec"]["scope"] == "Cluster"
+        assert version["subresources"] == {"status": {}}
+    assert shown == {
+        "awsnodetemplates.karpenter.k8s.aws": ("v1alpha1", ["Ready", "Family", "Age"]),
+        "provisioners.karpenter.sh": ("v1alpha5", ["Active", "Reason", "Weight", "Age"]),
+    }

@@ -9,7 +9,7 @@ import yaml
 
 from infra.local.kube.kinds import custom_resources
 from infra.local.kube.schemas.custom_resources import Schemas
-from shared.manifests.api.aws_node_template import WITHOUT_LAUNCH_TEMPLATE, AWSNodeTemplate
+from shared.manifests.api.aws_node_template import WITHOUT_LAUNCH_TEMPLATE
 from shared.manifests.custom_resources import node_templates
 from shared.manifests.problems import FieldProblem
 from tests.infra.cluster.provisioner_documents import WHOLE as PROVISIONER
@@ -52,15 +52,6 @@ def refused_by_functions(manifest: dict[str, Any]) -> bool:
     problems: list[FieldProblem] = []
     node_templates.read_node_template(manifest, problems)
     return bool(problems)
-
-
-def test_it_is_the_kind_that_provisioners_name() -> None:
-    spec = CRD["spec"]
-    assert CRD["metadata"]["name"] == f"{spec['names']['plural']}.{spec['group']}"
-    assert f"{spec['group']}/{VERSION['name']}" == AWSNodeTemplate.definition.api_version
-    assert spec["names"]["kind"] == AWSNodeTemplate.definition.kind
-    assert spec["scope"] == "Cluster"
-    assert VERSION["subresources"] == {"status": {}}
 
 
 def test_a_template_with_everything_passes_here_and_in_the_functions() -> None:
