@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shared.decisions.record import to_plain
+from shared.decisions.restoring import RestoreError, restore
 from shared.model.ec2.launches import PlannedNode
 from shared.model.encodable import REMEDY, escapes_surrogate, unencodable
 from shared.model.errors import InvalidManifestError
@@ -14,7 +15,6 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.planning.restoring import RestoreError, restore
 
 # A snapshot of 100,000 pods is about 150 MiB of text.
 MAX_BYTES: Final = 256 * 2**20

@@ -9,7 +9,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Placement, Plan, Unschedulable
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.planning.initial_state import survey
+from shared.planning.initial_state import initial_state
 from shared.planning.lower_bound import bound
 from shared.planning.offerings.offering_list import LaunchableOffering
 from shared.planning.offerings.target_node import TargetNode
@@ -21,11 +21,11 @@ from shared.planning.setting_aside import (
     cheapest,
     ref_of,
 )
-from shared.planning.solver import Outcome, solve
+from shared.planning.solver import solve
 from shared.planning.state import PlanState
+from shared.planning.work import OverBudgetError, Work
 from shared.scheduling.existing_nodes import nominated
 from shared.scheduling.topology.constraints import obstacles
-from shared.scheduling.work import OverBudgetError, Work
 
 # However often pods are set aside, the others are decided for with this part of the budget.
 _LEAST_PART: Final = 4
@@ -61,8 +61,8 @@ def decide(
         tries += 1
         work = Work(budget_steps)
         try:
-            plan_state, outcome = _decided(snapshot, waiting, settings, work)
-            return _to_plan(snapshot, plan_state, outcome, unplaced)
+            plan_state = _solved(snapshot, waiting, settings, work)
+            return _to_plan(snapshot, plan_state, unplaced)
         except OverBudgetError:
             waiting, dear = cheapest(waiting, work, tries)
             unplaced += [_set_aside(pod) for pod in dear]
@@ -83,42 +83,36 @@ def _sorted(unplaced: Sequence[Unschedulable]) -> tuple[Unschedulable, ...]:
     return tuple(sorted(unplaced, key=lambda entry: entry.pod))
 
 
-def _decided(
+def _solved(
     snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
-) -> tuple[PlanState, Outcome]:
-    """Decide for all at once; when there is not enough for all, by priority instead."""
-    plan_state = survey(snapshot, waiting, settings, work)
-    outcome = solve(plan_state, plan_state.pod_groups)
-    missing = [pod_group.priority for pod_group in plan_state.unplaced()]
-    if not missing or min(pod_group.priority for pod_group in plan_state.pod_groups) >= max(
-        missing
-    ):
-        return plan_state, outcome
-    ranked = survey(snapshot, waiting, settings, work)
+) -> PlanState:
+    """Return the state with all pods solved at once; where some are left, solved by priority."""
+    together = initial_state(snapshot, waiting, settings, work)
+    solve(together, together.pod_groups)
+    left = [pod_group.priority for pod_group in together.unplaced()]
+    if not left or min(pod_group.priority for pod_group in together.pod_groups) >= max(left):
+        return together
+    ranked = initial_state(snapshot, waiting, settings, work)
     for priority in sorted({pod_group.priority for pod_group in ranked.pod_groups}, reverse=True):
         solve(
             ranked, [pod_group for pod_group in ranked.pod_groups if pod_group.priority == priority]
         )
-    return (ranked, outcome) if _better(ranked, plan_state) else (plan_state, outcome)
+    ranked.remark = together.remark
+    return ranked if _unplaced_pods(ranked) < _unplaced_pods(together) else together
 
 
-def _better(other_board: PlanState, other: PlanState) -> bool:
-    """Return whether the first board has places for more important pods."""
-
-    def left(plan_state: PlanState) -> list[tuple[int, int]]:
-        missing: dict[int, int] = {}
-        for pod_group in plan_state.pod_groups:
-            rank = -pod_group.priority
-            missing[rank] = missing.get(rank, 0) + len(pod_group.waiting)
-        return sorted(missing.items())
-
-    return left(other_board) < left(other)
+def _unplaced_pods(plan_state: PlanState) -> list[tuple[int, int]]:
+    """Return how many pods have no place, by priority; less is better, highest priority first."""
+    unplaced: dict[int, int] = {}
+    for pod_group in plan_state.pod_groups:
+        rank = -pod_group.priority
+        unplaced[rank] = unplaced.get(rank, 0) + len(pod_group.waiting)
+    return sorted(unplaced.items())
 
 
 def _to_plan(
     snapshot: ClusterSnapshot,
     plan_state: PlanState,
-    outcome: Outcome,
     apart: Sequence[Unschedulable],
 ) -> Plan:
     """Return the plan; `apart` are the pods that were not asked about."""
@@ -141,7 +135,7 @@ def _to_plan(
         if later:
             reasons: tuple[str, ...] = (NO_PICK,)
         else:
-            rules = tuple(obstacles(pod_group.active_constraints.kind))
+            rules = tuple(obstacles(pod_group.kind))
             reasons = explainer.explain(pod_group.one, frozenset(pod_group.turned_away), rules)
         limited = frozenset(pod_group.turned_away)
         unplaced += [
@@ -155,7 +149,7 @@ def _to_plan(
         order=tuple(ref for _, ref, _ in plan_state.order),
         cost_micros_per_hour=cost,
         lower_bound_micros_per_hour=bound(plan_state, cost),
-        remark=outcome.remark,
+        remark=plan_state.remark,
     )
 
 

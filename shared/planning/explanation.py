@@ -9,9 +9,9 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot
+from shared.planning.offerings.picks import label_choices
 from shared.planning.reasons import Explainer
 from shared.scheduling.compatibility import accepted_terms, labels_accepted
-from shared.scheduling.picks import label_choices
 from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,

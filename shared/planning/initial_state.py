@@ -1,4 +1,4 @@
-"""The survey: what a decision starts from, made of a snapshot."""
+"""The initial state: what a decision starts from, made of a snapshot."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -8,8 +8,10 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.picks import Picks
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState
+from shared.planning.work import Work, estimates
 from shared.scheduling.compatibility import accepted_terms
 from shared.scheduling.daemon_overhead import daemon_keys
 from shared.scheduling.existing_nodes import (
@@ -20,14 +22,12 @@ from shared.scheduling.existing_nodes import (
     rooms,
 )
 from shared.scheduling.limits import remaining
-from shared.scheduling.picks import Picks
 from shared.scheduling.pod_classes import PodClass, group, selected_keys
 from shared.scheduling.provisioner_offerings import ProvisionerOffering, in_order, offers
 from shared.scheduling.topology.compile import TopologyRules
 from shared.scheduling.topology.counts import Place, Profile, TopologyCounts, add, expect
 from shared.scheduling.topology.daemonset_pods import DaemonSetPods
 from shared.scheduling.topology.selector import Namespaces
-from shared.scheduling.work import Work, estimates
 
 
 class _Aside:
@@ -46,10 +46,10 @@ class _Aside:
         )
 
 
-def survey(
+def initial_state(
     snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
 ) -> PlanState:
-    """Return the board before anything is decided: who waits, what stands, what can be bought.
+    """Return the state before anything is decided: pods, nodes, and what can be bought.
 
     Raises:
         OverBudgetError: If that takes more steps than the decision may take.

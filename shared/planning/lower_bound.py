@@ -47,7 +47,7 @@ def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
     signatures: dict[NodeConstraints, int] = {}
     merged: dict[tuple[Resources, int, int], list[int]] = {}
     for pod_group in some:
-        signature = pod_group.active_constraints.signature
+        signature = pod_group.signature
         number = signatures.setdefault(signature, len(signatures))
         rooms = plan_state.launchables.rooms_accepting(signature)
         counts = merged.setdefault(
@@ -76,7 +76,7 @@ def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
 
 def _is_led(other_pod_group: PendingGroup) -> bool:
     """Return whether rules or preferences may lead a pod away from the first provisioner."""
-    kind = other_pod_group.active_constraints.kind
+    kind = other_pod_group.kind
     return bool(other_pod_group.ladder or kind.keys or kind.is_ruled or kind.by_host)
 
 
@@ -85,7 +85,7 @@ def _sold(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> frozense
     launchables = plan_state.launchables
     found: dict[tuple[NodeConstraints, Resources], str] = {}
     for pod_group in pod_groups:
-        question = (pod_group.active_constraints.signature, pod_group.requests)
+        question = (pod_group.signature, pod_group.requests)
         if question not in found:
             ways = launchables.ways(question[0])
             first = next(

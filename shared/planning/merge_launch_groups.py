@@ -49,7 +49,7 @@ class _Step:
     target: int
 
 
-def join(plan_state: PlanState) -> None:
+def merge_launch_groups(plan_state: PlanState) -> None:
     """Join lists of options until there are no more than the settings want, as far as possible."""
     most = plan_state.settings.max_launch_groups
     lists = _lists(plan_state)

@@ -86,7 +86,7 @@ def _lots(
         one = share.pod_group
         if one.index not in asked:
             asked[one.index] = one.requests + slots.taken(one)
-        unpinned = one.active_constraints.signature
+        unpinned = one.signature
         question = (unpinned, share.pin)
         if question not in pinned:
             pinned[question] = plan_state.launchables.intern(unpinned.pinned(share.pin))
@@ -117,8 +117,8 @@ class _Bins:
             self._board.work.spend(len(self._board.spots), pod_group.index)
             self._static[signature] = self._accepting(signature)
         mask = self._static[signature]
-        if mask and pod_group.active_constraints.kind.by_host:
-            looks = pod_group.active_constraints.kind.rules * (1 + len(self._board.spots) // 4)
+        if mask and pod_group.kind.by_host:
+            looks = pod_group.kind.rules * (1 + len(self._board.spots) // 4)
             self._board.work.spend(looks, pod_group.index)
             for host in closed_hosts(pod_group):
                 if host in self._by_host:

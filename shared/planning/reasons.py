@@ -11,12 +11,12 @@ from shared.model.provisioner import Provisioner
 from shared.model.requirements import Requirements
 from shared.model.resources import CPU, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.planning.offerings.picks import label_choices
 from shared.planning.provisioner_checks import excluded_by, launch_problem, requirement_warnings
 from shared.planning.spelling import nearest_label
 from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.limits import remaining
 from shared.scheduling.node_constraints import NodeConstraints, could_buy, signature_of
-from shared.scheduling.picks import label_choices
 from shared.scheduling.pod_classes import PodClass
 from shared.scheduling.provisioner_offerings import (
     ProvisionerOffering,

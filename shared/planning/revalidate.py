@@ -1,7 +1,7 @@
-"""The replay: the plan is validated again in its order, with all its nodes present from the start.
+"""Revalidation: the plan is checked in its order, with all its nodes present from the start.
 
 Nodes that were opened late or have changed may be domains, or may count, where they did not when
-earlier pods were admitted. Pods that the replay refuses return to pending.
+earlier pods were admitted. Pods that it refuses return to pending.
 """
 
 from collections import Counter
@@ -18,13 +18,13 @@ from shared.scheduling.topology.counts import add
 _TRIES: Final = 3
 
 
-def replay(plan_state: PlanState) -> None:
+def revalidate(plan_state: PlanState) -> None:
     """Judge the order again while nodes came late; at the end everything in it is acceptable."""
     tries = 0
     while plan_state.late:
         plan_state.late = False
         plan_state.work.spend_each(Counter(pod_group.index for pod_group, _, _ in plan_state.order))
-        refused = _judged_again(plan_state)
+        refused = _refused_again(plan_state)
         plan_state.drop_empty()
         if tries == _TRIES:
             return
@@ -34,7 +34,7 @@ def replay(plan_state: PlanState) -> None:
             place(plan_state, pod_group)
 
 
-def _judged_again(plan_state: PlanState) -> set[PendingGroup]:
+def _refused_again(plan_state: PlanState) -> set[PendingGroup]:
     plan_state.topology_counts.reset()
     for spot in plan_state.spots:
         if spot.room is None:
@@ -46,7 +46,7 @@ def _judged_again(plan_state: PlanState) -> set[PendingGroup]:
     refused: set[PendingGroup] = set()
     turned_down: list[tuple[PendingGroup, PodRef, TargetNode]] = []
     for pod_group, ref, spot in plan_state.order:
-        kind = pod_group.active_constraints.kind
+        kind = pod_group.kind
         if kind.is_ruled and not accepts(kind, spot.labels):
             turned_down.append((pod_group, ref, spot))
             refused.add(pod_group)

@@ -5,8 +5,8 @@ from typing import Final
 
 from shared.model.ec2.launches import PodRef
 from shared.model.kubernetes.pods import Pod
-from shared.scheduling.picks import MOST_PICKS
-from shared.scheduling.work import Work
+from shared.planning.offerings.picks import MOST_PICKS
+from shared.planning.work import Work
 
 # About two CPU seconds.
 BUDGET_STEPS: Final = 2_000_000

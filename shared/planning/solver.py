@@ -1,19 +1,22 @@
-"""Rounds: deal, pack, admit, place what is left, drop a preference, and again."""
+"""The solver: a round assigns pods to domains, packs them, and places what was packed.
+
+What is left is placed pod by pod. Then each group with pods left drops a preference, and a further
+round follows. At the end the order is validated again, and launch groups are merged.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from shared.model import labels as keys
 from shared.packing.packer import pack
 from shared.packing.problem import LIMIT, Packing
-from shared.planning.merge_launch_groups import join
+from shared.planning.merge_launch_groups import merge_launch_groups
 from shared.planning.offerings.domain_assignment import DomainAssigner
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.packing_problem import Assembled, Lot, assemble, sort_into_lots
 from shared.planning.placement.place import fill, place, shrink
-from shared.planning.placement.place_packed import admit
-from shared.planning.revalidate import replay
+from shared.planning.placement.place_packed import place_packed
+from shared.planning.revalidate import revalidate
 from shared.planning.state import PlanState
 from shared.scheduling.topology.counts import DomainCounter
 
@@ -27,69 +30,53 @@ _PLAIN_RESOURCES: Final = 4
 _MOST_BATCHES: Final = 8
 
 
-@dataclass(slots=True, eq=False)
-class Outcome:
-    """What the packer reported: why it took a simpler plan."""
-
-    remark: str = ""
-
-
-def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> Outcome:
+def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
     """Place as many pods of these pending groups as possible."""
-    outcome = Outcome()
     active = [pod_group for pod_group in pod_groups if pod_group.waiting]
     while active:
-        able = [pod_group for pod_group in active if _face(pod_group)]
-        _run(plan_state, able, outcome)
+        able = [pod_group for pod_group in active if _relax_until_able(pod_group)]
+        _place_round(plan_state, able)
         active = [pod_group for pod_group in active if pod_group.waiting and pod_group.relax()]
     if all(spot.room is not None for spot in plan_state.spots):
         # No new node is to be had: only the domains that have nodes must be even.
         for pod_group in pod_groups:
-            if pod_group.waiting and pod_group.active_constraints.kind.spreads:
+            if pod_group.waiting and pod_group.kind.spreads:
                 pod_group.close()
                 fill(plan_state, pod_group)
     plan_state.keep_domains()
-    replay(plan_state)
+    revalidate(plan_state)
     shrink(plan_state)
-    join(plan_state)
-    replay(plan_state)
-    return outcome
+    merge_launch_groups(plan_state)
+    revalidate(plan_state)
 
 
-def _face(other_pod_group: PendingGroup) -> bool:
-    """Drop preferences that nothing could keep; return whether any place is left at all."""
-    while not other_pod_group.is_able():
-        if not other_pod_group.relax():
+def _relax_until_able(pod_group: PendingGroup) -> bool:
+    """Drop preferences that no node could keep; return whether any node is left at all."""
+    while not pod_group.is_able():
+        if not pod_group.relax():
             return False
     return True
 
 
-def _run(plan_state: PlanState, pod_groups: Sequence[PendingGroup], outcome: Outcome) -> None:
-    """One round: those that must share a host with their like first, since others can join them."""
-    together = [
-        pod_group for pod_group in pod_groups if pod_group.active_constraints.kind.with_host
-    ]
+def _place_round(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
+    """Place pods for one round: groups that must share a host first, since others can join them."""
+    together = [pod_group for pod_group in pod_groups if pod_group.kind.with_host]
     for pod_group in sorted(together, key=lambda entry: (-entry.priority, entry.index)):
-        if any(rule.own for rule in pod_group.active_constraints.kind.affinities):
+        if any(rule.own for rule in pod_group.kind.affinities):
             place(plan_state, pod_group)
-    dealt = [
-        pod_group for pod_group in pod_groups if not pod_group.active_constraints.kind.with_host
-    ]
+    unpacked = [pod_group for pod_group in pod_groups if not pod_group.kind.with_host]
     for _ in range(_MOST_BATCHES):
-        if not dealt:
+        if not unpacked:
             break
-        batch, dealt = _without_conflicts(plan_state, dealt)
-        _pack(plan_state, batch, outcome)
+        batch, unpacked = _without_conflicts(plan_state, unpacked)
+        _pack_batch(plan_state, batch)
     rest = [pod_group for pod_group in pod_groups if pod_group.waiting]
     rest.sort(key=lambda pod_group: (-pod_group.priority, pod_group.index))
     moved = True
     while moved and rest:
         before = sum(len(pod_group.waiting) for pod_group in rest)
         for pod_group in rest:
-            if (
-                plan_state.launchables.sellers(pod_group.active_constraints.signature)
-                - pod_group.turned_away
-            ):
+            if plan_state.launchables.sellers(pod_group.signature) - pod_group.turned_away:
                 place(plan_state, pod_group)
             else:
                 # The limits of every provisioner that could launch a node prevent it.
@@ -107,7 +94,7 @@ def _without_conflicts(
     holders: dict[DomainCounter, list[PendingGroup]] = {}
     counted: dict[DomainCounter, list[PendingGroup]] = {}
     for pod_group in pod_groups:
-        kind = pod_group.active_constraints.kind
+        kind = pod_group.kind
         plan_state.work.spend(len(kind.avoids) + len(kind.profile.adds), pod_group.index)
         own = frozenset(kind.profile.adds)
         for counter in own:
@@ -127,23 +114,20 @@ def _without_conflicts(
     return now, [pod_group for pod_group in pod_groups if pod_group.index in later]
 
 
-def _pack(plan_state: PlanState, pod_groups: Sequence[PendingGroup], outcome: Outcome) -> None:
-    """Pack and admit; pack pods that a limit refused again, for other provisioners."""
+def _pack_batch(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
+    """Assign, pack and place; pack pods that a limit refused again, for other provisioners."""
     for _ in range(_MAX_LIMIT_ROUNDS):
-        runs = (
-            DomainAssigner(plan_state.launchables, plan_state.spots, plan_state.work)
-            .deal(pod_groups)
-            .runs
-        )
+        assigner = DomainAssigner(plan_state.launchables, plan_state.spots, plan_state.work)
+        runs = assigner.assign(pod_groups)
         if not runs:
             return
         lots, slots = sort_into_lots(plan_state, runs, pod_groups)
         _charge(plan_state, lots)
         assembled = assemble(plan_state, lots, slots)
         packing = pack(assembled.problem, bounded=False)
-        outcome.remark = outcome.remark or packing.fallback
+        plan_state.remark = plan_state.remark or packing.fallback
         moved = _turned_away(plan_state, lots, assembled, packing)
-        admit(plan_state, lots, assembled, packing, runs)
+        place_packed(plan_state, lots, assembled, packing, runs)
         pod_groups = [
             pod_group for pod_group in pod_groups if pod_group in moved and pod_group.waiting
         ]

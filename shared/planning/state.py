@@ -1,4 +1,4 @@
-"""The board: everything one decision changes while it is made."""
+"""The plan state: everything that one decision changes while it is made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_list import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetGroup, TargetNode, group_of
+from shared.planning.work import Work
 from shared.scheduling.topology.counts import Profile, TopologyCounts, add
 from shared.scheduling.topology.daemonset_pods import DaemonSetPods
-from shared.scheduling.work import Work
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -33,6 +33,7 @@ class PlanState:
         loose: Nodes to be bought that got fewer pods than they were packed for.
         late: Whether a node opened after pods were admitted may have changed what counts for them.
         hosts_count: Whether a pod was admitted whose place a further empty host could make wrong.
+        remark: Why the packer took a simpler plan; empty where it did not.
     """
 
     launchables: OfferingIndex
@@ -51,6 +52,7 @@ class PlanState:
     loose: list[TargetNode] = field(default_factory=list)
     late: bool = False
     hosts_count: bool = False
+    remark: str = ""
     _opened: int = 0
     _sold_out: frozenset[str] | None = None
     _groups: dict[tuple[int, int], tuple[TargetGroup, object, object]] = field(default_factory=dict)
@@ -58,7 +60,7 @@ class PlanState:
     def admit(self, pod_group: PendingGroup, spot: TargetNode, count: int) -> None:
         """Place the next pods of a pending group, which the topology constraints accept."""
         pods = [pod_group.waiting.pop() for _ in range(count)]
-        kind = pod_group.active_constraints.kind
+        kind = pod_group.kind
         profile = kind.profile
         self.hosts_count = self.hosts_count or kind.counts_hosts
         if profile.adds:

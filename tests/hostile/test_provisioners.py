@@ -10,7 +10,7 @@ from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
 from shared.node_templates.images import kubelet_taints
-from shared.scheduling.picks import label_choices
+from shared.planning.offerings.picks import label_choices
 from shared.scheduling.provisioner_offerings import node_labels
 from tests.hostile.corpus import batches, mutated, try_batch
 from tests.hostile.judging import judge

@@ -1,7 +1,7 @@
 """Several procedures for the same pods; the cheapest plan wins."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from shared.packing.priced_problem import Planned, PricedProblem
 from shared.packing.search.budget import SearchBudget
@@ -35,45 +35,43 @@ FOR_FEW_NODES: Final[tuple[tuple[str, Rules | None], ...]] = (
 )
 
 
-class Effort(NamedTuple):
-    """How long to look for a cheaper plan.
-
-    Attributes:
-        target: A cost that is good enough to stop at.
-        thorough: Whether to try everything all the same.
-        search_budget: When to stop in any case.
-    """
-
-    target: float
-    thorough: bool
-    search_budget: SearchBudget
-
-
 def best_plan(
-    priced: PricedProblem, counts: Sequence[int], effort: Effort
+    priced: PricedProblem,
+    counts: Sequence[int],
+    search_budget: SearchBudget,
+    *,
+    target: float,
+    thorough: bool,
 ) -> tuple[list[Planned], str]:
-    """Return the cheapest plan of all procedures and the name of the one that found it.
+    """Return the cheapest plan of all procedures and the name of the procedure that found it.
 
     Each class counted must fit some kind. Ties go to the procedure tried first; none is tried
     after one has reached the target, or when they have looked at many classes for many nodes,
     unless the search is to be thorough.
+
+    Args:
+        priced: Classes, kinds and what they are worth.
+        counts: Pods per class.
+        search_budget: When to stop in any case.
+        target: A cost that is good enough to stop at.
+        thorough: Whether to try everything all the same.
     """
     best: list[Planned] = []
     cost, name, spent = 0, "", 0.0
     nodes = sum([many for _, many in priced.worth.mix])
     few = nodes < _FEW_NODES and sum(counts) > nodes * _COARSE
     for procedure, rules in FOR_FEW_NODES if few else PROCEDURES:
-        enough = cost <= effort.target or name == "patterns" or spent > _MUCH
-        if best and ((enough and not effort.thorough) or effort.search_budget.ended()):
+        enough = cost <= target or name == "patterns" or spent > _MUCH
+        if best and ((enough and not thorough) or search_budget.ended()):
             break
         spent += nodes * len(counts)
         if rules is None:
-            plan = _from_patterns(priced, counts, best, effort.search_budget)
+            plan = _from_patterns(priced, counts, best, search_budget)
         else:
             plan = build(priced, counts, rules, cost)
         if plan is not None:
             best, cost, name = plan, priced.cost(plan), procedure
-    if sum(counts) <= _FEWEST_PODS or effort.thorough:
+    if sum(counts) <= _FEWEST_PODS or thorough:
         largest = largest_kinds(priced)
         fewest = [("fewest nodes", fewest_nodes(priced, counts, largest))]
         if len(priced.demand.masks) > 1:

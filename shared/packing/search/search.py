@@ -15,7 +15,7 @@ from shared.packing.search.disaggregate import seat
 from shared.packing.search.fill_node import Rules
 from shared.packing.search.greedy import build
 from shared.packing.search.local_search import gather, improve
-from shared.packing.search.portfolio import Effort, best_plan
+from shared.packing.search.portfolio import best_plan
 
 _WORK_PER_TRY: Final = 25
 _FEW_PODS: Final = 300
@@ -48,7 +48,8 @@ def search(
     aggregated = tight = None
     if sum(counts) > _FEW_PODS:
         aggregated = coarsen(priced, counts, problem.limits)
-        asked, some = (aggregated.priced, aggregated.counts) if aggregated else (priced, counts)
+    asked, some = (aggregated.priced, aggregated.counts) if aggregated else (priced, counts)
+    if sum(counts) > _FEW_PODS:
         mix = asked.worth.mix
         tight = tighter_bound(asked.demand, some, asked.kinds, asked.prices, mix=mix)
     present = sum([1 for count in counts if count])
@@ -56,12 +57,9 @@ def search(
     if sum(counts) <= _SMALL_PODS:
         close = max(close, _CLOSE_SMALL)
     target = max(priced.worth_of(counts) * close, (tight or 0) * _CLOSE_COARSE)
-    effort = Effort(target=target, thorough=settings.thorough, search_budget=search_budget)
-    if aggregated is None:
-        plan, name = best_plan(priced, counts, effort)
-    else:
-        rough, name = best_plan(aggregated.priced, aggregated.counts, effort)
-        plan, name = _seated(priced, aggregated, rough, counts), f"{name}, seated"
+    plan, name = best_plan(asked, some, search_budget, target=target, thorough=settings.thorough)
+    if aggregated is not None:
+        plan, name = _seated(priced, aggregated, plan, counts), f"{name}, seated"
     most = settings.max_launch_groups
     if most and len({entry.kind for entry in plan}) > most:
         priced, plan = _few_kinds(problem, priced, counts, plan, again=aggregated is None)

@@ -14,9 +14,9 @@ from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_list import Domain
 from shared.planning.offerings.pending_group import PendingGroup, domain_requirements
 from shared.planning.offerings.target_node import TargetNode
+from shared.planning.work import Work
 from shared.scheduling.topology.constraints import ConstraintKind, accepts
 from shared.scheduling.topology.counts import DomainCounter, Place, Profile, add
-from shared.scheduling.work import Work
 
 # More domains than pods are never needed, more than these are never looked at.
 _MOST_DOMAINS = 256
@@ -29,13 +29,6 @@ class DomainShare:
 
     pod_group: PendingGroup
     pin: Requirements
-
-
-@dataclass(frozen=True, slots=True)
-class DomainAssignment:
-    """Shares with their pods, in the order of assignment; the same share may occur many times."""
-
-    runs: tuple[tuple[DomainShare, int], ...]
 
 
 class _Domain(Place):
@@ -64,22 +57,25 @@ class DomainAssigner:
         self._pins: dict[tuple[tuple[str, ...], Domain], Requirements] = {}
         self._by_domain: dict[tuple[object, ...], dict[Domain, list[TargetNode]]] = {}
 
-    def deal(self, pod_groups: Iterable[PendingGroup]) -> DomainAssignment:
-        """Return the shares; pods for which no domain is acceptable are in none."""
+    def assign(self, pod_groups: Iterable[PendingGroup]) -> list[tuple[DomainShare, int]]:
+        """Return shares with their pods, in the order of assignment; a share may occur many times.
+
+        Pods for which no domain is acceptable are in no share.
+        """
         todo = sorted(pod_groups, key=_turn)
         left = {pod_group.index: len(pod_group.waiting) for pod_group in todo}
         domains: dict[int, list[_Domain]] = {}
         for pod_group in todo:
-            if any(rule.own for rule in pod_group.active_constraints.kind.affinities):
+            if any(rule.own for rule in pod_group.kind.affinities):
                 domains[pod_group.index] = self._domains(pod_group)
                 self._want(pod_group, domains[pod_group.index])
         while todo:
             stuck = []
             for pod_group in todo:
                 before = left[pod_group.index]
-                if pod_group.active_constraints.kind.keys and pod_group.index not in domains:
+                if pod_group.kind.keys and pod_group.index not in domains:
                     domains[pod_group.index] = self._domains(pod_group)
-                left[pod_group.index] -= self._deal(
+                left[pod_group.index] -= self._assign(
                     pod_group, domains.get(pod_group.index, []), before
                 )
                 if left[pod_group.index]:
@@ -88,17 +84,13 @@ class DomainAssigner:
             moved = len(stuck) < len(todo) or any(
                 left[pod_group.index] < n for pod_group, n in stuck
             )
-            todo = (
-                [pod_group for pod_group, _ in stuck if pod_group.active_constraints.kind.is_ruled]
-                if moved
-                else []
-            )
+            todo = [pod_group for pod_group, _ in stuck if pod_group.kind.is_ruled] if moved else []
         for profile, place, count in self._log:
             add(profile, place, -count)
-        return DomainAssignment(tuple(self._runs))
+        return self._runs
 
-    def _deal(self, pod_group: PendingGroup, domains: list[_Domain], count: int) -> int:
-        kind = pod_group.active_constraints.kind
+    def _assign(self, pod_group: PendingGroup, domains: list[_Domain], count: int) -> int:
+        kind = pod_group.kind
         looks = 1 + len(domains) * (1 + kind.rules) + 2 * len(kind.profile.adds)
         self._work.spend(looks * (count if domains else 1), pod_group.index)
         if not kind.keys:
@@ -137,15 +129,15 @@ class DomainAssigner:
 
     def _want(self, pod_group: PendingGroup, domains: Iterable[_Domain]) -> None:
         """Note which domains the members of a group that stays together can reach."""
-        for rule in pod_group.active_constraints.kind.affinities:
+        for rule in pod_group.kind.affinities:
             for counter in rule.counters:
                 for value in {domain.labels.get(counter.key, "") for domain in domains}:
                     known = self._wanted.get((counter, value), 0)
                     self._wanted[counter, value] = known + len(pod_group.waiting)
 
     def _take(self, pod_group: PendingGroup, domain: _Domain, count: int) -> None:
-        add(pod_group.active_constraints.kind.profile, domain, count)
-        self._log.append((pod_group.active_constraints.kind.profile, domain, count))
+        add(pod_group.kind.profile, domain, count)
+        self._log.append((pod_group.kind.profile, domain, count))
         domain.load += count
         if self._runs and self._runs[-1][0] is domain.share:
             self._runs[-1] = (domain.share, self._runs[-1][1] + count)
@@ -154,8 +146,8 @@ class DomainAssigner:
 
     def _domains(self, pod_group: PendingGroup) -> list[_Domain]:
         """Return the domains that new nodes or nodes with room are in, the cheapest first."""
-        over = pod_group.active_constraints.kind.keys
-        signature = pod_group.active_constraints.signature
+        over = pod_group.kind.keys
+        signature = pod_group.signature
         prices = dict(self._launchables.domains(signature, over, pod_group.requests))
         for domain, spots in self._spots_by_domain(pod_group).items():
             if any(spot.fitting(pod_group) for spot in spots):
@@ -173,14 +165,12 @@ class DomainAssigner:
         return found
 
     def _spots_by_domain(self, pod_group: PendingGroup) -> dict[Domain, list[TargetNode]]:
-        over = pod_group.active_constraints.kind.keys
-        question = (pod_group.active_constraints.signature, over)
+        over = pod_group.kind.keys
+        question = (pod_group.signature, over)
         if question not in self._by_domain:
             found: dict[Domain, list[TargetNode]] = {}
             for spot in self._spots:
-                if spot.room is not None and pod_group.active_constraints.signature.accepts(
-                    spot.labels, spot.taints
-                ):
+                if spot.room is not None and pod_group.signature.accepts(spot.labels, spot.taints):
                     domain = tuple(spot.labels.get(key) for key in over)
                     found.setdefault(domain, []).append(spot)
             for spots in found.values():
@@ -209,7 +199,7 @@ def accepts_domain(kind: ConstraintKind, labels: Mapping[str, str]) -> bool:
 
 def _turn(other_pod_group: PendingGroup) -> tuple[int, bool, bool, int]:
     """Those with higher priority first, then those with rules: who is only counted may wait."""
-    kind = other_pod_group.active_constraints.kind
+    kind = other_pod_group.kind
     return (-other_pod_group.priority, not kind.is_ruled, not kind.by_host, other_pod_group.index)
 
 

@@ -102,8 +102,8 @@ class HostLimits:
         found: dict[tuple[DomainCounter, int], Spread] = {}
         holders: dict[DomainCounter, dict[int, int]] = {}
         for pod_group in pod_groups:
-            adds = pod_group.active_constraints.kind.profile.adds
-            for spread in pod_group.active_constraints.kind.spreads:
+            adds = pod_group.kind.profile.adds
+            for spread in pod_group.kind.spreads:
                 if spread.counter.key == keys.HOSTNAME and spread.counter in adds:
                     found.setdefault((spread.counter, spread.max_skew), spread)
                     holders.setdefault(spread.counter, {})[pod_group.index] = 1
@@ -115,11 +115,11 @@ class HostLimits:
         found: dict[DomainCounter, list[int]] = {}
         counted: dict[DomainCounter, list[int]] = {}
         for pod_group in pod_groups:
-            adds = frozenset(pod_group.active_constraints.kind.profile.adds)
+            adds = frozenset(pod_group.kind.profile.adds)
             for counter in adds:
                 if counter.key == keys.HOSTNAME:
                     counted.setdefault(counter, []).append(pod_group.index)
-            for counter in pod_group.active_constraints.kind.avoids:
+            for counter in pod_group.kind.avoids:
                 if counter.key == keys.HOSTNAME and counter in adds:
                     found.setdefault(counter, []).append(pod_group.index)
         for counter, holders in found.items():
@@ -143,7 +143,7 @@ class HostLimits:
 
 def closed_hosts(other_pod_group: PendingGroup) -> frozenset[str]:
     """Return the hosts whose present pods exclude the pending group permanently."""
-    kind = other_pod_group.active_constraints.kind
+    kind = other_pod_group.kind
     closed = {
         host
         for counter in (*kind.avoids, *kind.shunned)

@@ -1,7 +1,6 @@
 """Pending groups: classes of pods while they are placed, with the preferences they still keep."""
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 
 from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef
@@ -16,14 +15,6 @@ from shared.scheduling.topology.compile import TopologyRules
 from shared.scheduling.topology.constraints import ConstraintKind
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ActiveConstraints:
-    """What a pending group requires with the preferences that it still keeps."""
-
-    kind: ConstraintKind
-    signature: NodeConstraints
-
-
 class PendingGroup:
     """Pods of one class that wait, with what they insist on now.
 
@@ -36,9 +27,9 @@ class PendingGroup:
     """
 
     __slots__ = (
+        "_active",
         "_book",
         "_launchables",
-        "_now",
         "_terms",
         "closed",
         "index",
@@ -74,7 +65,7 @@ class PendingGroup:
         self.closed = False
         self.turned_away: set[str] = set()
         self._book = book
-        self._now: ActiveConstraints | None = None
+        self._active: tuple[ConstraintKind, NodeConstraints] | None = None
         self._launchables = launchables
         required = accepted_terms(pod_class.scheduling)
         self.ladder = tuple(
@@ -98,7 +89,7 @@ class PendingGroup:
 
     def is_able(self) -> bool:
         """Return whether labels, taints and amounts leave any node for what is insisted on now."""
-        return self._able(self.active_constraints.signature)
+        return self._able(self.signature)
 
     def _able(self, signature: NodeConstraints) -> bool:
         return self._launchables.could_hold(signature, self.requests_with(())) or bool(
@@ -106,31 +97,36 @@ class PendingGroup:
         )
 
     @property
-    def active_constraints(self) -> ActiveConstraints:
-        """What is insisted on now."""
-        if self._now is None:
-            self._now = self._stand()
-        return self._now
+    def kind(self) -> ConstraintKind:
+        """Topology constraints with the preferences that the group still keeps."""
+        return self._constraints()[0]
 
-    def _stand(self) -> ActiveConstraints:
-        kept = self.ladder[self.rung :]
-        kind = self._book.kind(
-            self.one.namespace, self.one.labels, self.one.scheduling, kept, self._reach
-        )
-        return ActiveConstraints(kind, self.signature(len(kept)))
+    @property
+    def signature(self) -> NodeConstraints:
+        """Node constraints with the preferences that the group still keeps."""
+        return self._constraints()[1]
+
+    def _constraints(self) -> tuple[ConstraintKind, NodeConstraints]:
+        if self._active is None:
+            kept = self.ladder[self.rung :]
+            kind = self._book.kind(
+                self.one.namespace, self.one.labels, self.one.scheduling, kept, self._reach
+            )
+            self._active = (kind, self._keeping(len(kept)))
+        return self._active
 
     def _reach(self, key: str) -> frozenset[str] | None:
         """Return the domains that new nodes could be in, None when each is one of its own."""
         if self.closed:
             return frozenset()
-        required = self.signature(0)
+        required = self._keeping(0)
         if key == keys.HOSTNAME:
             able = self._launchables.could_hold(required, self.requests_with(()))
             return None if able else frozenset()
         domains = self._launchables.domains(required, (key,), self.requests)
         return frozenset(value for (value,) in domains if value is not None)
 
-    def signature(self, kept: int) -> NodeConstraints:
+    def _keeping(self, kept: int) -> NodeConstraints:
         """Return what is demanded of labels and taints while so many preferences are kept."""
         # The wish to keep off soft taints is the last one dropped.
         strict = kept > 0 and self.ladder[-1].preference_kind == PreferenceKind.TAINTS
@@ -160,13 +156,13 @@ class PendingGroup:
         if self.rung >= len(self.ladder):
             return False
         self.rung += 1
-        self._now = None
+        self._active = None
         return True
 
     def close(self) -> None:
         """Take it that no new node is to be had."""
         self.closed = True
-        self._now = None
+        self._active = None
 
 
 def domain_requirements(domain: Mapping[str, str | None]) -> Requirements:

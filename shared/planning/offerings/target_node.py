@@ -110,7 +110,7 @@ class TargetNode(Place):
         if self.room is None:
             for name, amount in pod_group.requests.items:
                 self.used[name] = self.used.get(name, 0) + amount * len(pods)
-            self.signatures[pod_group.active_constraints.signature] = None
+            self.signatures[pod_group.signature] = None
         if pod_group.ports:
             self.ports.extend(pod_group.ports)
 

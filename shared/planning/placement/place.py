@@ -30,7 +30,6 @@ class _Step:
     pods: int
     spot: TargetNode | None
     purchase: Purchase
-    domain: Mapping[str, str | None]
 
 
 def place(plan_state: PlanState, pod_group: PendingGroup) -> None:
@@ -46,7 +45,7 @@ def place(plan_state: PlanState, pod_group: PendingGroup) -> None:
 
 def fill(plan_state: PlanState, pod_group: PendingGroup) -> None:
     """Place waiting pods where there is space."""
-    kind = pod_group.active_constraints.kind
+    kind = pod_group.kind
     while pod_group.waiting:
         before = len(pod_group.waiting)
         for spot in _candidates(plan_state, pod_group):
@@ -64,15 +63,13 @@ def fill(plan_state: PlanState, pod_group: PendingGroup) -> None:
 def _candidates(plan_state: PlanState, pod_group: PendingGroup) -> list[TargetNode]:
     """Return the spots with space for a pod; for pods that share a host the roomiest first."""
     cpu = pod_group.requests["cpu"]
-    plan_state.work.spend(
-        len(plan_state.spots) * (1 + pod_group.active_constraints.kind.rules // 8), pod_group.index
-    )
+    plan_state.work.spend(len(plan_state.spots) * (1 + pod_group.kind.rules // 8), pod_group.index)
     found = [
         spot
         for spot in plan_state.spots
         if spot.free.get("cpu", 0) >= cpu and spot.fitting(pod_group) > 0
     ]
-    if pod_group.active_constraints.kind.with_host:
+    if pod_group.kind.with_host:
         found.sort(key=lambda spot: -min(spot.fitting(pod_group), len(pod_group.waiting)))
         whole = [spot for spot in found if spot.fitting(pod_group) >= len(pod_group.waiting)]
         if not any(_asked_for(pod_group, spot) for spot in found):
@@ -84,7 +81,7 @@ def _candidates(plan_state: PlanState, pod_group: PendingGroup) -> list[TargetNo
 def _asked_for(pod_group: PendingGroup, spot: TargetNode) -> bool:
     return any(
         counter.counts.get(spot.labels.get(counter.key, ""), 0) > 0
-        for rule in pod_group.active_constraints.kind.affinities
+        for rule in pod_group.kind.affinities
         for counter in rule.counters
     )
 
@@ -93,33 +90,32 @@ def _may_stand(plan_state: PlanState, pod_group: PendingGroup, spot: TargetNode)
     """Return whether one more pod may go onto a spot as it is."""
     if spot.fitting(pod_group) < 1 or (pod_group.ports and not spot.ports_free(pod_group.ports)):
         return False
-    active_constraints = pod_group.active_constraints
     if spot.room is not None:
-        return accepts(
-            active_constraints.kind, spot.labels
-        ) and active_constraints.signature.accepts(spot.labels, spot.taints)
+        return accepts(pod_group.kind, spot.labels) and pod_group.signature.accepts(
+            spot.labels, spot.taints
+        )
     labels = spot.labels
     if spot.undecided:
-        open_keys = spot.undecided.intersection(active_constraints.kind.keys)
+        open_keys = spot.undecided.intersection(pod_group.kind.keys)
         labels = {**labels, **{key: spot.full[key] for key in open_keys if key in spot.full}}
-    if not accepts(active_constraints.kind, labels):
+    if not accepts(pod_group.kind, labels):
         return False
-    return active_constraints.signature in spot.signatures or not (
-        spot.mask & ~plan_state.launchables.accepting(active_constraints.signature)
+    return pod_group.signature in spot.signatures or not (
+        spot.mask & ~plan_state.launchables.accepting(pod_group.signature)
     )
 
 
 def _extend(plan_state: PlanState, pod_group: PendingGroup) -> None:
     """Buy a larger machine or a further one, whichever is cheaper for each pod it takes."""
-    sellers = plan_state.launchables.sellers(pod_group.active_constraints.signature)
+    sellers = plan_state.launchables.sellers(pod_group.signature)
     sold_out = plan_state.sold_out() & sellers
     pod_group.turned_away |= sold_out
     steps = list(_new(plan_state, pod_group)) if sellers - sold_out else []
-    if pod_group.active_constraints.kind.with_host:
+    if pod_group.kind.with_host:
         steps += _grown(plan_state, pod_group)
     if not steps:
         return
-    if pod_group.active_constraints.kind.with_host:
+    if pod_group.kind.with_host:
         best = min(steps, key=lambda step: (-step.pods, step.price))
     else:
         best = min(steps, key=lambda step: (step.price / step.pods, step.pods))
@@ -135,11 +131,11 @@ def _extend(plan_state: PlanState, pod_group: PendingGroup) -> None:
 
 
 def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
-    kind = pod_group.active_constraints.kind
+    kind = pod_group.kind
     domains = plan_state.launchables.domains(
-        pod_group.active_constraints.signature, kind.keys, pod_group.requests_with(())
+        pod_group.signature, kind.keys, pod_group.requests_with(())
     )
-    sellers = plan_state.launchables.sellers(pod_group.active_constraints.signature)
+    sellers = plan_state.launchables.sellers(pod_group.signature)
     for domain in sorted(domains, key=lambda d: (domains[d], str(d))):
         plan_state.work.spend(_PURCHASE, pod_group.index)
         labels = dict(zip(kind.keys, domain, strict=True))
@@ -153,7 +149,7 @@ def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
         for count in _counts(most):
             bought = _buy(plan_state, pod_group, count, labels)
             if bought is not None:
-                yield _Step(bought.worth, count, None, bought, labels)
+                yield _Step(bought.worth, count, None, bought)
                 if kind.with_host:
                     break
         if not kind.spreads:
@@ -165,7 +161,7 @@ def _buy(
     plan_state: PlanState, pod_group: PendingGroup, count: int, labels: Mapping[str, str | None]
 ) -> Purchase | None:
     wanted = Wanted(
-        signatures=(pod_group.active_constraints.signature,),
+        signatures=(pod_group.signature,),
         requests=pod_group.requests_with((), count),
         labels=labels,
     )
@@ -193,7 +189,7 @@ def _acceptable(
     """
     labels = {key: value for key, value in domain.items() if value is not None}
     place_there = Place("", {**labels, keys.HOSTNAME: "\x00"}, partial=True)
-    kind = pod_group.active_constraints.kind
+    kind = pod_group.kind
     most = min(len(pod_group.waiting), _MOST_AT_ONCE)
     if pod_group.ports:
         most = min(most, 1)
@@ -213,22 +209,18 @@ def _acceptable(
 
 def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
     """Yield larger machines for nodes of this plan."""
-    active_constraints = pod_group.active_constraints
     spots = [spot for spot in plan_state.spots if spot.room is None]
     for spot in spots:
         plan_state.work.spend(_PURCHASE, pod_group.index)
         if pod_group.ports and not spot.ports_free(pod_group.ports):
             continue
         labels = spot.labels
-        if (
-            not accepts(active_constraints.kind, labels)
-            or set(active_constraints.kind.keys) - labels.keys()
-        ):
+        if not accepts(pod_group.kind, labels) or set(pod_group.kind.keys) - labels.keys():
             continue
         settled = {key: value for key, value in labels.items() if key in plan_state.topology_keys}
         for count in _counts(len(pod_group.waiting)):
             wanted = Wanted(
-                signatures=(*spot.signatures, active_constraints.signature),
+                signatures=(*spot.signatures, pod_group.signature),
                 requests=spot.requests + pod_group.requests_with(spot.volumes, count),
                 labels=settled,
                 variant=plan_state.launchables.variant(spot.ways[0].offer),
@@ -236,7 +228,7 @@ def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
             bought = buy(plan_state, wanted, without=spot)
             if bought is not None:
                 before = spot.ways[0].offering.price_micros_per_hour
-                yield _Step(max(bought.worth - before, 0), count, spot, bought, settled)
+                yield _Step(max(bought.worth - before, 0), count, spot, bought)
                 break
 
 

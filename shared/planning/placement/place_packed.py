@@ -1,4 +1,4 @@
-"""Admission: hands the pods of the lots to the nodes that were packed, judged one by one."""
+"""Place packed pods: pods of the lots go to the nodes that were packed, each checked."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,7 +28,7 @@ class Seats:
     def find(self, pod_group: PendingGroup) -> int:
         """Return the index of a seat on which the constraints accept such a pod, -1 for none."""
         seats = len(self.spots)
-        kind = pod_group.active_constraints.kind
+        kind = pod_group.kind
         if not seats or not accepts_domain(kind, self.spots[0].labels):
             return -1
         if not kind.by_host:
@@ -51,7 +51,7 @@ class Seats:
                 self.spots[index], self.counts[index] = last_spot, last_count
 
 
-def admit(
+def place_packed(
     plan_state: PlanState,
     lots: Sequence[Lot],
     assembled: Assembled,
@@ -97,7 +97,7 @@ def _open(
 def _seat(plan_state: PlanState, pod_group: PendingGroup, seats: Seats, count: int) -> int:
     """Place up to so many pods; return how many."""
     placed = 0
-    if not pod_group.active_constraints.kind.is_ruled:
+    if not pod_group.kind.is_ruled:
         while placed < count and seats.spots:
             taken = min(count - placed, seats.counts[-1])
             plan_state.admit(pod_group, seats.spots[-1], taken)

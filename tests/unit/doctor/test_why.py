@@ -18,7 +18,7 @@ from shared.model.errors import NotFoundError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
-from shared.scheduling.picks import MOST_PICKS
+from shared.planning.offerings.picks import MOST_PICKS
 from tests.builders import NOW, needs, node, pod, provisioner, ref, slot
 from tests.unit.launching.launches import apart, open_intent, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World

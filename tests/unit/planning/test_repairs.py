@@ -11,12 +11,12 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning import solver
 from shared.planning.decide import decide
-from shared.planning.initial_state import survey
+from shared.planning.initial_state import initial_state
 from shared.planning.offerings.offering_list import LaunchableOffering
 from shared.planning.placement.place import fill, shrink
 from shared.planning.placement.place_packed import Seats
-from shared.planning.revalidate import replay
-from shared.scheduling.work import Work
+from shared.planning.revalidate import revalidate
+from shared.planning.work import Work
 from tests import builders as make
 from tests.builders import needs, pod, pods, snapshot
 from tests.unit.planning.asking import (
@@ -34,7 +34,7 @@ from tests.unit.planning.asking import (
 
 
 def solved(world: ClusterSnapshot, settings: PackingSettings = QUICK) -> Any:
-    plan_state = survey(world, world.pending, settings, Work(1_000_000))
+    plan_state = initial_state(world, world.pending, settings, Work(1_000_000))
     solver.solve(plan_state, plan_state.pod_groups)
     return plan_state
 
@@ -61,11 +61,11 @@ def test_late_node_that_breaks_spread_relocates_pod() -> None:
     spot = plan_state.open_node((LaunchableOffering(1, far),), ())
     assert plan_state.late
     spot.contents[0] = []
-    replay(plan_state)
+    revalidate(plan_state)
     assert len(plan_state.order) == 2
     assert sum(len(pod_group.waiting) for pod_group in plan_state.pod_groups) == 2
     plan_state.late = True
-    replay(plan_state)
+    revalidate(plan_state)
     assert len(plan_state.order) == 2
 
 
@@ -177,11 +177,11 @@ def test_pods_in_rooms_lose_their_place_too() -> None:
         (LaunchableOffering(1, next(o for o in offer.offerings if o.zone == C)),), ()
     )
     spot.contents[0] = []
-    replay(plan_state)
+    revalidate(plan_state)
     assert len(plan_state.order) == 2
 
 
-def test_a_plan_that_changes_with_every_replay_is_left_at_its_last(
+def test_a_plan_that_changes_with_every_revalidation_is_left_at_its_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan_state = solved(snapshot(pod(spreads=(make.spread(),))))
@@ -192,9 +192,9 @@ def test_a_plan_that_changes_with_every_replay_is_left_at_its_last(
         seen.append(given)
         return set()
 
-    monkeypatch.setattr("shared.planning.revalidate._judged_again", judged)
+    monkeypatch.setattr("shared.planning.revalidate._refused_again", judged)
     plan_state.late = True
-    replay(plan_state)
+    revalidate(plan_state)
     assert len(seen) == 4
 
 
@@ -238,7 +238,7 @@ def test_a_shared_volume_leaves_with_the_last_pod_that_uses_it() -> None:
         assert spot.volumes == {}
 
 
-def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_judged_again() -> None:
+def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_refused_again() -> None:
     agent = replace(
         make.daemonset("agent", tolerations=make.DEFAULT_TOLERATIONS),
         namespace="default",
@@ -248,7 +248,7 @@ def test_daemons_of_nodes_still_to_come_are_counted_when_places_are_judged_again
     plan_state = solved(snapshot(*pods(3, cpu=900, spreads=(rule,)), daemonsets=(agent,)))
     before = [spot.name for _, _, spot in plan_state.order]
     plan_state.late = True
-    replay(plan_state)
+    revalidate(plan_state)
     assert [spot.name for _, _, spot in plan_state.order] == before
     assert any(spot.daemon_set_pods for spot in plan_state.spots)
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from shared.decisions.record import to_plain
+from shared.decisions.restoring import restore
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.planning.decide import decide
-from shared.planning.restoring import restore
+from shared.planning.offerings.picks import MOST_PICKS
 from shared.planning.setting_aside import BUDGET_STEPS, NO_PICK, SET_ASIDE, cheapest
-from shared.scheduling.picks import MOST_PICKS
+from shared.planning.work import OverBudgetError, Work, estimates
 from shared.scheduling.pod_classes import PodClass
-from shared.scheduling.work import OverBudgetError, Work, estimates
 from tests import builders as make
 from tests.benchmarks.planning import bounded
 from tests.builders import needs, pod, pods, provisioner, snapshot

@@ -13,8 +13,8 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.snapshot import InvalidProvisioner
+from shared.planning.offerings.picks import MOST_PICKS
 from shared.ports import NodeManifest, TimerKind
-from shared.scheduling.picks import MOST_PICKS
 from tests.builders import ZONES, needs, node, pod, provisioner
 from tests.fakes.ledger import FakeLedger
 from tests.unit.launching.launches import states, two_nodes

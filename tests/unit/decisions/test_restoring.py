@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.decisions.record import to_plain
+from shared.decisions.restoring import RestoreError, restore
 from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
 from shared.model.ec2.launches import IntentState, LaunchIntent, Slot
 from shared.model.kubernetes.daemonsets import DaemonSet
@@ -19,7 +20,6 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from shared.planning.restoring import RestoreError, restore
 from tests import builders as make
 from tests.property import strategies as some
 

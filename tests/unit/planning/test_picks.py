@@ -6,7 +6,7 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
-from shared.scheduling.picks import MOST_PICKS, Picks, label_choices, some_value
+from shared.planning.offerings.picks import MOST_PICKS, Picks, label_choices, some_value
 from shared.scheduling.provisioner_offerings import offers
 from tests import builders as make
 from tests.builders import needs, provisioner, site
