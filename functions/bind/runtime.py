@@ -13,7 +13,6 @@ class Runtime:
     """What the bind function works with."""
 
     def __init__(self, settings: ProvisionSettings) -> None:
-        """Prepare; nothing is connected yet."""
         self._wiring = Wiring(settings, Right.INSIDE)
         self._policy = LaunchPolicy(binding=BindingPolicy(settings.binding_policy))
 

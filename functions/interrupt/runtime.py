@@ -12,7 +12,6 @@ class Runtime:
     """What the interrupt function works with."""
 
     def __init__(self, settings: TimerSettings) -> None:
-        """Prepare; nothing is connected yet."""
         self._wiring = Wiring(settings, Right.TERMINATE)
         self._index = functools.cache(lambda _cluster: NodeIndex())
 

@@ -31,7 +31,6 @@ class Runtime:
     """What the provision function works with."""
 
     def __init__(self, settings: ProvisionSettings) -> None:
-        """Prepare; nothing is connected yet."""
         self._wiring = ProvisioningWiring(settings, Right.LAUNCH)
         self._policy = LaunchPolicy(
             lease=settings.lease_span,

@@ -20,7 +20,6 @@ class Runtime:
     """What the refresh_catalog function works with."""
 
     def __init__(self, settings: RefreshCatalogSettings) -> None:
-        """Prepare; nothing is connected yet."""
         self._wiring = Wiring(settings, Right.LAUNCH)
         self._pricing_region = settings.pricing_region
         self._network = PodNetwork(

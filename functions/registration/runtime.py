@@ -12,7 +12,6 @@ class Runtime:
     """What the registration function works with."""
 
     def __init__(self, settings: TimerSettings) -> None:
-        """Prepare; nothing is connected yet."""
         self._wiring = Wiring(settings, Right.INSIDE)
 
     def service(self, cluster: str) -> Registration:

@@ -18,7 +18,6 @@ class Runtime:
     """What the sweep function works with."""
 
     def __init__(self, settings: SweepSettings) -> None:
-        """Prepare; nothing is connected yet."""
         self._wiring = ProvisioningWiring(settings, Right.TERMINATE)
         self._policy = SweepPolicy(
             pending_grace=timedelta(seconds=settings.pending_grace_seconds),

@@ -13,7 +13,6 @@ class Runtime:
     """What the termination function works with."""
 
     def __init__(self, settings: TerminationSettings) -> None:
-        """Prepare; nothing is connected yet."""
         self._wiring = Wiring(settings, Right.TERMINATE)
         seconds = settings.drain_deadline_seconds
         self._deadline = timedelta(seconds=seconds) if seconds else None

@@ -22,7 +22,6 @@ class DeadLetters:
     """The queue of records that no repeating can help."""
 
     def __init__(self, session: Session, *, queue_url: str) -> None:
-        """Prepare; nothing is called yet."""
         self._session = session
         self._queue_url = queue_url
 

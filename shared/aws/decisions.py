@@ -13,7 +13,6 @@ class BucketDecisions:
     """Implements shared.ports.Decisions on one bucket."""
 
     def __init__(self, session: Session, *, bucket: str) -> None:
-        """Prepare; nothing is called yet."""
         self._session = session
         self._bucket = bucket
 

@@ -14,7 +14,6 @@ class Recall(Generic[K, V]):
     """Answers by key, each kept for a span from when it was given."""
 
     def __init__(self, span: timedelta, clock: Clock) -> None:
-        """Start with nothing."""
         self._span = span
         self._clock = clock
         self._kept: dict[K, tuple[datetime, V]] = {}

@@ -61,7 +61,6 @@ class RefusalBook:
     """Reads and writes what EC2 refuses, for one cluster."""
 
     def __init__(self, ports: ClusterPorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
 
     def read(self) -> KnownRefusals:

@@ -65,7 +65,6 @@ class Doctoring:
     """Looks over one cluster."""
 
     def __init__(self, ports: ClusterPorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
         self._name = ports.cluster.name
 

@@ -58,7 +58,6 @@ class Why:
     """Answers for one cluster; changes nothing."""
 
     def __init__(self, ports: ClusterPorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
         self._name = ports.cluster.name
 

@@ -24,7 +24,6 @@ class PlanEvents:
     """Records what a plan means for pods and Provisioners."""
 
     def __init__(self, ports: ClusterPorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
         self._recorder = EventRecorder(ports)
 

@@ -49,7 +49,6 @@ class ProvisionerConditions:
     """
 
     def __init__(self, ports: ClusterPorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
         self._recorder = EventRecorder(ports)
         self._shown = Memo(name=SHOWN)

@@ -13,7 +13,6 @@ class EventRecorder:
     """
 
     def __init__(self, ports: NodePorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
 
     def record(self, kube_events: Iterable[KubernetesEvent]) -> int:

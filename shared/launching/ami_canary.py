@@ -82,7 +82,6 @@ class ImageRollout:
     """Keeps the memo of each Provisioner's images in one cluster."""
 
     def __init__(self, ports: NodePorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
 
     def choose(self, provisioner: str, images: ImageTable) -> tuple[ImageTable, ImageTable]:

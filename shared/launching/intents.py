@@ -27,7 +27,6 @@ class IntentBook:
     """
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
-        """Prepare to change intents while the lease is held."""
         self._ports = ports
         self._lease = lease
         self._policy = policy

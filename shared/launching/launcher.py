@@ -52,7 +52,6 @@ class Launcher:
     """
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
-        """Prepare to launch while the lease is held."""
         self._ports = ports
         self._lease = lease
         self._policy = policy

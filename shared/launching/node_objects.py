@@ -45,7 +45,6 @@ class NodeMaker:
     """
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
-        """Prepare for one cluster while its lease is held."""
         self._ports = ports
         self._lease = lease
         self._policy = policy

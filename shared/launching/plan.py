@@ -31,7 +31,6 @@ class PlanLauncher:
     """
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease, policy: LaunchPolicy) -> None:
-        """Prepare for one invocation."""
         self._ports = ports
         self._events = PlanEvents(ports)
         self._addresses = AddressBook()

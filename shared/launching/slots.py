@@ -14,7 +14,6 @@ class Pairing:
     """Writes down which instance became which planned node, under the lease."""
 
     def __init__(self, ports: ClusterPorts, lease: HeldLease) -> None:
-        """Prepare for one cluster while its lease is held."""
         self._ports = ports
         self._lease = lease
 

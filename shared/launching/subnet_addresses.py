@@ -17,7 +17,6 @@ class AddressBook:
     """
 
     def __init__(self) -> None:
-        """Start with nothing promised."""
         self._seen: set[str] = set()
         self._promised: Counter[str] = Counter()
 

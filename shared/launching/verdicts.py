@@ -51,7 +51,6 @@ class LaunchVerdicts:
     """
 
     def __init__(self, ports: ClusterPorts) -> None:
-        """Prepare for one invocation."""
         self._ports = ports
         self._recorder = EventRecorder(ports)
         self._conditions = ProvisionerConditions(ports)

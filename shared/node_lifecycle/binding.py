@@ -50,7 +50,6 @@ class Binding:
     """Completes nodes of one cluster once their kubelet has spoken."""
 
     def __init__(self, ports: NodePorts, policy: LaunchPolicy) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
         self._policy = policy
 

@@ -37,7 +37,6 @@ class Emptiness:
     """Watches over empty nodes of one cluster; every step reads the world anew."""
 
     def __init__(self, ports: NodePorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
 
     def begin(self, node_name: str) -> str:

@@ -25,7 +25,6 @@ class Expiration:
     """Watches over the age of nodes of one cluster."""
 
     def __init__(self, ports: NodePorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
 
     def step(self, state: Mapping[str, Any]) -> dict[str, Any]:

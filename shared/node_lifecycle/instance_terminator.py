@@ -85,7 +85,6 @@ class Ending:
     """Looks at the machines of one cluster that are going, and ends them, together."""
 
     def __init__(self, ports: NodePorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
         self._name = ports.cluster.name
 

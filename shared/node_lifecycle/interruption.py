@@ -51,7 +51,6 @@ class NodeIndex:
     """
 
     def __init__(self) -> None:
-        """Prepare; nothing is known yet."""
         self._names: dict[str, str] = {}
         self._offerings: dict[str, OfferingKey] = {}
         self._looked_at: datetime | None = None

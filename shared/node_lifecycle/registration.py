@@ -30,7 +30,6 @@ class Registration:
     """Gives up machines of one cluster that never join."""
 
     def __init__(self, ports: NodePorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
 
     def step(self, state: Mapping[str, Any]) -> dict[str, Any]:

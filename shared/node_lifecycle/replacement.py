@@ -76,7 +76,6 @@ class Replacement:
     """Gives nodes of one cluster up, step by step; every step reads the world anew."""
 
     def __init__(self, ports: NodePorts) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
 
     def step(self, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,7 +72,6 @@ class Disrupting:
     def __init__(
         self, ports: ClusterPorts, settings: DisruptionSettings, packing: PackingSettings
     ) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
         self._settings = settings
         self._packing = packing

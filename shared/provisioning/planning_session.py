@@ -25,7 +25,6 @@ class Turn:
     def __init__(
         self, ports: ClusterPorts, held: HeldLease, policy: LaunchPolicy, held_back: str
     ) -> None:
-        """Prepare for one invocation."""
         self._ports = ports
         self._held = held
         self._policy = policy

@@ -20,7 +20,6 @@ class DoctorRuntime:
     """The services of all attached clusters, for people."""
 
     def __init__(self, settings: FunctionSettings) -> None:
-        """Prepare; nothing is connected yet."""
         self._wiring = ProvisioningWiring(settings, Right.OWN)
 
     def clusters(self) -> tuple[str, ...]:

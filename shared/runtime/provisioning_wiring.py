@@ -19,7 +19,6 @@ class ProvisioningWiring(Wiring):
     """Adapters of one process, made when first asked for and kept for its life."""
 
     def __init__(self, settings: FunctionSettings, right: Right) -> None:
-        """Prepare; nothing is connected yet."""
         super().__init__(settings, right)
         self._clusters: dict[str, ClusterPorts] = {}
 

@@ -46,7 +46,6 @@ class Wiring:
     """Adapters of one process, made when first asked for and kept for its life."""
 
     def __init__(self, settings: FunctionSettings, right: Right) -> None:
-        """Prepare; nothing is connected yet."""
         self.settings = settings
         self.right = right
         self.clock = SystemClock()

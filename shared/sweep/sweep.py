@@ -80,7 +80,6 @@ class Sweep:
     """Looks over one cluster."""
 
     def __init__(self, ports: ClusterPorts, policy: SweepPolicy) -> None:
-        """Prepare for one cluster."""
         self._ports = ports
         self._policy = policy
 
