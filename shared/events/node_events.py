@@ -17,8 +17,8 @@ from shared.model.provisioner import Provisioner
 from shared.ports import KubernetesEvent, Severity
 
 MICROS: Final = 1_000_000
-# How many nodes an Event about a group names, and how many pods are told of their node at once:
-# each Event is a call to the API server.
+# The most nodes that an Event about a group names, and the most pods that get an Event about their
+# node at once: each Event is a call to the API server.
 MOST_NAMED: Final = 3
 MOST_PODS: Final = 25
 CONSOLE: Final = "aws ec2 get-console-output --latest --output text --instance-id"
