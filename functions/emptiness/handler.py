@@ -6,8 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.emptiness.runtime import load_runtime
 from shared.messages.wake import decode
+from shared.model.timer_state import text_of
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside
-from shared.timers.timers import text_of
 
 
 @logger.inject_lambda_context

@@ -5,8 +5,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.expiration.runtime import load_runtime
+from shared.model.timer_state import text_of
 from shared.runtime.observability import logger, metrics
-from shared.timers.timers import text_of
 
 
 @logger.inject_lambda_context

@@ -5,9 +5,9 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.registration.runtime import load_runtime
-from shared.node_lifecycle.registration import IMAGE_STOPPED
+from shared.model.timer_state import text_of
+from shared.node_lifecycle.registration import NEVER_JOINED
 from shared.runtime.observability import logger, metrics, tell
-from shared.timers.timers import text_of
 
 
 @logger.inject_lambda_context
@@ -22,12 +22,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         state=state,
         request=context.aws_request_id,
     )
-    over = state.get("result") == "never joined"
+    over = state.get("result") == NEVER_JOINED
     tell(
         state["cluster"],
         {
             "NodesNeverJoined": int(over),
-            "ImagesStopped": int(over and bool(state.get(IMAGE_STOPPED))),
+            "ImagesStopped": int(over and bool(state.get("image_stopped"))),
         },
     )
     return state

@@ -5,9 +5,10 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.replacement.runtime import load_runtime
-from shared.node_lifecycle.replacement import CONTINUED, GIVEN_AWAY
+from shared.model.timer_state import DONE, text_of
+from shared.node_lifecycle.node_timer import CONTINUED
+from shared.node_lifecycle.replacement import REPLACED_ALL
 from shared.runtime.observability import logger, metrics, tell
-from shared.timers.timers import DONE, text_of
 
 
 @logger.inject_lambda_context
@@ -27,8 +28,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     tell(
         state["cluster"],
         {
-            "NodesReplaced": len(state["remove"]) if over and result == GIVEN_AWAY else 0,
-            "ReplacementsGivenUp": int(over and result not in (GIVEN_AWAY, CONTINUED)),
+            "NodesReplaced": len(state["remove"]) if over and result == REPLACED_ALL else 0,
+            "ReplacementsGivenUp": int(over and result not in (REPLACED_ALL, CONTINUED)),
         },
     )
     return state

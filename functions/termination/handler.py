@@ -6,9 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.termination.runtime import load_runtime
 from shared.messages.wake import decode
-from shared.node_lifecycle.termination import BLOCKED, RELEASED
+from shared.model.timer_state import text_of
 from shared.runtime.observability import logger, metrics, sets_invalid_events_aside, tell
-from shared.timers.timers import text_of
 
 
 @logger.inject_lambda_context
@@ -22,11 +21,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         tell(
             state["cluster"],
             {
-                "DrainsBlocked": int(BLOCKED in state),
+                "DrainsBlocked": int("blocked" in state),
                 "NodesReleased": int(state.get("result") == "terminated"),
                 **(
-                    {"DollarsPerHourReleased": state[RELEASED] / 1_000_000}
-                    if state.get(RELEASED)
+                    {"DollarsPerHourReleased": state["released_micros_per_hour"] / 1_000_000}
+                    if state.get("released_micros_per_hour")
                     else {}
                 ),
             },

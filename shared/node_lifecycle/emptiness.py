@@ -1,14 +1,13 @@
 """Emptiness: a node that stays empty for its ttl is removed.
 
-A report that a node is empty, or no longer is, says nothing that is believed: node and pods are
-read. A stamp is written when the node is seen empty without a stamp, never moved, and taken back
-when a pod is seen on it: by the timer, by the forwarder's next report and by sweep each minute.
+A report that a node is empty, or no longer is, only wakes the function: node and pods are read. A
+stamp is written when the node is seen empty without a stamp, never moved, and removed when a pod
+is seen on it: by the timer, by the forwarder's next report and by sweep each minute.
 """
 
 import contextlib
-from collections.abc import Callable, Mapping
-from datetime import timedelta
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from shared.disruption.emptiness import (
     EmptinessDecision,
@@ -23,26 +22,27 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Slot, slot_of
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
+from shared.model.timer_state import TimerState
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_editor import change_node
+from shared.node_lifecycle.node_timer import SOON, NodeTimer
 from shared.node_lifecycle.stale_marks import unmarked
-from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.timers.timers import again, done, ended, start_emptiness, text_of
+from shared.node_lifecycle.voluntary_removal import cordon_by_choice
+from shared.ports import NodeChange, TimerKind
+from shared.timers.timers import start_emptiness
 
-_SOON: Final = timedelta(seconds=1)
 _REASON: Final = "emptiness"
 
 
-class Emptiness:
-    """Watches over empty nodes of one cluster; every step reads the world anew."""
+class Emptiness(NodeTimer):
+    """Removes empty nodes of one cluster; each step reads cluster and EC2 again."""
 
-    def __init__(self, ports: NodePorts) -> None:
-        self._ports = ports
+    kind = TimerKind.EMPTINESS
 
     def begin(self, node_name: str) -> str:
-        """Start the timer of a node that is empty, or take its stamp back; return what was done.
+        """Start the timer of a node that is empty, or remove its stamp; return what was done.
 
-        One whose time is over already is removed at once: its timer did not wake, or died.
+        A node whose time is over already is removed at once: its timer did not wake, or died.
         """
         node = self._ports.cluster.node(node_name)
         if node is None:
@@ -50,7 +50,7 @@ class Emptiness:
         try:
             return self._begin(node)
         except (ConflictError, NotFoundError):
-            # Gone, or others write to it all the time: the forwarder says so again.
+            # Deleted, or other controllers write to it: the forwarder reports it again.
             return "changed meanwhile"
 
     def _begin(self, node: Node) -> str:
@@ -74,55 +74,43 @@ class Emptiness:
         start_emptiness(self._ports, node, empty_since(node) or now, decision.wait, now)
         return "timer started"
 
-    def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Take the timer's next step.
-
-        Raises:
-            InvalidMessageError: If the state lacks a field.
-            RetryableError: If the world could not be read or changed now.
-        """
-        node = self._ports.cluster.node(text_of(state, "node"))
-        if node is None or node.uid != text_of(state, "uid") or node.deletion_at is not None:
-            return self._end(state, "gone")
+    def _act(self, node: Node, state: TimerState) -> TimerState:
         stamp = node.annotations.get(keys.EMPTINESS_TIMESTAMP)
-        if stamp is not None and stamp != text_of(state, "since"):
-            return done(state, "empty anew: another timer runs")
+        if stamp is not None and stamp != state.text("since"):
+            return state.finish("empty anew: another timer runs")
         try:
-            return self._act(node, state)
+            return self._decide_and_act(node, state)
         except (ConflictError, NotFoundError):
-            # It went away between two calls, or others write to it all the time.
-            return again(state, _SOON)
+            # The node was deleted between two calls, or other controllers write to it.
+            return state.wait_again(SOON)
 
-    def _act(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _decide_and_act(self, node: Node, state: TimerState) -> TimerState:
         decision = self._decide(node)
         match decision.step:
             case EmptinessStep.WAIT:
-                return again(state, decision.wait)
+                return state.wait_again(decision.wait)
             case EmptinessStep.REMOVE:
                 result = self._remove(node)
-                return self._end(state, result) if result else again(state, _SOON)
+                return self._finish_and_forget(state, result) if result else state.wait_again(SOON)
             case _:
-                # Occupied, or stamped anew by another timer: this one is over.
+                # Occupied, or stamped again by another timer: this timer ends.
                 self._forget(node)
-                return self._end(state, "not empty")
+                return self._finish_and_forget(state, "not empty")
 
     def _remove(self, node: Node) -> str:
-        """Cordon, look again, and remove; whoever moved in meanwhile keeps the node.
+        """Cordon, look again, and remove, unless a pod was bound to the node meanwhile.
 
         Returns:
-            What became of it; empty when it changed meanwhile: look again.
+            The result; empty when the node changed meanwhile: look again.
         """
-        if not node.unschedulable:
-            # The reason says that the cordon is ours to take back.
-            change = NodeChange(unschedulable=True, set_annotations={keys.REMOVAL_REASON: _REASON})
-            node = change_node(self._ports, node, _unless_deleted(change))
+        node = cordon_by_choice(self._ports, node, _REASON)
         if not self._is_empty(node):
             self._forget(node)
             return "not empty"
         return "removed" if remove(self._ports, node, _REASON) else ""
 
     def _forget(self, node: Node) -> None:
-        """Take the stamp back, and the cordon if it is ours and not somebody else's."""
+        """Remove the stamp, and the cordon if Dovetail made it."""
         cordoned = node.annotations.get(keys.REMOVAL_REASON) == _REASON
         if not node.is_ours or not (cordoned or keys.EMPTINESS_TIMESTAMP in node.annotations):
             return
@@ -134,10 +122,8 @@ class Emptiness:
             change_node(self._ports, node, _unless_deleted(change))
 
     def _decide(self, node: Node) -> EmptinessDecision:
-        provisioners, _ = self._ports.cluster.provisioners()
-        owner = next((p for p in provisioners if p.name == node.provisioner), None)
-        held = self._ports.brakes.holds or owner is None or owner.paused or owner.shadow
-        ttl = owner.ttl_after_empty if owner is not None and not held else None
+        owner = self._acting_owners().get(node.provisioner)
+        ttl = owner.ttl_after_empty if owner is not None else None
         pods = self._ports.cluster.pods_on(node.name)
         return decide_emptiness(node, pods, self._slot_of(node), ttl, self._ports.clock.now())
 
@@ -147,9 +133,6 @@ class Emptiness:
     def _slot_of(self, node: Node) -> Slot | None:
         slots = self._ports.ledger.slots(self._ports.cluster.name)
         return slot_of(slots, node.instance_id)
-
-    def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
-        return ended(self._ports, state, TimerKind.EMPTINESS, result)
 
 
 def _unless_deleted(change: NodeChange) -> Callable[[Node], NodeChange | None]:

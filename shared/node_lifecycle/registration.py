@@ -1,8 +1,9 @@
-"""Registration: a machine that does not join in time is given up."""
+"""Registration: a machine that does not join in time is terminated."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from shared.brakes.runaway import note_failure, plan_of, subjects_of
 from shared.events.node_events import CONSOLE, event_on
@@ -14,68 +15,53 @@ from shared.model.ec2.launches import Trial
 from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.timer_state import TimerState
 from shared.node_lifecycle.node_deletion import remove, with_reason
-from shared.ports import NodePorts, TimerKind
+from shared.node_lifecycle.node_timer import SOON, NodeTimer
+from shared.ports import TimerKind
 from shared.scheduling.binding import binds_early
-from shared.timers.timers import again, ended, text_of
 
-# In the state of a timer: its machine was the trial of a new image.
-IMAGE_STOPPED: Final = "image_stopped"
+NEVER_JOINED: Final = "never joined"
 _LOOK_AGAIN = timedelta(seconds=30)
-_SOON = timedelta(seconds=1)
 _REASON: Final = "registration"
 
 
-class Registration:
-    """Gives up machines of one cluster that never join."""
+class Registration(NodeTimer):
+    """Terminates machines of one cluster that do not join."""
 
-    def __init__(self, ports: NodePorts) -> None:
-        self._ports = ports
+    kind = TimerKind.REGISTRATION
 
-    def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Take the timer's next step, first when the patience is over.
-
-        Raises:
-            InvalidMessageError: If the state lacks a field.
-            RetryableError: If the world could not be read or changed now.
-        """
-        node = self._ports.cluster.node(text_of(state, "node"))
-        if node is None or node.uid != text_of(state, "uid") or node.deletion_at is not None:
-            return self._end(state, "gone")
+    def _act(self, node: Node, state: TimerState) -> TimerState:
         if not node.is_ours or node.is_open or node.has_joined:
-            # One that has joined and is not ready now is not ours to give up.
-            return self._end(state, "joined")
+            # A node that has joined and is not Ready now is not this timer's to terminate.
+            return self._finish_and_forget(state, "joined")
         if node.ready is True:
             # Joined, and being completed: the bind function is woken once more to be sure.
-            name = self._ports.cluster.name
-            self._ports.outbox.invoke_bind(name, [node.name])
-            self._ports.ledger.note_timer(
-                name, node.uid, TimerKind.REGISTRATION, self._ports.clock.now()
-            )
-            return again(state, _LOOK_AGAIN)
-        return self._give_up(node, state)
+            self._ports.outbox.invoke_bind(self._ports.cluster.name, [node.name])
+            self._heartbeat(node.uid)
+            return state.wait_again(_LOOK_AGAIN)
+        return self._time_out(node, state)
 
-    def _give_up(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Free the pods that come back by themselves, remove the node, remember the offering."""
-        standing = self._ports.cluster.pods_on(node.name)
-        if any(pod.phase == "Running" for pod in standing):
-            # Somebody runs them: the kubelet has joined since the node was read.
-            return again(state, _LOOK_AGAIN)
-        failed = self._trial_of(node, standing)
+    def _time_out(self, node: Node, state: TimerState) -> TimerState:
+        """Evict the pods that their controllers replace, remove the node, record the offering."""
+        bound = self._ports.cluster.pods_on(node.name)
+        if any(pod.phase == "Running" for pod in bound):
+            # A kubelet runs them: it has joined since the node was read.
+            return state.wait_again(_LOOK_AGAIN)
+        failed = self._trial_of(node, bound)
         try:
             node = with_reason(self._ports, node, _REASON)
         except (ConflictError, NotFoundError):
-            return again(state, _SOON)
-        # Nobody has written to it since it was read: what follows is said of a machine whose
-        # kubelet has not come.
+            return state.wait_again(SOON)
+        # The node is as it was read: what follows is about a machine whose kubelet has not joined.
         if failed is not None:
             name, now = self._ports.cluster.name, self._ports.clock.now()
             note_failure(self._ports.ledger, name, failed, self._ports.ledger.trials(name, now))
         if ImageRollout(self._ports).failed(node):
-            state = {**state, IMAGE_STOPPED: True}
-        self._free(node, standing)
+            state = replace(state, image_stopped=True)
+        self._free(node, bound)
         if not remove(self._ports, node, _REASON):
-            return again(state, _SOON)
+            return state.wait_again(SOON)
         offering = _offering_of(node)
         if offering is not None:
             note(self._ports, Fact.NEVER_JOINED, [offering])
@@ -84,22 +70,22 @@ class Registration:
             f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"
         )
         self._ports.cluster.record_events([event_on(node, "NeverJoined", text)])
-        # What was promised to it is free to be planned again.
+        # The pods nominated to it are planned again.
         self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
-        return self._end(state, "never joined")
+        return self._finish_and_forget(state, NEVER_JOINED)
 
-    def _free(self, node: Node, standing: Sequence[Pod]) -> None:
-        """Let go of the pods on a node and of those promised to it."""
-        for pod in standing:
+    def _free(self, node: Node, bound: Sequence[Pod]) -> None:
+        """Evict the pods of a node, and delete the nominations to it."""
+        for pod in bound:
             if pod.counts_for_emptiness and not pod.is_terminating and not binds_early(pod):
-                # A kubelet that joins just now may run it: then its budget has a say.
+                # A kubelet that joins just now may run it: its PodDisruptionBudget counts.
                 self._ports.cluster.evict(pod)
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
             if slot.instance_id == node.instance_id:
                 self._ports.ledger.drop_slot(slot)
 
-    def _trial_of(self, node: Node, standing: Sequence[Pod]) -> Trial | None:
-        """Return for whom the machine was bought in vain, None when EC2 has taken it meanwhile."""
+    def _trial_of(self, node: Node, bound: Sequence[Pod]) -> Trial | None:
+        """Return what the machine was launched for in vain, None when EC2 has terminated it."""
         ports, name = self._ports, self._ports.cluster.name
         shown = ports.cloud.instances([node.instance_id]) if node.instance_id else ()
         if not any(instance.is_alive for instance in shown):
@@ -115,15 +101,12 @@ class Registration:
             launched_at=node.created_at or ports.clock.now(),
             subjects=frozenset(
                 subject
-                for pod in (*promised, *standing)
+                for pod in (*promised, *bound)
                 if pod is not None and pod.counts_for_emptiness
                 for subject in subjects_of(pod)
             ),
             provisioners=frozenset({node.provisioner}),
         )
-
-    def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
-        return ended(self._ports, state, TimerKind.REGISTRATION, result)
 
 
 def _offering_of(node: Node) -> OfferingKey | None:

@@ -1,17 +1,20 @@
-"""Replacement: nodes are given up once those stand that take over their pods."""
+"""Replacement: old nodes are removed once their replacements are ready."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from shared.disruption.simulation import fits_without
 from shared.model import labels as keys
 from shared.model.errors import ConflictError, InvalidMessageError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.snapshot import ClusterSnapshot
+from shared.model.timer_state import TimerState, whole_seconds
 from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.node_editor import change_node
+from shared.node_lifecycle.node_editor import change_node, read_again
+from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, Timer
 from shared.node_lifecycle.voluntary_removal import (
     Removal,
     cordon_by_choice,
@@ -21,30 +24,26 @@ from shared.node_lifecycle.voluntary_removal import (
 )
 from shared.packing.problem import PackingSettings
 from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.timers.timers import again, done, payload, text_of, timer_name
+from shared.timers.timers import timer_name
 
 # In the ledger: a change of the node ended, well or not, and when.
 REPLACED: Final = "replaced"
 # Results of a timer for which nobody has to do anything.
-GIVEN_AWAY: Final = "replaced"
-CONTINUED: Final = "continued in another execution"
-# In the state: how far it has come; absent at first.
-_PHASE: Final = "phase"
-_GOING: Final = "going"
+REPLACED_ALL: Final = "replaced"
+# Phase of the state; absent while the new nodes are awaited.
+_REMOVING: Final = "going"
 _POLL: Final = timedelta(seconds=5)
 _DRAIN_POLL: Final = timedelta(seconds=10)
-# A machine is given up when it has not joined in five minutes; then nothing comes any more.
+# A machine that has not joined in five minutes is terminated: no new node is to be expected.
 _PATIENCE: Final = timedelta(minutes=6)
 # Sooner when nothing is being launched for it: the launch came to nothing.
 _LAUNCHED_BY: Final = timedelta(minutes=1)
-# An execution may have 25,000 events and a step makes about ten: go on in a new one before.
-_MAX_STEPS: Final = 1500
 
 
 def start_replacement(
     ports: NodePorts, plan_id: str, remove: Sequence[Node], new_nodes: int, cause: str
 ) -> None:
-    """Start giving nodes up, before anything is launched: the timer is what remembers it.
+    """Start the replacement of nodes, before anything is launched: its timer remembers it.
 
     Args:
         remove: At least one.
@@ -57,96 +56,93 @@ def start_replacement(
     ports.outbox.start_timer(
         TimerKind.REPLACEMENT,
         timer_name(name, first.uid, TimerKind.REPLACEMENT, now),
-        payload(
-            ports,
-            first.name,
-            first.uid,
-            _POLL if new_nodes else timedelta(0),
+        TimerState(
+            cluster=name,
+            node=first.name,
+            uid=first.uid,
+            wait_seconds=whole_seconds(_POLL) if new_nodes else 0,
             since=now.isoformat(),
             plan_id=plan_id,
             new_nodes=new_nodes,
-            remove=[[node.name, node.uid] for node in remove],
+            remove=tuple((node.name, node.uid) for node in remove),
             reason=cause,
             steps=0,
-        ),
+        ).encode(),
     )
 
 
-class Replacement:
-    """Gives nodes of one cluster up, step by step; every step reads the world anew."""
+class Replacement(Timer):
+    """Removes nodes of one cluster, step by step; each step reads cluster and EC2 again."""
 
-    def __init__(self, ports: NodePorts) -> None:
-        self._ports = ports
+    kind = TimerKind.REPLACEMENT
 
-    def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Take the next step of a replacement.
-
-        Raises:
-            InvalidMessageError: If the state lacks a field.
-            RetryableError: If the world could not be read or changed now.
-        """
-        state = {**state, "steps": int(state.get("steps", 0)) + 1}
+    def _step(self, state: TimerState) -> TimerState:
+        """Take the next step: the timer ends with the last of its old nodes."""
+        steps = (state.steps or 0) + 1
+        state = replace(state, steps=steps)
         nodes = self._ports.cluster.nodes()
         old = _old(state, nodes)
         for node in old:
-            self._ports.ledger.note_timer(
-                self._ports.cluster.name, node.uid, TimerKind.REPLACEMENT, self._ports.clock.now()
-            )
+            self._heartbeat(node.uid)
         if not old:
             # What is left may allow another change: no need to wait for the minute's look.
             self._ports.outbox.look(self._ports.cluster.name)
-            return self._end(state, nodes, GIVEN_AWAY)
-        if state["steps"] >= _MAX_STEPS:
-            return self._continue(state)
+            return self._end(state, nodes, REPLACED_ALL)
+        if steps >= MAX_STEPS:
+            return self._continue_as_new(state)
         staying = [node for node in old if node.deletion_at is None]
         if not staying:
-            return again(state, _DRAIN_POLL)
-        if self._is_held(staying):
-            return self._give_up(state, nodes, "held back")
-        if state.get(_PHASE) == _GOING:
+            return state.wait_again(_DRAIN_POLL)
+        acting = self._acting_owners()
+        if any(not node.is_ours or node.provisioner not in acting for node in staying):
+            return self._abandon(state, nodes, "held back")
+        if state.phase == _REMOVING:
             return self._remove(state, nodes, staying)
         return self._wait(state, nodes, staying)
 
     def _wait(
-        self, state: Mapping[str, Any], nodes: Sequence[Node], staying: Sequence[Node]
-    ) -> dict[str, Any]:
-        """Wait for the new nodes and for whoever holds the old ones; then cordon and look again."""
-        plan_id, wanted = text_of(state, "plan_id"), int(state.get("new_nodes", 0))
+        self, state: TimerState, nodes: Sequence[Node], staying: Sequence[Node]
+    ) -> TimerState:
+        """Wait for the new nodes, and until no pod blocks the old; then cordon and look again."""
+        plan_id, wanted = state.text("plan_id"), state.new_nodes or 0
         fresh = [node for node in nodes if _is_of(node, plan_id) and node.deletion_at is None]
         age = self._ports.clock.now() - _since(state)
         if sum(1 for node in fresh if node.is_initialized) < wanted:
             lost = age > _LAUNCHED_BY and len(fresh) < wanted and not self._is_launching(plan_id)
             if lost or age > _PATIENCE:
-                return self._give_up(state, nodes, "new nodes did not come")
-            return again(state, _POLL)
-        reason = text_of(state, "reason")
+                return self._abandon(state, nodes, "new nodes did not come")
+            return state.wait_again(_POLL)
+        reason = state.text("reason")
         try:
             held = [look_first(self._ports, node, reason) for node in staying]
             if any(held):
                 if age > 2 * _PATIENCE:
-                    return self._give_up(state, nodes, "pods hold it")
-                return again(state, _DRAIN_POLL)
-            cordoned = [cordon_by_choice(self._ports, self._read(node), reason) for node in staying]
+                    return self._abandon(state, nodes, "pods hold it")
+                return state.wait_again(_DRAIN_POLL)
+            cordoned = [
+                cordon_by_choice(self._ports, read_again(self._ports, node), reason)
+                for node in staying
+            ]
         except (ConflictError, NotFoundError):
-            return again(state, timedelta(seconds=1))
+            return state.wait_again(timedelta(seconds=1))
         if not self._fits(cordoned):
-            return self._give_up(state, nodes, "pods came that fit nowhere else")
-        return self._remove({**state, _PHASE: _GOING}, nodes, cordoned)
+            return self._abandon(state, nodes, "pods came that fit nowhere else")
+        return self._remove(replace(state, phase=_REMOVING), nodes, cordoned)
 
     def _remove(
-        self, state: Mapping[str, Any], nodes: Sequence[Node], staying: Sequence[Node]
-    ) -> dict[str, Any]:
-        """Delete the old nodes, whose drain is another timer's; one that is held is left alone."""
-        reason = text_of(state, "reason")
+        self, state: TimerState, nodes: Sequence[Node], staying: Sequence[Node]
+    ) -> TimerState:
+        """Delete the old nodes, whose drain is another timer's; a blocked node is left alone."""
+        reason = state.text("reason")
         outcomes = {node: remove_by_choice(self._ports, node, reason) for node in staying}
         if Removal.CHANGED in outcomes.values():
-            return again(state, timedelta(seconds=1))
+            return state.wait_again(timedelta(seconds=1))
         if (
             Removal.BLOCKED in outcomes.values()
             and self._ports.clock.now() - _since(state) > 2 * _PATIENCE
         ):
-            return self._give_up(state, nodes, "pods hold it")
-        return again(state, _DRAIN_POLL)
+            return self._abandon(state, nodes, "pods hold it")
+        return state.wait_again(_DRAIN_POLL)
 
     def _fits(self, leaving: Sequence[Node]) -> bool:
         """Return whether all pods that are on them now have a place elsewhere."""
@@ -166,33 +162,13 @@ class Replacement:
         )
         return fits_without(snapshot, [node.name for node in leaving], PackingSettings())
 
-    def _read(self, node: Node) -> Node:
-        fresh = self._ports.cluster.node(node.name)
-        if fresh is None or fresh.uid != node.uid:
-            raise NotFoundError(f"node {node.name} is gone")
-        return fresh
-
-    def _is_held(self, staying: Sequence[Node]) -> bool:
-        """Return whether a brake, or an owner that is gone or paused, forbids to go on."""
-        provisioners, _ = self._ports.cluster.provisioners()
-        acting = {
-            provisioner.name
-            for provisioner in provisioners
-            if not (provisioner.paused or provisioner.shadow)
-        }
-        return self._ports.brakes.holds or any(
-            not node.is_ours or node.provisioner not in acting for node in staying
-        )
-
     def _is_launching(self, plan_id: str) -> bool:
         ledger, name = self._ports.ledger, self._ports.cluster.name
         return any(
             open_intent.plan_id == plan_id for open_intent in ledger.open_intents(name)
         ) or any(slot.plan_id == plan_id and not slot.node_name for slot in ledger.slots(name))
 
-    def _give_up(
-        self, state: Mapping[str, Any], nodes: Sequence[Node], result: str
-    ) -> dict[str, Any]:
+    def _abandon(self, state: TimerState, nodes: Sequence[Node], result: str) -> TimerState:
         """Leave the old nodes as they were; new ones are like all others from now on."""
         for node in _old(state, nodes):
             if node.deletion_at is None:
@@ -201,18 +177,18 @@ class Replacement:
                     uncordon(self._ports, fresh)
         return self._end(state, nodes, result)
 
-    def _end(self, state: Mapping[str, Any], nodes: Sequence[Node], result: str) -> dict[str, Any]:
+    def _end(self, state: TimerState, nodes: Sequence[Node], result: str) -> TimerState:
         ledger, cluster = self._ports.ledger, self._ports.cluster
-        plan_id, now = text_of(state, "plan_id"), self._ports.clock.now()
+        plan_id, now = state.text("plan_id"), self._ports.clock.now()
         for node in nodes:
             if _is_of(node, plan_id) and keys.REPLACES in node.annotations:
                 self._release(node)
                 # If its pods never came: it was not called empty while it was marked.
                 Emptiness(self._ports).begin(node.name)
-        for _, uid in _removed(state):
+        for _, uid in state.remove or ():
             ledger.note_timer(cluster.name, uid, REPLACED, now)
             ledger.drop_timer(cluster.name, uid, TimerKind.REPLACEMENT)
-        return done(state, result)
+        return state.finish(result)
 
     def _release(self, node: Node) -> None:
         """Take the mark of a new node back; sweep does it where somebody else writes just now."""
@@ -220,29 +196,17 @@ class Replacement:
         with contextlib.suppress(ConflictError, NotFoundError):
             change_node(self._ports, node, change)
 
-    def _continue(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        uid, now = text_of(state, "uid"), self._ports.clock.now()
-        name = timer_name(self._ports.cluster.name, uid, TimerKind.REPLACEMENT, now)
-        more = {**state, "steps": 0, "next": "wait", "wait_seconds": 0}
-        self._ports.outbox.start_timer(TimerKind.REPLACEMENT, name, more)
-        return done(state, CONTINUED)
+    def _continue_as_new(self, state: TimerState) -> TimerState:
+        name = timer_name(
+            self._ports.cluster.name, state.uid, TimerKind.REPLACEMENT, self._ports.clock.now()
+        )
+        fresh = replace(state, steps=0).wait_again(timedelta(0))
+        self._ports.outbox.start_timer(TimerKind.REPLACEMENT, name, fresh.encode())
+        return state.finish(CONTINUED)
 
 
-def _removed(state: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return name and uid of each node that is given up.
-
-    Raises:
-        InvalidMessageError: If that is not what stands there.
-    """
-    listed = state.get("remove")
-    try:
-        return tuple((str(name), str(uid)) for name, uid in listed or ())
-    except (TypeError, ValueError) as error:
-        raise InvalidMessageError(f"remove: {listed!r}: expected pairs of name and uid") from error
-
-
-def _old(state: Mapping[str, Any], nodes: Sequence[Node]) -> list[Node]:
-    removed = frozenset(_removed(state))
+def _old(state: TimerState, nodes: Sequence[Node]) -> list[Node]:
+    removed = frozenset(state.remove or ())
     return [node for node in nodes if (node.name, node.uid) in removed]
 
 
@@ -250,8 +214,8 @@ def _is_of(node: Node, plan_id: str) -> bool:
     return node.annotations.get(keys.SLOT, "").startswith(f"{plan_id}/")
 
 
-def _since(state: Mapping[str, Any]) -> datetime:
-    try:
-        return datetime.fromisoformat(text_of(state, "since"))
-    except ValueError as error:
-        raise InvalidMessageError(f"since: {state.get('since')!r}: expected a time") from error
+def _since(state: TimerState) -> datetime:
+    since = state.time("since")
+    if since is None:
+        raise InvalidMessageError("since: None: expected a time")
+    return since

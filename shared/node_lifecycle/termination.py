@@ -1,8 +1,9 @@
 """Termination: cordon, drain, release volumes, end the machine, let the Node go."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from shared.disruption.drain import DrainStep, drain_step, is_left_behind
 from shared.disruption.eviction_blockers import budgets_of
@@ -20,13 +21,13 @@ from shared.model.errors import (
     CertificateError,
     ConflictError,
     EvictionRefusedError,
-    InvalidMessageError,
     NotFoundError,
     PermanentError,
     RetryableError,
 )
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
+from shared.model.timer_state import TimerState
 from shared.node_lifecycle.force_deletion import (
     LONGEST_REASON,
     delete_orphaned_pods,
@@ -36,49 +37,40 @@ from shared.node_lifecycle.force_deletion import (
 from shared.node_lifecycle.instance_terminator import Ending, Seen
 from shared.node_lifecycle.node_deletion import deadline_of, is_voluntary
 from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
+from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, Timer
 from shared.ports import NodeChange, NodePorts, TimerKind
-from shared.timers.timers import again, done, ended, go_on_elsewhere, keep_termination, text_of
+from shared.timers.timers import continue_as_new, keep_termination
 
-# In a timer's state: how many pods held the drain back at its last step; absent for none.
-# What the machine that has ended cost, in micro-dollars per hour.
-RELEASED: Final = "released_micros_per_hour"
-BLOCKED: Final = "blocked"
 _POLL: Final = timedelta(seconds=2)
 # A refused drain is tried again after 2, 4, 8, then every 10 seconds.
-_TRIED: Final = "tried"
 _MOST_TRIED: Final = 3
 _LONGEST_POLL: Final = timedelta(seconds=10)
 # When waiting for volumes to be detached began, and for how long that is told and gone on with.
 # Source: Kubernetes itself detaches by force after 6 minutes (maxWaitForUnmountDuration of the
 # attach-detach controller),
 # https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/ (2026-08).
-_VOLUMES: Final = "volumes_since"
 _VOLUMES_TOLD: Final = timedelta(seconds=30)
 _VOLUMES_WAIT: Final = timedelta(minutes=6)
-# When the pods of a machine that does not run any more were first deleted.
-_FREED: Final = "freed_since"
 # While the API server is away and a deadline has passed, its return is looked for this often.
 _UNSEEN_POLL: Final = timedelta(seconds=30)
-# In a timer's state: that nothing was left to evict, and that this was told.
-_DRAINED: Final = "drained"
-# An execution may have 25,000 events and a step makes about ten: go on in a new one before.
-_MAX_STEPS: Final = 1500
 # A step that waits longer says beforehand when it will be heard of again.
 _LONG_WAIT: Final = timedelta(seconds=4)
 # EC2 may not yet show a machine that is younger than this.
 _SHOWN_AFTER: Final = timedelta(minutes=5)
 
 
-class Termination:
+class Termination(Timer):
     """Takes nodes of one cluster down, step by step; every step reads the world anew."""
+
+    kind = TimerKind.TERMINATION
 
     def __init__(self, ports: NodePorts, drain_deadline: timedelta | None) -> None:
         """Prepare for one cluster.
 
         Args:
-            drain_deadline: After this long pods are no longer asked; None for never.
+            drain_deadline: Drains are forced after this long; None for never.
         """
-        self._ports = ports
+        super().__init__(ports)
         self._drain_deadline = drain_deadline
         self._machines = Ending(ports)
         self._recorder = EventRecorder(ports)
@@ -97,55 +89,42 @@ class Termination:
         started = keep_termination(self._ports, node, running, self._ports.clock.now())
         return "timer started" if started else "timer runs"
 
-    def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Take the next step of a termination.
-
-        Raises:
-            InvalidMessageError: If the state lacks a field.
-            RetryableError: If the world could not be read or changed now.
-        """
-        uid = text_of(state, "uid")
-        self._note(uid, timedelta(0))
-        after = self._step({**state, "steps": int(state.get("steps", 0)) + 1}, uid)
-        wait = timedelta(seconds=after["wait_seconds"])
+    def _step(self, state: TimerState) -> TimerState:
+        self._heartbeat(state.uid)
+        after = self._drain(replace(state, steps=(state.steps or 0) + 1))
+        wait = timedelta(seconds=after.wait_seconds)
         if wait > _LONG_WAIT:
-            self._note(uid, wait)
+            self._heartbeat(state.uid, wait)
         return after
 
-    def _note(self, uid: str, ahead: timedelta) -> None:
-        """Write down that this drain lives, or will be heard of again so much later."""
-        self._ports.ledger.note_timer(
-            self._ports.cluster.name, uid, TimerKind.TERMINATION, self._ports.clock.now() + ahead
-        )
-
-    def _step(self, state: Mapping[str, Any], uid: str) -> dict[str, Any]:
-        name = text_of(state, "node")
+    def _drain(self, state: TimerState) -> TimerState:
+        name = state.node
         try:
             node = self._ports.cluster.node(name) if name else None
         except RetryableError:
             if not self._is_past_deadline(state):
                 raise
             # Nobody can say who is on it; its owner wanted it gone by now whoever is.
-            _, wait = self._machines.look(text_of(state, "instance_id"), end=True)
-            return again(state, max(wait, _UNSEEN_POLL))
-        if node is None or node.uid != uid:
+            _, wait = self._machines.look(state.text("instance_id"), end=True)
+            return state.wait_again(max(wait, _UNSEEN_POLL))
+        if node is None or node.uid != state.uid:
             return self._without_node(state)
         if not node.is_ours:
             return self._end(state, "not ours")
         if node.deletion_at is None:
             return self._end(state, "not being deleted")
-        run = state.get("run", "")
+        run = state.run or ""
         if node.annotations.get(keys.DRAIN_RUN, run) != run:
-            return done(state, "another execution goes on")
-        if state["steps"] >= _MAX_STEPS:
-            return self._continue(node, state)
+            return state.finish("another execution continues")
+        if (state.steps or 0) >= MAX_STEPS:
+            return self._continue_as_new(node, state)
         try:
             return self._with_node(node, state)
         except (ConflictError, NotFoundError):
             # It went away between two calls, or others write to it all the time.
-            return again(state, _POLL)
+            return state.wait_again(_POLL)
 
-    def _with_node(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_node(self, node: Node, state: TimerState) -> TimerState:
         if not node.instance_id:
             return self._let_go(node, state)
         now = self._ports.clock.now()
@@ -158,17 +137,17 @@ class Termination:
         attached = self._ports.cluster.volume_attachments(node.name) if step.drained else ()
         waits = bool(attached) and self._waits_for_volumes(node, attached, state)
         end = step.drained and not waits
-        if end and _DRAINED not in state:
+        if end and not state.drained:
             self._recorder.record_each(drained(node))
-            state = {**state, _DRAINED: True}
+            state = replace(state, drained=True)
         seen, wait = self._machines.look(node.instance_id, end=end, node=node)
         if _is_off(node, seen, now):
             return self._free(node, seen, state)
         if end:
             return self._end_machine(node, seen, state, wait, clean=not attached)
         if step.drained:
-            since = state.get(_VOLUMES) or now.isoformat()
-            return again({**_unblocked(state), _VOLUMES: since}, _POLL)
+            since = state.volumes_since or now.isoformat()
+            return replace(_unblocked(state), volumes_since=since).wait_again(_POLL)
         held = dict.fromkeys(step.blocked_by, "do-not-evict")
         refused = self._ask_to_leave(step)
         held |= refused
@@ -180,21 +159,19 @@ class Termination:
             return self._end_machine(node, seen, state, wait, clean=False)
         # Who left just now comes back elsewhere soon, and the budget allows the next.
         if not held or step.waiting or len(refused) < len(step.evict):
-            return again(_unblocked(state), _POLL)
-        tried = int(state.get(_TRIED, 0))
+            return _unblocked(state).wait_again(_POLL)
+        tried = state.tried or 0
         wait = min(_POLL * 2**tried, _LONGEST_POLL)
-        return again({**state, BLOCKED: len(held), _TRIED: min(tried + 1, _MOST_TRIED)}, wait)
+        return replace(state, blocked=len(held), tried=min(tried + 1, _MOST_TRIED)).wait_again(wait)
 
-    def _waits_for_volumes(
-        self, node: Node, attached: Sequence[str], state: Mapping[str, Any]
-    ) -> bool:
+    def _waits_for_volumes(self, node: Node, attached: Sequence[str], state: TimerState) -> bool:
         """Return whether volumes of drained pods are still to be let go of.
 
         Only a kubelet that lives can unmount; otherwise ending the machine releases them.
         """
         if node.ready is not True:
             return False
-        since = _time_of(state, _VOLUMES)
+        since = state.time("volumes_since")
         waited = self._ports.clock.now() - since if since is not None else timedelta(0)
         if waited > _VOLUMES_TOLD:
             text = f"{first_names(attached)}: still attached to a drained node"
@@ -205,11 +182,11 @@ class Termination:
         self,
         node: Node,
         seen: Seen | None,
-        state: Mapping[str, Any],
+        state: TimerState,
         wait: timedelta,
         *,
         clean: bool,
-    ) -> dict[str, Any]:
+    ) -> TimerState:
         """Let the Node go as soon as its machine can harm nothing any more.
 
         Args:
@@ -223,7 +200,7 @@ class Termination:
             return self._let_go(node, state)
         if seen is not None and seen.is_ending and clean and not self._runs_pods(node):
             return self._let_go(node, state)
-        return again(_unblocked(state), wait)
+        return _unblocked(state).wait_again(wait)
 
     def _runs_pods(self, node: Node) -> bool:
         """Return whether pods are on a node now that do not end with its machine.
@@ -233,7 +210,7 @@ class Termination:
         pods = self._ports.cluster.pods_on(node.name)
         return not all(is_left_behind(pod) for pod in pods)
 
-    def _free(self, node: Node, seen: Seen | None, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _free(self, node: Node, seen: Seen | None, state: TimerState) -> TimerState:
         """Delete what is left on a Node whose machine does not run any more, then the Node.
 
         A machine that was stopped is terminated before.
@@ -243,32 +220,33 @@ class Termination:
         if stopped:
             self._machines.look(node.instance_id, end=True, node=node)
         now = self._ports.clock.now()
-        waited = now - (_time_of(state, _FREED) or now)
+        waited = now - (state.time("freed_since") or now)
         if stopped or (left and waited < _VOLUMES_WAIT):
-            return again({_FREED: now.isoformat(), **_unblocked(state)}, _POLL)
+            since = state.freed_since or now.isoformat()
+            return replace(_unblocked(state), freed_since=since).wait_again(_POLL)
         result = self._let_go(node, state)
         delete_orphaned_pods(self._ports, node.name)
         return result
 
-    def _without_node(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _without_node(self, state: TimerState) -> TimerState:
         """The Node is gone: make sure that its machine is, too."""
-        instance_id = text_of(state, "instance_id")
+        instance_id = state.text("instance_id")
         if not instance_id:
             return self._end(state, "gone")
         seen, wait = self._machines.look(instance_id, end=True)
         if seen is None or (seen.state and not seen.is_ending and seen.ours):
-            return again(state, wait)
-        name = text_of(state, "node")
+            return state.wait_again(wait)
+        name = state.node
         if name and seen.ours and self._ports.cluster.pods_on(name):
             if seen.state and not seen.has_ended:
-                return again(state, wait)
+                return state.wait_again(wait)
             delete_orphaned_pods(self._ports, name)
         return self._end(state, "gone" if seen.ours else "not ours")
 
-    def _let_go(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
+    def _let_go(self, node: Node, state: TimerState) -> TimerState:
         change_node(self._ports, node, _without_finalizer)
         self._recorder.record_each(terminated(node))
-        return self._end({**state, RELEASED: price_of(node)}, "terminated")
+        return self._end(replace(state, released_micros_per_hour=price_of(node)), "terminated")
 
     def _ask_to_leave(self, step: DrainStep) -> dict[Pod, str]:
         """Evict, or delete past the deadline; return the pods that stay, and what holds them.
@@ -311,10 +289,10 @@ class Termination:
     def _say(self, node: Node, reason: str, text: str) -> None:
         self._recorder.record([event_on(node, reason, text)])
 
-    def _is_past_deadline(self, state: Mapping[str, Any]) -> bool:
+    def _is_past_deadline(self, state: TimerState) -> bool:
         """Return whether the deadline that users set has passed for a drain that began then."""
-        since = _time_of(state, "since") if self._drain_deadline is not None else None
-        if since is None or self._drain_deadline is None or not state.get("instance_id"):
+        since = state.time("since") if self._drain_deadline is not None else None
+        if since is None or self._drain_deadline is None or not state.instance_id:
             return False
         return self._ports.clock.now() >= since + self._drain_deadline
 
@@ -325,15 +303,14 @@ class Termination:
             ends.append(node.deletion_at + self._drain_deadline)
         return min((end for end in ends if end is not None), default=None)
 
-    def _continue(self, node: Node, state: Mapping[str, Any]) -> dict[str, Any]:
-        instance_id, since = text_of(state, "instance_id"), text_of(state, "since")
-        if not go_on_elsewhere(self._ports, node, instance_id, since=since):
-            return again(state, _POLL)
-        return done(state, "continued in another execution")
+    def _continue_as_new(self, node: Node, state: TimerState) -> TimerState:
+        instance_id, since = state.text("instance_id"), state.text("since")
+        if not continue_as_new(self._ports, node, instance_id, since=since):
+            return state.wait_again(_POLL)
+        return state.finish(CONTINUED)
 
-    def _end(self, state: Mapping[str, Any], result: str) -> dict[str, Any]:
-        instance_id = state.get("instance_id")
-        instance_id = instance_id if isinstance(instance_id, str) else ""
+    def _end(self, state: TimerState, result: str) -> TimerState:
+        instance_id = state.instance_id
         if instance_id:
             self._machines.forget(instance_id)
         if result in ("terminated", "gone") and instance_id:
@@ -341,25 +318,11 @@ class Termination:
                 if slot.instance_id == instance_id:
                     self._ports.ledger.drop_slot(slot)
             self._ports.ledger.drop_instance(instance_id)
-        return ended(self._ports, state, TimerKind.TERMINATION, result)
+        return self._finish_and_forget(state, result)
 
 
-def _unblocked(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in state.items() if key not in (BLOCKED, _TRIED)}
-
-
-def _time_of(state: Mapping[str, Any], name: str) -> datetime | None:
-    """Return a time of the state, None when it has none.
-
-    Raises:
-        InvalidMessageError: If it is no time.
-    """
-    if name not in state:
-        return None
-    try:
-        return datetime.fromisoformat(text_of(state, name))
-    except ValueError as error:
-        raise InvalidMessageError(f"{name}: {state[name]!r}: expected a time") from error
+def _unblocked(state: TimerState) -> TimerState:
+    return replace(state, blocked=None, tried=None)
 
 
 def _without_finalizer(node: Node) -> NodeChange | None:

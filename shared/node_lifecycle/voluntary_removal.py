@@ -89,7 +89,11 @@ def cordon_by_choice(ports: NodePorts, node: Node, reason: str) -> Node:
     if node.unschedulable:
         return node
     change = NodeChange(unschedulable=True, set_annotations={keys.REMOVAL_REASON: reason})
-    return change_node(ports, node, lambda fresh: None if fresh.unschedulable else change)
+
+    def unless_done(node: Node) -> NodeChange | None:
+        return None if node.unschedulable or node.deletion_at is not None else change
+
+    return change_node(ports, node, unless_done)
 
 
 def uncordon(ports: NodePorts, node: Node) -> None:

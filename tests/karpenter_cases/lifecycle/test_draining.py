@@ -193,7 +193,7 @@ def test_each_released_node_is_counted(
         function_name = function_version = invoked_function_arn = aws_request_id = "x"
         memory_limit_in_mb = 128
 
-    monkeypatch.setattr(termination, "termination_runtime", Runtime)
+    monkeypatch.setattr(termination, "load_runtime", Runtime)
     state = world.outbox.timers_of(TimerKind.TERMINATION)[0].payload
     termination.handler(state, Context())
     assert '"NodesReleased":[1.0]' in capsys.readouterr().out.replace(" ", "")

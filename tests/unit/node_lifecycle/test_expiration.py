@@ -9,10 +9,11 @@ from shared.model import labels as keys
 from shared.model.errors import ConflictError, EvictionRefusedError
 from shared.model.kubernetes.pods import Owner
 from shared.model.resources import Resources
+from shared.model.timer_state import whole_seconds
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.registration import Registration
 from shared.ports import TimerKind
-from shared.timers.timers import start_expiration, timer_name, whole_seconds
+from shared.timers.timers import start_expiration, timer_name
 from tests.builders import NOT_READY, NOW, node, offering, pod, pods, provisioner, ref, slot
 from tests.unit.worlds import NAME, SECOND, World, instead
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
+from shared.model.timer_state import DONE
 from shared.node_lifecycle.replacement import Replacement
 from shared.ports import TimerKind
-from shared.timers.timers import DONE
 from tests.builders import CATALOG
 from tests.unit.node_lifecycle.replacements import half_empty, joined, state_of
 from tests.unit.worlds import MINUTE, NAME, Crash, Failures, World

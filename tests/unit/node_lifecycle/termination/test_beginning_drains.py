@@ -106,7 +106,7 @@ def test_a_drain_that_stalls_again_and_again_has_one_execution_in_the_end() -> N
     ]
     assert len(states) == 6
     assert [state["next"] for state in states].count("wait") == 1
-    assert states[0]["result"] == "another execution goes on"
+    assert states[0]["result"] == "another execution continues"
 
 
 def test_drain_continues_later_when_its_node_is_written_meanwhile() -> None:

@@ -1,0 +1,179 @@
+"""The state of a timer: what its execution in Step Functions keeps between two steps.
+
+Executions outlive a release, so states of former releases are read, and fields that this release
+does not know are kept.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.model.errors import InvalidMessageError
+
+# One execution lives at most a year; a longer wait is cut and chained.
+LONGEST_WAIT: Final = timedelta(days=300)
+DONE: Final = "done"
+WAIT: Final = "wait"
+# What former releases call a result, with its name now.
+_FORMER_RESULTS: Final = {"given up": "never joined"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerState:
+    """What a timer knows; a field that is None is absent from the execution's state.
+
+    Attributes:
+        node: Name, empty when the machine has no Node.
+        uid: Of the node, or the instance id where there is none.
+        next: `wait` or `done`, which the state machine reads.
+        wait_seconds: How long the state machine waits before the next step.
+        result: How the timer ended, for people.
+        since: What made the timer start, as an ISO time.
+        steps: How many steps this execution has taken.
+        run: Name of the execution, where another one began the drain.
+        blocked: How many pods held the drain back at its last step.
+        tried: How often a refused drain was tried.
+        volumes_since: When waiting for volumes to be detached began.
+        freed_since: When the pods of a machine that does not run were first deleted.
+        drained: That nothing was left to evict, and that this was recorded.
+        released_micros_per_hour: What the machine that has ended cost.
+        remove: Name and uid of each node that a replacement removes.
+        new_nodes: How many nodes the plan launches.
+        phase: How far a replacement is.
+        image_stopped: That the machine was the trial of a new image.
+        other: Fields of other releases.
+    """
+
+    cluster: str
+    node: str
+    uid: str
+    next: str = WAIT
+    wait_seconds: int = 0
+    result: str | None = None
+    since: str | None = None
+    steps: int | None = None
+    instance_id: str | None = None
+    run: str | None = None
+    blocked: int | None = None
+    tried: int | None = None
+    volumes_since: str | None = None
+    freed_since: str | None = None
+    drained: bool | None = None
+    released_micros_per_hour: int | None = None
+    plan_id: str | None = None
+    reason: str | None = None
+    remove: tuple[tuple[str, str], ...] | None = None
+    new_nodes: int | None = None
+    phase: str | None = None
+    image_stopped: bool | None = None
+    other: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the timer has ended."""
+        return self.next == DONE
+
+    def wait_again(self, span: timedelta) -> "TimerState":
+        """Return the state that makes the timer wait and step once more."""
+        return replace(self, next=WAIT, wait_seconds=whole_seconds(span))
+
+    def finish(self, result: str) -> "TimerState":
+        """Return the state that ends the timer; `result` says how, for people."""
+        return replace(self, next=DONE, wait_seconds=0, result=result)
+
+    def text(self, name: str) -> str:
+        """Return a text field that this kind of timer always has.
+
+        Raises:
+            InvalidMessageError: If it is absent.
+        """
+        return text_of({name: getattr(self, name)}, name)
+
+    def time(self, name: str) -> datetime | None:
+        """Return a time, None when the state has none.
+
+        Raises:
+            InvalidMessageError: If it is no time.
+        """
+        written = getattr(self, name)
+        if written is None:
+            return None
+        try:
+            return datetime.fromisoformat(written)
+        except ValueError as error:
+            raise InvalidMessageError(f"{name}: {written!r}: expected a time") from error
+
+    def encode(self) -> dict[str, Any]:
+        """Return the state as the state machine passes it on."""
+        known = {name: getattr(self, name) for name in _KNOWN}
+        if self.remove is not None:
+            known["remove"] = [list(pair) for pair in self.remove]
+        given = {name: value for name, value in known.items() if value is not None}
+        return {"version": 1, **self.other, **given}
+
+
+_TYPES: Final = {
+    "steps": int,
+    "blocked": int,
+    "tried": int,
+    "released_micros_per_hour": int,
+    "new_nodes": int,
+    "wait_seconds": int,
+    "drained": bool,
+    "image_stopped": bool,
+}
+_KNOWN: Final = tuple(entry.name for entry in fields(TimerState) if entry.name != "other")
+
+
+def decode_state(raw: Mapping[str, Any]) -> TimerState:
+    """Return the state that an execution passes to a step.
+
+    Raises:
+        InvalidMessageError: If cluster, node or uid is absent, or a field has another type.
+    """
+    known = {name: _read(raw, name) for name in _KNOWN if raw.get(name) is not None}
+    other = {name: value for name, value in raw.items() if name not in _KNOWN}
+    for name in ("cluster", "node", "uid"):
+        text_of(raw, name)
+    result = known.get("result")
+    if result is not None:
+        known["result"] = _FORMER_RESULTS.get(result, result)
+    return TimerState(**known, other=other)
+
+
+def text_of(raw: Mapping[str, Any], name: str) -> str:
+    """Return a text field of a timer's state.
+
+    Raises:
+        InvalidMessageError: If it is absent or no text.
+    """
+    value = raw.get(name)
+    if not isinstance(value, str):
+        raise InvalidMessageError(f"{name}: {value!r}: expected a text")
+    return value
+
+
+def whole_seconds(span: timedelta) -> int:
+    """Return a span in whole seconds, rounded up, between 0 and 300 days."""
+    return math.ceil(max(min(span, LONGEST_WAIT).total_seconds(), 0))
+
+
+def _read(raw: Mapping[str, Any], name: str) -> Any:
+    value = raw[name]
+    if name == "remove":
+        return _pairs(value)
+    kind = _TYPES.get(name)
+    if kind is None:
+        return text_of(raw, name)
+    if type(value) is not kind:
+        raise InvalidMessageError(f"{name}: {value!r}: expected {kind.__name__}")
+    return value
+
+
+def _pairs(listed: Any) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple((str(name), str(uid)) for name, uid in listed)
+    except (TypeError, ValueError) as error:
+        raise InvalidMessageError(f"remove: {listed!r}: expected pairs of name and uid") from error

@@ -1,0 +1,75 @@
+"""One step of a timer, as all timers take it; each kind decides what to do with its node."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, ClassVar, Final
+
+from shared.model.kubernetes.nodes import Node
+from shared.model.provisioner import Provisioner
+from shared.model.timer_state import TimerState, decode_state
+from shared.ports import NodePorts, TimerKind
+
+SOON: Final = timedelta(seconds=1)
+# An execution may have 25,000 events and a step makes about ten: another one continues before.
+MAX_STEPS: Final = 1500
+CONTINUED: Final = "continued in another execution"
+
+
+class Timer(ABC):
+    """Takes the steps of one kind of timer of one cluster; each step reads cluster and EC2 again.
+
+    Attributes:
+        kind: Of the timer, as the ledger names it.
+    """
+
+    kind: ClassVar[TimerKind]
+
+    def __init__(self, ports: NodePorts) -> None:
+        self._ports = ports
+
+    def step(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the state after the next step of a timer.
+
+        Raises:
+            InvalidMessageError: If the state lacks a field.
+            RetryableError: If cluster or EC2 could not be read or changed now.
+        """
+        return self._step(decode_state(state)).encode()
+
+    @abstractmethod
+    def _step(self, state: TimerState) -> TimerState:
+        """Return wait or done, after what has to be done now."""
+
+    def _heartbeat(self, uid: str, ahead: timedelta = timedelta(0)) -> None:
+        """Write down that the timer of a node runs, or will be heard of again so much later."""
+        now = self._ports.clock.now()
+        self._ports.ledger.note_timer(self._ports.cluster.name, uid, self.kind, now + ahead)
+
+    def _finish_and_forget(self, state: TimerState, result: str) -> TimerState:
+        """Remove the timer's row and return the state that ends it."""
+        self._ports.ledger.drop_timer(self._ports.cluster.name, state.uid, self.kind)
+        return state.finish(result)
+
+    def _acting_owners(self) -> dict[str, Provisioner]:
+        """Return the Provisioners, by name, for which no brake holds removals."""
+        provisioners, _ = self._ports.cluster.provisioners()
+        return {
+            owner.name: owner
+            for owner in provisioners
+            if not (self._ports.brakes.holds or owner.paused or owner.shadow)
+        }
+
+
+class NodeTimer(Timer):
+    """A timer that ends with its node."""
+
+    def _step(self, state: TimerState) -> TimerState:
+        node = self._ports.cluster.node(state.node)
+        if node is None or node.uid != state.uid or node.deletion_at is not None:
+            return self._finish_and_forget(state, "gone")
+        return self._act(node, state)
+
+    @abstractmethod
+    def _act(self, node: Node, state: TimerState) -> TimerState:
+        """Return wait or done, after what has to be done for a node that stays."""

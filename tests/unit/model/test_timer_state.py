@@ -1,0 +1,81 @@
+"""The state of a timer passes through executions of this and of former releases."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from shared.model.errors import InvalidMessageError
+from shared.model.timer_state import TimerState, decode_state, whole_seconds
+
+LEAST: dict[str, Any] = {"cluster": "test", "node": "n1", "uid": "u1"}
+
+
+def test_a_state_is_the_same_after_encoding_and_decoding() -> None:
+    state = TimerState(
+        cluster="test",
+        node="n1",
+        uid="u1",
+        since="2026-01-01T00:00:00+00:00",
+        steps=0,
+        remove=(("n1", "u1"), ("n2", "u2")),
+        new_nodes=1,
+        drained=True,
+    )
+
+    assert state.encode() == {
+        **LEAST,
+        "version": 1,
+        "next": "wait",
+        "wait_seconds": 0,
+        "since": "2026-01-01T00:00:00+00:00",
+        "steps": 0,
+        "remove": [["n1", "u1"], ["n2", "u2"]],
+        "new_nodes": 1,
+        "drained": True,
+    }
+    assert decode_state(state.encode()).encode() == state.encode()
+    assert state.time("since") == datetime(2026, 1, 1, tzinfo=UTC)
+    assert state.time("volumes_since") is None
+
+
+def test_fields_of_other_releases_are_kept() -> None:
+    assert decode_state({**LEAST, "later": [1]}).wait_again(timedelta(0)).encode()["later"] == [1]
+
+
+def test_a_former_result_has_its_present_name() -> None:
+    state = decode_state({**LEAST, "next": "done", "result": "given up"})
+
+    assert (state.is_done, state.result) == (True, "never joined")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"uid": None}, "uid: None"),
+        ({"cluster": 1}, "cluster: 1"),
+        ({"since": 1}, "since: 1"),
+        ({"steps": "many"}, "steps: 'many': expected int"),
+        ({"drained": 1}, "drained: 1: expected bool"),
+        ({"remove": "n1"}, "remove: 'n1': expected pairs"),
+        ({"remove": 1}, "remove: 1: expected pairs"),
+    ],
+)
+def test_a_wrong_field_is_named(wrong: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidMessageError, match=text):
+        decode_state({**LEAST, **wrong})
+
+
+def test_a_time_or_text_that_is_missing_or_wrong_is_named() -> None:
+    state = decode_state({**LEAST, "since": "yesterday"})
+
+    with pytest.raises(InvalidMessageError, match="since: 'yesterday': expected a time"):
+        state.time("since")
+    with pytest.raises(InvalidMessageError, match="plan_id: None: expected a text"):
+        state.text("plan_id")
+
+
+def test_a_wait_is_whole_seconds_between_zero_and_300_days() -> None:
+    spans = (timedelta(seconds=1.2), timedelta(seconds=-1), timedelta(days=400))
+
+    assert [whole_seconds(span) for span in spans] == [2, 0, 300 * 24 * 3600]
