@@ -35,6 +35,7 @@ def test_a_state_is_the_same_after_encoding_and_decoding() -> None:
         "drained": True,
     }
     assert decode_state(state.encode()).encode() == state.encode()
+    assert state.text("since") == "2026-01-01T00:00:00+00:00"
     assert state.time("since") == datetime(2026, 1, 1, tzinfo=UTC)
     assert state.time("volumes_since") is None
 
