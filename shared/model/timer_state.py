@@ -16,7 +16,7 @@ from shared.model.errors import InvalidMessageError
 LONGEST_WAIT: Final = timedelta(days=300)
 DONE: Final = "done"
 WAIT: Final = "wait"
-# What former releases call a result, with its name now.
+# Results of former releases, with their names now.
 _FORMER_RESULTS: Final = {"given up": "never joined"}
 
 

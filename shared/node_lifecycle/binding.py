@@ -35,7 +35,7 @@ class BindReport:
     """What came of one node: why it is not ready yet, or how many pods were bound to it.
 
     Attributes:
-        pods_refused: That the API server did not bind: somebody else did, or they are gone.
+        pods_refused: Pods that the API server did not bind: bound elsewhere, or deleted.
     """
 
     node: str
@@ -47,7 +47,7 @@ class BindReport:
 
 
 class Binding:
-    """Completes nodes of one cluster once their kubelet has spoken."""
+    """Completes nodes of one cluster once their kubelet is Ready."""
 
     def __init__(self, ports: NodePorts, policy: LaunchPolicy) -> None:
         self._ports = ports
@@ -200,7 +200,7 @@ class Binding:
         binds pods that it does not know of, and no bind that read the node closed binds later.
 
         Returns:
-            None when somebody changed the promise meanwhile.
+            None when the nominations changed meanwhile.
         """
         if slot is None:
             return BindReport(node=node.name)

@@ -1,11 +1,11 @@
-"""Looking at and ending many machines with few calls.
+"""Describing and terminating many machines with few calls.
 
-Each drain is a timer of its own, and a thousand of them may run at once. None asks EC2 by itself:
-each writes into the ledger which machine it is about and whether that is to be ended; whoever
-finds the turn free takes it for a moment, asks once for all of them, and leaves the answers in the
-ledger. A single drain finds the turn free, so it is no slower. Whoever dies during its turn
-leaves nothing behind but a pause of seconds: the next reads what is wanted, and asks again, and
-ending a machine twice is harmless.
+Each drain is a timer of its own, and a thousand of them may run at once. None calls EC2 by itself:
+each writes into the ledger which machine it needs and whether to terminate it. An execution that
+finds the turn free takes it for a moment, calls EC2 once for all of them, and writes the answers
+to the ledger. A single drain finds the turn free, so it is no slower. A crash during a turn costs
+a pause of seconds: the next execution reads what is needed and calls again, and terminating a
+machine twice is harmless.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,9 +42,9 @@ _LONGEST_PAUSE: Final = timedelta(seconds=15)
 _BELIEVED: Final = timedelta(seconds=30)
 _BELIEVED_ENDING: Final = timedelta(seconds=2)
 _KEEP: Final = timedelta(days=1)
-# Machines asked about so lately count as going together, though their drains may be over.
+# Machines described so lately count as terminating together, though their drains may be over.
 _RECENT: Final = timedelta(seconds=15)
-# Answers of one turn: they stand in one row of the ledger.
+# Answers of one turn: one row of the ledger holds them.
 _MOST: Final = 3000
 # Of a call that EC2 refuses as a whole, so many are tried one by one.
 _MOST_REFUSED: Final = 10
@@ -94,15 +94,15 @@ class Ending:
         """Return what EC2 says about a machine, and when to look again at the earliest.
 
         Args:
-            end: Whether the machine is to be ended; it is once this was asked, however the
-                caller fares.
-            node: Of a machine that is to be ended: its Provisioner is told.
+            end: Whether to terminate the machine; once asked for, it is terminated even if the
+                caller fails.
+            node: Of a machine to be terminated: its Provisioner gets an Event.
 
         Returns:
-            None as the first when nobody has asked about it lately.
+            None as the first when no execution has described it lately.
 
         Raises:
-            PermanentError: If EC2 refuses to end this very machine.
+            PermanentError: If EC2 refuses to terminate this very machine.
             RetryableError: If the ledger or EC2 cannot be asked now.
         """
         ledger, now = self._ports.ledger, self._ports.clock.now()
@@ -209,7 +209,7 @@ class Ending:
 
 
 def _about(node: Node) -> dict[str, Any]:
-    """Return what a Provisioner is told of a node whose machine is to be ended."""
+    """Return what the Event on a Provisioner says about a node whose machine is terminated."""
     return {
         "name": node.name,
         "provisioner": node.provisioner,

@@ -193,7 +193,7 @@ class Interruption:
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
             if slot.instance_id == instance_id and not slot.node_name:
                 if notice.kind == NoticeKind.SPOT_INTERRUPTION:
-                    # It still runs: nobody may buy another in its place before it ends.
+                    # It still runs: no other may be launched in its place before it has ended.
                     self._ports.cloud.terminate([instance_id])
                     note(self._ports, Fact.INTERRUPTED, [slot.offering])
                     self._ports.ledger.drop_slot(slot)

@@ -9,25 +9,24 @@ from shared.model.kubernetes.nodes import Node
 from shared.ports import NodeChange, NodePorts
 from shared.timers.timers import start_termination
 
-# Reasons of our own choosing: a pod's do-not-evict annotation holds such a removal.
+# Reasons of voluntary disruption: a pod's do-not-evict annotation blocks such a removal.
 VOLUNTARY: Final = frozenset(
     {"emptiness", "expiration", "drift", "consolidation", "rebalance", "replacement"}
 )
 
 
 def is_voluntary(node: Node) -> bool:
-    """Return whether a node that is being deleted goes because we chose so.
+    """Return whether a node is being deleted by voluntary disruption.
 
-    Deleted by hand it carries no reason: whoever did it wants it gone.
+    A node that a user deletes carries no reason: it is drained without regard to do-not-evict.
     """
     return node.annotations.get(keys.REMOVAL_REASON, "") in VOLUNTARY
 
 
 def deadline_of(node: Node) -> datetime | None:
-    """Return from when a drain no longer asks, as it stands on the node.
+    """Return the node's deadline, after which its drain deletes pods instead of evicting them.
 
-    None when nothing stands there, or nothing that can be read: then pods are asked as long as it
-    takes.
+    None when the node has none, or none that can be read: then pods are evicted without a limit.
     """
     try:
         found = datetime.fromisoformat(node.annotations.get(keys.DRAIN_DEADLINE, ""))
@@ -37,18 +36,18 @@ def deadline_of(node: Node) -> datetime | None:
 
 
 def remove(ports: NodePorts, node: Node, reason: str, deadline: datetime | None = None) -> bool:
-    """Delete a node of ours as it was read, and start its termination.
+    """Delete one of Dovetail's nodes as it was read, and start its termination.
 
-    The finalizer holds the object until the drain is over, so every way to lose a node ends in
-    the same state machine. The reason is written on the node first: whoever starts the drain
-    finds it there. Of two reasons for one node there is one termination: a reason that is not of
-    our choosing is written over one that is, and the earliest deadline stands.
+    The finalizer keeps the object until the drain is over, so every deletion ends in the same
+    state machine. The reason is written on the node first, where the drain finds it. Two reasons
+    for one node have one termination: an involuntary reason replaces a voluntary one, and the
+    earliest deadline counts.
 
     Args:
-        deadline: From when its pods are deleted without being asked: its machine ends soon after.
+        deadline: From when its pods are deleted and not evicted: its machine ends soon after.
 
     Returns:
-        False when it changed or went away meanwhile: look again.
+        False when the node changed or was deleted meanwhile: read it again.
     """
     try:
         node = with_reason(ports, node, reason, deadline)

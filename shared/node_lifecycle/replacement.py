@@ -28,7 +28,7 @@ from shared.timers.timers import timer_name
 
 # In the ledger: a change of the node ended, well or not, and when.
 REPLACED: Final = "replaced"
-# Results of a timer for which nobody has to do anything.
+# The result of a replacement that removed all its nodes.
 REPLACED_ALL: Final = "replaced"
 # Phase of the state; absent while the new nodes are awaited.
 _REMOVING: Final = "going"
@@ -191,7 +191,7 @@ class Replacement(Timer):
         return state.finish(result)
 
     def _release(self, node: Node) -> None:
-        """Take the mark of a new node back; sweep does it where somebody else writes just now."""
+        """Remove the mark of a new node; sweep does it where another controller writes just now."""
         change = NodeChange(set_annotations={keys.REPLACES: None})
         with contextlib.suppress(ConflictError, NotFoundError):
             change_node(self._ports, node, change)

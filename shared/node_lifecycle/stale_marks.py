@@ -1,4 +1,4 @@
-"""What timers that ended by accident have left on nodes: taken back."""
+"""Removes what timers that ended by accident have left on nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,9 +22,9 @@ Heard = Mapping[tuple[str, str], datetime]
 
 
 def take_back(ports: NodePorts, nodes: Sequence[Node], now: datetime) -> int:
-    """Take back what nobody is about to act on any more; return on how many nodes that was.
+    """Remove marks that no timer acts on any more; return from how many nodes.
 
-    A cordon of ours whose timer fell silent goes, and so does the mark of a node that was bought
+    Such a mark is a cordon of Dovetail's whose timer fell silent, or the mark of a node launched
     to replace others when none of those is being replaced: it would never count as empty.
     """
     marked = [
@@ -49,7 +49,7 @@ def take_back(ports: NodePorts, nodes: Sequence[Node], now: datetime) -> int:
 def unmarked(ports: NodePorts, node: Node, now: datetime) -> Node:
     """Return a node without its mark as a replacement, when none of those is being replaced.
 
-    A node that is reported empty is so looked at by itself; sweep looks at all of them.
+    This serves one node that is reported empty; sweep does it for all nodes.
 
     Raises:
         RetryableError: If it was written to meanwhile.
@@ -72,7 +72,7 @@ def _is_cordoned(node: Node) -> bool:
 
 
 def _is_replacement(node: Node, now: datetime) -> bool:
-    """Return whether a node is marked, and has been there for so long that it may be in vain."""
+    """Return whether a node is marked, and is so old that its mark may be stale."""
     old = node.created_at is not None and now - node.created_at >= _SILENT
     return old and keys.REPLACES in node.annotations
 

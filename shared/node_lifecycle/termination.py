@@ -1,4 +1,4 @@
-"""Termination: cordon, drain, release volumes, end the machine, let the Node go."""
+"""Termination: cordon, drain, detach volumes, terminate the instance, remove the finalizer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -60,7 +60,7 @@ _SHOWN_AFTER: Final = timedelta(minutes=5)
 
 
 class Termination(Timer):
-    """Takes nodes of one cluster down, step by step; every step reads the world anew."""
+    """Drains and removes nodes of one cluster; each step reads cluster and EC2 again."""
 
     kind = TimerKind.TERMINATION
 
@@ -104,7 +104,7 @@ class Termination(Timer):
         except RetryableError:
             if not self._is_past_deadline(state):
                 raise
-            # Nobody can say who is on it; its owner wanted it gone by now whoever is.
+            # Its pods cannot be read; past the users' deadline the machine ends all the same.
             _, wait = self._machines.look(state.text("instance_id"), end=True)
             return state.wait_again(max(wait, _UNSEEN_POLL))
         if node is None or node.uid != state.uid:
@@ -121,12 +121,12 @@ class Termination(Timer):
         try:
             return self._with_node(node, state)
         except (ConflictError, NotFoundError):
-            # It went away between two calls, or others write to it all the time.
+            # It was deleted between two calls, or other controllers write to it.
             return state.wait_again(_POLL)
 
     def _with_node(self, node: Node, state: TimerState) -> TimerState:
         if not node.instance_id:
-            return self._let_go(node, state)
+            return self._remove_finalizer(node, state)
         now = self._ports.clock.now()
         if cordon_for_removal(node) is not None:
             node = change_node(self._ports, node, cordon_for_removal)
@@ -165,9 +165,9 @@ class Termination(Timer):
         return replace(state, blocked=len(held), tried=min(tried + 1, _MOST_TRIED)).wait_again(wait)
 
     def _waits_for_volumes(self, node: Node, attached: Sequence[str], state: TimerState) -> bool:
-        """Return whether volumes of drained pods are still to be let go of.
+        """Return whether to wait until volumes of drained pods are detached.
 
-        Only a kubelet that lives can unmount; otherwise ending the machine releases them.
+        Only a running kubelet can unmount; otherwise terminating the machine detaches them.
         """
         if node.ready is not True:
             return False
@@ -187,7 +187,7 @@ class Termination(Timer):
         *,
         clean: bool,
     ) -> TimerState:
-        """Let the Node go as soon as its machine can harm nothing any more.
+        """Remove the finalizer once the machine can do no more harm.
 
         Args:
             clean: Whether no volume is attached and no pod was left. If none was bound since
@@ -197,9 +197,9 @@ class Termination(Timer):
             self._say(
                 node, "NotOurMachine", f"{node.instance_id} lacks Dovetail's tags: not terminated"
             )
-            return self._let_go(node, state)
+            return self._remove_finalizer(node, state)
         if seen is not None and seen.is_ending and clean and not self._runs_pods(node):
-            return self._let_go(node, state)
+            return self._remove_finalizer(node, state)
         return _unblocked(state).wait_again(wait)
 
     def _runs_pods(self, node: Node) -> bool:
@@ -224,7 +224,7 @@ class Termination(Timer):
         if stopped or (left and waited < _VOLUMES_WAIT):
             since = state.freed_since or now.isoformat()
             return replace(_unblocked(state), freed_since=since).wait_again(_POLL)
-        result = self._let_go(node, state)
+        result = self._remove_finalizer(node, state)
         delete_orphaned_pods(self._ports, node.name)
         return result
 
@@ -243,7 +243,7 @@ class Termination(Timer):
             delete_orphaned_pods(self._ports, name)
         return self._end(state, "gone" if seen.ours else "not ours")
 
-    def _let_go(self, node: Node, state: TimerState) -> TimerState:
+    def _remove_finalizer(self, node: Node, state: TimerState) -> TimerState:
         change_node(self._ports, node, _without_finalizer)
         self._recorder.record_each(terminated(node))
         return self._end(replace(state, released_micros_per_hour=price_of(node)), "terminated")

@@ -1,4 +1,4 @@
-"""Removing a node by our own choice: look first, and leave alone what somebody holds."""
+"""Voluntary removal of a node: pods and budgets are read first, and a blocked node is kept."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -20,22 +20,22 @@ _NAMED: Final = 3
 
 
 class Removal(StrEnum):
-    """What came of removing a node by choice."""
+    """The outcome of a voluntary removal."""
 
     REMOVED = "removed"
-    CHANGED = "changed"  # it changed, went away or somebody moved in: look again
-    BLOCKED = "blocked"  # a pod or a budget holds it: it is left alone until a later look
+    CHANGED = "changed"  # it changed, was deleted or a pod was bound to it: read it again
+    BLOCKED = "blocked"  # a pod or a budget blocks it: it is kept until a later step
 
 
 def look_first(
     ports: NodePorts, node: Node, reason: str, pods: Sequence[Pod] | None = None
 ) -> tuple[Hold, ...]:
-    """Return who holds a node, and tell it: an Event, and an annotation that says since when.
+    """Return what blocks a removal, and record it: an Event, and an annotation with the time.
 
-    Both are taken back when nobody does. Nothing else is done to the node.
+    The annotation is removed when nothing blocks. Nothing else is done to the node.
 
     Args:
-        reason: Why it is to go, one word.
+        reason: Of the removal, one word.
         pods: Of the node, if they have just been read.
 
     Raises:
@@ -53,14 +53,14 @@ def remove_by_choice(
     *,
     still: Callable[[Sequence[Pod]], bool] = lambda _: True,
 ) -> Removal:
-    """Remove a node unless somebody holds it: look, cordon, look again, delete.
+    """Remove a node unless it is blocked: look, cordon, look again, delete.
 
-    Whoever moves in before the second look keeps the node: the cordon is taken back. A crash
-    between the two leaves a cordon that says it is ours; the next try goes on from there.
+    A pod that is bound before the second look keeps the node: the cordon is undone. A crash between
+    the two leaves a cordon with Dovetail's reason; the next try continues from there.
 
     Args:
         reason: One of `shared.node_lifecycle.node_deletion.VOLUNTARY`.
-        still: Whether the pods that are on it, read after the cordon, still let it go.
+        still: Whether the pods that are on it, read after the cordon, still allow the removal.
     """
     try:
         found = _holds(ports, ports.cluster.pods_on(node.name))
@@ -80,11 +80,11 @@ def remove_by_choice(
 
 
 def cordon_by_choice(ports: NodePorts, node: Node, reason: str) -> Node:
-    """Cordon a node; the reason on it says that the cordon is ours to take back.
+    """Cordon a node; the reason on it says that Dovetail made the cordon and may undo it.
 
     Raises:
         ConflictError: If it changed since it was read.
-        NotFoundError: If it is gone.
+        NotFoundError: If it is deleted.
     """
     if node.unschedulable:
         return node
@@ -97,7 +97,7 @@ def cordon_by_choice(ports: NodePorts, node: Node, reason: str) -> Node:
 
 
 def uncordon(ports: NodePorts, node: Node) -> None:
-    """Take back a cordon of ours; one that people or others made stays."""
+    """Undo a cordon that Dovetail made; a cordon that users or others made stays."""
 
     def ours(node: Node) -> NodeChange | None:
         if keys.REMOVAL_REASON not in node.annotations or node.deletion_at is not None:
@@ -109,7 +109,7 @@ def uncordon(ports: NodePorts, node: Node) -> None:
 
 
 def _holds(ports: NodePorts, pods: Sequence[Pod]) -> tuple[Hold, ...]:
-    """Return who holds a node; budgets are read only when there is a pod they could protect."""
+    """Return what blocks a removal; budgets are read only when they could protect a pod."""
     now = ports.clock.now()
     if not any(pod.counts_for_emptiness for pod in pods):
         return ()
@@ -117,7 +117,7 @@ def _holds(ports: NodePorts, pods: Sequence[Pod]) -> tuple[Hold, ...]:
 
 
 def _note(ports: NodePorts, node: Node, reason: str, found: Sequence[Hold]) -> Node:
-    """Write on the node who holds it and since when, or take that back; return it as it is then."""
+    """Annotate the node with what blocks it and since when, or remove that; return the node."""
     written = node.annotations.get(keys.DISRUPTION_BLOCKED)
     if not found:
         if written is None:

@@ -156,7 +156,7 @@ def resume_termination(
 
 
 def terminate_orphan(ports: NodePorts, instance_id: str) -> None:
-    """Start the termination of a machine without a Node of ours, unless it is under way."""
+    """Start the termination of a machine without a Node, unless it is under way."""
     now = ports.clock.now()
     uid, kind = instance_id, TimerKind.TERMINATION
     last = ports.ledger.timers(ports.cluster.name).get((uid, kind))

@@ -12,6 +12,7 @@ from shared.model.ec2.launches import Instance
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.registration import Registration
+from shared.node_lifecycle.replacement import Replacement
 from shared.node_lifecycle.termination import Termination
 from tests.builders import NOW, node, offering, provisioner
 from tests.unit.worlds import NAME, World
@@ -30,6 +31,7 @@ TAKEN = {
     "emptiness": ("wait", ""),
     "expiration": ("wait", ""),
     "registration": ("done", "never joined"),
+    "replacement": ("wait", ""),
     "termination": ("done", "terminated"),
 }
 
@@ -40,6 +42,7 @@ def _step(kind: str, world: World) -> dict[str, Any]:
         "emptiness": lambda: Emptiness(world.ports).step(state),
         "expiration": lambda: Expiration(world.ports).step(state),
         "registration": lambda: Registration(world.ports).step(state),
+        "replacement": lambda: Replacement(world.ports).step(state),
         "termination": lambda: Termination(world.ports, None).step(state),
     }
     return services[kind]()
