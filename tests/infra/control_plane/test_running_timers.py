@@ -125,7 +125,7 @@ def taking(kind: str, world: World) -> Step:
     return step
 
 
-@pytest.mark.parametrize("kind", sorted(STATES))
+@pytest.mark.parametrize("kind", sorted(RESULTS))
 def test_an_execution_of_the_last_release_ends_with_the_present_code(kind: str) -> None:
     world = world_of(kind)
     waited: list[float] = []
