@@ -16,8 +16,6 @@ from shared.model.errors import InvalidMessageError
 LONGEST_WAIT: Final = timedelta(days=300)
 DONE: Final = "done"
 WAIT: Final = "wait"
-# Results of former releases, with their names now.
-_FORMER_RESULTS: Final = {"given up": "never joined"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +135,6 @@ def decode_state(raw: Mapping[str, Any]) -> TimerState:
     other = {name: value for name, value in raw.items() if name not in _KNOWN}
     for name in ("cluster", "node", "uid"):
         text_of(raw, name)
-    result = known.get("result")
-    if result is not None:
-        known["result"] = _FORMER_RESULTS.get(result, result)
     return TimerState(**known, other=other)
 
 
