@@ -124,13 +124,13 @@ sbom: setup  ## Bill of materials of what is locked (.build/sbom.json), and its 
 	@$(BIN)/python -m tools.make_sbom
 
 crds: setup  ## Make the definitions of the custom resources again from their models
-	@$(BIN)/python -m tools.make_crds
+	@$(BIN)/python -m tools.manifests.crds
 
-access: setup  ## Make the roles in the cluster again from their table (tools/make_access.py)
-	@$(BIN)/python -m tools.make_access
+access: setup  ## Make the roles in the cluster again from their table (tools/manifests/access.py)
+	@$(BIN)/python -m tools.manifests.access
 
 chart: setup  ## Make the Helm chart from infra/cluster (.build/chart)
-	@$(BIN)/python -m tools.make_chart
+	@$(BIN)/python -m tools.manifests.chart
 
 lock: setup  ## Lock the packages again after a change of pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -10,7 +10,7 @@ from infra.local.demo.cluster_client import ClusterClient, Refused
 from tests.infra.cluster import test_node_templates
 from tests.infra.cluster.provisioner_documents import REFUSED, WHOLE, document
 from tests.real.cluster import Cluster
-from tools import make_crds
+from tools.manifests import crds
 
 pytestmark = pytest.mark.timeout(300)
 _CRD = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -19,7 +19,7 @@ _CRD = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 @pytest.fixture(scope="module")
 def client(cluster: Cluster) -> ClusterClient:
     found = cluster.client
-    made = [yaml.safe_load(text) for text in make_crds.manifests().values()]
+    made = [yaml.safe_load(text) for text in crds.manifests().values()]
     for definition in made:
         found.apply(definition)
     deadline = time.monotonic() + 30

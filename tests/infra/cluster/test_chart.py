@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from infra.aws.config import ConfigError, read_config
-from tools import make_chart
-from tools.make_chart import CLUSTER_VALUE, IMAGE_VALUE, SOURCE
+from tools.manifests import chart as helm
+from tools.manifests.chart import CLUSTER_VALUE, IMAGE_VALUE, SOURCE
 
 _ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
@@ -38,26 +38,26 @@ def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("build") / "chart"
     folder.mkdir()
     (folder / "of_a_former_release.yaml").write_text("{}")
-    make_chart.write(folder)
+    helm.write(folder)
     return folder
 
 
 def test_the_chart_has_the_files_of_this_release_only(chart: Path) -> None:
     found = {str(path.relative_to(chart)) for path in chart.rglob("*") if path.is_file()}
 
-    assert found == set(make_chart.chart_files())
+    assert found == set(helm.chart_files())
 
 
 def test_every_manifest_is_in_the_chart_and_differs_in_the_image_only(chart: Path) -> None:
     for source in SOURCE.glob("*.yaml"):
         if source.name == "kustomization.yaml":
             continue
-        folder = "crds" if source.name in make_chart.CRDS else "templates"
+        folder = "crds" if source.name in helm.CRDS else "templates"
         found = list(_differences(_documents(chart / folder / source.name), _documents(source)))
-        if source.name == make_chart.FORWARDER:
+        if source.name == helm.FORWARDER:
             image = "[0].spec.template.spec.containers[0].image"
             # Names under .invalid never resolve (RFC 6761): no foreign image is ever pulled.
-            placeholder = f"registry.invalid/dovetail/forwarder:{make_chart.version()}"
+            placeholder = f"registry.invalid/dovetail/forwarder:{helm.version()}"
             assert found == [(image, IMAGE_VALUE, placeholder)]
         else:
             assert found == []
@@ -121,11 +121,11 @@ def test_what_helm_would_take_for_a_template_is_refused(
 ) -> None:
     for source in SOURCE.glob("*.yaml"):
         (tmp_path / source.name).write_text(source.read_text())
-    monkeypatch.setattr(make_chart, "SOURCE", tmp_path)
-    forwarder = tmp_path / make_chart.FORWARDER
+    monkeypatch.setattr(helm, "SOURCE", tmp_path)
+    forwarder = tmp_path / helm.FORWARDER
     forwarder.write_text(forwarder.read_text().replace("image: registry.invalid/", "image: "))
     with pytest.raises(ValueError, match=r"forwarder.yaml: expected exactly one line"):
-        make_chart.chart_files()
+        helm.chart_files()
     (tmp_path / "access.yaml").write_text("a: '{{ .Values.b }}'\n")
     with pytest.raises(ValueError, match=r"access.yaml: '\{\{' would be a template"):
-        make_chart.chart_files()
+        helm.chart_files()

@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from shared.manifests.api.parts import CustomResource
-from tools import house, make_access, make_crds
+from tools import house
+from tools.manifests import access, crds
 
-KINDS = make_crds.kinds()
+KINDS = crds.kinds()
 FUNCTIONS = {"has", "all", "exists", "size", "matches", "startsWith"}
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
@@ -25,7 +26,7 @@ def _schemas(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict
 
 
 def _document(kind: type[CustomResource]) -> dict[str, Any]:
-    (version,) = make_crds.definition(kind)["spec"]["versions"]
+    (version,) = crds.definition(kind)["spec"]["versions"]
     schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return schema
 
@@ -36,7 +37,7 @@ def _made_files() -> dict[str, str]:
 
 
 def test_each_manifest_that_says_it_is_made_is_as_it_would_be_made_now() -> None:
-    made = {**make_crds.manifests(), "access.yaml": make_access.manifest()}
+    made = {**crds.manifests(), "access.yaml": access.manifest()}
     assert _made_files() == {f"infra/cluster/{name}": text for name, text in made.items()}
 
 
@@ -56,7 +57,7 @@ def test_a_value_that_may_be_absent_has_the_type_of_its_value() -> None:
     nullable = {"anyOf": [{"$ref": "#/$defs/Part"}, {"type": "null"}], "default": None}
     part = {"type": "object", "title": "Part", "description": "A part.", "properties": {}}
 
-    assert make_crds.structural({**nullable, "description": "Its own"}, {"Part": part}) == {
+    assert crds.structural({**nullable, "description": "Its own"}, {"Part": part}) == {
         "type": "object",
         "properties": {},
         "description": "Its own",
@@ -64,7 +65,7 @@ def test_a_value_that_may_be_absent_has_the_type_of_its_value() -> None:
 
 
 def test_manifests_hold_no_anchors() -> None:
-    for text in make_crds.manifests().values():
+    for text in crds.manifests().values():
         assert "&id" not in text
         assert yaml.safe_load(text)["kind"] == "CustomResourceDefinition"
 
@@ -101,7 +102,7 @@ def test_rules_use_the_small_part_of_cel_they_promise(kind: type[CustomResource]
 def test_kubectl_finds_the_kinds_under_their_names_and_prints_their_state() -> None:
     shown = {}
     for kind in KINDS:
-        found = make_crds.definition(kind)
+        found = crds.definition(kind)
         (version,) = found["spec"]["versions"]
         columns = [column["name"] for column in version["additionalPrinterColumns"]]
         shown[found["metadata"]["name"]] = (version["name"], columns)

@@ -1,6 +1,6 @@
 """Writes the Helm chart to .build/chart, from the manifests of infra/cluster.
 
-    python -m tools.make_chart
+    python -m tools.manifests.chart
 
 The chart holds the same YAML. Only two texts differ, the cluster's name and the forwarder's image,
 both inside quoted strings: each template is YAML before Helm fills it in and can be compared with
@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = ROOT / "infra" / "cluster"
 CHART: Final = ROOT / ".build" / "chart"
 IMAGE: Final = "registry.invalid/dovetail/forwarder"

@@ -1,6 +1,6 @@
 """Writes who may do what in a cluster: the roles, and the groups and the account that have them.
 
-    python -m tools.make_access
+    python -m tools.manifests.access
 
 The groups are given by the access entries of a cluster's roles
 (infra/aws/components/cluster_role.py); no subject is in two of them.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-MANIFEST: Final = Path(__file__).parents[1] / "infra" / "cluster" / "access.yaml"
+MANIFEST: Final = Path(__file__).parents[2] / "infra" / "cluster" / "access.yaml"
 _READ: Final = ("get", "list")
 _WATCH: Final = ("get", "list", "watch")
 
@@ -141,7 +141,7 @@ RULES: Final = (
 )
 _LABELS: Final = "labels:\n    app.kubernetes.io/name: dovetail"
 _HEAD: Final = f"""\
-# Made by `make access` from tools/make_access.py.
+# Made by `make access` from tools/manifests/access.py.
 # The groups are given by the access entries of the cluster's launch, terminate and inside roles; no
 # subject is in two.
 apiVersion: v1

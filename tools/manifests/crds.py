@@ -1,6 +1,6 @@
 """Writes the definitions of the custom resources, from their models in shared/manifests/api.
 
-    python -m tools.make_crds
+    python -m tools.manifests.crds
 
 API servers take structural schemas only: no references, no alternatives with null.
 """
@@ -18,7 +18,7 @@ import yaml
 from shared.manifests import api
 from shared.manifests.api.parts import CustomResource
 
-FOLDER: Final = Path(__file__).parents[1] / "infra" / "cluster"
+FOLDER: Final = Path(__file__).parents[2] / "infra" / "cluster"
 MADE_BY: Final = "# Made by `make crds` from shared/manifests/api.\n"
 Schema = dict[str, Any]
 _INT32_MOST: Final = 2**31 - 1
