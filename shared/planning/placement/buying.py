@@ -29,43 +29,35 @@ class Purchase:
         return self.ways[0].offering.price_micros_per_hour
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a node is bought for.
-
-    Attributes:
-        signatures: Of the pods on it.
-        requests: Of all of them, daemons left out.
-        labels: That the node must have, by topology key; None for a label it must lack.
-        variant: From `OfferingIndex.variant`; fixed once the node has pods. None for any.
-    """
-
-    signatures: Sequence[NodeConstraints]
-    requests: Resources
-    labels: Mapping[str, str | None]
-    variant: tuple[object, ...] | None = None
-
-
 def buy(
-    plan_state: PlanState, wanted: Wanted, without: TargetNode | None = None
+    plan_state: PlanState,
+    *,
+    signatures: Sequence[NodeConstraints],
+    requests: Resources,
+    labels: Mapping[str, str | None],
+    variant: tuple[object, ...] | None = None,
+    without: TargetNode | None = None,
 ) -> Purchase | None:
     """Return the cheapest way to have such a node from the first provisioner that can, or None.
 
     Args:
         plan_state: What is decided so far.
-        wanted: What the node is for.
-        without: A node that this one replaces: its share of the limits is free.
+        signatures: Node constraints of the pods on the node.
+        requests: What all of them request, daemons left out.
+        labels: That the node must have, by topology key; None for a label that it must lack.
+        variant: From `OfferingIndex.variant`; fixed once the node has pods. None for any.
+        without: A node that this node replaces: its share of the limits is free.
     """
     launchables = plan_state.launchables
-    mask = -1 if wanted.variant is None else launchables.of_variant(wanted.variant)
-    for signature in wanted.signatures:
+    mask = -1 if variant is None else launchables.of_variant(variant)
+    for signature in signatures:
         mask &= launchables.accepting(signature)
-    for key, value in wanted.labels.items():
+    for key, value in labels.items():
         mask &= launchables.labelled(key, value)
     for name, own in launchables.by_seller().items():
         if not mask & own:
             continue
-        able = _Able(plan_state, wanted.requests, plan_state.left(str(name), without))
+        able = _Able(plan_state, requests, plan_state.left(str(name), without))
         cap = plan_state.settings.max_node_vcpus * 1000
         # Machines above the cap on node size only when nothing else is left.
         for most in (cap, 0) if cap else (0,):

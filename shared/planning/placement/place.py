@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.placement.buying import Purchase, Wanted, buy
+from shared.planning.placement.buying import Purchase, buy
 from shared.planning.state import PlanState
 from shared.scheduling.topology.constraints import accepts
 from shared.scheduling.topology.counts import Place, Profile, add
@@ -160,12 +160,12 @@ def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
 def _buy(
     plan_state: PlanState, pod_group: PendingGroup, count: int, labels: Mapping[str, str | None]
 ) -> Purchase | None:
-    wanted = Wanted(
+    return buy(
+        plan_state,
         signatures=(pod_group.signature,),
         requests=pod_group.requests_with((), count),
         labels=labels,
     )
-    return buy(plan_state, wanted)
 
 
 def _counts(most: int) -> Iterator[int]:
@@ -219,13 +219,14 @@ def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
             continue
         settled = {key: value for key, value in labels.items() if key in plan_state.topology_keys}
         for count in _counts(len(pod_group.waiting)):
-            wanted = Wanted(
+            bought = buy(
+                plan_state,
                 signatures=(*spot.signatures, pod_group.signature),
                 requests=spot.requests + pod_group.requests_with(spot.volumes, count),
                 labels=settled,
                 variant=plan_state.launchables.variant(spot.ways[0].offer),
+                without=spot,
             )
-            bought = buy(plan_state, wanted, without=spot)
             if bought is not None:
                 before = spot.ways[0].offering.price_micros_per_hour
                 yield _Step(max(bought.worth - before, 0), count, spot, bought)
@@ -237,13 +238,14 @@ def shrink(plan_state: PlanState) -> None:
     for spot in plan_state.loose:
         if not spot.contents:
             continue
-        wanted = Wanted(
+        bought = buy(
+            plan_state,
             signatures=tuple(spot.signatures),
             requests=spot.requests,
             labels={k: v for k, v in spot.labels.items() if k in plan_state.topology_keys},
             variant=plan_state.launchables.variant(spot.ways[0].offer),
+            without=spot,
         )
-        bought = buy(plan_state, wanted, without=spot)
         if bought is not None and bought.price < spot.ways[0].offering.price_micros_per_hour:
             plan_state.set_ways(spot, bought.ways, bought.fallback)
     plan_state.loose.clear()
