@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.benchmarks import cold_import
 from tests.benchmarks.cold_start import cold_rows
-from tests.benchmarks.packing import plans, price_table, streams
+from tests.benchmarks.packing import plans, price_table, procedures, streams
 from tests.benchmarks.planning import bounded
 from tests.benchmarks.planning.rows import decision_rows
 from tests.benchmarks.report import Row, machine, markdown, summary, table
@@ -98,6 +98,12 @@ def _beside() -> list[str]:
         "Best and worst of five other seeds of the cases with a bar:",
         "",
         *markdown(("case", "pods", "gap %", "ms", "bar", "met"), plans.other_seeds()),
+        "",
+        "## Search procedures",
+        "",
+        "What each procedure wins, and what its plans save: the case is packed again without it.",
+        "",
+        *markdown(("procedure", "cases won %", "cost saved %"), procedures.table()),
         "",
         "## The work of one plan",
         "",
