@@ -49,3 +49,9 @@ def test_yaml_with_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -
     assert refusal("a: [" + "1, " * 11 + "]").endswith(
         "holds too many values for YAML; split the file, or write it as JSON"
     )
+
+
+def test_a_character_that_is_escaped_as_two_surrogates_is_read() -> None:
+    content = rb'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "\ud83d\ude00"}}'
+    (document,) = read_documents("f", content)
+    assert document.raw["metadata"]["name"] == "\N{GRINNING FACE}"
