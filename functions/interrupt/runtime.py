@@ -16,7 +16,7 @@ class Runtime:
         self._index = functools.cache(lambda _cluster: NodeIndex())
 
     def cluster_of(self, instance_id: str) -> str | None:
-        """Return the cluster of a machine, None when it is not ours."""
+        """Return the cluster of an instance, None if Dovetail did not launch it."""
         return self._wiring.ledger.cluster_of(instance_id)
 
     def service(self, cluster: str) -> Interruption:

@@ -30,7 +30,7 @@ class PlanEvents:
     def unschedulable(
         self, plan: Plan, over: Sequence[OverCeiling], pending: Mapping[str, Pod]
     ) -> None:
-        """Tell pods why they have no place."""
+        """Record on pods why no node is planned for them."""
         told = [
             _refused_event(pending, pod_left.pod, "; ".join(pod_left.reasons))
             for pod_left in plan.unschedulable
@@ -43,7 +43,7 @@ class PlanEvents:
         self._recorder.record(told)
 
     def shadow(self, nodes: Sequence[PlannedNode], provisioners: Mapping[str, Provisioner]) -> None:
-        """Tell Provisioners what would have been bought."""
+        """Record on Provisioners what would have been launched."""
         of_owner: dict[str, list[PlannedNode]] = {}
         for node in nodes:
             of_owner.setdefault(node.provisioner, []).append(node)
@@ -59,7 +59,7 @@ class PlanEvents:
         )
 
     def cheaper(self, snapshot: ClusterSnapshot, plan: Plan, settings: PackingSettings) -> None:
-        """Tell Provisioners that one of the same weight would have taken their pods for less.
+        """Record on Provisioners that one of the same weight would take their pods for less.
 
         To find out takes as long as a plan, so each pair is looked at once in some minutes.
         """
@@ -80,7 +80,7 @@ class PlanEvents:
             self._ports.ledger.note_recorded(name, frozenset(fresh), now)
 
     def cannot_launch(self, provisioner: Provisioner, text: str) -> None:
-        """Tell a Provisioner that nothing can be bought for it."""
+        """Record on a Provisioner that nothing can be launched for it."""
         self._recorder.record([event_on(provisioner, "CannotLaunch", text)])
 
 

@@ -119,7 +119,7 @@ class ProvisionerConditions:
             self._show({**self._shown.value, _HOLD: reason})
 
     def waiting(self, pending: Iterable[Pod]) -> None:
-        """Tell the first pods that wait for capacity why none is launched, if it is held back."""
+        """Record on the first pending pods why nothing is launched, if it is held back."""
         hold = self._hold
         waiting = [pod for pod in pending if pod.is_provisionable] if hold is not None else []
         self._recorder.record(
@@ -165,7 +165,7 @@ class ProvisionerConditions:
     def runaways(
         self, until: Mapping[str, datetime], pending: Mapping[str, Pod], trials: Sequence[Trial]
     ) -> None:
-        """Tell pods for which nothing is launched for now, and the Provisioners they had nodes of.
+        """Record on pods that nothing is launched for them now, and on their nodes' Provisioners.
 
         Args:
             until: When nodes are launched for them again, by uid.

@@ -42,7 +42,7 @@ class Timer(ABC):
         """Return wait or done, after what has to be done now."""
 
     def _heartbeat(self, uid: str, ahead: timedelta = timedelta(0)) -> None:
-        """Write down that the timer of a node runs, or will be heard of again so much later."""
+        """Record that the timer of a node runs, or takes its next step after a wait."""
         now = self._ports.clock.now()
         self._ports.ledger.note_timer(self._ports.cluster.name, uid, self.kind, now + ahead)
 

@@ -53,7 +53,7 @@ _VOLUMES_TOLD: Final = timedelta(seconds=30)
 _VOLUMES_WAIT: Final = timedelta(minutes=6)
 # While the API server is away and a deadline has passed, its return is looked for this often.
 _UNSEEN_POLL: Final = timedelta(seconds=30)
-# A step that waits longer says beforehand when it will be heard of again.
+# A step that waits longer records beforehand when the next one comes.
 _LONG_WAIT: Final = timedelta(seconds=4)
 # EC2 may not yet show a machine that is younger than this.
 _SHOWN_AFTER: Final = timedelta(minutes=5)

@@ -105,7 +105,7 @@ class Ledger(Protocol):
         ...
 
     def cluster_of(self, instance_id: str) -> str | None:
-        """Return the cluster an instance was launched for, None when it is not ours."""
+        """Return the cluster an instance was launched for, None if Dovetail did not launch it."""
         ...
 
     def slot_of(self, instance_id: str) -> str | None:

@@ -277,7 +277,7 @@ class Provisioning:
         *,
         launched: bool = False,
     ) -> ProvisionReport:
-        """Tell how full ceilings are; return the report with that of the fullest."""
+        """Record how full ceilings are; return the report with that of the fullest."""
         uses = ceiling_uses(snapshot, self._ports.brakes.ceiling)
         if uses and launched:
             left_open = self._ports.ledger.open_intents(snapshot.cluster)

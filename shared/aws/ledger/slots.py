@@ -84,7 +84,7 @@ class Slots(Leases):
         return tuple(sorted(found, key=lambda entry: entry.name))
 
     def cluster_of(self, instance_id: str) -> str | None:
-        """Return the cluster an instance was launched for, None when it is not ours."""
+        """Return the cluster an instance was launched for, None if Dovetail did not launch it."""
         row = self._table.get(rows.instance_key(instance_id))
         return str(row["cluster"]) if row is not None and "cluster" in row else None
 

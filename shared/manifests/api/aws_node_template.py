@@ -212,7 +212,8 @@ class Machines(Part):
         "recommends when absent",
     )
     ami_family: Annotated[str, Choice(*FAMILIES)] = Field(
-        default=DEFAULT, description="How machines are told to join; AL2023 when absent"
+        default=DEFAULT,
+        description="AMI family, which decides how instances join; AL2023 when absent",
     )
     user_data: Annotated[str, Shape(maxLength=16384)] = Field(
         default="",
@@ -332,7 +333,7 @@ _STATUS: Final = {
                     operator=TEXT,
                     values={"type": "array", "items": TEXT},
                 ),
-                "description": "What machines must answer to boot it",
+                "description": "What an instance type must offer to boot it",
             },
         ),
         "conditions": conditions(),
@@ -348,14 +349,14 @@ class AWSNodeTemplate(CustomResource):
         api_version="karpenter.k8s.aws/v1alpha1",
         kind="AWSNodeTemplate",
         plural="awsnodetemplates",
-        description="How machines are made",
+        description="How instances are launched",
         columns=(
             Column(
                 name="Ready",
                 type="string",
                 path='.status.conditions[?(@.type=="Ready")].status',
-                description="Whether machines can be made of it; the condition's message says "
-                "why not",
+                description="Whether instances can be launched from it; the condition's message "
+                "says why not",
             ),
             Column(name="Family", type="string", path=".spec.amiFamily", wide=True),
         ),
@@ -364,6 +365,6 @@ class AWSNodeTemplate(CustomResource):
     kind: Annotated[str, Choice(definition.kind)] = definition.kind
     metadata: dict[str, Any] = Field(default={})
     spec: Annotated[Machines, MACHINES] = Field(
-        default_factory=Machines, description="How machines are made"
+        default_factory=Machines, description="How instances are launched"
     )
     status: Annotated[Any, WithJsonSchema(_STATUS)] = None
