@@ -4,7 +4,7 @@ A family says which public parameter names its image, which disks its machines h
 user data is written: ours, with what the user wants done besides.
 """
 
-from shared.ami_families.families import DEFAULT, FAMILIES, family_of
+from shared.ami_families.families import DEFAULT, FAMILIES, family_of, refuse_wrong_user_data
 from shared.ami_families.family import USER_DATA_LIMIT_BYTES, Family, ImageRequest, Joining
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "ImageRequest",
     "Joining",
     "family_of",
+    "refuse_wrong_user_data",
 ]

@@ -10,11 +10,19 @@ from shared.ami_families.custom import CUSTOM
 from shared.ami_families.family import Family
 from shared.model.errors import PermanentError
 
-# The first is what a manifest means that names none.
 FAMILIES: Final[Mapping[str, Family]] = {
     family.name: family for family in (AL2023, BOTTLEROCKET, AL2, UBUNTU, CUSTOM)
 }
 DEFAULT: Final = AL2023.name
+
+
+def refuse_wrong_user_data(family: str, custom: str) -> None:
+    """Check the user's own user data by itself.
+
+    Raises:
+        InvalidManifestError: Names line or part, and what to write instead.
+    """
+    FAMILIES[family].refuse_wrong(custom)
 
 
 def family_of(name: str) -> Family:

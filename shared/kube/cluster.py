@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from shared.ami_families import refuse_wrong_user_data
 from shared.kube.api import path_to
 from shared.kube.conditions import template_status
 from shared.kube.nodes import KubeNodes
@@ -22,6 +23,9 @@ class KubeCluster(KubeNodes, KubeStorage):
         """Return all DaemonSets, sorted by namespace and name."""
         raws = self._list(DAEMONSETS_PATH)
         return decode_daemonsets(raws, self._list(RUNTIMES_PATH) if wants_runtimes(raws) else ())
+
+    def _check_user_data(self, family: str, custom: str) -> None:
+        refuse_wrong_user_data(family, custom)
 
     def set_template_status(self, name: str, status: TemplateStatus) -> None:
         """Write an AWSNodeTemplate's status unless it says so already; gone is fine."""

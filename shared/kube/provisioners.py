@@ -56,7 +56,8 @@ class KubeProvisioners(KubeReader):
             raise NotInstalledError(
                 f"Provisioners are not defined in the cluster: {error}"
             ) from error
-        return decode_provisioners(raws, self._templates() if asks_for_templates(raws) else ())
+        templates = self._templates() if asks_for_templates(raws) else ()
+        return decode_provisioners(raws, templates, check=self._check_user_data)
 
     def set_provisioner_condition(
         self,
@@ -82,6 +83,9 @@ class KubeProvisioners(KubeReader):
         reply = self._api.send("PATCH", f"{path}/status", body=body, content_type=MERGE_PATCH)
         if reply.status != 404:
             raise_unless_ok(reply, about)
+
+    def _check_user_data(self, family: str, custom: str) -> None:
+        """Accept any user data: only what launches instances has to understand it."""
 
     def _templates(self) -> list[Raw]:
         """Return all AWSNodeTemplates; none where the kind is not installed."""

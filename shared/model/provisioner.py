@@ -68,6 +68,9 @@ class MetadataBound:
 
 
 UNBOUND: Final = MetadataBound()
+# What `amiFamily` may say; the first is what a manifest means that names none.
+AMI_FAMILIES: Final = ("AL2023", "Bottlerocket", "AL2", "Ubuntu", "Custom")
+AMI_FAMILY_WITHOUT_IMAGE: Final = "Custom"
 # Marks a field whose text decisions hold as a hash only.
 HASHED: Final = {"hashed": True}
 
@@ -92,7 +95,7 @@ class NodeTemplate:
     subnet_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
     security_group_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
     instance_profile: str = ""
-    ami_family: str = "AL2023"
+    ami_family: str = AMI_FAMILIES[0]
     ami_selector: Mapping[str, str] = field(default_factory=dict, hash=False)
     user_data: str = field(default="", metadata=HASHED)
     launch_template: str = ""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from shared.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.model.provisioner import Provisioner
 from shared.model.snapshot import InvalidProvisioner
@@ -26,7 +27,9 @@ class FakeProvisioners(FakeStorage):
         kept = self._raw_provisioners if raw["kind"] == "Provisioner" else self.node_templates
         kept[raw["metadata"]["name"]] = raw
         usable, unusable = decode_provisioners(
-            self._raw_provisioners.values(), self.node_templates.values()
+            self._raw_provisioners.values(),
+            self.node_templates.values(),
+            check=refuse_wrong_user_data,
         )
         return (*usable, *unusable)
 

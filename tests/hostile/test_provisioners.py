@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from shared.ami_families import FAMILIES
+from shared.ami_families import FAMILIES, refuse_wrong_user_data
 from shared.manifests.custom_resources.provisioners import decode_provisioners
 from shared.model import labels as keys
 from shared.model.provisioner import Provisioner
@@ -37,7 +37,9 @@ def test_a_provisioner_is_refused_in_one_line_or_says_only_what_it_may(batch: in
 
     def check(documents: tuple[dict[str, Any], dict[str, Any]]) -> None:
         nonlocal taken
-        usable, refused = decode_provisioners([documents[0]], [documents[1]])
+        usable, refused = decode_provisioners(
+            [documents[0]], [documents[1]], check=refuse_wrong_user_data
+        )
         for wrong in refused:
             check_refusal(wrong)
         for right in usable:

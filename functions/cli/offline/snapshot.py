@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from functions.cli.offline.volumes import read_volumes, with_volumes
+from shared.ami_families import refuse_wrong_user_data
 from shared.catalog.reading import Catalog
 from shared.manifests.custom_resources.node_templates import by_name, read_node_template
 from shared.manifests.custom_resources.provisioners import decode_provisioner
@@ -177,13 +178,15 @@ def _provisioners(
         if document.kind == "AWSNodeTemplate":
             problems: list[FieldProblem] = []
             metadata_of(document)
-            read_node_template(document.raw, problems)
+            read_node_template(document.raw, problems, refuse_wrong_user_data)
             finish(document, problems)
     for document in documents:
         if document.kind == "Provisioner":
             metadata_of(document)
             try:
-                found.append(decode_provisioner(document.raw, templates))
+                found.append(
+                    decode_provisioner(document.raw, templates, check=refuse_wrong_user_data)
+                )
             except InvalidProvisionerError as error:
                 finish(document, list(error.problems))
     notes.extend(

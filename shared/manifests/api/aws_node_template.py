@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-08).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final
@@ -19,7 +19,6 @@ from pydantic import (
     field_validator,
 )
 
-from shared.ami_families import DEFAULT, FAMILIES
 from shared.manifests.api.parts import (
     QUANTITY,
     Choice,
@@ -35,8 +34,17 @@ from shared.manifests.api.parts import (
 )
 from shared.manifests.api.status import TEXT, conditions, objects
 from shared.model.errors import InvalidManifestError
-from shared.model.provisioner import BlockDevice, MetadataOptions, NodeTemplate
+from shared.model.provisioner import (
+    AMI_FAMILIES,
+    AMI_FAMILY_WITHOUT_IMAGE,
+    BlockDevice,
+    MetadataOptions,
+    NodeTemplate,
+)
 from shared.model.quantity import parse_quantity
+
+# Raises InvalidManifestError when an AMI family does not understand a user's user data.
+UserDataCheck = Callable[[str, str], object]
 
 # What a launch template of the user's own decides already.
 WITHOUT_LAUNCH_TEMPLATE: Final = (
@@ -211,8 +219,8 @@ class Machines(Part):
         description="Tags of the images, likewise aws::name or aws::owners; what the family "
         "recommends when absent",
     )
-    ami_family: Annotated[str, Choice(*FAMILIES)] = Field(
-        default=DEFAULT,
+    ami_family: Annotated[str, Choice(*AMI_FAMILIES)] = Field(
+        default=AMI_FAMILIES[0],
         description="AMI family, which decides how instances join; AL2023 when absent",
     )
     user_data: Annotated[str, Shape(maxLength=16384)] = Field(
@@ -266,7 +274,7 @@ class Machines(Part):
     @field_validator("ami_family")
     @classmethod
     def _has_images(cls, family: str, info: ValidationInfo) -> str:
-        if FAMILIES[family].parameter is None and info.data.get("ami_selector") == {}:
+        if family == AMI_FAMILY_WITHOUT_IMAGE and info.data.get("ami_selector") == {}:
             remedy = "add amiSelector: this family has no recommended image"
             refuse([Fault((), family, remedy)])
         return family
@@ -274,8 +282,10 @@ class Machines(Part):
     @field_validator("user_data")
     @classmethod
     def _is_read_by_its_family(cls, custom: str, info: ValidationInfo) -> str:
+        check: UserDataCheck | None = info.context
         try:
-            FAMILIES[info.data.get("ami_family", DEFAULT)].refuse_wrong(custom)
+            if check is not None:
+                check(info.data.get("ami_family", AMI_FAMILIES[0]), custom)
         except InvalidManifestError as error:
             refuse([Fault((), error.value, error.remedy, field=error.field)])
         return custom

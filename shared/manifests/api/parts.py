@@ -205,14 +205,17 @@ def refuse(faults: Iterable[Fault]) -> None:
         raise ValidationError.from_exception_data("part", errors)
 
 
-def read(part: type[P], raw: object, path: str, problems: list[FieldProblem]) -> P | None:
+def read(
+    part: type[P], raw: object, path: str, problems: list[FieldProblem], context: object = None
+) -> P | None:
     """Return an object as its model, None after adding what is wrong in it to `problems`.
 
     Args:
         path: Where the object is, such as `spec.provider`; empty for a document.
+        context: What validators of its fields ask for.
     """
     try:
-        return part.model_validate(raw)
+        return part.model_validate(raw, context=context)
     except ValidationError as error:
         problems.extend(
             _problem(part, path, details) for details in error.errors(include_url=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from shared.manifests.api.aws_node_template import AWSNodeTemplate
+from shared.manifests.api.aws_node_template import AWSNodeTemplate, UserDataCheck
 from shared.manifests.api.parts import read
 from shared.manifests.fields import Raw, mapping, text
 from shared.manifests.problems import FieldProblem
@@ -27,19 +27,23 @@ def asks_for_templates(provisioners: Iterable[Raw]) -> bool:
 
 
 def read_named_template(
-    provisioner: Raw, templates: Mapping[str, Raw], problems: list[FieldProblem]
+    provisioner: Raw,
+    templates: Mapping[str, Raw],
+    problems: list[FieldProblem],
+    check: UserDataCheck | None = None,
 ) -> NodeTemplate | None:
     """Return the AWSNodeTemplate that a Provisioner names, None when it names none.
 
     Args:
         templates: The AWSNodeTemplates there are, by name; problems of the one that is named are
             noted as problems of the Provisioner.
+        check: Of user data; None to leave it unchecked.
     """
     name = _named(provisioner)
     if not name:
         return None
     if name in templates:
-        return read_node_template(templates[name], problems)
+        return read_node_template(templates[name], problems, check)
     remedy = f"there is no {KIND} of that name; make it, or name another"
     problems.append(FieldProblem(field="spec.providerRef.name", value=name, remedy=remedy))
     return None
@@ -51,10 +55,12 @@ def template_at_fault(provisioner: Raw, problems: Iterable[FieldProblem]) -> str
     return name if any(problem.field.startswith(f"{KIND} {name}.") for problem in problems) else ""
 
 
-def read_node_template(raw: Raw, problems: list[FieldProblem]) -> NodeTemplate:
+def read_node_template(
+    raw: Raw, problems: list[FieldProblem], check: UserDataCheck | None = None
+) -> NodeTemplate:
     """Return the content of an AWSNodeTemplate; add what is wrong in it to `problems`."""
     name = text(mapping(raw.get("metadata")).get("name"))
-    template = read(AWSNodeTemplate, raw, f"{KIND} {name}", problems)
+    template = read(AWSNodeTemplate, raw, f"{KIND} {name}", problems, check)
     return NodeTemplate() if template is None else template.spec.node_template(name)
 
 

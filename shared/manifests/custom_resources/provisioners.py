@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from shared.manifests.api import provisioner as api
+from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
 from shared.manifests.api.parts import read
 from shared.manifests.custom_resources.brakes import ProvisionerBrakes, is_paused, read_brakes
@@ -24,41 +25,45 @@ from shared.model.resources import Resources
 from shared.model.snapshot import InvalidProvisioner
 
 
-def decode_provisioner(raw: Raw, templates: Mapping[str, Raw] = NO_TEMPLATES) -> Provisioner:
+def decode_provisioner(
+    raw: Raw, templates: Mapping[str, Raw] = NO_TEMPLATES, *, check: UserDataCheck | None = None
+) -> Provisioner:
     """Return the Provisioner, its labels, requirements and defaults merged.
 
     Args:
         templates: The AWSNodeTemplates there are, by name.
+        check: Of user data; None for a caller that launches nothing from it.
 
     Raises:
         InvalidProvisionerError: If anything in it is wrong; it lists everything that is.
     """
     problems: list[FieldProblem] = []
-    document = read(api.Provisioner, raw, "", problems)
+    document = read(api.Provisioner, raw, "", problems, check)
     metadata = Section(mapping(raw.get("metadata")), "metadata", problems)
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
     brakes = read_brakes(metadata)
-    template = read_named_template(raw, templates, problems)
+    template = read_named_template(raw, templates, problems, check)
     if document is None or problems:
         raise InvalidProvisionerError(problems)
     return _provisioner(metadata.raw, document.spec, brakes, template)
 
 
 def decode_provisioners(
-    raws: Iterable[Raw], templates: Iterable[Raw] = ()
+    raws: Iterable[Raw], templates: Iterable[Raw] = (), *, check: UserDataCheck | None = None
 ) -> tuple[tuple[Provisioner, ...], tuple[InvalidProvisioner, ...]]:
     """Return the usable Provisioners and those that cannot be used, each sorted by name.
 
     Args:
         templates: The AWSNodeTemplates there are.
+        check: Of user data; None for a caller that launches nothing from it.
     """
     named = by_name(templates)
     usable: list[Provisioner] = []
     unusable: list[InvalidProvisioner] = []
     for raw in raws:
         try:
-            usable.append(decode_provisioner(raw, named))
+            usable.append(decode_provisioner(raw, named, check=check))
         except InvalidProvisionerError as error:
             metadata = mapping(raw.get("metadata"))
             unusable.append(

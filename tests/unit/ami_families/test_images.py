@@ -4,6 +4,7 @@ import pytest
 
 from shared.ami_families import DEFAULT, FAMILIES, ImageRequest, family_of
 from shared.model.errors import PermanentError
+from shared.model.provisioner import AMI_FAMILIES, AMI_FAMILY_WITHOUT_IMAGE
 from shared.model.resources import Resources
 
 GPU = Resources.from_mapping({"nvidia.com/gpu": 1})
@@ -62,3 +63,9 @@ def test_a_family_is_found_by_its_name() -> None:
     assert family_of(DEFAULT).name == "AL2023"
     with pytest.raises(PermanentError, match="amiFamily: 'Windows2019': use one of AL2023, Bottle"):
         family_of("Windows2019")
+
+
+def test_manifests_know_the_same_families() -> None:
+    assert tuple(FAMILIES) == AMI_FAMILIES
+    without = [name for name, family in FAMILIES.items() if family.parameter is None]
+    assert without == [AMI_FAMILY_WITHOUT_IMAGE]

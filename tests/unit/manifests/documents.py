@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shared.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.provisioners import decode_provisioner
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
 
@@ -19,7 +20,7 @@ def provisioner(**spec: Any) -> dict[str, Any]:
 
 def problems(raw: dict[str, Any]) -> tuple[FieldProblem, ...]:
     with pytest.raises(InvalidProvisionerError) as caught:
-        decode_provisioner(raw)
+        decode_provisioner(raw, check=refuse_wrong_user_data)
     return caught.value.problems
 
 

@@ -8,6 +8,8 @@ from infra.local.kube.server import EmbeddedKube
 from shared.kube.api import KubeApi
 from shared.kube.cluster import KubeCluster
 from shared.kube.connection import connect_endpoint
+from shared.kube.nodes import KubeNodes
+from shared.kube.provisioners import PROVISIONERS_PATH
 from shared.model import labels as keys
 from shared.ports import FoundImage, Subnet, TemplateStatus
 from tests.contract.kube.worlds import NOW, World, provisioner
@@ -78,6 +80,26 @@ def bare() -> Any:
 
 
 def test_where_the_kind_is_not_installed_there_are_no_templates(bare: KubeApi) -> None:
+    define_provisioners(bare)
+    made = provisioner("a", providerRef={"name": "x"})
+    assert bare.send("POST", PROVISIONERS_PATH, body=made).ok
+    usable, unusable = KubeCluster("c1", bare, now=lambda: NOW).provisioners()
+    assert usable == ()
+    assert "there is no AWSNodeTemplate" in unusable[0].reasons[0]
+
+
+def test_user_data_is_checked_only_where_instances_are_launched(bare: KubeApi) -> None:
+    define_provisioners(bare)
+    made = provisioner("a", provider={"userData": "echo"})
+    assert bare.send("POST", PROVISIONERS_PATH, body=made).ok
+    _, (unusable,) = KubeCluster("c1", bare, now=lambda: NOW).provisioners()
+    assert "userData, line 1" in unusable.reasons[0]
+    (usable,), _ = KubeNodes("c1", bare, now=lambda: NOW).provisioners()
+    assert usable.name == "a"
+
+
+def define_provisioners(bare: KubeApi) -> None:
+    """Define Provisioners without the schema that checks them."""
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -103,8 +125,3 @@ def test_where_the_kind_is_not_installed_there_are_no_templates(bare: KubeApi) -
     }
     place = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     assert bare.send("POST", place, body=crd).ok
-    made = provisioner("a", providerRef={"name": "x"})
-    assert bare.send("POST", "/apis/karpenter.sh/v1alpha5/provisioners", body=made).ok
-    usable, unusable = KubeCluster("c1", bare, now=lambda: NOW).provisioners()
-    assert usable == ()
-    assert "there is no AWSNodeTemplate" in unusable[0].reasons[0]

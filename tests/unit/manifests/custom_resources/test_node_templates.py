@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shared.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.node_templates import (
     asks_for_templates,
     by_name,
@@ -25,7 +26,7 @@ def template(name: str = "nodes", **spec: Any) -> dict[str, Any]:
 
 def wrong(raw: dict[str, Any], *templates: dict[str, Any]) -> list[str]:
     with pytest.raises(InvalidProvisionerError) as caught:
-        decode_provisioner(raw, by_name(templates))
+        decode_provisioner(raw, by_name(templates), check=refuse_wrong_user_data)
     return [f"{problem.field}: {problem.remedy}" for problem in caught.value.problems]
 
 
@@ -94,6 +95,7 @@ def test_one_wrong_template_leaves_the_others_alone() -> None:
             {**provisioner(providerRef={"name": "bad"}), "metadata": {"name": "second"}},
         ],
         [template(), template("bad", userData="echo")],
+        check=refuse_wrong_user_data,
     )
     assert [other_provisioner.name for other_provisioner in usable] == ["default"]
     assert [invalid_provisioner.name for invalid_provisioner in unusable] == ["second"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from shared.ami_families import refuse_wrong_user_data
 from shared.manifests.custom_resources.provisioners import decode_provisioner, decode_provisioners
 from shared.model.provisioner import BlockDevice, MetadataOptions
 from shared.model.resources import Resources
@@ -203,7 +204,9 @@ def test_elsewhere_owners_and_names_are_tags_like_others() -> None:
     ],
 )
 def test_conditions_and_events_show_nothing_of_user_data(provider: dict[str, Any]) -> None:
-    usable, (refused,) = decode_provisioners([provisioner(provider=provider)])
+    usable, (refused,) = decode_provisioners(
+        [provisioner(provider=provider)], check=refuse_wrong_user_data
+    )
     assert usable == ()
     assert "s3cret" not in " ".join(refused.reasons)
     assert "serdata" in refused.reasons[0].lower().replace("_", "")
