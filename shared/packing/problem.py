@@ -7,7 +7,7 @@ plain numbers; who may run where is given as bit masks. Nothing here knows label
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shared.model.ec2.instance_types import CapacityType
+from shared.model.ec2.instance_types import Offering
 from shared.model.resources import Resources
 
 NO_SHAPE = "no shape"
@@ -30,29 +30,21 @@ class PodClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """One way to buy a shape."""
-
-    zone: str
-    capacity_type: CapacityType
-    price_micros_per_hour: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """A node that can be bought: one provisioner and instance type (and zone where it matters).
 
     Attributes:
         allocatable: What pods can have: daemon requests already off, pseudo resources included.
         capacity: The machine's, which limits count.
-        pools: Cheapest first, not empty. Each is allowed for every class compatible with the shape.
+        pools: Its offerings, cheapest first, not empty. Each is allowed for every class compatible
+            with the shape.
     """
 
     provisioner: str
     instance_type: str
     allocatable: Resources
     capacity: Resources
-    pools: tuple[Pool, ...]
+    pools: tuple[Offering, ...]
     vcpus: int
 
 

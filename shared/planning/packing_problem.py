@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
-from shared.packing.problem import Bin, PackingProblem, Pool, Shape
+from shared.packing.problem import Bin, PackingProblem, Shape
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.offerings.domain_assignment import DomainShare
 from shared.planning.offerings.host_limits import HostLimits, closed_hosts
@@ -218,7 +218,6 @@ def shelve(plan_state: PlanState, signatures: Sequence[NodeConstraints], slots: 
     shapes: list[Shape] = []
     ways: list[tuple[LaunchableOffering, ...]] = []
     accepted: list[int] = []
-    pools: dict[int, Pool] = {}
     rooms: dict[int, Resources] = {}
     for index, mask, group in plan_state.launchables.grouped(signatures):
         offer = plan_state.launchables.offers[index]
@@ -228,36 +227,21 @@ def shelve(plan_state: PlanState, signatures: Sequence[NodeConstraints], slots: 
                 # Slots are pseudo resources that no machine has: nothing needs to be added up.
                 both = sorted((*offer.available.items, *slots.items))
                 rooms[index] = Resources(tuple(both))
-        shapes.append(_shape(offer, group, rooms[index], pools))
+        shapes.append(_shape(offer, group, rooms[index]))
         ways.append(group)
         accepted.append(mask)
     return Shelf(shapes=tuple(shapes), ways=tuple(ways), accepted=tuple(accepted))
 
 
 def _shape(
-    offer: ProvisionerOffering,
-    group: Sequence[LaunchableOffering],
-    room: Resources,
-    pools: dict[int, Pool],
+    offer: ProvisionerOffering, group: Sequence[LaunchableOffering], room: Resources
 ) -> Shape:
-    """Return a shape; the provisioners' offers of one type share its offerings, and their pools."""
-    found = []
-    for launchable in group:
-        one = launchable.offering
-        pool = pools.get(id(one))
-        if pool is None:
-            pool = pools[id(one)] = Pool(
-                zone=one.zone,
-                capacity_type=one.capacity_type,
-                price_micros_per_hour=one.price_micros_per_hour,
-            )
-        found.append(pool)
     return Shape(
         provisioner=offer.provisioner.name,
         instance_type=offer.instance_type.name,
         allocatable=room,
         capacity=offer.instance_type.capacity,
-        pools=tuple(found),
+        pools=tuple([launchable.offering for launchable in group]),
         vcpus=offer.instance_type.capacity[CPU] // 1000,
     )
 

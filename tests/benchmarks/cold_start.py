@@ -33,18 +33,14 @@ with open(sys.argv[1], encoding="utf-8") as file:
 _PACK: Final = """
 from shared.model.resources import Resources
 from shared.packing.packer import pack
-from shared.packing.problem import PackingProblem, PodClass, Pool, Shape
+from shared.packing.problem import PackingProblem, PodClass, Shape
 shapes = tuple(
     Shape(
         provisioner="default",
         instance_type=one.name,
         allocatable=one.allocatable,
         capacity=one.capacity,
-        pools=tuple(
-            Pool(zone=way.zone, capacity_type=way.capacity_type,
-                 price_micros_per_hour=way.price_micros_per_hour)
-            for way in one.offerings
-        ),
+        pools=one.offerings,
         vcpus=one.capacity["cpu"] // 1000,
     )
     for one in types

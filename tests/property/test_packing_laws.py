@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.model.ec2.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.resources import Resources
 from shared.packing.bound.per_kind import tighter_bound
 from shared.packing.bound.resource_prices import find_prices, lower_bound
@@ -13,7 +13,7 @@ from shared.packing.checker import check
 from shared.packing.demand import read_demand
 from shared.packing.machine_kinds import allowed_shapes, find_kinds, front
 from shared.packing.packer import pack
-from shared.packing.problem import Bin, PackingProblem, PackingSettings, PodClass, Pool, Shape
+from shared.packing.problem import Bin, PackingProblem, PackingSettings, PodClass, Shape
 from shared.packing.search.first_fit import pack_simply
 
 GIB = 2**30
@@ -44,7 +44,7 @@ def some_shapes(draw: st.DrawFn, number: int = 0) -> Shape:
     named["slot/web"] = draw(st.sampled_from([1, 2]))
     price = cores * 30_000 + gib * 2000 + draw(st.integers(0, 9)) * cores * 2000
     pools = [
-        Pool(zone=zone, capacity_type=kind, price_micros_per_hour=value)
+        Offering(zone=zone, capacity_type=kind, price_micros_per_hour=value)
         for zone in draw(st.sampled_from(["a", "ab"]))
         for kind, value in draw(
             st.sampled_from(
@@ -141,7 +141,7 @@ def zoned_problems(draw: st.DrawFn) -> PackingProblem:
             ),
             capacity=Resources.of(cpu=cores * 1000, memory=gib * GIB, pods=30),
             pools=(
-                Pool(
+                Offering(
                     zone=zone,
                     capacity_type=CapacityType.ON_DEMAND,
                     price_micros_per_hour=cores * 30_000 + gib * 2000 + dearer,

@@ -21,14 +21,11 @@ PROCEDURES: Final[tuple[tuple[str, Rules | None], ...]] = (
     ("patterns", None),
     ("deal evenly", Rules(tilt=0.0, slant=3.0)),
     ("deal less", Rules(share=0.95, tilt=0.1, slant=1.2)),
-    ("large pods first", Rules(tilt=0.4, slant=1.2)),
     ("top up only", Rules(share=0.0, balance=2.0)),
 )
-# Many pods on a few nodes: the first two come close to the bound for nearly nine in ten random
-# batches, all four for more than nine.
+# Many pods on a few nodes: what is left over on each counts for more.
 FOR_FEW_NODES: Final[tuple[tuple[str, Rules | None], ...]] = (
     ("deal alike", Rules(tilt=0.0)),
-    ("deal, scarce first", Rules(slant=3.0, balance=2.0)),
     ("deal less, large and scarce first", Rules(share=0.95, tilt=0.4, balance=1.0)),
     ("deal a little less", Rules(share=0.98, slant=1.0)),
     *PROCEDURES,
@@ -72,13 +69,9 @@ def best_plan(
         if plan is not None:
             best, cost, name = plan, priced.cost(plan), procedure
     if sum(counts) <= _FEWEST_PODS or thorough:
-        largest = largest_kinds(priced)
-        fewest = [("fewest nodes", fewest_nodes(priced, counts, largest))]
-        if len(priced.demand.masks) > 1:
-            fewest.append(("fewest nodes apart", _apart(priced, counts, largest)))
-        for procedure, plan in fewest:
-            if priced.cost(plan) < cost:
-                best, cost, name = plan, priced.cost(plan), procedure
+        fewest = fewest_nodes(priced, counts, largest_kinds(priced))
+        if priced.cost(fewest) < cost:
+            best, name = fewest, "fewest nodes"
     return best, name
 
 
@@ -103,13 +96,3 @@ def _from_patterns(
         return None
     rest = build(priced, left, Rules(), limit - spent) if any(left) else []
     return None if rest is None else plan + rest
-
-
-def _apart(priced: PricedProblem, counts: Sequence[int], largest: Sequence[int]) -> list[Planned]:
-    """Return few nodes of which none holds pods of two signatures."""
-    plan: list[Planned] = []
-    signature = priced.demand.signature
-    for value in sorted({signature[k] for k, count in enumerate(counts) if count}):
-        own = [count if signature[k] == value else 0 for k, count in enumerate(counts)]
-        plan.extend(fewest_nodes(priced, own, largest))
-    return plan

@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from shared.model.ec2.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.resources import Resources
-from shared.packing.problem import Pool, Shape
+from shared.packing.problem import Shape
 
 TABLE = Path(__file__).parents[3] / "shared" / "catalog" / "embedded" / "us-east-1.json"
 DAEMONS = Resources.of(cpu=280, memory=320 * 2**20, pods=4)
@@ -65,7 +65,7 @@ def listed(
     found = []
     for row in sorted(_table()["types"], key=lambda row: str(row["name"])):
         pools = [
-            Pool(
+            Offering(
                 zone=offering["zone"],
                 capacity_type=CapacityType(offering["capacity_type"]),
                 price_micros_per_hour=offering["price_micros_per_hour"],
@@ -85,7 +85,7 @@ def shapes(
     return tuple(other_listed.shape for other_listed in listed(wanted, capacity_type))
 
 
-def _listed(row: dict[str, Any], pools: list[Pool]) -> Listed:
+def _listed(row: dict[str, Any], pools: list[Offering]) -> Listed:
     amounts = {
         "cpu": row["vcpus"] * 1000,
         "memory": row["memory_mib"] * 2**20,

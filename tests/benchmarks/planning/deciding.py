@@ -12,11 +12,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from shared.model import labels as keys
+from shared.model.ec2.instance_types import Offering
 from shared.model.plan import Plan
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.packer import pack
-from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Pool, Shape
+from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
 from shared.planning.decide import decide
 from tests.benchmarks.packing.workloads import PLAIN
 from tests.benchmarks.planning import clusters
@@ -82,7 +83,7 @@ def bound(snapshot: ClusterSnapshot) -> int:
             allocatable=instance_type.allocatable - _DAEMONS + Resources(((_SLOT, 1),)),
             capacity=instance_type.capacity,
             pools=tuple(
-                Pool(
+                Offering(
                     zone=way.zone,
                     capacity_type=way.capacity_type,
                     price_micros_per_hour=way.price_micros_per_hour,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shared.model.ec2.instance_types import CapacityType
+from shared.model.ec2.instance_types import CapacityType, Offering
 from shared.model.resources import Resources
 from shared.packing.checker import check
 from shared.packing.packer import pack
@@ -13,7 +13,6 @@ from shared.packing.problem import (
     PackingProblem,
     PackingSettings,
     PodClass,
-    Pool,
     Shape,
 )
 
@@ -51,7 +50,7 @@ def shape(
 ) -> Shape:
     prices = {"on-demand": price} if isinstance(price, int) else dict(price)
     pools = [
-        Pool(zone=zone, capacity_type=CapacityType(kind), price_micros_per_hour=value)
+        Offering(zone=zone, capacity_type=CapacityType(kind), price_micros_per_hour=value)
         for kind, value in prices.items()
         for zone in zones
     ]
