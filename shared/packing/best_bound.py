@@ -24,16 +24,14 @@ class BoundQuery(NamedTuple):
 
     Attributes:
         counts: Pods per class.
-        kinds: All that can be bought.
-        plain: Those of them that no other replaces by true price.
-        worth: Resource prices, by the `plain` ones.
+        plain: What can be bought, without kinds that others replace by true price.
+        worth: Resource prices by true price.
         rooms: Room that need not be bought.
         cost: Of a plan: nothing better is looked for where the simplest bound is close.
     """
 
     demand: Demand
     counts: Sequence[int]
-    kinds: Sequence[MachineKind]
     plain: Sequence[MachineKind]
     worth: ResourcePrices
     rooms: FreeCapacities
@@ -53,8 +51,9 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
     if not cost:
         return 0
     demand = read_demand(problem)
-    kinds = find_kinds(problem, demand, range(len(problem.shapes)), _BY_PRICE, whole=True)
-    plain = front(kinds, {})
+    plain = front(
+        find_kinds(problem, demand, range(len(problem.shapes)), _BY_PRICE, whole=True), {}
+    )
     prices = [kind.price for kind in plain]
     counts = housed([pod_class.count for pod_class in problem.classes], demand, plain)
     rooms = free_rooms(problem, demand, counts)
@@ -72,7 +71,6 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         BoundQuery(
             demand=demand,
             counts=some,
-            kinds=kinds,
             plain=plain,
             worth=find_prices(demand, some, plain, prices),
             rooms=free,
@@ -104,7 +102,7 @@ def best_bound(asked: BoundQuery, known: int | None = None) -> int:
         exact = cover_exactly(priced, counts)
         if exact is not None:
             return priced.cost(exact)
-    bound = lower_bound(demand, counts, asked.kinds, worth, rooms=rooms)
+    bound = lower_bound(demand, counts, asked.plain, worth, rooms=rooms)
     worthwhile = sum(counts) > _VERY_FEW_PODS or any(
         demand.extras[k] for k, count in enumerate(counts) if count
     )

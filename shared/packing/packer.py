@@ -1,13 +1,12 @@
 """From a problem to a checked plan."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
-from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from shared.packing.best_bound import BoundQuery, best_bound, housed
-from shared.packing.bound.free_capacity import FreeCapacities, free_rooms
-from shared.packing.bound.resource_prices import ResourcePrices, find_prices
+from shared.packing.bound.free_capacity import free_rooms
+from shared.packing.bound.resource_prices import find_prices
 from shared.packing.checker import check
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import EXACT, cover_exactly
@@ -60,103 +59,96 @@ def plan(
     kinds = find_kinds(problem, demand, allowed_shapes(problem, demand), problem.settings)
     counts = [pod_class.count for pod_class in problem.classes]
     fitting = housed(counts, demand, kinds)
-    market = _open_market(kinds, problem.limits)
+    best = front(kinds, problem.limits)
     rooms = free_rooms(problem, demand, counts)
-    placements: Placements = ()
-    if rooms:
-        worth = find_prices(demand, fitting, market.best, market.planning_prices)
-        values = [worth.of_class(demand, k) for k in range(len(counts))]
-        mix = find_mix(problem, demand, fitting, market.best)
-        wise = place_for_growth(problem, demand, counts, mix) if mix else None
-        placements = place_on_bins(problem, demand, counts, values) if wise is None else wise
+    placements = _place(problem, demand, counts, fitting, best) if rooms else ()
     unplaced = [(k, count, NO_SHAPE) for k, count in enumerate(counts) if count and not fitting[k]]
     for k, _, _ in unplaced:
         counts[k] = 0
-    bought = _buy(problem, demand, market, counts, search_budget)
-    unplaced.extend(bought.unplaced)
-    placed = [pod_class.count for pod_class in problem.classes]
-    for k, count, _ in unplaced:
-        placed[k] -= count
-    worth = bought.worth or find_prices(
-        demand, bought.counts, market.plain, [kind.price for kind in market.plain]
-    )
-    bound = _bound(demand, placed, bought, market, worth, rooms) if bounded else 0
-    stranded = 0
-    if bought.nodes:
-        used = [count - n for count, n in zip(counts, _kept_out(bought, counts), strict=True)]
-        stranded = bought.cost - int(sum(n * worth.of_class(demand, k) for k, n in enumerate(used)))
-    return Packing(
-        nodes=bought.nodes,
+    bought, priced, tight = _buy(problem, demand, kinds, best, counts, search_budget)
+    packing = replace(
+        bought,
         placements=placements,
-        unplaced=tuple(sorted(unplaced)),
-        cost_micros_per_hour=bought.cost,
-        lower_bound_micros_per_hour=min(bound, bought.cost),
-        resource_prices_micros_per_hour=_unit_prices(demand, worth),
-        stranded_micros_per_hour=max(stranded, 0),
-        candidate=bought.name,
+        unplaced=tuple(sorted([*unplaced, *bought.unplaced])),
         cut_short=search_budget.cut_short,
     )
-
-
-class _Market(NamedTuple):
-    """All kinds, those worth planning with, and those that no other undercuts by true price."""
-
-    kinds: tuple[MachineKind, ...]
-    best: tuple[MachineKind, ...]
-    planning_prices: tuple[int, ...]
-    plain: tuple[MachineKind, ...]
-
-
-class _Bought(NamedTuple):
-    """Nodes, what the limits kept out, and a bound and resource prices where known already."""
-
-    nodes: tuple[PackedNode, ...]
-    unplaced: tuple[tuple[int, int, str], ...]
-    cost: int
-    name: str
-    counts: tuple[int, ...]
-    bound: int | None
-    worth: ResourcePrices | None
-
-
-def _open_market(kinds: Sequence[MachineKind], limits: Mapping[str, object]) -> _Market:
-    best = tuple(front(kinds, limits))
-    plain = best
-    if limits or any(kind.price != kind.planning_price for kind in kinds):
-        plain = tuple(front([kind._replace(planning_price=kind.price) for kind in kinds], {}))
-    return _Market(
-        kinds=tuple(kinds),
-        best=best,
-        planning_prices=tuple([kind.planning_price for kind in best]),
+    if not (bounded and packing.nodes):
+        return packing
+    plain, cost = best, packing.cost_micros_per_hour
+    if problem.limits or any(kind.price != kind.planning_price for kind in kinds):
+        plain = front([kind._replace(planning_price=kind.price) for kind in kinds], {})
+    prices = [kind.price for kind in plain]
+    known = plain is best and priced is not None and list(priced.prices) == prices
+    placed = _placed(problem, packing)
+    query = BoundQuery(
+        demand=demand,
+        counts=housed(placed, demand, plain) if rooms else placed,
         plain=plain,
+        worth=priced.worth if known and priced else find_prices(demand, counts, plain, prices),
+        rooms=rooms,
+        cost=cost,
     )
+    if not known or rooms or placed != counts:
+        tight = None
+    bound = tight if packing.candidate == EXACT and tight is not None else best_bound(query, tight)
+    return replace(packing, lower_bound_micros_per_hour=min(bound, cost))
+
+
+def _placed(problem: PackingProblem, packing: Packing) -> list[int]:
+    """Return pods per class that have a place."""
+    placed = [pod_class.count for pod_class in problem.classes]
+    for k, count, _ in packing.unplaced:
+        placed[k] -= count
+    return placed
+
+
+def _place(
+    problem: PackingProblem,
+    demand: Demand,
+    counts: list[int],
+    fitting: Sequence[int],
+    best: Sequence[MachineKind],
+) -> Placements:
+    """Return what goes to the bins; what is placed is taken off `counts`."""
+    mix = find_mix(problem, demand, fitting, best)
+    wise = place_for_growth(problem, demand, counts, mix) if mix else None
+    if wise is not None:
+        return wise
+    worth = find_prices(demand, fitting, best, [kind.planning_price for kind in best])
+    values = [worth.of_class(demand, k) for k in range(len(counts))]
+    return place_on_bins(problem, demand, counts, values)
 
 
 def _buy(
     problem: PackingProblem,
     demand: Demand,
-    market: _Market,
+    kinds: Sequence[MachineKind],
+    best: Sequence[MachineKind],
     counts: Sequence[int],
     search_budget: SearchBudget,
-) -> _Bought:
-    """Return nodes for the pods, as far as the limits allow. Each class counted fits some kind."""
+) -> tuple[Packing, PricedProblem | None, int | None]:
+    """Return nodes for the pods, as far as the limits allow. Each class counted fits some kind.
+
+    Also what the last nodes were planned with, and the lower bound for their pods, if it is known:
+    without limits these are all nodes.
+    """
     limits: Limits = dict(problem.limits)
     nodes: list[PackedNode] = []
     unplaced: list[tuple[int, int, str]] = []
     name = ""
+    priced: PricedProblem | None = None
     bound: int | None = None
-    worth: ResourcePrices | None = None
     left = list(counts)
-    offers = list_offers(problem, market.kinds)
+    offers = list_offers(problem, kinds)
     while any(left):
-        best, later = market.best, [0] * len(left)
+        later = [0] * len(left)
         if limits:
-            usable = within_limits(problem, market.kinds, limits)
+            usable = within_limits(problem, kinds, limits)
             fitting = housed(left, demand, usable)
             unplaced.extend(
                 (k, count, LIMIT) for k, count in enumerate(left) if count and not fitting[k]
             )
-            best = tuple(front(usable, problem.limits))
+            best = front(usable, problem.limits)
             left, later = _for_now(problem, best, limits, fitting)
         if not any(left):
             break
@@ -165,31 +157,27 @@ def _buy(
         mix = find_mix(problem, demand, left, best)
         if mix:
             found = roomier(problem, priced, found, left, mix)
-        roomy = found.name == ROOMY
-        bought = purchase(found.priced, found.plan, offers, limits, roomy=roomy)
-        if best is market.plain and priced.prices == market.planning_prices:
-            bound = priced.cost(found.plan) if found.name == EXACT else found.tight
-            worth = worth or priced.worth
-        name = found.name
-        nodes.extend(bought.nodes)
-        limits = bought.limits
+        name, bound = found.name, found.tight
+        bought, refused, limits = purchase(
+            found.priced, found.plan, offers, limits, roomy=name == ROOMY
+        )
+        nodes.extend(bought)
         left = later
-        for entry in bought.refused:
+        for entry in refused:
             for k, n in entry.contents:
                 left[k] += n
     cost = 0
     for node in nodes:
         shape, pool = node.options[0]
         cost += problem.shapes[shape].pools[pool].price_micros_per_hour
-    return _Bought(
+    packing = Packing(
         nodes=tuple(nodes),
         unplaced=tuple(unplaced),
-        cost=cost,
-        name=name,
-        counts=tuple(counts),
-        bound=bound,
-        worth=worth,
+        cost_micros_per_hour=cost,
+        lower_bound_micros_per_hour=0,
+        candidate=name,
     )
+    return packing, priced, bound
 
 
 def _for_now(
@@ -205,7 +193,9 @@ def _for_now(
 def _cover(priced: PricedProblem, counts: Sequence[int]) -> Found | None:
     """Return the exact answer where the pods are few enough to know it."""
     plan = cover_exactly(priced, counts)
-    return None if plan is None else Found(priced=priced, plan=plan, name=EXACT, tight=None)
+    if plan is None:
+        return None
+    return Found(priced=priced, plan=plan, name=EXACT, tight=priced.cost(plan))
 
 
 def _search(
@@ -238,44 +228,3 @@ def _make_ground(
     ]
     worth = find_prices(demand, counts, kinds, prices)
     return make_ground(demand, kinds, worth, prices)
-
-
-def _bound(
-    demand: Demand,
-    placed: Sequence[int],
-    bought: _Bought,
-    market: _Market,
-    worth: ResourcePrices,
-    rooms: FreeCapacities,
-) -> int:
-    """Return the lower bound by true prices for the pods that are placed."""
-    known = bought.bound if not rooms and tuple(placed) == bought.counts else None
-    if not any(placed) or (known is not None and bought.name == EXACT):
-        return known or 0
-    asked = BoundQuery(
-        demand=demand,
-        counts=housed(placed, demand, market.plain) if rooms else placed,
-        kinds=market.kinds,
-        plain=market.plain,
-        worth=worth,
-        rooms=rooms,
-        cost=bought.cost,
-    )
-    return best_bound(asked, known)
-
-
-def _kept_out(bought: _Bought, counts: Sequence[int]) -> list[int]:
-    kept_out = [0] * len(counts)
-    for k, count, _ in bought.unplaced:
-        kept_out[k] = count
-    return kept_out
-
-
-def _unit_prices(demand: Demand, worth: ResourcePrices) -> tuple[tuple[str, int], ...]:
-    """Return the highest worth that a core, a GiB or a piece has to any group of signatures."""
-    units = {CPU: 1000, MEMORY: 2**30, EPHEMERAL_STORAGE: 2**30}
-    return tuple(
-        (name, int(max(values[place] for values in worth.values) * units.get(name, 1)))
-        for place, name in enumerate(demand.names)
-        if worth.values
-    )

@@ -140,7 +140,7 @@ class Found(NamedTuple):
         priced: What its kinds belong to.
         plan: The nodes.
         name: The procedure that won.
-        tight: The tighter bound by planning prices; None where it was not asked for.
+        tight: A lower bound by planning prices; None where it was not asked for.
     """
 
     priced: PricedProblem

@@ -170,9 +170,6 @@ class Packing:
         cost_micros_per_hour: Sum of the nodes' cheapest options.
         lower_bound_micros_per_hour: No plan with these shapes that places the same pods costs
             less, rounded down.
-        resource_prices_micros_per_hour: What the bound says a unit is worth, for people: per
-            1,000 millicores, per GiB, per piece; by resource name.
-        stranded_micros_per_hour: Worth of the room that is left over on the nodes, at these prices.
         candidate: Name of the procedure whose plan was the best, for people.
         fallback: Why the simple packer's plan stands here instead; empty when it does not.
         cut_short: A time limit ended the search: packed again, the same problem may give another
@@ -184,8 +181,6 @@ class Packing:
     unplaced: tuple[tuple[int, int, str], ...] = ()
     cost_micros_per_hour: int
     lower_bound_micros_per_hour: int
-    resource_prices_micros_per_hour: tuple[tuple[str, int], ...] = ()
-    stranded_micros_per_hour: int = 0
     candidate: str = ""
     fallback: str = ""
     cut_short: bool = False

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from shared.packing.bound.simplex import pivot
+from shared.packing.bound.simplex import enter
 
 _WINDOW: Final = 48
-_TINY: Final = 1e-9
 _MOST_STEPS: Final = 40  # per row: rounding can make the method turn in circles
 
 
@@ -19,23 +18,7 @@ class Rows(NamedTuple):
     masks: tuple[int, ...]
 
 
-Column = tuple[int, Sequence[tuple[int, float]]]
-
-
-class Solution(NamedTuple):
-    """What is bought, which rows it serves, and what it is worth.
-
-    Attributes:
-        duals: Per row, the worth of one unit.
-        mix: How many of each kind, fractions.
-        served: By (kind, row), the part of the row's demand that the kind serves.
-        columns: The kinds of the basis, each with (row, amount) of what it gives.
-    """
-
-    duals: list[float]
-    mix: dict[int, float]
-    served: dict[tuple[int, int], float]
-    columns: list[Column]
+Column = tuple[int, Sequence[tuple[int, float]]]  # a kind, and (row, amount) of what it gives
 
 
 def usable_rows(
@@ -62,8 +45,8 @@ def solve(
     rooms: Sequence[Sequence[int]],
     prices: Sequence[int],
     known: Sequence[Column] = (),
-) -> Solution:
-    """Return the programme's solution.
+) -> tuple[list[float], list[tuple[float, Column]]]:
+    """Return per row the worth of one unit, and the columns bought, each with how many of it.
 
     By the revised simplex method; a column is a kind and, per resource, the row that gets it, and
     columns are found as needed. Those of the solution of a similar programme, `known`, are tried
@@ -73,7 +56,7 @@ def solve(
     """
     size = len(rows.keys)
     if not size:
-        return Solution([], {}, {}, [])
+        return [], []
     largest = [max(room[place] for room in rooms) or 1 for _, place in rows.keys]
     duals, inverse, chosen = _start(rows, usable, prices, largest)
     columns: list[list[tuple[int, float]]] = [[(i, 1.0 / inverse[i][i])] for i in range(size)]
@@ -90,39 +73,19 @@ def solve(
                 break
             start = max(found[2], 0)
         cost, column, kind = found
-        step = [sum([row[j] * a for j, a in column]) for row in inverse]
-        leaving, least = -1, 0.0
-        for i, amount in enumerate(step):
-            if amount > _TINY and (leaving < 0 or levels[i] / amount < least):
-                leaving, least = i, levels[i] / amount
+        leaving = enter(inverse, levels, column)
         if leaving < 0:
             break
-        pivot(inverse, levels, step, leaving)
         chosen[leaving] = kind
         columns[leaving] = column
         gain = cost - sum([duals[j] * a for j, a in column])
         duals = [d + gain * b for d, b in zip(duals, inverse[leaving], strict=True)]
     worth = [max(d, 0.0) / top for d, top in zip(duals, largest, strict=True)]
-    basis = [
-        (kind, level, [(i, amount * largest[i]) for i, amount in column])
+    return worth, [
+        (level, (kind, [(i, amount * largest[i]) for i, amount in column]))
         for kind, level, column in zip(chosen, levels, columns, strict=True)
         if kind >= 0
     ]
-    return _solution(rows, worth, basis)
-
-
-def _solution(
-    rows: Rows, worth: list[float], basis: Sequence[tuple[int, float, list[tuple[int, float]]]]
-) -> Solution:
-    mix: dict[int, float] = {}
-    served: dict[tuple[int, int], float] = {}
-    for kind, level, column in basis:
-        if level > _TINY:
-            mix[kind] = mix.get(kind, 0.0) + level
-            for i, amount in column:
-                part = level * amount / rows.amounts[i] if rows.amounts[i] else 0.0
-                served[kind, i] = served.get((kind, i), 0.0) + part
-    return Solution(worth, mix, served, [(kind, column) for kind, _, column in basis])
 
 
 def _known_column(

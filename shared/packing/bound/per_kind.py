@@ -13,7 +13,7 @@ from typing import Final
 
 from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, FreeCapacity, beyond_rooms
 from shared.packing.bound.rounding_cuts import with_whole_nodes
-from shared.packing.bound.simplex import best_mix, pivot
+from shared.packing.bound.simplex import best_mix, enter
 from shared.packing.demand import Demand
 from shared.packing.machine_kinds import MachineKind
 
@@ -56,14 +56,10 @@ def tighter_bound(
     if mix:
         # Pods that may be in free room may need no node of their own.
         alone = {k: mask for k, mask in fits.items() if k not in rooms.classes}
-        whole = with_whole_nodes(demand, counts, kinds, alone, mix)
-        imagined = range(len(counts), len(whole.counts))
-        demand, counts, kinds, fits = (
-            whole.demand,
-            whole.counts,
-            whole.kinds,
-            {**fits, **whole.fits},
-        )
+        real = len(counts)
+        demand, counts, kinds, whole = with_whole_nodes(demand, counts, kinds, alone, mix)
+        fits = {**fits, **whole}
+        imagined = range(real, len(counts))
         clusters = [*clusters, *([k] for k in imagined)]
         present = [*present, *imagined]
     prices = _kind_prices(demand, counts, clusters, fits, kinds, costs)
@@ -180,13 +176,7 @@ def _kind_prices(
             idle += 1
             continue
         idle = 0
-        column = [0.0] * size
-        for g, part in mix:
-            column[g] = part
-        step = [sum([a * b for a, b in zip(row, column, strict=True)]) for row in inverse]
-        ratios = [(levels[i] / amount, i) for i, amount in enumerate(step) if amount > 1e-11]
-        leaving = min(ratios)[1]
-        pivot(inverse, levels, step, leaving)
+        leaving = enter(inverse, levels, mix)
         costs[leaving] = float(prices[t])
         values = [
             max(sum([costs[i] * inverse[i][j] for i in range(size)]), 0.0) for j in range(size)

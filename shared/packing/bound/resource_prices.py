@@ -24,6 +24,7 @@ from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
 _SCALE: Final = 1 << 80
 _MAX_SIGNATURES: Final = 12
 _MAX_ROWS: Final = 40
+_TINY: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,9 @@ def find_prices(
     if len(rows.keys) > _MAX_ROWS:
         rows = _most_wanted(rows, rooms)
     known = _columns_of(like, rows) if like else ()
-    found = solve(rows, usable_rows(rows, rooms), rooms, prices, known)
+    duals, bought = solve(rows, usable_rows(rows, rooms), rooms, prices, known)
     values = [[0.0] * len(home) for _ in rows.masks]
-    for (group, resource), dual in zip(rows.keys, found.duals, strict=True):
+    for (group, resource), dual in zip(rows.keys, duals, strict=True):
         for place, where in enumerate(home):
             if where == resource:
                 values[group][place] = dual
@@ -96,20 +97,35 @@ def find_prices(
     for k, count in enumerate(counts):
         if count:
             firsts.setdefault(rows.group[demand.signature[k]], demand.signature[k])
-    shares = {kind: [0.0] * len(rows.masks) for kind in found.mix}
-    for (kind, row), part in found.served.items():
-        group = rows.keys[row][0]
-        shares[kind][group] = max(shares[kind][group], part)
+    mix: dict[int, float] = {}
+    for level, (kind, _) in bought:
+        if level > _TINY:
+            mix[kind] = mix.get(kind, 0.0) + level
     return ResourcePrices(
         group=rows.group,
         values=tuple(tuple(value) for value in values),
-        mix=tuple(sorted(found.mix.items())),
-        shares={kind: tuple(parts) for kind, parts in shares.items()},
+        mix=tuple(sorted(mix.items())),
+        shares=_shares(rows, bought),
         basis=tuple(
             (kind, tuple([((firsts[rows.keys[i][0]], rows.keys[i][1]), a) for i, a in column]))
-            for kind, column in found.columns
+            for _, (kind, column) in bought
         ),
     )
+
+
+def _shares(rows: Rows, bought: Sequence[tuple[float, Column]]) -> dict[int, tuple[float, ...]]:
+    """Return per kind, per group, the part of the group's demand that the kind serves."""
+    served: dict[tuple[int, int], float] = {}
+    for level, (kind, column) in bought:
+        for row, amount in column if level > _TINY else ():
+            part = level * amount / rows.amounts[row] if rows.amounts[row] else 0.0
+            served[kind, row] = served.get((kind, row), 0.0) + part
+    shares: dict[int, list[float]] = {}
+    for (kind, row), part in served.items():
+        group = rows.keys[row][0]
+        parts = shares.setdefault(kind, [0.0] * len(rows.masks))
+        parts[group] = max(parts[group], part)
+    return {kind: tuple(parts) for kind, parts in shares.items()}
 
 
 def _columns_of(like: ResourcePrices, rows: Rows) -> list[Column]:

@@ -7,7 +7,7 @@ room for them, so a bound that counts them is a bound.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from shared.packing.demand import Demand
 from shared.packing.machine_kinds import MachineKind
@@ -16,25 +16,17 @@ _MOST_SETS: Final = 8
 _LEAST_GAIN: Final = 0.001  # of the cost
 
 
-class RoundingCuts(NamedTuple):
-    """The question with imagined pods, the last classes: to be asked of a bound instead."""
-
-    demand: Demand
-    counts: tuple[int, ...]
-    kinds: tuple[MachineKind, ...]
-    fits: Mapping[int, int]
-
-
 def with_whole_nodes(
     demand: Demand,
     counts: Sequence[int],
     kinds: Sequence[MachineKind],
     fits: Mapping[int, int],
     mix: Sequence[tuple[int, float]],
-) -> RoundingCuts:
-    """Return the question with a class of imagined pods per set of kinds bought in parts.
+) -> tuple[Demand, list[int], list[MachineKind], dict[int, int]]:
+    """Return demand, counts, kinds and fits with a class of imagined pods per set of kinds.
 
-    The classes in `fits` may be placed nowhere else.
+    A set is of kinds that are bought in parts. The imagined classes are the last ones. The classes
+    in `fits` may be placed nowhere else.
 
     Args:
         demand: The classes.
@@ -78,14 +70,8 @@ def with_whole_nodes(
         extras=tuple(extras),
         signature=tuple(signature),
     )
-    return RoundingCuts(
-        demand=larger,
-        counts=tuple(amounts),
-        kinds=tuple(
-            [kind._replace(room=tuple(room)) for kind, room in zip(kinds, rooms, strict=True)]
-        ),
-        fits=masks,
-    )
+    with_nodes = [kind._replace(room=tuple(room)) for kind, room in zip(kinds, rooms, strict=True)]
+    return larger, amounts, with_nodes, masks
 
 
 def _nodes(

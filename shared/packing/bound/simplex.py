@@ -1,4 +1,4 @@
-"""A small linear programme solved by hand: maximise v a, with R a <= c and a >= 0."""
+"""The step of the simplex method that all linear programmes here share, and a small programme."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,7 +10,7 @@ _MOST_STEPS: Final = 60  # rounding can make the method turn in circles
 def best_mix(
     values: Sequence[float], columns: Sequence[Sequence[float]], room: Sequence[float]
 ) -> tuple[list[tuple[int, float]], list[float]]:
-    """Return the best fractions, and what one unit of each row is worth.
+    """Return the best fractions, and what one unit of each row is worth: maximise v a, R a <= c.
 
     Starts with everything unused; the inverse of the basis is kept in full, as there are few rows.
 
@@ -29,13 +29,9 @@ def best_mix(
         entering = max(range(len(gains)), key=gains.__getitem__, default=-1)
         if entering < 0 or gains[entering] <= 1e-9 * max(values):
             break
-        column = columns[entering]
-        step = [sum([a * b for a, b in zip(row, column, strict=True)]) for row in inverse]
-        ratios = [(levels[i] / amount, i) for i, amount in enumerate(step) if amount > _TINY]
-        if not ratios:
+        leaving = enter(inverse, levels, list(enumerate(columns[entering])))
+        if leaving < 0:
             break
-        leaving = min(ratios)[1]
-        pivot(inverse, levels, step, leaving)
         basis[leaving] = entering
         worth = [values[j] if j >= 0 else 0.0 for j in basis]
         duals = [
@@ -66,10 +62,29 @@ def _gains(
     ]
 
 
-def pivot(
+def enter(
+    inverse: list[list[float]], levels: list[float], column: Sequence[tuple[int, float]]
+) -> int:
+    """Bring a column into the basis; return the row of the one that leaves, -1 where none can.
+
+    Args:
+        inverse: Of the basis; changed.
+        levels: How much there is of each column in the basis; changed.
+        column: (row, amount), each row at most once.
+    """
+    step = [sum([row[j] * amount for j, amount in column]) for row in inverse]
+    leaving, least = -1, 0.0
+    for i, amount in enumerate(step):
+        if amount > _TINY and (leaving < 0 or levels[i] / amount < least):
+            leaving, least = i, levels[i] / amount
+    if leaving >= 0:
+        _pivot(inverse, levels, step, leaving)
+    return leaving
+
+
+def _pivot(
     inverse: list[list[float]], levels: list[float], step: Sequence[float], leaving: int
 ) -> None:
-    """Bring a column into the basis in the place of another. Changes inverse and levels."""
     factor = step[leaving]
     row = [value / factor for value in inverse[leaving]]
     inverse[leaving] = row

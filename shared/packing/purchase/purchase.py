@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from math import ceil
-from typing import NamedTuple
 
 from shared.model.resources import Resources
 from shared.packing.machine_kinds import MachineKind
@@ -13,14 +12,6 @@ from shared.packing.purchase.launch_options import Offers, Ways, find_ways
 Limits = dict[str, Resources]
 
 
-class Purchase(NamedTuple):
-    """Nodes with options, the planned nodes that found no room under the limits, what is left."""
-
-    nodes: tuple[PackedNode, ...]
-    refused: tuple[Planned, ...]
-    limits: Limits
-
-
 def purchase(
     priced: PricedProblem,
     plan: Sequence[Planned],
@@ -28,11 +19,12 @@ def purchase(
     limits: Limits,
     *,
     roomy: bool = False,
-) -> Purchase:
-    """Return the nodes to buy. Each takes the largest of its options off its limits.
+) -> tuple[list[PackedNode], list[Planned], Limits]:
+    """Return the nodes to buy, the planned nodes that limits refuse, and what is left of limits.
 
-    When the limits do not allow for every option, options larger than the cheapest one are given
-    up first, then the nodes that return least for their price.
+    Each node takes the largest of its options off its limits. When the limits do not allow for
+    every option, options larger than the cheapest one are left out first, then the nodes that
+    return least for their price.
 
     Args:
         priced: Classes and kinds.
@@ -49,10 +41,10 @@ def purchase(
     if roomy:
         ways = {kind: _ways_as_large(priced, kind, groups[kind], offers) for kind in sorted(groups)}
     if not limits:
-        return Purchase(nodes=_nodes(groups, ways), refused=(), limits=limits)
+        return _nodes(groups, ways), [], limits
     left = _take_all(priced, groups, ways, limits)
     if left is not None:
-        return Purchase(nodes=_nodes(groups, ways), refused=(), limits=left)
+        return _nodes(groups, ways), [], left
     return _take_what_fits(priced, plan, offers, limits)
 
 
@@ -82,16 +74,14 @@ def _ways_as_large(
     return find_ways(offers, bought.room, signatures, bought.provisioner)
 
 
-def _nodes(
-    groups: dict[int, list[Planned]], ways: dict[int, Ways | None]
-) -> tuple[PackedNode, ...]:
+def _nodes(groups: dict[int, list[Planned]], ways: dict[int, Ways | None]) -> list[PackedNode]:
     nodes: list[PackedNode] = []
     for kind in sorted(groups):
         way = ways[kind]
         assert way is not None
         for group in groups[kind]:
             nodes.extend([_node(group, way)] * group.copies)
-    return tuple(nodes)
+    return nodes
 
 
 def _node(other_planned: Planned, way: Ways) -> PackedNode:
@@ -125,7 +115,7 @@ def _take_all(
 
 def _take_what_fits(
     priced: PricedProblem, plan: Sequence[Planned], offers: Offers, limits: Limits
-) -> Purchase:
+) -> tuple[list[PackedNode], list[Planned], Limits]:
     left = dict(limits)
     nodes: list[PackedNode] = []
     refused: list[Planned] = []
@@ -147,7 +137,7 @@ def _take_what_fits(
                 left[provisioner] = taken
             nodes.append(_node(item, way))
     nodes.sort(key=lambda node: (node.options, node.contents))
-    return Purchase(nodes=tuple(nodes), refused=tuple(refused), limits=left)
+    return nodes, refused, left
 
 
 def _cheapest_ways(

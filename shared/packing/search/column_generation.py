@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from shared.packing.bound.simplex import pivot
+from shared.packing.bound.simplex import enter
 from shared.packing.priced_problem import Contents, Planned, PricedProblem
 from shared.packing.search.budget import SearchBudget
 from shared.packing.search.node_load import best_load
@@ -45,20 +45,11 @@ class _Basis:
 
     def enter(self, kind: int, taken: dict[int, int], gain: float) -> None:
         """Bring a pattern in; `gain` is its price less its worth, below zero."""
-        if kind < 0:
-            ((k, _),) = taken.items()
-            place = self.rows[k]
-            step = [-row[place] for row in self.inverse]
-        else:
-            column = [(self.rows[k], n) for k, n in taken.items()]
-            step = [sum([row[j] * n for j, n in column]) for row in self.inverse]
-        leaving, least = -1, 0.0
-        for i, amount in enumerate(step):
-            if amount > _TINY and (leaving < 0 or self.levels[i] / amount < least):
-                leaving, least = i, self.levels[i] / amount
+        sign = -1 if kind < 0 else 1  # surplus takes pods away
+        column = [(self.rows[k], sign * n) for k, n in taken.items()]
+        leaving = enter(self.inverse, self.levels, column)
         if leaving < 0:
             return
-        pivot(self.inverse, self.levels, step, leaving)
         self.patterns[leaving] = (kind, taken)
         change = self.inverse[leaving]
         for k, place in self.rows.items():

@@ -50,8 +50,6 @@ def test_mixed_pods_come_close_to_the_bound() -> None:
     classes = [pod(c, m, 60) for c in (100, 300, 700, 1500) for m in (0.25, 1, 3)]
     made = good(problem(classes))
     assert made.cost_micros_per_hour <= made.lower_bound_micros_per_hour * 1.02
-    assert made.stranded_micros_per_hour >= 0
-    assert dict(made.resource_prices_micros_per_hour)["cpu"] > 0
 
 
 def test_pod_is_placed_on_a_bin_before_a_launch() -> None:

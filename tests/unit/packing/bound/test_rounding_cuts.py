@@ -29,21 +29,23 @@ def test_pods_of_which_no_two_fit_one_node_are_counted_one_by_one() -> None:
     asked = problem([pod(900, 1, 5, nvidia_com__gpu=5), pod(300, 1, 9)], shapes=(LARGE,))
     priced, counts = ground_of(asked)
     fits = {0: 1, 1: 1}
-    whole = with_whole_nodes(priced.demand, counts, priced.kinds, fits, [(0, 3.2)])
-    assert whole.counts[-1] == 5
-    assert whole.demand.names[-1] == "nodes/0"
-    assert [kind.room[-1] for kind in whole.kinds] == [1]
-    assert whole.fits[2] == 1
+    demand, more, kinds, fits = with_whole_nodes(
+        priced.demand, counts, priced.kinds, fits, [(0, 3.2)]
+    )
+    assert more[-1] == 5
+    assert demand.names[-1] == "nodes/0"
+    assert [kind.room[-1] for kind in kinds] == [1]
+    assert fits[2] == 1
 
 
 def test_nothing_is_imagined_where_the_programme_buys_enough() -> None:
     priced, counts = ground_of(problem([pod(900, 1, 5)], shapes=SHAPES[:2]))
     plenty = [(0, 9.0), (1, 9.0)]
-    whole = with_whole_nodes(priced.demand, counts, priced.kinds, {0: 3}, plenty)
-    assert whole.counts == tuple(counts)
+    _, whole, *_ = with_whole_nodes(priced.demand, counts, priced.kinds, {0: 3}, plenty)
+    assert whole == counts
     # Classes that fit nothing are on the bins.
-    nowhere = with_whole_nodes(priced.demand, counts, priced.kinds, {0: 0}, plenty)
-    assert nowhere.counts == tuple(counts)
+    _, nowhere, *_ = with_whole_nodes(priced.demand, counts, priced.kinds, {0: 0}, plenty)
+    assert nowhere == counts
 
 
 def test_room_on_bins_makes_whole_nodes_uncertain() -> None:
