@@ -75,7 +75,7 @@ def complaints(manifest: dict[str, Any]) -> list[str]:
     given = deepcopy(manifest)
     schemas = Schemas()
     schemas.prune_and_default(RESOURCE, given)
-    return [f"{field}: {why}" for _, why, field in schemas.complaints(RESOURCE, given, None)]
+    return [f"{field}: {why}" for _, why, field in schemas.complaints(RESOURCE, given)]
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:

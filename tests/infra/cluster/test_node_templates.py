@@ -45,7 +45,7 @@ def said(manifest: dict[str, Any]) -> list[str]:
     given = deepcopy(manifest)
     schemas = Schemas()
     schemas.prune_and_default(RESOURCE, given)
-    return [f"{field}: {why}" for _, why, field in schemas.complaints(RESOURCE, given, None)]
+    return [f"{field}: {why}" for _, why, field in schemas.complaints(RESOURCE, given)]
 
 
 def refused_by_functions(manifest: dict[str, Any]) -> bool:

@@ -144,7 +144,7 @@ class Lifecycle:
         if old is not None:
             causes += change_complaints(resource, old, obj)
         if resource.custom is not None:
-            causes += self.schemas.complaints(resource, obj, old)
+            causes += self.schemas.complaints(resource, obj)
         elif resource.kind == "CustomResourceDefinition":
             causes += self.schemas.definition_complaints(obj)
         if causes:

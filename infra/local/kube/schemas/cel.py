@@ -1,253 +1,117 @@
-"""A compiler for the part of CEL that `x-kubernetes-validations` rules use.
+"""The part of CEL that the rules in `infra/cluster` use.
 
-Read: literals, lists, maps, `self` and `oldSelf`, fields and indexes, `?:`, `||`, `&&`, `!`,
-comparisons, `in`, arithmetic; the macros has, all, exists, exists_one, filter and map; and the
-functions of cel_values. Not read: bytes, timestamps, quantities, URLs, IP addresses, optionals,
-`type()`, cost limits and static types: a rule that is ill-typed fails when it runs, not when the
-definition is created.
+Read: `self`, its fields, text, integers, lists, `!`, `&&`, `||`, one comparison or `in` at a time,
+`has(a.b)`, `size(a)`, `a.all(x, test)`, `a.exists(x, test)`, `a.matches(b)`, `a.startsWith(b)`.
+Everything else, `oldSelf` included, is refused when the definition is created. A real server
+also checks types and costs, and an error beside `||` or `&&` need not decide the outcome there.
 
-Source: https://kubernetes.io/docs/reference/using-api/cel/, 2025-06.
+This part of CEL is Python's grammar but for the signs of the logical operators, so Python parses
+it. Source: https://kubernetes.io/docs/reference/using-api/cel/, 2025-06.
 """
 
 import ast
+import operator
 import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from infra.local.kube.schemas.cel_nodes import (
-    Names,
-    Node,
-    Selection,
-    applied,
-    comprehension,
-    constant,
-    either,
-    truth,
-)
-from infra.local.kube.schemas.cel_values import FUNCTIONS, OPERATORS, CelError, index, select
+Names = Mapping[str, Any]
+Program = Callable[[Names], Any]
 
-_TOKEN = re.compile(
-    r"""\s*(?:
-      (?P<number>\d+\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+|\d+)u?
-    | (?P<string>[rR]?(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"))
-    | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<sign>\|\||&&|[=!<>]=|[-+*/%<>!?:.,()\[\]{}])
-    )""",
-    re.VERBOSE,
-)
-_LEVELS = (("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
-_CONSTANTS = {"true": True, "false": False, "null": None}
-_ESCAPES = {"__dash__": "-", "__dot__": ".", "__slash__": "/", "__underscores__": "__"}
-_MACROS = {"all", "exists", "exists_one", "filter", "map"}
+_STRING_OR_SIGN: Final = re.compile(r"""'[^'\\]*'|"[^"\\]*"|&&|\|\||!=|.""", re.DOTALL)
+# `~` binds as tightly as the `!` of CEL does; the `not` of Python does not. No Python has `?`.
+_PYTHON: Final = {"&&": " and ", "||": " or ", "!": " ~", "~": "?"}
+_COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda item, items: item in items,
+}
+_METHODS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "matches": lambda text, pattern: re.search(pattern, text) is not None,
+    "startsWith": str.startswith,
+}
+_MACROS: Final = {"all": all, "exists": any}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """A compiled rule.
-
-    Attributes:
-        uses_old: It compares with the former state, so it is skipped where there is none.
-    """
-
-    node: Node
-    uses_old: bool
-
-    def run(self, names: Names) -> Any:
-        """Return what the rule says of these values.
-
-        Raises:
-            CelError: It cannot be decided.
-        """
-        return self.node(names)
+class CelError(Exception):
+    """A rule cannot be read, or cannot be decided for a value."""
 
 
-def compile_rule(rule: str) -> Program:
-    """Compile a rule.
+def compile_rule(rule: str) -> Callable[[Any], bool]:
+    """Return a function of the value that a rule is about: whether it keeps the rule.
 
     Raises:
-        CelError: It is malformed, or uses what is not read here.
+        CelError: The rule is malformed or uses what is not read here. The function raises it when
+            the rule cannot be decided for a value.
     """
-    parser = _Parser(_tokens(rule), rule)
-    node = parser.expression()
-    if parser.peek():
-        raise CelError(f"unexpected {parser.peek()!r} in rule {rule!r}")
-    return Program(node=node, uses_old="oldSelf" in parser.names)
+    parts = _STRING_OR_SIGN.findall(" ".join(rule.split()))
+    text = "".join(_PYTHON.get(part, part) for part in parts).strip()
+    refusal = CelError(f"not in the part of CEL that is read here: {rule!r}")
+    if "\\" in rule:
+        raise refusal
+    try:
+        program = _compiled(ast.parse(text, mode="eval").body, frozenset({"self"}))
+    except SyntaxError as error:
+        raise refusal from error
+
+    def keeps(value: Any) -> bool:
+        try:
+            return bool(program({"self": value}))
+        except (TypeError, KeyError, re.error) as error:
+            raise CelError(f"{type(error).__name__}: {error}") from error
+
+    return keeps
 
 
-def _tokens(rule: str) -> list[tuple[str, str]]:
-    found = []
-    place, text = 0, rule.rstrip()
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None or match.lastgroup is None:
-            raise CelError(f"cannot read {text[place : place + 10]!r} in rule {rule!r}")
-        found.append((match.lastgroup, match[match.lastgroup]))
-        place = match.end()
-    return found
+def _compiled(node: ast.expr, names: frozenset[str]) -> Program:
+    if isinstance(node, ast.Call) and not node.keywords:
+        return _call(node, names)
+
+    def inner(part: ast.expr) -> Program:
+        return _compiled(part, names)
+
+    match node:
+        case ast.Constant(value=str() | int() as constant):
+            return lambda _: constant
+        case ast.Name(id=name) if name in names:
+            return operator.itemgetter(name)
+        case ast.List(elts=parts):
+            items = [inner(part) for part in parts]
+            return lambda found: [item(found) for item in items]
+        case ast.Attribute(value=parent, attr=field):
+            of = inner(parent)
+            return lambda found: of(found)[field]
+        case ast.BoolOp(op=joint, values=parts):
+            tests = [inner(part) for part in parts]
+            decide = all if isinstance(joint, ast.And) else any
+            return lambda found: decide(test(found) for test in tests)
+        case ast.UnaryOp(op=ast.Invert(), operand=part):
+            test = inner(part)
+            return lambda found: not test(found)
+        case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _COMPARISONS:
+            return _applied(_COMPARISONS[type(sign)], inner(left), inner(right))
+    raise SyntaxError
 
 
-def _field_name(name: str) -> str:
-    for escape, text in _ESCAPES.items():
-        name = name.replace(escape, text)
-    match = re.fullmatch(r"__(\w+)__", name)
-    return match[1] if match else name
+def _call(call: ast.Call, names: frozenset[str]) -> Program:
+    match call.func, call.args:
+        case ast.Name(id="has"), [ast.Attribute(value=parent, attr=field)]:
+            of = _compiled(parent, names)
+            return lambda found: of(found).get(field) is not None
+        case ast.Name(id="size"), [part]:
+            of = _compiled(part, names)
+            return lambda found: len(of(found))
+        case ast.Attribute(value=parent, attr=macro), [ast.Name(id=name), part] if macro in _MACROS:
+            of, test = _compiled(parent, names), _compiled(part, names | {name})
+            return lambda found: _MACROS[macro](test({**found, name: item}) for item in of(found))
+        case ast.Attribute(value=parent, attr=method), [part] if method in _METHODS:
+            return _applied(_METHODS[method], _compiled(parent, names), _compiled(part, names))
+    raise SyntaxError
 
 
-class _Parser:
-    """Recursive descent; every method returns a function of the names in scope."""
-
-    def __init__(self, tokens: list[tuple[str, str]], rule: str) -> None:
-        self._tokens = tokens
-        self._place = 0
-        self._rule = rule
-        self.names: set[str] = set()
-
-    def peek(self) -> str:
-        return self._tokens[self._place][1] if self._place < len(self._tokens) else ""
-
-    def _take(self) -> tuple[str, str]:
-        if self._place >= len(self._tokens):
-            raise CelError(f"rule {self._rule!r} ends too early")
-        self._place += 1
-        return self._tokens[self._place - 1]
-
-    def _accept(self, sign: str) -> bool:
-        if self.peek() == sign:
-            self._place += 1
-            return True
-        return False
-
-    def _expect(self, sign: str) -> None:
-        if not self._accept(sign):
-            raise CelError(f"{sign!r} expected before {self.peek()!r} in rule {self._rule!r}")
-
-    def expression(self) -> Node:
-        test = self._or()
-        if not self._accept("?"):
-            return test
-        yes = self._or()
-        self._expect(":")
-        no = self.expression()
-        return lambda names: yes(names) if truth(test(names)) else no(names)
-
-    def _or(self) -> Node:
-        node = self._and()
-        while self._accept("||"):
-            node = either(node, self._and(), decides=True)
-        return node
-
-    def _and(self) -> Node:
-        node = self._binary(0)
-        while self._accept("&&"):
-            node = either(node, self._binary(0), decides=False)
-        return node
-
-    def _binary(self, level: int) -> Node:
-        if level == len(_LEVELS):
-            return self._unary()
-        node = self._binary(level + 1)
-        while self.peek() in _LEVELS[level]:
-            operator = OPERATORS[self._take()[1]]
-            node = applied(operator, node, self._binary(level + 1))
-        return node
-
-    def _unary(self) -> Node:
-        if self._accept("!"):
-            inner = self._unary()
-            return lambda names: not truth(inner(names))
-        if self._accept("-"):
-            inner = self._unary()
-            return applied(OPERATORS["-"], constant(0), inner)
-        return self._member()
-
-    def _member(self) -> Node:
-        node = self._primary()
-        while True:
-            if self._accept("."):
-                node = self._after_dot(node)
-            elif self._accept("["):
-                key = self.expression()
-                self._expect("]")
-                node = applied(index, node, key)
-            else:
-                return node
-
-    def _after_dot(self, node: Node) -> Node:
-        kind, name = self._take()
-        if kind != "name":
-            raise CelError(f"a name expected before {name!r} in rule {self._rule!r}")
-        if not self._accept("("):
-            field = _field_name(name)
-            return Selection(node, field)
-        if name in _MACROS:
-            return self._macro(name, node)
-        return self._call(name, [node, *self._arguments(")")])
-
-    def _macro(self, name: str, node: Node) -> Node:
-        variable = self._take()[1]
-        self._expect(",")
-        bodies = self._arguments(")")
-        if not 1 <= len(bodies) <= (2 if name == "map" else 1):
-            raise CelError(f"{name}(): wrong number of arguments in rule {self._rule!r}")
-        return comprehension(name, node, variable, bodies)
-
-    def _arguments(self, end: str) -> list[Node]:
-        found: list[Node] = []
-        while not self._accept(end):
-            if found:
-                self._expect(",")
-                if self._accept(end):
-                    break
-            found.append(self.expression())
-        return found
-
-    def _call(self, name: str, arguments: list[Node]) -> Node:
-        least, most, function = FUNCTIONS.get(name, (0, -1, truth))
-        if not least <= len(arguments) <= most:
-            raise CelError(f"undeclared function or wrong arguments: {name} in {self._rule!r}")
-        return lambda names: function(*(argument(names) for argument in arguments))
-
-    def _primary(self) -> Node:
-        kind, text = self._take()
-        if kind == "number":
-            return constant(float(text) if "." in text else int(text, 0))
-        if kind == "string":
-            return constant(ast.literal_eval(text))
-        if text == "(":
-            node = self.expression()
-            self._expect(")")
-            return node
-        if text == "[":
-            items = self._arguments("]")
-            return lambda names: [item(names) for item in items]
-        if text == "{":
-            return self._map()
-        if kind == "name":
-            return self._name(text)
-        raise CelError(f"unexpected {text!r} in rule {self._rule!r}")
-
-    def _name(self, name: str) -> Node:
-        if name in _CONSTANTS:
-            return constant(_CONSTANTS[name])
-        if not self._accept("("):
-            self.names.add(name)
-            return lambda names: select(names, name)
-        arguments = self._arguments(")")
-        if name == "has":
-            if len(arguments) != 1 or not isinstance(arguments[0], Selection):
-                raise CelError(f"has() needs a field selection in rule {self._rule!r}")
-            return arguments[0].is_set
-        return self._call(name, arguments)
-
-    def _map(self) -> Node:
-        pairs: list[tuple[Node, Node]] = []
-        while not self._accept("}"):
-            if pairs:
-                self._expect(",")
-            key = self.expression()
-            self._expect(":")
-            pairs.append((key, self.expression()))
-        return lambda names: {key(names): value(names) for key, value in pairs}
-
-
-__all__ = ["CelError", "Program", "compile_rule"]
+def _applied(function: Callable[[Any, Any], bool], left: Program, right: Program) -> Program:
+    return lambda found: function(left(found), right(found))

@@ -1,7 +1,7 @@
 """Custom resources: registration, and the rules of their schemas."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ class Schemas:
 
     def __init__(self) -> None:
         self.defined_at: dict[tuple[str, str], datetime] = {}
-        self._rules: dict[str, cel.Program] = {}
+        self._rules: dict[str, Callable[[Any], bool]] = {}
 
     def register(
         self, store: Store, kinds: Kinds, resource: Resource, entry: Entry, now: datetime
@@ -94,7 +94,7 @@ class Schemas:
             if isinstance(schema.get(key), dict):
                 yield from self._rule_complaints(schema[key], f"{field}.{key}")
 
-    def _program(self, rule: str) -> cel.Program:
+    def _program(self, rule: str) -> Callable[[Any], bool]:
         found = self._rules.get(rule)
         if found is None:
             found = self._rules[rule] = cel.compile_rule(rule)
@@ -109,41 +109,27 @@ class Schemas:
         obj.update(kept)
         return unknown
 
-    def complaints(
-        self, resource: Resource, obj: JsonObject, old: JsonObject | None
-    ) -> list[Cause]:
+    def complaints(self, resource: Resource, obj: JsonObject) -> list[Cause]:
         """Return how an object breaks its schema, rules included."""
         schema = _schema(resource)
         found = list(check(obj, schema, ""))
-        return found or list(self._broken_rules(obj, old, schema, ""))
+        return found or list(self._broken_rules(obj, schema, ""))
 
-    def _broken_rules(self, value: Any, old: Any, schema: JsonObject, path: str) -> Iterable[Cause]:
+    def _broken_rules(self, value: Any, schema: JsonObject, path: str) -> Iterable[Cause]:
         for rule in schema.get("x-kubernetes-validations") or ():
-            program = self._program(rule["rule"])
-            if program.uses_old and old is None:
-                continue
             try:
-                holds = program.run({"self": value, "oldSelf": old})
+                holds = self._program(rule["rule"])(value)
                 why = rule.get("message") or f"failed rule: {rule['rule']}"
             except cel.CelError as error:
                 holds, why = False, f"rule {rule['rule']!r}: {error}"
-            if holds is not True:
-                shown = "object" if isinstance(value, dict) else value
-                shown = "array" if isinstance(value, list) else shown
-                field = path.lstrip(".") + (rule.get("fieldPath") or "")
-                yield (
-                    rule.get("reason", "FieldValueInvalid"),
-                    f"Invalid value: {json.dumps(shown)}: {why}",
-                    (field.lstrip(".")),
-                )
-        yield from self._inner_rules(value, old, schema, path)
-
-    def _inner_rules(self, value: Any, old: Any, schema: JsonObject, path: str) -> Iterable[Cause]:
+            if not holds:
+                shown = {dict: "object", list: "array"}.get(type(value), value)
+                why = f"Invalid value: {json.dumps(shown)}: {why}"
+                yield "FieldValueInvalid", why, path.lstrip(".")
         if isinstance(value, dict):
-            was = old if isinstance(old, dict) else {}
             for key, inner in value.items():
                 if sub := inner_schema(schema, key):
-                    yield from self._broken_rules(inner, was.get(key), sub, f"{path}.{key}")
+                    yield from self._broken_rules(inner, sub, f"{path}.{key}")
         elif isinstance(value, list) and isinstance(schema.get("items"), dict):
             for index, item in enumerate(value):
-                yield from self._broken_rules(item, None, schema["items"], f"{path}[{index}]")
+                yield from self._broken_rules(item, schema["items"], f"{path}[{index}]")
