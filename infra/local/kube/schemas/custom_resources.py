@@ -123,7 +123,7 @@ class Schemas:
             except cel.CelError as error:
                 holds, why = False, f"rule {rule['rule']!r}: {error}"
             if not holds:
-                shown = {dict: "object", list: "array"}.get(type(value), value)
+                shown = "object" if isinstance(value, dict) else value
                 why = f"Invalid value: {json.dumps(shown)}: {why}"
                 yield "FieldValueInvalid", why, path.lstrip(".")
         if isinstance(value, dict):
