@@ -9,6 +9,7 @@ from shared.runtime.system import environment
 from shared.runtime.wiring import Right
 from shared.settings import SweepSettings
 from shared.sweep.sweep import Sweep, SweepPolicy
+from shared.timers.heartbeats import note_forwarder
 
 # The bus gives a message up after an hour.
 _OLDEST_HEARTBEAT: Final = timedelta(hours=1)
@@ -37,7 +38,7 @@ class Runtime:
         """
         self._wiring.registry.one(cluster)
         now = self._wiring.clock.now()
-        self._wiring.ledger.note_heartbeat(cluster, max(min(at, now), now - _OLDEST_HEARTBEAT))
+        note_forwarder(self._wiring.ledger, cluster, max(min(at, now), now - _OLDEST_HEARTBEAT))
 
     def sweep_alone(self, cluster: str) -> None:
         """Call sweep for one cluster, without waiting for its answer."""

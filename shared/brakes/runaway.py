@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from shared.brakes.trials import note_trial
 from shared.model import labels as keys
 from shared.model.digest import digest
 from shared.model.ec2.launches import Trial
@@ -24,7 +25,7 @@ from shared.model.kubernetes.pods import Owner, Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint, first_untolerated
 from shared.model.kubernetes.volumes import is_attachable
 from shared.model.snapshot import ClusterSnapshot
-from shared.ports import Ledger
+from shared.ports import NodeLedger
 from shared.scheduling.compatibility import node_terms
 
 SPAN: Final = timedelta(hours=1)
@@ -69,7 +70,7 @@ def _asked(scheduling: Scheduling) -> list[str]:
 
 
 def note_failure(
-    ledger: Ledger, cluster: str, trial: Trial, known: Sequence[Trial]
+    ledger: NodeLedger, cluster: str, trial: Trial, known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
     """Write down that what a plan bought is of no use to some; return all that is known then."""
     others = tuple(other_trial for other_trial in known if other_trial.plan_id != trial.plan_id)
@@ -83,7 +84,7 @@ def note_failure(
         provisioners=provisioners,
     )
     if whole.subjects and whole not in before:
-        ledger.note_trial(cluster, whole)
+        note_trial(ledger, cluster, whole)
     return (*others, whole)
 
 
@@ -94,14 +95,14 @@ def newly_failed(trial: Trial, known: Sequence[Trial]) -> int:
 
 
 def forgive(
-    ledger: Ledger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
+    ledger: NodeLedger, cluster: str, useful: frozenset[str], known: Sequence[Trial]
 ) -> tuple[Trial, ...]:
     """Remove the failures of subjects that have usable nodes; return the trials that are left."""
     left = []
     for trial in known:
         kept = dataclasses.replace(trial, subjects=trial.subjects - useful)
         if kept != trial:
-            ledger.note_trial(cluster, kept)
+            note_trial(ledger, cluster, kept)
         left.append(kept)
     return tuple(left)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from shared.brakes.hold import RIVAL, held_back, rivals_of
 from shared.brakes.refusals import RefusalBook
+from shared.brakes.trials import recent_trials
 from shared.doctor.findings import DOLLARS, Finding, deploy_command
 from shared.doctor.late_nodes import held_workloads, late_nodes
 from shared.doctor.ledger_rebuilding import write_anew
@@ -17,6 +18,7 @@ from shared.model.errors import ConflictError, PermanentError
 from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.ports import ClusterPorts
+from shared.timers.heartbeats import forwarder_seen
 
 # The forwarder speaks every five minutes; three misses are no accident.
 _SILENT: Final = timedelta(minutes=15)
@@ -168,7 +170,7 @@ class Doctoring:
         ]
 
     def _forwarder(self, now: datetime) -> list[Finding]:
-        last = self._ports.ledger.heartbeat(self._name)
+        last = forwarder_seen(self._ports.ledger, self._name)
         if last is not None and now - last < _SILENT:
             return []
         since = "never spoke" if last is None else f"is silent since {last:%Y-%m-%d %H:%M} UTC"
@@ -281,7 +283,7 @@ class Doctoring:
             cluster.daemonsets(),
             world.now,
         )
-        trials = self._ports.ledger.trials(self._name, world.now)
+        trials = recent_trials(self._ports.ledger, self._name, world.now)
         held = held_workloads(pending, trials, self._name)
         return [*late, *held, *self._refused(provisioners)]
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from shared.brakes.hold import hold_of, rivals_of
 from shared.brakes.runaway import MOST_TRIALS, runaways
+from shared.brakes.trials import recent_trials
 from shared.decisions.replay import load_decision
 from shared.disruption.emptiness import empty_since
 from shared.events.node_events import CONSOLE, cause_of, counted, described, machine_of
@@ -135,7 +136,7 @@ class Why:
         if hold is not None:
             release = f"aws ssm get-parameter --name /dovetail/clusters/{self._name}/brakes"
             return Answer(waits_for=(hold.text,), helps=(release,))
-        until = runaways((pod,), self._ports.ledger.trials(self._name, self._now))
+        until = runaways((pod,), recent_trials(self._ports.ledger, self._name, self._now))
         if pod.uid not in until:
             return None
         text = (

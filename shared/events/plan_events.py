@@ -5,6 +5,7 @@ from typing import Final
 
 from shared.brakes.ceilings import OverCeiling
 from shared.events.node_events import event_on
+from shared.events.recorded import note_recorded, recently_recorded
 from shared.events.recorder import EventRecorder
 from shared.model.digest import digest
 from shared.model.ec2.launches import PlannedNode, PodRef
@@ -67,7 +68,7 @@ class PlanEvents:
         if not pairs:
             return
         name, now = self._ports.cluster.name, self._ports.clock.now()
-        told = self._ports.ledger.recently_recorded(name, now)
+        told = recently_recorded(self._ports.ledger, name, now)
         fresh = {mark: pair for mark, pair in pairs.items() if mark not in told}
         owners = {owner.name: owner for owner in snapshot.provisioners}
         for used, other in fresh.values():
@@ -77,7 +78,7 @@ class PlanEvents:
                     event_on(owners[used], _CHEAPER, found.text, severity=Severity.NORMAL)
                 )
         if fresh:
-            self._ports.ledger.note_recorded(name, frozenset(fresh), now)
+            note_recorded(self._ports.ledger, name, frozenset(fresh), now)
 
     def cannot_launch(self, provisioner: Provisioner, text: str) -> None:
         """Record on a Provisioner that nothing can be launched for it."""

@@ -10,6 +10,7 @@ from shared.brakes.hold import PAUSED_REASON, Hold
 from shared.brakes.refusals import KnownRefusals, RefusalBook
 from shared.brakes.runaway import MOST_TRIALS, provisioners_of, workload_of
 from shared.events.node_events import MOST_PODS, counted, event_on, first_names
+from shared.events.recorded import forget_recorded
 from shared.events.recorder import EventRecorder
 from shared.model import labels as keys
 from shared.model.ec2.launches import Trial
@@ -112,7 +113,7 @@ class ProvisionerConditions:
                 self.provisioners(valid, invalid, hold)
             self._recorder.record(event_on(owner, hold.reason, hold.text) for owner in valid)
         elif was:
-            ports.ledger.forget_recorded(name)
+            forget_recorded(ports.ledger, name)
             self.provisioners(*ports.cluster.provisioners())
         reason = hold.reason if hold is not None else ""
         if was != reason:

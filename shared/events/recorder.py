@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from shared.events.recorded import note_recorded, recently_recorded
 from shared.model.digest import digest
 from shared.ports import KubernetesEvent, NodePorts
 
@@ -21,11 +22,11 @@ class EventRecorder:
         if not marked:
             return 0
         name, now = self._ports.cluster.name, self._ports.clock.now()
-        told = self._ports.ledger.recently_recorded(name, now)
+        told = recently_recorded(self._ports.ledger, name, now)
         fresh = {mark: event for mark, event in marked.items() if mark not in told}
         if fresh:
             self._ports.cluster.record_events(list(fresh.values()))
-            self._ports.ledger.note_recorded(name, frozenset(fresh), now)
+            note_recorded(self._ports.ledger, name, frozenset(fresh), now)
         return len(fresh)
 
     def record_each(self, *kube_events: KubernetesEvent) -> None:

@@ -28,7 +28,7 @@ from typing import Final
 
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.quotas import QuotaReached, quota_of, reached
-from shared.ports import NodePorts
+from shared.ports import ClusterPorts, NodePorts
 
 
 class Fact(StrEnum):
@@ -80,7 +80,7 @@ def note(ports: NodePorts, fact: Fact, offerings: Collection[OfferingKey]) -> No
         )
 
 
-def note_quotas(ports: NodePorts, marks: Sequence[QuotaReached]) -> None:
+def note_quotas(ports: ClusterPorts, marks: Sequence[QuotaReached]) -> None:
     """Leave out, for all clusters, what quotas of the account have no room for."""
     ports.ledger.mark_quotas(marks, ports.clock.now())
 

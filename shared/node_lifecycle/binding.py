@@ -25,6 +25,7 @@ from shared.node_lifecycle.node_waits import (
 from shared.ports import NodeChange, NodePorts, TimerKind
 from shared.scheduling.binding import needs_scheduler
 from shared.snapshot.observed_allocatable import learn
+from shared.timers.heartbeats import drop_timer
 from shared.timers.timers import start_expiration
 
 _BUSY = "a quiet moment"
@@ -164,7 +165,7 @@ class Binding:
         if slot is not None:
             self._ports.ledger.drop_slot(slot)
         name = self._ports.cluster.name
-        self._ports.ledger.drop_timer(name, node.uid, TimerKind.REGISTRATION)
+        drop_timer(self._ports.ledger, name, node.uid, TimerKind.REGISTRATION)
         self._expire(node)
 
     def _startup_taints(self, node: Node) -> StartupTaints:

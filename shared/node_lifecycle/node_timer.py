@@ -9,6 +9,7 @@ from shared.model.kubernetes.nodes import Node
 from shared.model.provisioner import Provisioner
 from shared.model.timer_state import TimerState, decode_state
 from shared.ports import NodePorts, TimerKind
+from shared.timers.heartbeats import drop_timer, note_timer
 
 SOON: Final = timedelta(seconds=1)
 # An execution may have 25,000 events and a step makes about ten: another one continues before.
@@ -44,11 +45,11 @@ class Timer(ABC):
     def _heartbeat(self, uid: str, ahead: timedelta = timedelta(0)) -> None:
         """Record that the timer of a node runs, or takes its next step after a wait."""
         now = self._ports.clock.now()
-        self._ports.ledger.note_timer(self._ports.cluster.name, uid, self.kind, now + ahead)
+        note_timer(self._ports.ledger, self._ports.cluster.name, uid, self.kind, now + ahead)
 
     def _finish_and_forget(self, state: TimerState, result: str) -> TimerState:
         """Remove the timer's row and return the state that ends it."""
-        self._ports.ledger.drop_timer(self._ports.cluster.name, state.uid, self.kind)
+        drop_timer(self._ports.ledger, self._ports.cluster.name, state.uid, self.kind)
         return state.finish(result)
 
     def _acting_owners(self) -> dict[str, Provisioner]:

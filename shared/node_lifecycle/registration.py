@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.brakes.runaway import note_failure, plan_of, subjects_of
+from shared.brakes.trials import recent_trials
 from shared.events.node_events import CONSOLE, event_on
 from shared.launching.ami_canary import ImageRollout
 from shared.launching.offering_facts import Fact, note
@@ -56,7 +57,9 @@ class Registration(NodeTimer):
         # The node is as it was read: what follows is about a machine whose kubelet has not joined.
         if failed is not None:
             name, now = self._ports.cluster.name, self._ports.clock.now()
-            note_failure(self._ports.ledger, name, failed, self._ports.ledger.trials(name, now))
+            note_failure(
+                self._ports.ledger, name, failed, recent_trials(self._ports.ledger, name, now)
+            )
         if ImageRollout(self._ports).failed(node):
             state = replace(state, image_stopped=True)
         self._free(node, bound)

@@ -24,6 +24,7 @@ from shared.node_lifecycle.voluntary_removal import (
 )
 from shared.packing.problem import PackingSettings
 from shared.ports import NodeChange, NodePorts, TimerKind
+from shared.timers.heartbeats import drop_timer, note_timer
 from shared.timers.timers import timer_name
 
 # In the ledger: a change of the node ended, well or not, and when.
@@ -52,7 +53,7 @@ def start_replacement(
     """
     now, name, first = ports.clock.now(), ports.cluster.name, remove[0]
     for node in remove:
-        ports.ledger.note_timer(name, node.uid, TimerKind.REPLACEMENT, now)
+        note_timer(ports.ledger, name, node.uid, TimerKind.REPLACEMENT, now)
     ports.outbox.start_timer(
         TimerKind.REPLACEMENT,
         timer_name(name, first.uid, TimerKind.REPLACEMENT, now),
@@ -186,8 +187,8 @@ class Replacement(Timer):
                 # If its pods never came: it was not called empty while it was marked.
                 Emptiness(self._ports).begin(node.name)
         for _, uid in state.remove or ():
-            ledger.note_timer(cluster.name, uid, REPLACED, now)
-            ledger.drop_timer(cluster.name, uid, TimerKind.REPLACEMENT)
+            note_timer(ledger, cluster.name, uid, REPLACED, now)
+            drop_timer(ledger, cluster.name, uid, TimerKind.REPLACEMENT)
         return state.finish(result)
 
     def _release(self, node: Node) -> None:

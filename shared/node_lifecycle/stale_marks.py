@@ -11,6 +11,7 @@ from shared.node_lifecycle.node_deletion import VOLUNTARY
 from shared.node_lifecycle.node_editor import change_node
 from shared.node_lifecycle.voluntary_removal import uncordon
 from shared.ports import NodeChange, NodePorts, TimerKind
+from shared.timers.heartbeats import running_timers
 
 # A timer that acts is heard of more often than this.
 _SILENT: Final = timedelta(minutes=3)
@@ -32,7 +33,7 @@ def take_back(ports: NodePorts, nodes: Sequence[Node], now: datetime) -> int:
     ]
     if not marked:
         return 0
-    heard = ports.ledger.timers(ports.cluster.name)
+    heard = running_timers(ports.ledger, ports.cluster.name)
     uids = {node.name: node.uid for node in nodes}
     found = 0
     for node in marked:
@@ -57,7 +58,7 @@ def unmarked(ports: NodePorts, node: Node, now: datetime) -> Node:
     if not node.is_ours or node.deletion_at is not None or not _is_replacement(node, now):
         return node
     old = [ports.cluster.node(name) for name in _replaced(node)]
-    heard = ports.ledger.timers(ports.cluster.name)
+    heard = running_timers(ports.ledger, ports.cluster.name)
     if _is_awaited(heard, (node.uid for node in old if node is not None), now):
         return node
     return change_node(ports, node, _UNMARK)

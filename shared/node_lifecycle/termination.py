@@ -39,6 +39,7 @@ from shared.node_lifecycle.node_deletion import deadline_of, is_voluntary
 from shared.node_lifecycle.node_editor import change_node, cordon_for_removal
 from shared.node_lifecycle.node_timer import CONTINUED, MAX_STEPS, Timer
 from shared.ports import NodeChange, NodePorts, TimerKind
+from shared.timers.heartbeats import running_timers
 from shared.timers.timers import continue_as_new, keep_termination
 
 _POLL: Final = timedelta(seconds=2)
@@ -85,7 +86,7 @@ class Termination(Timer):
             return "gone"
         if not node.is_ours or node.deletion_at is None:
             return "not ours or not being deleted"
-        running = self._ports.ledger.timers(self._ports.cluster.name)
+        running = running_timers(self._ports.ledger, self._ports.cluster.name)
         started = keep_termination(self._ports, node, running, self._ports.clock.now())
         return "timer started" if started else "timer runs"
 

@@ -28,7 +28,7 @@ from shared.ports.cluster import (
     PastEvent,
     Severity,
 )
-from shared.ports.records import Decisions, Ledger, Outbox, TimerKind
+from shared.ports.records import Decisions, Ledger, NodeLedger, Outbox, TimerKind
 from shared.ports.rivals import NoRivals, Rival, RivalKind, Rivals
 from shared.ports.storage import Storage
 from shared.ports.templates import FoundImage, Templates, TemplateStatus
@@ -50,6 +50,7 @@ __all__ = [
     "NoRivals",
     "NodeChange",
     "NodeCluster",
+    "NodeLedger",
     "NodeManifest",
     "NodePorts",
     "Outbox",
@@ -77,7 +78,7 @@ class NodePorts:
 
     cluster: NodeCluster
     cloud: Machines
-    ledger: Ledger
+    ledger: NodeLedger
     outbox: Outbox
     clock: Clock
     brakes: Brakes = NO_BRAKES
@@ -95,6 +96,7 @@ class ClusterPorts(NodePorts):
 
     cluster: Cluster
     cloud: CloudProvider
+    ledger: Ledger
     catalog: Catalog
     decisions: Decisions
     instance_profile: str = ""

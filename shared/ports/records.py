@@ -6,16 +6,98 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from shared.model.ec2.instance_types import OfferingKey
-from shared.model.ec2.launches import LaunchIntent, Lease, Slot, Trial
+from shared.model.ec2.launches import LaunchIntent, Lease, Slot
 from shared.model.ec2.quotas import QuotaReached
 from shared.model.memo import Memo
 
 
-class Ledger(Protocol):
+class NodeLedger(Protocol):
+    """What was decided for a cluster's nodes and what has come of it.
+
+    A row of a newer schema is refused with a PermanentError; rows Dovetail did not write are
+    logged and skipped. What several services must know, and what needs no fields of its own, is a
+    memo: shared.timers.heartbeats, shared.brakes.trials and shared.events.recorded hold some.
+    """
+
+    def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
+        """Return the intents that are not done, sorted by plan, group."""
+        ...
+
+    def abandoned(self, cluster: str, now: datetime) -> bool:
+        """Return whether the lease is expired without having been released."""
+        ...
+
+    def change_slot(self, slot: Slot) -> bool:
+        """Replace a slot's row if it still has that instance and is as the slot was read.
+
+        The row's version grows by 1.
+
+        Returns:
+            False when the row is gone (it stays gone) or was changed since it was read.
+        """
+        ...
+
+    def drop_slot(self, slot: Slot) -> None:
+        """Remove a slot; its instance's row stays until the instance is gone."""
+        ...
+
+    def drop_instance(self, instance_id: str) -> None:
+        """Remove an instance's row: it is terminated."""
+        ...
+
+    def slots(self, cluster: str) -> tuple[Slot, ...]:
+        """Return all slots of a cluster, sorted by name."""
+        ...
+
+    def cluster_of(self, instance_id: str) -> str | None:
+        """Return the cluster an instance was launched for, None if Dovetail did not launch it."""
+        ...
+
+    def mark_unavailable(
+        self,
+        offerings: Sequence[OfferingKey],
+        now: datetime,
+        *,
+        certain: bool = True,
+        cluster: str = "",
+    ) -> None:
+        """Mark offerings unavailable; each repeat lasts longer.
+
+        Args:
+            certain: False for those EC2 did not name, though it launched none of them.
+            cluster: The cluster concerned; empty for all clusters of the account.
+        """
+        ...
+
+    def memo(self, cluster: str, name: str) -> Memo:
+        """Return what stands under a name; of version 0, and empty, when nothing does."""
+        ...
+
+    def memos(self, cluster: str, prefix: str) -> tuple[Memo, ...]:
+        """Return the memos whose name has the prefix, sorted by name."""
+        ...
+
+    def change_memo(self, cluster: str, memo: Memo, until: datetime) -> bool:
+        """Write a memo if it is still as it was read, and keep it until then.
+
+        Returns:
+            False if it was changed since it was read.
+        """
+        ...
+
+    def put_memo(self, cluster: str, memo: Memo, until: datetime) -> None:
+        """Write a memo, whatever stands there, and keep it until then."""
+        ...
+
+    def drop_memo(self, cluster: str, name: str) -> None:
+        """Remove a memo; gone already is fine."""
+        ...
+
+
+class Ledger(NodeLedger, Protocol):
     """The table of what was decided and what has come of it, keyed by cluster.
 
-    Every write under a lease is conditional on its fencing token. A row of a newer schema is
-    refused with a PermanentError; rows Dovetail did not write are logged and skipped.
+    Every write under a lease is conditional on its fencing token.
     """
 
     def acquire(self, cluster: str, holder: str, now: datetime) -> Lease | None:
@@ -43,10 +125,6 @@ class Ledger(Protocol):
         """
         ...
 
-    def abandoned(self, cluster: str, now: datetime) -> bool:
-        """Return whether the lease is expired without having been released."""
-        ...
-
     def open_intent(self, lease: Lease, intent: LaunchIntent) -> None:
         """Write an intent down, once.
 
@@ -63,25 +141,11 @@ class Ledger(Protocol):
         """
         ...
 
-    def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
-        """Return the intents that are not done, sorted by plan, group."""
-        ...
-
     def fill_slot(self, lease: Lease, slot: Slot) -> bool:
         """Pair a slot with its instance, each once.
 
         Returns:
             False when the slot or the instance is paired already (with whatever).
-        """
-        ...
-
-    def change_slot(self, slot: Slot) -> bool:
-        """Replace a slot's row if it still has that instance and is as the slot was read.
-
-        The row's version grows by 1.
-
-        Returns:
-            False when the row is gone (it stays gone) or was changed since it was read.
         """
         ...
 
@@ -96,18 +160,6 @@ class Ledger(Protocol):
         """
         ...
 
-    def drop_instance(self, instance_id: str) -> None:
-        """Remove an instance's row: it is terminated."""
-        ...
-
-    def slots(self, cluster: str) -> tuple[Slot, ...]:
-        """Return all slots of a cluster, sorted by name."""
-        ...
-
-    def cluster_of(self, instance_id: str) -> str | None:
-        """Return the cluster an instance was launched for, None if Dovetail did not launch it."""
-        ...
-
     def slot_of(self, instance_id: str) -> str | None:
         """Return the name of the slot an instance was paired with, gone or not; None if none."""
         ...
@@ -117,22 +169,6 @@ class Ledger(Protocol):
 
         Args:
             cluster: Those marked for this cluster alone are returned, too.
-        """
-        ...
-
-    def mark_unavailable(
-        self,
-        offerings: Sequence[OfferingKey],
-        now: datetime,
-        *,
-        certain: bool = True,
-        cluster: str = "",
-    ) -> None:
-        """Mark offerings unavailable; each repeat lasts longer.
-
-        Args:
-            certain: False for those EC2 did not name, though it launched none of them.
-            cluster: The cluster concerned; empty for all clusters of the account.
         """
         ...
 
@@ -153,70 +189,6 @@ class Ledger(Protocol):
         Returns:
             None when taken, else how long to wait for one.
         """
-        ...
-
-    def note_timer(self, cluster: str, node_uid: str, kind: str, at: datetime) -> None:
-        """Write down that a timer of that kind runs for a node and was last seen at `at`."""
-        ...
-
-    def timers(self, cluster: str) -> Mapping[tuple[str, str], datetime]:
-        """Return when each timer, by (node uid, kind), was last seen."""
-        ...
-
-    def drop_timer(self, cluster: str, node_uid: str, kind: str) -> None:
-        """Remove a timer's row."""
-        ...
-
-    def note_heartbeat(self, cluster: str, at: datetime) -> None:
-        """Write down when the cluster's forwarder last spoke."""
-        ...
-
-    def heartbeat(self, cluster: str) -> datetime | None:
-        """Return the time of the forwarder's last heartbeat, None when there was none."""
-        ...
-
-    def note_trial(self, cluster: str, trial: Trial) -> None:
-        """Record the pods that could not use a plan's machines; kept an hour from the launch."""
-        ...
-
-    def trials(self, cluster: str, now: datetime) -> tuple[Trial, ...]:
-        """Return the plans of the last hour whose machines are of no use, sorted by plan."""
-        ...
-
-    def recently_recorded(self, cluster: str, now: datetime) -> frozenset[str]:
-        """Return the marks of what the cluster was told in the last minutes."""
-        ...
-
-    def note_recorded(self, cluster: str, marks: frozenset[str], now: datetime) -> None:
-        """Add marks of what the cluster was told; after some minutes all are forgotten."""
-        ...
-
-    def forget_recorded(self, cluster: str) -> None:
-        """Forget what the cluster was told: all of it may be told again."""
-        ...
-
-    def memo(self, cluster: str, name: str) -> Memo:
-        """Return what stands under a name; of version 0, and empty, when nothing does."""
-        ...
-
-    def memos(self, cluster: str, prefix: str) -> tuple[Memo, ...]:
-        """Return the memos whose name has the prefix, sorted by name."""
-        ...
-
-    def change_memo(self, cluster: str, memo: Memo, until: datetime) -> bool:
-        """Write a memo if it is still as it was read, and keep it until then.
-
-        Returns:
-            False if it was changed since it was read.
-        """
-        ...
-
-    def put_memo(self, cluster: str, memo: Memo, until: datetime) -> None:
-        """Write a memo, whatever stands there, and keep it until then."""
-        ...
-
-    def drop_memo(self, cluster: str, name: str) -> None:
-        """Remove a memo; gone already is fine."""
         ...
 
 

@@ -39,6 +39,7 @@ from shared.provisioning.evaluation_budget import EvaluationBudget
 from shared.provisioning.planning_session import Turn
 from shared.snapshot.gather import Gathered
 from shared.snapshot.volumes import with_volumes
+from shared.timers.heartbeats import running_timers
 
 # What consolidation saw when it last found nothing to do, and for how long that is not tried again.
 _FRUITLESS: Final = "fruitless-look"
@@ -148,7 +149,9 @@ class Disrupting:
 
     def _pace(self, now: datetime) -> OngoingChanges:
         running, rested = set(), set()
-        for (uid, kind), last in self._ports.ledger.timers(self._ports.cluster.name).items():
+        for (uid, kind), last in running_timers(
+            self._ports.ledger, self._ports.cluster.name
+        ).items():
             if now - last <= self._settings.window:
                 if kind == TimerKind.REPLACEMENT:
                     running.add(uid)

@@ -15,6 +15,7 @@ from shared.brakes.runaway import (
     served,
     unusable,
 )
+from shared.brakes.trials import recent_trials
 from shared.decisions.record import record
 from shared.disruption.interruption import with_interrupted
 from shared.disruption.settings import DisruptionSettings
@@ -215,7 +216,9 @@ class Provisioning:
         pending = {pod.uid: pod for pod in snapshot.pending}
         ports, name = self._ports, snapshot.cluster
         useful = served(snapshot)
-        trials = forgive(ports.ledger, name, useful, ports.ledger.trials(name, snapshot.taken_at))
+        trials = forgive(
+            ports.ledger, name, useful, recent_trials(ports.ledger, name, snapshot.taken_at)
+        )
         rejected = report.pods_rejected
         for found in unusable(snapshot, ports.cluster.pods_on):
             failed = dataclasses.replace(found, subjects=found.subjects - useful)

@@ -2,17 +2,21 @@
 
 import dataclasses
 import functools
+from datetime import timedelta
 
 from shared.aws.decisions import BucketDecisions
 from shared.aws.ec2.catalog import BucketCatalog
 from shared.aws.ec2.cloud import Ec2Cloud
+from shared.aws.ledger.ledger import DynamoLedger
 from shared.kube.cluster import KubeCluster
 from shared.kube.other_autoscalers import KubeRivals
 from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterPorts
 from shared.runtime.observability import count, logger
-from shared.runtime.wiring import Right, Wiring
-from shared.settings import FunctionSettings
+from shared.runtime.wiring import Right, Wiring, foreign_row
+from shared.settings import FunctionSettings, ProvisionSettings
+
+_LEASE = timedelta(seconds=50)
 
 
 class ProvisioningWiring(Wiring):
@@ -27,6 +31,21 @@ class ProvisioningWiring(Wiring):
         """What can be bought in the Region."""
         return BucketCatalog(
             self.session, bucket=self.settings.bucket, clock=self.clock, notice=_catalogue_notice
+        )
+
+    @functools.cached_property
+    def ledger(self) -> DynamoLedger:
+        """The ledger, with leases and what clusters share."""
+        settings = self.settings
+        span = settings.lease_span if isinstance(settings, ProvisionSettings) else _LEASE
+        return DynamoLedger(
+            self.session,
+            table=settings.table,
+            clock=self.clock,
+            lease_span=span,
+            burst=settings.fleet_burst,
+            per_second=settings.fleet_per_second,
+            notice=foreign_row,
         )
 
     def ports(self, cluster: str) -> ClusterPorts:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from shared.aws.clusters import ClusterRegistry
 from shared.aws.ec2.machines import Ec2Machines
 from shared.aws.eks_token import EksToken
-from shared.aws.ledger.ledger import DynamoLedger
+from shared.aws.ledger.node_ledger import DynamoNodeLedger
 from shared.aws.outbox import SqsOutbox
 from shared.aws.session import Session
 from shared.kube.api import KubeApi
@@ -21,12 +21,9 @@ from shared.runtime.system import SystemClock, function_name, region
 from shared.settings import (
     ClusterAttachment,
     FunctionSettings,
-    ProvisionSettings,
     SweepSettings,
     TimerSettings,
 )
-
-_LEASE = timedelta(seconds=50)
 
 
 class Right(StrEnum):
@@ -67,18 +64,10 @@ class Wiring:
         )
 
     @functools.cached_property
-    def ledger(self) -> DynamoLedger:
+    def ledger(self) -> DynamoNodeLedger:
         """The ledger."""
-        settings = self.settings
-        span = settings.lease_span if isinstance(settings, ProvisionSettings) else _LEASE
-        return DynamoLedger(
-            self.session,
-            table=settings.table,
-            clock=self.clock,
-            lease_span=span,
-            burst=settings.fleet_burst,
-            per_second=settings.fleet_per_second,
-            notice=_foreign_row,
+        return DynamoNodeLedger(
+            self.session, table=self.settings.table, clock=self.clock, notice=foreign_row
         )
 
     @functools.cached_property
@@ -159,7 +148,7 @@ class Wiring:
         )
 
 
-def _foreign_row(text: str) -> None:
+def foreign_row(text: str) -> None:
     """Log and count a row of the ledger that Dovetail did not write."""
     logger.warning(text)
     count("ForeignLedgerRows", 1)

@@ -20,6 +20,7 @@ from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import ClusterPorts
 from shared.scheduling.existing_nodes import nominated
 from shared.sweep.timer_recovery import start_missing_timers
+from shared.timers.heartbeats import drop_timer, running_timers
 from shared.timers.timers import terminate_orphan
 
 # The ledger keeps that a node was replaced for so long: the budget of replacements counts them.
@@ -129,11 +130,11 @@ class Sweep:
         """Remove rows of timers whose node or machine is gone: nothing else would."""
         known = {node.uid for node in nodes} | {instance.instance_id for instance in instances}
         found = 0
-        for (uid, kind), last in sorted(self._ports.ledger.timers(self._name).items()):
+        for (uid, kind), last in sorted(running_timers(self._ports.ledger, self._name).items()):
             age = _REPLACED_AGE if kind == REPLACED else self._policy.timer_age
             if uid not in known and now - last > age:
                 found += 1
-                self._ports.ledger.drop_timer(self._name, uid, kind)
+                drop_timer(self._ports.ledger, self._name, uid, kind)
         return found
 
     def _waits(self, slots: tuple[Slot, ...], now: datetime) -> tuple[timedelta, ...]:

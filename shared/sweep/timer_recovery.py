@@ -12,6 +12,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.provisioner import Provisioner
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodePorts, TimerKind
+from shared.timers.heartbeats import running_timers
 from shared.timers.timers import (
     LONG_SILENT,
     keep_termination,
@@ -35,7 +36,7 @@ def start_missing_timers(
     registration: timedelta,
 ) -> int:
     """Start the missing timers of Dovetail's nodes; return how many were started."""
-    running, read_at = ports.ledger.timers(ports.cluster.name), ports.clock.now()
+    running, read_at = running_timers(ports.ledger, ports.cluster.name), ports.clock.now()
     empty = _empty_nodes(nodes, slots, bound)
     missing = 0
     for node in nodes:

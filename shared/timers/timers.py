@@ -14,6 +14,7 @@ from shared.model.errors import ConflictError, NotFoundError
 from shared.model.kubernetes.nodes import Node
 from shared.model.timer_state import TimerState, whole_seconds
 from shared.ports import NodeChange, NodePorts, TimerKind
+from shared.timers.heartbeats import note_timer, running_timers
 
 # A drain without a heartbeat for so long has ended by accident or hangs. Of many drains at once
 # each may have to wait its turn.
@@ -45,7 +46,7 @@ def start_registration(
     wait = node.joins_within(limit)
     since, wait = (now, timedelta(0)) if anew else (node.created_at or now, wait)
     _start(ports, TimerKind.REGISTRATION, node, since, wait)
-    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.REGISTRATION, now)
+    note_timer(ports.ledger, ports.cluster.name, node.uid, TimerKind.REGISTRATION, now)
 
 
 def start_expiration(
@@ -58,7 +59,7 @@ def start_expiration(
     """
     born = node.created_at or now
     _start(ports, TimerKind.EXPIRATION, node, now if anew else born, born + ttl - now)
-    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.EXPIRATION, now)
+    note_timer(ports.ledger, ports.cluster.name, node.uid, TimerKind.EXPIRATION, now)
 
 
 def start_emptiness(
@@ -66,7 +67,7 @@ def start_emptiness(
 ) -> None:
     """Start the timer that removes a node which stays empty."""
     _start(ports, TimerKind.EMPTINESS, node, since, wait)
-    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.EMPTINESS, now)
+    note_timer(ports.ledger, ports.cluster.name, node.uid, TimerKind.EMPTINESS, now)
 
 
 def start_termination(ports: NodePorts, node: Node, now: datetime) -> None:
@@ -82,7 +83,7 @@ def start_termination(ports: NodePorts, node: Node, now: datetime) -> None:
     )
     name = timer_name(ports.cluster.name, node.uid, TimerKind.TERMINATION, since)
     ports.outbox.start_timer(TimerKind.TERMINATION, name, state.encode())
-    ports.ledger.note_timer(ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
+    note_timer(ports.ledger, ports.cluster.name, node.uid, TimerKind.TERMINATION, now)
 
 
 def keep_termination(
@@ -152,14 +153,14 @@ def resume_termination(
         run=run,
     )
     ports.outbox.start_timer(TimerKind.TERMINATION, run, state.encode())
-    ports.ledger.note_timer(ports.cluster.name, uid, TimerKind.TERMINATION, now)
+    note_timer(ports.ledger, ports.cluster.name, uid, TimerKind.TERMINATION, now)
 
 
 def terminate_orphan(ports: NodePorts, instance_id: str) -> None:
     """Start the termination of a machine without a Node, unless it is under way."""
     now = ports.clock.now()
     uid, kind = instance_id, TimerKind.TERMINATION
-    last = ports.ledger.timers(ports.cluster.name).get((uid, kind))
+    last = running_timers(ports.ledger, ports.cluster.name).get((uid, kind))
     if last is not None and now - last < LONG_SILENT:
         return
     resume_termination(ports, "", uid, uid, since=now.isoformat(), now=now)

@@ -1,8 +1,9 @@
 """A ledger in memory that keeps the promises of the Ledger port."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from shared.aws.ledger.decay import Refusal, TokenBucket, refused
 from shared.model.ec2.instance_types import OfferingKey
@@ -10,7 +11,6 @@ from shared.model.ec2.launches import IntentState, LaunchIntent, Lease, Slot
 from shared.model.ec2.quotas import Quota, QuotaReached
 from shared.model.errors import ConflictError
 from shared.model.memo import Memo
-from tests.fakes.told import Call, FakeTold
 
 
 @dataclass
@@ -22,10 +22,14 @@ class _LeaseRow:
     free: bool = False
 
 
-__all__ = ["Call", "FakeLedger"]
+class Call(NamedTuple):
+    """One call that changes something, and what it was about."""
+
+    method: str
+    subject: object
 
 
-class FakeLedger(FakeTold):
+class FakeLedger:
     """Implements shared.ports.Ledger.
 
     Every write is in `calls`. `fail_next("fill_slot", error)` makes the next call of a method
@@ -39,15 +43,14 @@ class FakeLedger(FakeTold):
         burst: int = 5,
         per_second: float = 2.0,
     ) -> None:
-        super().__init__()
+        self.calls: list[Call] = []
+        self._errors: dict[str, list[Exception]] = {}
         self.intents: dict[tuple[str, str, int], LaunchIntent] = {}
         self.slot_values: dict[tuple[str, str], Slot] = {}
         self.instances: dict[str, str] = {}
         self.paired: dict[str, str] = {}
         self.refusals: dict[str, dict[OfferingKey, Refusal]] = {}
         self.quotas: dict[Quota, tuple[QuotaReached, Refusal]] = {}
-        self.timer_values: dict[str, dict[tuple[str, str], datetime]] = {}
-        self.heartbeats: dict[str, datetime] = {}
         self.memo_values: dict[tuple[str, str], Memo] = {}
         self._leases: dict[str, _LeaseRow] = {}
         self._buckets: dict[str, TokenBucket] = {}
@@ -67,6 +70,14 @@ class FakeLedger(FakeTold):
     def is_held(self, cluster: str) -> bool:
         """Return whether the lease is not released, expired or not."""
         return cluster in self._leases and not self._leases[cluster].free
+
+    def fail_next(self, method: str, *errors: Exception) -> None:
+        """Make the next calls of a method raise these, one each, and change nothing."""
+        self._errors.setdefault(method, []).extend(errors)
+
+    def written(self, method: str) -> list[object]:
+        """Return what the calls of a method were about, in order."""
+        return [call.subject for call in self.calls if call.method == method]
 
     # --- the lease
 
@@ -224,28 +235,6 @@ class FakeLedger(FakeTold):
         self._buckets[api] = taken if taken is not None else bucket
         return None if taken is not None else bucket.wait(self._per_second)
 
-    # --- timers and heartbeats
-
-    def note_timer(self, cluster: str, node_uid: str, kind: str, at: datetime) -> None:
-        self._called("note_timer", (cluster, node_uid, kind))
-        timers = self.timer_values.setdefault(cluster, {})
-        key = (node_uid, str(kind))
-        timers[key] = max(at, timers.get(key, at))
-
-    def timers(self, cluster: str) -> Mapping[tuple[str, str], datetime]:
-        return dict(self.timer_values.get(cluster, {}))
-
-    def drop_timer(self, cluster: str, node_uid: str, kind: str) -> None:
-        self._called("drop_timer", (cluster, node_uid, kind))
-        self.timer_values.get(cluster, {}).pop((node_uid, str(kind)), None)
-
-    def note_heartbeat(self, cluster: str, at: datetime) -> None:
-        self._called("note_heartbeat", cluster)
-        self.heartbeats[cluster] = max(at, self.heartbeats.get(cluster, at))
-
-    def heartbeat(self, cluster: str) -> datetime | None:
-        return self.heartbeats.get(cluster)
-
     # --- memos
 
     def memo(self, cluster: str, name: str) -> Memo:
@@ -277,3 +266,9 @@ class FakeLedger(FakeTold):
         row = self._leases.get(lease.cluster)
         if row is None or row.token != lease.token or row.free:
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
+
+    def _called(self, method: str, subject: object) -> None:
+        waiting = self._errors.get(method)
+        if waiting:
+            raise waiting.pop(0)
+        self.calls.append(Call(method, subject))

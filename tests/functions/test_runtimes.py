@@ -14,6 +14,7 @@ from functions.sweep import runtime as sweep_runtime
 from shared.model.errors import NotAttachedError
 from shared.provisioning.wake_batch import ClusterWake, InvalidRecord
 from shared.settings import ProvisionSettings, SweepSettings
+from shared.timers.heartbeats import forwarder_seen
 from tests.builders import NOW
 from tests.fakes.clock import FakeClock
 from tests.fakes.ledger import FakeLedger
@@ -88,13 +89,13 @@ def provision() -> provision_runtime.Runtime:
 def test_a_heartbeat_is_never_later_than_now(wiring: Wiring, at: datetime, noted: datetime) -> None:
     assert wiring.clock.now() == NOW
     sweep().note_heartbeat("test", at)
-    assert wiring.ledger.heartbeat("test") == noted
+    assert forwarder_seen(wiring.ledger, "test") == noted
 
 
 def test_a_heartbeat_of_a_cluster_that_is_not_attached_leaves_nothing(wiring: Wiring) -> None:
     with pytest.raises(NotAttachedError):
         sweep().note_heartbeat("forged", NOW)
-    assert wiring.ledger.heartbeat("forged") is None
+    assert forwarder_seen(wiring.ledger, "forged") is None
 
 
 def test_sweep_and_provision_are_called_for_single_clusters(wiring: Wiring) -> None:

@@ -70,12 +70,6 @@ class Intents(Leases):
                 f"{intent.attempt} stands written"
             )
 
-    def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
-        """Return the intents that are not done, sorted by plan, group."""
-        pk = rows.cluster_key(cluster, rows.INTENT).pk
-        found = self._table.read(pk, rows.INTENT, rows.intent_of)
-        return tuple(sorted(found, key=lambda entry: (entry.plan_id, entry.group)))
-
     def _row(self, intent: LaunchIntent) -> dict[str, Any]:
         kept = self._table.now() + rows.KEEP_INTENT
         return {**rows.intent_row(intent), "expires_at": rows.seconds(kept)}

@@ -115,13 +115,6 @@ class Leases:
             return True
         return not self._table.write(key, {"dirty": False}, ours).done
 
-    def abandoned(self, cluster: str, now: datetime) -> bool:
-        """Return whether the lease is expired without having been released."""
-        row = self._table.get(rows.cluster_key(cluster, rows.LEASE))
-        if row is None or "token" not in row:
-            return False
-        return not row["free"] and row["until"] < rows.millis(now)
-
     def _ours(self, lease: Lease) -> Condition:
         """Return the condition that the lease still has this holder: the fence."""
         return Condition(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import IntentState, LaunchIntent, PodRef, Slot, Trial
+from shared.model.ec2.launches import IntentState, LaunchIntent, PodRef, Slot
 from shared.model.ec2.quotas import Quota
 from shared.model.resources import Resources
 
@@ -21,17 +21,13 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 SCHEMA: Final = 1
 
 LEASE: Final = "lease"
-HEARTBEAT: Final = "heartbeat"
 INSTANCE: Final = "instance"
 INTENT: Final = "intent#"
 DONE: Final = "done#"
 SLOT: Final = "slot#"
-TIMER: Final = "timer#"
 OFFERING: Final = "offering#"
 QUOTA: Final = "quota#"
 BUCKET: Final = "bucket#"
-TRIAL: Final = "plan#"
-TOLD: Final = "told"
 MEMO: Final = "memo#"
 
 # How long rows are kept unless deleted. The lease's row carries the fencing token, which
@@ -40,15 +36,7 @@ KEEP_LEASE: Final = timedelta(days=400)
 KEEP_INTENT: Final = timedelta(days=30)
 KEEP_SLOT: Final = timedelta(days=400)
 KEEP_INSTANCE: Final = timedelta(days=5 * 365)
-KEEP_TIMER: Final = timedelta(days=400)
-KEEP_HEARTBEAT: Final = timedelta(days=30)
 KEEP_BUCKET: Final = timedelta(days=1)
-KEEP_TRIAL: Final = timedelta(hours=1)
-KEEP_TOLD: Final = timedelta(minutes=10)
-
-# A digest of a subject or mark, and how many of them a row holds: well below 400 KB.
-DIGEST: Final = 12
-MOST_DIGESTS: Final = 25_000
 
 
 class Key(NamedTuple):
@@ -86,11 +74,6 @@ def done_key(intent: LaunchIntent) -> Key:
 def slot_key(slot: Slot) -> Key:
     """Return the key of a slot."""
     return cluster_key(slot.cluster, f"{SLOT}{slot.plan_id}#{slot.group}#{slot.number}")
-
-
-def timer_key(cluster: str, node_uid: str, kind: str) -> Key:
-    """Return the key of a timer."""
-    return cluster_key(cluster, f"{TIMER}{node_uid}#{kind}")
 
 
 def shared_key(region: str, cluster: str, sk: str) -> Key:
@@ -229,37 +212,6 @@ def slot_of(row: Mapping[str, Any]) -> Slot:
         launched_at=moment(row["launched_at"]),
         version=row.get("version", 0),
     )
-
-
-def trial_key(cluster: str, plan_id: str) -> Key:
-    """Return the key of what a plan was to be good for."""
-    return cluster_key(cluster, f"{TRIAL}{plan_id}")
-
-
-def trial_row(trial: Trial) -> dict[str, Any]:
-    """Return a trial as a plain map; of very many subjects some are left out."""
-    return {
-        "plan_id": trial.plan_id,
-        "launched_at": millis(trial.launched_at),
-        "subjects": "".join(sorted(trial.subjects)[:MOST_DIGESTS]),
-        "provisioners": ",".join(sorted(trial.provisioners)),
-    }
-
-
-def trial_of(row: Mapping[str, Any]) -> Trial:
-    """Return the trial that `trial_row` wrote."""
-    return Trial(
-        plan_id=row["plan_id"],
-        launched_at=moment(row["launched_at"]),
-        subjects=digests_of(row["subjects"]),
-        # Older rows do not say.
-        provisioners=frozenset(name for name in row.get("provisioners", "").split(",") if name),
-    )
-
-
-def digests_of(text: str) -> frozenset[str]:
-    """Return the digests that stand one after the other."""
-    return frozenset(text[start : start + DIGEST] for start in range(0, len(text), DIGEST))
 
 
 def _millis_or_none(at: datetime | None) -> int | None:

@@ -13,6 +13,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.packing.problem import PackingSettings
 from shared.ports import TimerKind
+from shared.timers.heartbeats import running_timers
 from tests.builders import CATALOG, NOT_READY, NOW, node, pod, provisioner, ref, slot, snapshot
 from tests.karpenter_cases.lifecycle.nodes import age_step, changed, empty_step, standing
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
@@ -177,7 +178,7 @@ def test_when_the_node_is_gone_its_timer_ends() -> None:
     begin(world)
     world.cluster.node_values.clear()
     assert empty_step(world)["result"] == "gone"
-    assert world.ledger.timers(NAME) == {}
+    assert running_timers(world.ledger, NAME) == {}
 
 
 @pytest.mark.parametrize("leaving", [None, NOW])

@@ -7,6 +7,7 @@ from typing import Final
 
 from shared.brakes.ceilings import OverCeiling, affordable, as_machines, under_ceilings
 from shared.brakes.runaway import runaways
+from shared.brakes.trials import recent_trials
 from shared.model import labels as keys
 from shared.model.ec2.launches import Slot
 from shared.model.kubernetes.nodes import Node
@@ -16,6 +17,7 @@ from shared.node_lifecycle.replacement import REPLACED
 from shared.planning.decide import decide
 from shared.ports import ClusterPorts
 from shared.snapshot.gather import gather
+from shared.timers.heartbeats import running_timers
 from tests.simulation.cluster.apiserver import ApiServer
 from tests.simulation.schedule.world import World
 
@@ -81,7 +83,7 @@ def _rows(world: World, name: str) -> Iterator[str]:
     if ledger.is_held(name) and (world.scene.sweeps or not ledger.abandoned(name, now)):
         yield f"lease: {name}: still held"
     uids = {node_value.uid for node_value in api.node_values.values()}
-    for uid, kind in ledger.timers(name):
+    for uid, kind in running_timers(ledger, name):
         # That a node was replaced is remembered for some minutes, on purpose.
         if uid not in uids and world.scene.sweeps and kind != REPLACED:
             yield f"timer row: {name}: {kind} of {uid}, which is gone"
@@ -136,7 +138,7 @@ def _given_up(world: World, name: str, waiting: Sequence[Pod]) -> frozenset[str]
     The product must have written that down, and it must be true.
     """
     useless = _useless(world, name)
-    told = runaways(waiting, world.ledger.trials(name, world.kernel.now()))
+    told = runaways(waiting, recent_trials(world.ledger, name, world.kernel.now()))
     return frozenset(
         pod.uid for pod in waiting if pod.uid in told and useless[pod.labels["app"]] >= _RUNAWAY
     )

@@ -13,6 +13,7 @@ from shared.model.ec2.instance_types import CapacityType
 from shared.model.ec2.launches import IntentState
 from shared.model.errors import NotFoundError, UnauthorizedError
 from shared.ports import Subnet
+from shared.timers.heartbeats import note_forwarder
 from tests.builders import CATALOG, ZONES, instance_type, needs, pod, pods, provisioner
 from tests.unit.brakes.refusing import (
     condition,
@@ -55,7 +56,7 @@ def test_profile_that_does_not_exist_is_reported_and_another_provisioner_serves_
 def test_doctor_finds_a_provisioner_that_is_refused_until_it_changes() -> None:
     world = World(with_profile("default", "gone"), pod())
     without_profile(world, "gone")
-    world.ledger.note_heartbeat(NAME, world.clock.now())
+    note_forwarder(world.ledger, NAME, world.clock.now())
     bounded = Brakes(ceiling=Ceiling(max_price_micros_per_hour=100_000_000))
     world.ports = replace(world.ports, brakes=bounded)
     world.provision()

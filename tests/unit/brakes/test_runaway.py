@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from shared.brakes.runaway import subjects_of
+from shared.brakes.trials import note_trial, recent_trials
 from shared.model import labels as keys
 from shared.model.ec2.launches import Trial
 from shared.model.errors import ConflictError
@@ -85,7 +86,7 @@ def test_when_the_held_pods_are_gone_sweep_lets_the_condition_be_taken_back() ->
             subjects=frozenset(subjects_of(pod())),
             provisioners=frozenset({"default"}),
         )
-        world.ledger.note_trial(NAME, trial)
+        note_trial(world.ledger, NAME, trial)
     world.provision()
     assert world.cluster.usable["default"][0] is False
     del world.cluster.pods["default/a"]
@@ -153,13 +154,13 @@ def test_machine_that_joined_during_late_termination_is_no_evidence() -> None:
     state = {"cluster": NAME, "node": one.name, "uid": one.uid}
     after = Registration(world.ports).step(state)
     assert after["next"] == "wait"
-    assert world.ledger.trials(NAME, world.clock.now()) == ()
+    assert recent_trials(world.ledger, NAME, world.clock.now()) == ()
     assert world.ledger.slots(NAME) == slots
     assert world.cluster.called("evict") == []
     world.kubelet_joins(one.name)
     world.bind(one.name)
     assert Registration(world.ports).step(after)["result"] == "joined"
-    assert world.ledger.trials(NAME, world.clock.now()) == ()
+    assert recent_trials(world.ledger, NAME, world.clock.now()) == ()
 
 
 def test_pods_that_the_kubelet_rejects_get_two_machines_an_hour() -> None:

@@ -17,6 +17,7 @@ from shared.model.brakes import Brakes, Ceiling
 from shared.model.ec2.launches import Instance
 from shared.model.errors import ConflictError, UnavailableError
 from shared.settings import SettingsError
+from shared.timers.heartbeats import note_forwarder
 from tests.builders import node, offering
 from tests.fakes.ledger import FakeLedger
 from tests.unit.launching.launches import open_intent, two_nodes
@@ -32,7 +33,7 @@ def healthy() -> World:
     first = world.cluster.nodes()[0].name
     world.kubelet_joins(first)
     world.bind(first)
-    world.ledger.note_heartbeat(NAME, world.clock.now())
+    note_forwarder(world.ledger, NAME, world.clock.now())
     world.ports = replace(world.ports, brakes=BOUNDED)
     return world
 
@@ -52,7 +53,7 @@ def test_a_lost_ledger_is_written_anew_from_tags_and_nodes() -> None:
     world = healthy()
     before = world.ledger.slots(NAME)
     world.ledger = FakeLedger()
-    world.ledger.note_heartbeat(NAME, world.clock.now())
+    note_forwarder(world.ledger, NAME, world.clock.now())
     world.ports = replace(world.ports, ledger=world.ledger)
     assert "machine-not-in-ledger" in kinds(world)
     assert len(Doctoring(world.ports).repair("me")) == 2

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shared.brakes.runaway import subjects_of
+from shared.brakes.trials import note_trial
 from shared.doctor.doctor import Doctoring
 from shared.doctor.findings import Finding
 from shared.doctor.late_nodes import late_nodes
@@ -12,6 +13,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import Instance, Trial
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.node_lifecycle.node_waits import device_plugin_trouble, waiting_for
+from shared.timers.heartbeats import note_forwarder
 from tests.builders import (
     NOW,
     daemonset,
@@ -43,7 +45,7 @@ def running(world: World) -> World:
 def starting(**changes: Any) -> World:
     """A node of Dovetail that carries the not-ready taint, with its machine running."""
     world = running(World(provisioner(), node(taints=(CLOSED,), **changes)))
-    world.ledger.note_heartbeat(NAME, NOW + 100 * MINUTE)
+    note_forwarder(world.ledger, NAME, NOW + 100 * MINUTE)
     return world
 
 
@@ -123,8 +125,8 @@ def test_a_workload_that_a_brake_holds_is_found_with_its_end() -> None:
     world = World(provisioner(), *pods(6), pod("bare", owner=None), free)
     for plan in ("one", "two"):
         subjects = {*subjects_of(pods(1)[0]), *subjects_of(pod("bare", owner=None))}
-        world.ledger.note_trial(
-            NAME, Trial(plan_id=plan, launched_at=NOW, subjects=frozenset(subjects))
+        note_trial(
+            world.ledger, NAME, Trial(plan_id=plan, launched_at=NOW, subjects=frozenset(subjects))
         )
     replicas, bare = findings(world)
     assert (replicas.kind, replicas.subject) == ("workload-held", "ReplicaSet default/web")

@@ -10,6 +10,7 @@ import pytest
 
 from functions.cli.why import mount
 from shared.brakes.runaway import subjects_of
+from shared.brakes.trials import note_trial
 from shared.doctor.why import Answer, Why
 from shared.model import labels as keys
 from shared.model.brakes import Brakes
@@ -145,7 +146,7 @@ def held_world() -> World:
     world = World(provisioner(), *apart(1))
     subjects = frozenset(subjects_of(apart(1)[0]))
     for plan in ("one", "two"):
-        world.ledger.note_trial(NAME, Trial(plan_id=plan, launched_at=NOW, subjects=subjects))
+        note_trial(world.ledger, NAME, Trial(plan_id=plan, launched_at=NOW, subjects=subjects))
     return world
 
 

@@ -22,6 +22,7 @@ from shared.model.kubernetes.pods import Owner
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
 from shared.ports import NodeManifest, TimerKind
+from shared.timers.heartbeats import running_timers
 from tests.builders import (
     CATALOG,
     DEFAULT_TOLERATIONS,
@@ -137,10 +138,8 @@ def test_timers_watch_over_registration_and_age() -> None:
     assert registration.payload["wait_seconds"] == 300
     assert expiration.payload["wait_seconds"] == 3600
     assert registration.payload["uid"] == world.node.uid
-    assert set(world.ledger.timers(NAME)) == {
-        (world.node.uid, "registration"),
-        (world.node.uid, "expiration"),
-    }
+    kinds = (TimerKind.EXPIRATION, TimerKind.REGISTRATION)
+    assert sorted(running_timers(world.ledger, NAME)) == [(world.node.uid, kind) for kind in kinds]
 
 
 def test_bare_metal_has_twenty_minutes_to_join_and_no_pod_is_bound_early() -> None:

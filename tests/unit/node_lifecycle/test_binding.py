@@ -11,6 +11,7 @@ from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.ports import TimerKind
+from shared.timers.heartbeats import running_timers
 from tests import builders as make
 from tests.builders import NOT_READY, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, World, instead
@@ -45,7 +46,7 @@ def test_nominated_pods_are_bound_before_the_taint_is_removed() -> None:
 def test_registration_is_over_and_expiration_watches() -> None:
     world = launched(pod(owner=JOB))
     world.bind(world.node.name)
-    assert set(world.ledger.timers(NAME)) == {(world.node.uid, "expiration")}
+    assert set(running_timers(world.ledger, NAME)) == {(world.node.uid, "expiration")}
 
 
 def test_what_only_kube_scheduler_can_place_is_left_to_it() -> None:

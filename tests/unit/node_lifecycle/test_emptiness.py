@@ -9,6 +9,7 @@ from shared.model.errors import ConflictError, InvalidMessageError
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
+from shared.timers.heartbeats import running_timers
 from tests.builders import NOW, node, pod, provisioner, ref, slot
 from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
 from tests.unit.worlds import NAME, SECOND, World, instead
@@ -21,7 +22,7 @@ def test_an_empty_node_is_stamped_and_a_timer_starts() -> None:
     (timer,) = world.outbox.timers
     assert timer.payload["wait_seconds"] == 30
     assert timer.payload["since"] == NOW.isoformat()
-    assert (world.node.uid, "emptiness") in world.ledger.timers(NAME)
+    assert (world.node.uid, "emptiness") in running_timers(world.ledger, NAME)
 
 
 def test_duplicate_events_are_harmless() -> None:
@@ -74,7 +75,7 @@ def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
     assert world.node.annotations[keys.REMOVAL_REASON] == "emptiness"
     (timer,) = world.outbox.timers_of(TimerKind.TERMINATION)
     assert timer.payload["instance_id"] == "i-n1"
-    assert (world.node.uid, "emptiness") not in world.ledger.timers(NAME)
+    assert (world.node.uid, "emptiness") not in running_timers(world.ledger, NAME)
 
 
 def test_pod_bound_during_the_cordon_keeps_the_node() -> None:

@@ -8,6 +8,7 @@ import pytest
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
 from shared.ports import TimerKind
+from shared.timers.heartbeats import note_timer
 from tests.builders import NOW, node, pod
 from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
 from tests.unit.worlds import MINUTE, NAME, SECOND
@@ -110,7 +111,7 @@ def test_abandoned_replacement_counts_as_empty_when_it_is_reported() -> None:
     world.cluster.add(node("old"))
     assert begin(world) == "not empty"
     world.advance(4 * MINUTE)
-    world.ledger.note_timer(NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
+    note_timer(world.ledger, NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
     assert begin(world) == "not empty"
     world.advance(4 * MINUTE)
     assert begin(world) == "timer started"

@@ -13,6 +13,7 @@ from shared.model.timer_state import whole_seconds
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.registration import Registration
 from shared.ports import TimerKind
+from shared.timers.heartbeats import note_timer, running_timers
 from shared.timers.timers import start_expiration, timer_name
 from tests.builders import NOT_READY, NOW, node, offering, pod, pods, provisioner, ref, slot
 from tests.unit.worlds import NAME, SECOND, World, instead
@@ -31,11 +32,11 @@ def test_a_node_is_removed_when_it_is_old_enough() -> None:
     world.advance(HOUR - 10 * SECOND)
     assert expire(world)["wait_seconds"] == 10
     world.advance(10 * SECOND)
-    world.ledger.note_timer(NAME, "uid-n1", TimerKind.EXPIRATION, NOW)
+    note_timer(world.ledger, NAME, "uid-n1", TimerKind.EXPIRATION, NOW)
     assert expire(world)["result"] == "removed"
     assert world.node.deletion_at is not None
     assert world.node.annotations[keys.REMOVAL_REASON] == "expiration"
-    assert world.ledger.timers(NAME).keys() == {("uid-n1", "termination")}
+    assert running_timers(world.ledger, NAME).keys() == {("uid-n1", "termination")}
 
 
 def test_a_node_with_pods_waits_for_its_replacement_which_is_asked_for_once() -> None:
@@ -49,7 +50,7 @@ def test_a_node_with_pods_waits_for_its_replacement_which_is_asked_for_once() ->
     assert world.outbox.looks == [NAME]
     assert world.node.deletion_at is None
     assert not world.node.unschedulable
-    assert (NAME, "uid-n1", TimerKind.EXPIRATION) in world.ledger.written("note_timer")
+    assert ("uid-n1", TimerKind.EXPIRATION) in running_timers(world.ledger, NAME)
 
 
 def test_a_timer_that_waits_for_very_long_leaves_the_rest_to_another() -> None:
@@ -57,7 +58,7 @@ def test_a_timer_that_waits_for_very_long_leaves_the_rest_to_another() -> None:
     world.advance(HOUR)
     ended = Expiration(world.ports).step({**STATE, "steps": 1499})
     assert (ended["next"], ended["result"]) == ("done", "due for long")
-    assert world.ledger.timers(NAME).keys() == {("uid-n1", "expiration")}
+    assert running_timers(world.ledger, NAME).keys() == {("uid-n1", "expiration")}
 
 
 def test_pod_bound_at_the_last_moment_keeps_the_node_until_it_is_replaced() -> None:
@@ -213,7 +214,7 @@ def test_a_machine_that_joined_and_is_not_complete_wakes_bind() -> None:
     state = register(world)
     assert (state["next"], state["wait_seconds"]) == ("wait", 30)
     assert world.outbox.binds == [(NAME, ("n1",))]
-    assert world.ledger.timers(NAME)["uid-n1", "registration"] == world.clock.now()
+    assert running_timers(world.ledger, NAME)["uid-n1", "registration"] == world.clock.now()
 
 
 @pytest.mark.parametrize(
@@ -227,9 +228,9 @@ def test_a_machine_that_joined_and_is_not_complete_wakes_bind() -> None:
     ],
 )
 def test_a_machine_that_joined_or_is_gone_ends_the_timer(world: World, result: str) -> None:
-    world.ledger.note_timer(NAME, "uid-n1", TimerKind.REGISTRATION, NOW)
+    note_timer(world.ledger, NAME, "uid-n1", TimerKind.REGISTRATION, NOW)
     assert register(world)["result"] == result
-    assert world.ledger.timers(NAME) == {}
+    assert running_timers(world.ledger, NAME) == {}
 
 
 def test_pods_bound_early_come_back_and_are_planned_again() -> None:

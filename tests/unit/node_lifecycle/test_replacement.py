@@ -11,6 +11,7 @@ from shared.model.errors import ConflictError, InvalidMessageError, NotFoundErro
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.node_lifecycle.replacement import REPLACED, Replacement, start_replacement
 from shared.ports import TimerKind
+from shared.timers.heartbeats import running_timers
 from tests.builders import pod, pods, provisioner, selector
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
@@ -50,7 +51,7 @@ def test_cheaper_node_is_launched_before_the_expensive_one_is_removed() -> None:
     old = world.cluster.node_values["big"]
     assert old.deletion_at is not None
     assert old.annotations[keys.REMOVAL_REASON] == "consolidation"
-    assert (("uid-big", "replacement") in world.ledger.timers(NAME)) is True
+    assert (("uid-big", "replacement") in running_timers(world.ledger, NAME)) is True
     # The drain is another timer's.
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
     state = step(world, state)
@@ -59,7 +60,7 @@ def test_cheaper_node_is_launched_before_the_expensive_one_is_removed() -> None:
     state = step(world, state)
     assert (state["next"], state["result"]) == ("done", "replaced")
     assert keys.REPLACES not in world.cluster.node_values[fresh.name].annotations
-    assert ("uid-big", REPLACED) in world.ledger.timers(NAME)
+    assert ("uid-big", REPLACED) in running_timers(world.ledger, NAME)
 
 
 def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
@@ -70,8 +71,8 @@ def test_new_nodes_that_do_not_come_leave_everything_as_it_was() -> None:
     state = step(world, state)
     assert (state["next"], state["result"]) == ("done", "new nodes did not come")
     assert not world.cluster.node_values["big"].unschedulable
-    assert ("uid-big", "replacement") not in world.ledger.timers(NAME)
-    assert ("uid-big", REPLACED) in world.ledger.timers(NAME)
+    assert ("uid-big", "replacement") not in running_timers(world.ledger, NAME)
+    assert ("uid-big", REPLACED) in running_timers(world.ledger, NAME)
 
 
 def test_launch_without_instances_is_abandoned_after_a_minute() -> None:

@@ -10,6 +10,7 @@ from shared.model.errors import ConflictError
 from shared.node_lifecycle.replacement import REPLACED
 from shared.node_lifecycle.stale_marks import take_back
 from shared.ports import TimerKind
+from shared.timers.heartbeats import note_timer
 from tests.builders import NOW, node
 from tests.unit.worlds import MINUTE, NAME, World
 
@@ -23,7 +24,7 @@ def healed(world: World) -> int:
 
 def test_stale_cordon_of_dovetail_is_undone() -> None:
     world = World(node(**OURS))
-    world.ledger.note_timer(NAME, "uid-n1", TimerKind.EMPTINESS, world.clock.now())
+    note_timer(world.ledger, NAME, "uid-n1", TimerKind.EMPTINESS, world.clock.now())
     assert healed(world) == 0
     world.advance(4 * MINUTE)
     assert healed(world) == 1
@@ -50,7 +51,7 @@ def test_the_mark_of_a_replacement_is_removed_when_no_node_is_being_replaced() -
     world = World(node("new", **MARKED), node("old"))
     assert healed(world) == 0
     world.advance(4 * MINUTE)
-    world.ledger.note_timer(NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
+    note_timer(world.ledger, NAME, "uid-old", TimerKind.REPLACEMENT, world.clock.now())
     assert healed(world) == 0
     world.advance(4 * MINUTE)
     assert healed(world) == 1
@@ -67,7 +68,7 @@ def test_a_node_that_is_written_to_is_looked_at_again() -> None:
 
 def test_that_a_node_was_replaced_is_kept_for_the_budget() -> None:
     world = World()
-    world.ledger.note_timer(NAME, "uid-gone", REPLACED, world.clock.now())
+    note_timer(world.ledger, NAME, "uid-gone", REPLACED, world.clock.now())
     world.advance(timedelta(minutes=8))
     assert world.sweep().stale_timers == 0
     world.advance(timedelta(minutes=3))

@@ -11,6 +11,7 @@ from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
 from shared.model.ec2.launches import IntentState, Lease
 from shared.model.errors import ConflictError, ThrottledError, UnavailableError
+from shared.timers.heartbeats import note_forwarder, note_timer
 from tests.contract.aws.canned import canned
 from tests.contract.aws.values import intent, offering, slot
 from tests.fakes.clock import FakeClock
@@ -43,18 +44,18 @@ def test_every_row_has_a_version_and_an_expiry(
     dynamo.fill_slot(lease, slot())
     dynamo.mark_unavailable([offering()], clock.now())
     dynamo.take_token("CreateFleet", clock.now())
-    dynamo.note_timer("test", "uid-1", "emptiness", clock.now())
-    dynamo.note_heartbeat("test", clock.now())
+    note_timer(dynamo, "test", "uid-1", "emptiness", clock.now())
+    note_forwarder(dynamo, "test", clock.now())
     found = scan(aws, table)
     assert sorted((row["pk"], row["sk"]) for row in found) == [
         ("account#us-east-1", "bucket#CreateFleet"),
         ("account#us-east-1", "offering#m5.large#us-east-1a#spot"),
         ("cluster#test", "done#p1#1"),
-        ("cluster#test", "heartbeat"),
         ("cluster#test", "intent#p1#0"),
         ("cluster#test", "lease"),
+        ("cluster#test", "memo#forwarder"),
+        ("cluster#test", "memo#timer#uid-1#emptiness"),
         ("cluster#test", "slot#p1#0#0"),
-        ("cluster#test", "timer#uid-1#emptiness"),
         ("instance#i-1", "instance"),
     ]
     for row in found:

@@ -131,21 +131,3 @@ def test_the_instance_of_a_dropped_slot_stays_known(ledger: Ledger, lease: Lease
     ledger.drop_instance("i-1")
     ledger.drop_instance("i-1")
     assert ledger.cluster_of("i-1") is None
-
-
-def test_timers_remember_when_they_were_last_seen(ledger: Ledger, clock: FakeClock) -> None:
-    first, second = clock.now(), clock.now() + timedelta(minutes=1)
-    ledger.note_timer("test", "uid-1", "emptiness", second)
-    ledger.note_timer("test", "uid-1", "emptiness", first)
-    ledger.note_timer("test", "uid-1", "expiration", first)
-    ledger.note_timer("other", "uid-1", "emptiness", first)
-    assert ledger.timers("test") == {
-        ("uid-1", "emptiness"): second,
-        ("uid-1", "expiration"): first,
-    }
-    ledger.drop_timer("test", "uid-1", "emptiness")
-    ledger.drop_timer("test", "uid-1", "emptiness")
-    assert ledger.timers("test") == {("uid-1", "expiration"): first}
-    ledger.note_heartbeat("test", second)
-    ledger.note_heartbeat("test", first)
-    assert ledger.timers("test") == {("uid-1", "expiration"): first}

@@ -9,7 +9,7 @@ import pytest
 from shared.aws.ledger.dynamodb_values import to_item
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.aws.session import Session
-from shared.model.ec2.launches import Lease, Trial
+from shared.model.ec2.launches import Lease
 from shared.model.errors import PermanentError
 from shared.ports import Ledger
 from tests.contract.aws.values import intent, offering, slot
@@ -51,21 +51,16 @@ def test_foreign_rows_are_skipped_and_logged(
     dynamo.open_intent(lease, intent())
     dynamo.fill_slot(lease, slot())
     dynamo.mark_unavailable([offering()], clock.now())
-    for sk in ("slot#zzz", "intent#zzz", "timer#zzz", "plan#zzz"):
+    for sk in ("slot#zzz", "intent#zzz", "memo#zzz"):
         put(aws, table, "cluster#test", sk, expires_at=LATER, hello="world")
     put(aws, table, "account#us-east-1", "offering#zzz", expires_at=LATER)
     put(aws, table, "instance#i-9", "instance", expires_at=LATER)
-    put(aws, table, "cluster#test", "heartbeat", expires_at=LATER)
-    put(aws, table, "cluster#test", "told", expires_at=LATER)
     assert dynamo.slots("test") == (slot(),)
     assert dynamo.open_intents("test") == (intent(),)
-    assert dynamo.timers("test") == {}
-    assert dynamo.trials("test", clock.now()) == ()
+    assert dynamo.memos("test", "") == ()
     assert dynamo.unavailable_offerings(clock.now()) == {offering()}
     assert dynamo.cluster_of("i-9") is None
-    assert dynamo.heartbeat("test") is None
-    assert dynamo.recently_recorded("test", clock.now()) == frozenset()
-    assert len(told) == 5
+    assert len(told) == 4
     assert told[0].startswith("ledger row cluster#test / slot#zzz is not Dovetail's, skipped")
 
 
@@ -147,38 +142,6 @@ def test_a_slot_is_changed_only_as_it_was_read(ledger: Ledger, clock: FakeClock)
     assert ledger.change_slot(first) is False
     (fresh,) = ledger.slots("test")
     assert ledger.change_slot(fresh) is True
-
-
-def test_trials_are_kept_for_an_hour(ledger: Ledger, clock: FakeClock) -> None:
-    first = Trial(plan_id="p1", launched_at=clock.now(), subjects=frozenset({"a" * 12, "b" * 12}))
-    ledger.note_trial("test", first)
-    rest = Trial(plan_id="p1", launched_at=clock.now(), subjects=frozenset({"b" * 12}))
-    ledger.note_trial("test", rest)
-    assert ledger.trials("test", clock.now()) == (rest,)
-    assert ledger.trials("other", clock.now()) == ()
-    clock.advance(timedelta(hours=1))
-    assert ledger.trials("test", clock.now()) == ()
-
-
-def test_recorded_events_are_remembered_for_ten_minutes_from_the_first(
-    ledger: Ledger, clock: FakeClock
-) -> None:
-    assert ledger.recently_recorded("test", clock.now()) == frozenset()
-    ledger.note_recorded("test", frozenset({"a" * 12}), clock.now())
-    clock.advance(timedelta(minutes=9))
-    ledger.note_recorded("test", frozenset({"b" * 12}), clock.now())
-    assert ledger.recently_recorded("test", clock.now()) == {"a" * 12, "b" * 12}
-    clock.advance(timedelta(minutes=1))
-    assert ledger.recently_recorded("test", clock.now()) == frozenset()
-    ledger.note_recorded("test", frozenset({"b" * 12}), clock.now())
-    ledger.forget_recorded("test")
-    assert ledger.recently_recorded("test", clock.now()) == frozenset()
-
-
-def test_a_heartbeat_is_read_back(ledger: Ledger, clock: FakeClock) -> None:
-    assert ledger.heartbeat("test") is None
-    ledger.note_heartbeat("test", clock.now())
-    assert ledger.heartbeat("test") == clock.now()
 
 
 def test_a_stale_holder_neither_changes_nor_drops_a_slot(ledger: Ledger, clock: FakeClock) -> None:

@@ -10,6 +10,7 @@ from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
 from shared.sweep.timer_recovery import start_missing_timers
+from shared.timers.heartbeats import note_timer, running_timers
 from tests.builders import NOW, node, pod, provisioner
 from tests.unit.node_lifecycle.termination.drains import going, step
 from tests.unit.worlds import NAME, SECOND, World, instead
@@ -53,7 +54,7 @@ def test_a_drain_that_waits_long_is_not_taken_for_one_that_hangs() -> None:
 def test_of_many_drains_at_once_each_may_have_to_wait() -> None:
     world = going()
     for number in range(49):
-        world.ledger.note_timer(NAME, f"uid-{number}", TimerKind.TERMINATION, NOW)
+        note_timer(world.ledger, NAME, f"uid-{number}", TimerKind.TERMINATION, NOW)
     world.advance(119 * SECOND)
     assert Termination(world.ports, None).begin("n1") == "timer runs"
     world.advance(SECOND)
@@ -77,7 +78,7 @@ def test_long_drain_continues_in_another_execution() -> None:
     first, second = world.outbox.timers_of(TimerKind.TERMINATION)
     assert second.payload["steps"] == 0
     assert second.payload["since"] == first.payload["since"]
-    assert (world.node.uid, "termination") in world.ledger.timers(NAME)
+    assert (world.node.uid, "termination") in running_timers(world.ledger, NAME)
 
 
 def test_removing_deletes_with_a_reason_and_starts_the_drain() -> None:
@@ -133,7 +134,7 @@ def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
 
     def slow(other_node: Node, change: NodeChange) -> Node:
         world.advance(2 * SECOND)
-        world.ledger.note_timer(NAME, "uid-z", TimerKind.TERMINATION, world.clock.now())
+        note_timer(world.ledger, NAME, "uid-z", TimerKind.TERMINATION, world.clock.now())
         return original(other_node, change)
 
     instead(world.cluster, "change_node", slow)

@@ -18,6 +18,7 @@ from shared.node_lifecycle.interruption import Interruption
 from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeManifest, TimerKind
 from shared.snapshot.launch_body import LaunchBody
+from shared.timers.heartbeats import note_timer, running_timers
 from tests.builders import option, planned, pod, provisioner, slot, snapshot
 from tests.unit.launching.launches import apart, states, two_nodes
 from tests.unit.worlds import MINUTE, NAME, SECOND, World, instead
@@ -86,11 +87,11 @@ def test_a_launch_interrupted_before_the_name_is_written_starts_its_timers_again
 
 def test_a_stale_row_of_a_timer_is_removed() -> None:
     world = World()
-    world.ledger.note_timer(NAME, "uid-gone", "emptiness", world.clock.now())
+    note_timer(world.ledger, NAME, "uid-gone", "emptiness", world.clock.now())
     assert world.sweep().stale_timers == 0
     world.advance(6 * MINUTE)
     assert world.sweep().stale_timers == 1
-    assert world.ledger.timers(NAME) == {}
+    assert running_timers(world.ledger, NAME) == {}
 
 
 @pytest.mark.parametrize(("state", "known"), [("terminated", False), ("shutting-down", True)])

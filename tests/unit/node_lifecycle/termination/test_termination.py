@@ -15,6 +15,7 @@ from shared.model.errors import (
 )
 from shared.model.kubernetes.taints import Toleration
 from shared.node_lifecycle.node_deletion import is_voluntary, remove
+from shared.timers.heartbeats import running_timers
 from tests.builders import NOW, node, pod, slot
 from tests.unit.node_lifecycle.termination.drains import DAEMON, HELD, going, step
 from tests.unit.worlds import NAME, SECOND, instead
@@ -52,7 +53,7 @@ def test_a_node_is_cordoned_drained_and_its_machine_ended() -> None:
     assert world.ledger.slots(NAME) == (other,)
     assert world.ledger.memos(NAME, "going#") == ()
     assert world.ledger.cluster_of("i-n1") is None
-    assert world.ledger.timers(NAME) == {}
+    assert running_timers(world.ledger, NAME) == {}
 
 
 def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:

@@ -1,0 +1,102 @@
+"""What timers and bind read and write of the ledger: slots, instances, memos, offerings."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from shared.aws.ledger import rows
+from shared.aws.ledger.memos import Memos
+from shared.aws.ledger.offerings import Offerings
+from shared.aws.ledger.table import Condition, LedgerTable, say_nothing
+from shared.aws.session import Session
+from shared.model.ec2.launches import LaunchIntent, Slot
+from shared.ports import Clock
+
+_SAME_PAIR: Final = "attribute_exists(pk) AND #instance_id = :instance_id"
+
+
+class DynamoNodeLedger(Memos, Offerings):
+    """Implements shared.ports.NodeLedger on one DynamoDB table.
+
+    Args:
+        session: Of the Region whose offerings are shared.
+        table: Name of the table.
+        clock: What rows expire by.
+        notice: Receives one line for each row that Dovetail did not write.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        table: str,
+        clock: Clock,
+        notice: Callable[[str], None] = say_nothing,
+    ) -> None:
+        self._table = LedgerTable(session, table, clock, notice)
+        self._region = session.region
+
+    def open_intents(self, cluster: str) -> tuple[LaunchIntent, ...]:
+        """Return the intents that are not done, sorted by plan, group."""
+        pk = rows.cluster_key(cluster, rows.INTENT).pk
+        found = self._table.read(pk, rows.INTENT, rows.intent_of)
+        return tuple(sorted(found, key=lambda entry: (entry.plan_id, entry.group)))
+
+    def abandoned(self, cluster: str, now: datetime) -> bool:
+        """Return whether the lease is expired without having been released."""
+        row = self._table.get(rows.cluster_key(cluster, rows.LEASE))
+        if row is None or "token" not in row:
+            return False
+        return not row["free"] and row["until"] < rows.millis(now)
+
+    def change_slot(self, slot: Slot) -> bool:
+        """Replace a slot's row if it still has that instance and is as the slot was read.
+
+        The row's version holds a stale holder of the lease back as well as the lease would:
+        a later holder that used the slot has written its row.
+
+        Returns:
+            False when the row is gone (it stays gone) or was changed since it was read.
+        """
+        return self._table.write(rows.slot_key(slot), self._slot(slot), _as_read(slot)).done
+
+    def drop_slot(self, slot: Slot) -> None:
+        """Remove a slot; its instance's row stays until the instance is gone."""
+        self._table.remove(rows.slot_key(slot), same_pair(slot))
+
+    def drop_instance(self, instance_id: str) -> None:
+        """Remove an instance's row: it is terminated."""
+        self._table.remove(rows.instance_key(instance_id))
+
+    def slots(self, cluster: str) -> tuple[Slot, ...]:
+        """Return all slots of a cluster, sorted by name."""
+        pk = rows.cluster_key(cluster, rows.SLOT).pk
+        found = self._table.read(pk, rows.SLOT, rows.slot_of)
+        return tuple(sorted(found, key=lambda entry: entry.name))
+
+    def cluster_of(self, instance_id: str) -> str | None:
+        """Return the cluster an instance was launched for, None if Dovetail did not launch it."""
+        row = self._table.get(rows.instance_key(instance_id))
+        return str(row["cluster"]) if row is not None and "cluster" in row else None
+
+    def _slot(self, slot: Slot) -> dict[str, Any]:
+        kept = self._table.now() + rows.KEEP_SLOT
+        return {**rows.slot_row(slot), "expires_at": rows.seconds(kept)}
+
+
+def _as_read(slot: Slot) -> Condition:
+    same = same_pair(slot)
+    if not slot.version:
+        return same
+    return Condition(
+        text=f"{same.text} AND #version = :version",
+        names=(*same.names, "version"),
+        values={**same.values, "version": slot.version},
+    )
+
+
+def same_pair(slot: Slot) -> Condition:
+    """Return the condition that a slot's row still has that instance."""
+    return Condition(
+        text=_SAME_PAIR, names=("instance_id",), values={"instance_id": slot.instance_id}
+    )
