@@ -26,7 +26,6 @@ def main(argv: list[str] | None = None) -> int:
     options = Options(
         region=arguments.region,
         workers=arguments.workers,
-        pollers=arguments.pollers,
         retry_seconds=arguments.async_retry_seconds,
         log_dir=arguments.log_dir,
     )
@@ -48,7 +47,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ready-file", type=Path, help="gets one JSON line when ready")
     parser.add_argument("--region", default="us-east-1")
     parser.add_argument("--workers", type=int, default=8, help="invocations at the same time")
-    parser.add_argument("--pollers", type=int, default=1, help="for each event source mapping")
     parser.add_argument(
         "--async-retry-seconds",
         type=_seconds,

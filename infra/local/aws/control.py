@@ -22,6 +22,26 @@ class ControlError(Exception):
     """A verb was asked something it cannot do; the message names field, value and remedy."""
 
 
+def text(body: Json, name: str, default: str | None = None) -> str:
+    """Read a text field of a control request.
+
+    Raises:
+        ControlError: the field is missing, empty or no text.
+    """
+    value = body.get(name, default)
+    if not isinstance(value, str) or not value:
+        raise ControlError(f"{name}: {value!r} is not a non-empty text: send {name} as a string")
+    return value
+
+
+def number(body: Json, name: str, default: float | None = None) -> float:
+    """Read a number of zero or more."""
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise ControlError(f"{name}: {value!r} is not usable: send a number of zero or more")
+    return float(value)
+
+
 class ServiceError(Exception):
     """An AWS JSON API refuses: `code` is the AWS error code the SDK will report."""
 

@@ -32,7 +32,7 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
     Example:
         with EmbeddedAws() as aws:
             aws.client("sqs").create_queue(QueueName="work")
-            aws.control("events/emit", {"source": "aws.ec2", "detail-type": "x", "detail": {}})
+            aws.control("schedules/fire", {"rule": "every-minute"})
     """
 
     account_id = ACCOUNT_ID
@@ -107,7 +107,7 @@ class EmbeddedAws(AbstractContextManager["EmbeddedAws"]):
         command = [sys.executable, "-m", "infra.local.aws", "--with-parent"]
         command += ["--port", str(self._port), "--ready-file", str(ready)]
         command += ["--region", options.region, "--workers", str(options.workers)]
-        command += ["--pollers", str(options.pollers), "--async-retry-seconds"]
+        command.append("--async-retry-seconds")
         command.append(",".join(str(seconds) for seconds in options.retry_seconds))
         if options.log_dir is not None:
             command += ["--log-dir", str(options.log_dir)]

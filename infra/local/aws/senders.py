@@ -1,8 +1,6 @@
-"""How EventBridge reaches functions and state machines, and Lambda its destinations."""
+"""How EventBridge reaches functions, and Lambda its destinations."""
 
-from infra.local.aws.backends import machine_backend
-from infra.local.aws.events.bus import EventBus
-from infra.local.aws.events.delivery import Delivery, TargetRefusedError
+from infra.local.aws.events.delivery import TargetRefusedError
 from infra.local.aws.execution.deferred import DeferredInvocations
 from infra.local.aws.execution.function import FunctionNotFoundError
 from infra.local.aws.queues import QueueMissingError, send_to_queue
@@ -14,7 +12,7 @@ class FunctionSender:
     def __init__(self) -> None:
         self.deferred: DeferredInvocations | None = None
 
-    def __call__(self, delivery: Delivery, text: str) -> None:
+    def __call__(self, arn: str, text: str) -> None:
         """Hand the text to the function's own queue.
 
         Raises:
@@ -22,43 +20,20 @@ class FunctionSender:
         """
         assert self.deferred is not None
         try:
-            self.deferred.accept(delivery.target["Arn"], text.encode())
+            self.deferred.accept(arn, text.encode())
         except FunctionNotFoundError as error:
-            raise TargetRefusedError("RESOURCE_NOT_FOUND", str(error), retryable=False) from error
+            raise TargetRefusedError(str(error)) from error
 
 
-def start_machine(delivery: Delivery, text: str) -> None:
-    """Start an execution with the text as input.
+def send_to_destination(arn: str, body: str) -> None:
+    """Send a record to a queue; a missing queue loses the record, as it does on AWS.
 
     Raises:
-        TargetRefusedError: the machine does not exist, or refuses the input.
+        NotImplementedError: The destination is no queue.
     """
-    from moto.stepfunctions.exceptions import InvalidExecutionInput, StateMachineDoesNotExist
-
-    arn = delivery.target["Arn"]
-    _, _, _, region, account, *_ = arn.split(":")
+    if ":sqs:" not in arn:
+        raise NotImplementedError(f"destination {arn} is not emulated")
     try:
-        machine_backend(account, region).start_execution(arn, None, text)
-    except (StateMachineDoesNotExist, InvalidExecutionInput) as error:
-        raise TargetRefusedError("RESOURCE_NOT_FOUND", str(error), retryable=False) from error
-
-
-class DestinationSender:
-    """Sends a record to a queue, a function or a bus by ARN; unknown kinds are dropped."""
-
-    def __init__(self, bus: EventBus, functions: FunctionSender) -> None:
-        self._bus = bus
-        self._functions = functions
-
-    def __call__(self, arn: str, body: str) -> None:
-        """Send; a missing queue loses the record, as it does on AWS."""
-        if ":sqs:" in arn:
-            try:
-                send_to_queue(arn, body)
-            except QueueMissingError:
-                return
-        elif ":lambda:" in arn and self._functions.deferred is not None:
-            try:
-                self._functions.deferred.accept(arn, body.encode())
-            except FunctionNotFoundError:
-                return
+        send_to_queue(arn, body)
+    except QueueMissingError:
+        return

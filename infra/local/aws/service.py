@@ -12,9 +12,8 @@ from infra.local.aws.events.delivery import Deliveries
 from infra.local.aws.events.schedules import Scheduler
 from infra.local.aws.execution.deferred import RETRY_SECONDS, DeferredInvocations
 from infra.local.aws.execution.invoker import Invoker
-from infra.local.aws.execution.metrics import MetricStore
 from infra.local.aws.execution.output import FunctionOutput
-from infra.local.aws.senders import DestinationSender, FunctionSender, start_machine
+from infra.local.aws.senders import FunctionSender, send_to_destination
 from infra.local.aws.sources.supervisor import MappingSupervisor
 
 
@@ -24,14 +23,12 @@ class Options:
 
     Attributes:
         workers: invocations that may run at the same time; more wait for their turn.
-        pollers: pollers for each event source mapping; AWS runs five or more.
         retry_seconds: waits before the second and third asynchronous attempt.
         log_dir: folder for one log file per function, or None.
     """
 
     region: str = "us-east-1"
     workers: int = 8
-    pollers: int = 1
     retry_seconds: tuple[float, ...] = RETRY_SECONDS
     log_dir: Path | None = None
 
@@ -43,10 +40,7 @@ class Services:
         region, account = control.region, control.account_id
         self._code_root = Path(tempfile.mkdtemp(prefix="dovetail-functions-"))
         self.permissions = Permissions(account)
-        self.metrics = MetricStore()
-        self.output = FunctionOutput(
-            account_id=account, region=region, metrics=self.metrics, folder=options.log_dir
-        )
+        self.output = FunctionOutput(account_id=account, region=region, folder=options.log_dir)
         self.invoker = Invoker(
             url=control.url,
             account_id=account,
@@ -56,17 +50,17 @@ class Services:
             output=self.output,
         )
         functions = FunctionSender()
-        self.deliveries = Deliveries({"lambda": functions, "states": start_machine})
+        self.deliveries = Deliveries(functions)
         self.bus = EventBus(self.deliveries, account_id=account, region=region)
         self.deferred = DeferredInvocations(
             self.invoker,
             workers=options.workers,
             retry_seconds=options.retry_seconds,
-            send=DestinationSender(self.bus, functions),
+            send=send_to_destination,
         )
         functions.deferred = self.deferred
         self.scheduler = Scheduler(self.bus, account_id=account, region=region)
-        self.mappings = MappingSupervisor(self.invoker, pollers=options.pollers)
+        self.mappings = MappingSupervisor(self.invoker)
         control.deliver_events_to(self.bus.emit)
 
     def start(self) -> None:
@@ -76,10 +70,9 @@ class Services:
 
     def reset(self) -> None:
         """Forget everything moto just forgot."""
-        for part in (self.deferred, self.bus, self.deliveries, self.scheduler, self.mappings):
+        for part in (self.deferred, self.bus, self.scheduler, self.mappings):
             part.clear()
         self.invoker.reset()
-        self.metrics.clear()
         self.permissions.clear()
 
     def stop(self) -> None:

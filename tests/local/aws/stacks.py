@@ -16,6 +16,12 @@ PARAMETERS: Json = {
 }
 
 
+DEFINITION: Json = {
+    "StartAt": "T",
+    "States": {"T": {"Type": "Task", "Resource": "${FunctionArn}", "End": True}},
+}
+
+
 def ref(name: str) -> Json:
     return {"Ref": name}
 
@@ -43,22 +49,18 @@ def control_plane() -> Json:
         "TimeToLiveSpecification": {"AttributeName": "expires", "Enabled": True},
     }
     machine = {
-        "DefinitionS3Location": {"Bucket": {"Fn::Sub": ASSETS}, "Key": "machine.json"},
+        "DefinitionString": json.dumps(DEFINITION),
         "DefinitionSubstitutions": {"FunctionArn": arn_of("Function")},
         "RoleArn": arn_of("Role"),
     }
     return {
         "Bus": resource("Events::EventBus", Name="dovetail"),
-        "Archive": resource(
-            "Events::Archive", SourceArn=arn_of("Bus"), EventPattern={"source": ["dovetail"]}
-        ),
         "Rule": resource(
             "Events::Rule",
             EventBusName=ref("Bus"),
             EventPattern={"source": ["dovetail"]},
             Targets=[
                 {"Id": "queue", "Arn": arn_of("Queue")},
-                {"Id": "machine", "Arn": ref("Machine"), "RoleArn": arn_of("Role")},
             ],
         ),
         "DeadLetters": resource("SQS::Queue"),
@@ -81,13 +83,6 @@ def control_plane() -> Json:
             Role=arn_of("Role"),
             LoggingConfig={"LogGroup": ref("Logs")},
             Environment={"Variables": {"TABLE": ref("Table")}},
-        ),
-        "Version": resource("Lambda::Version", FunctionName=ref("Function")),
-        "Alias": resource(
-            "Lambda::Alias",
-            Name="live",
-            FunctionName=ref("Function"),
-            FunctionVersion={"Fn::GetAtt": ["Version", "Version"]},
         ),
         "Invocations": resource(
             "Lambda::EventInvokeConfig",
@@ -112,7 +107,6 @@ def control_plane() -> Json:
         ),
         "Machine": resource("StepFunctions::StateMachine", **machine),
         "Table": resource("DynamoDB::Table", **table_keys),
-        "Everywhere": resource("DynamoDB::GlobalTable", **table_keys, Replicas=[]),
         "Bucket": resource("S3::Bucket"),
         "BucketPolicy": resource(
             "S3::BucketPolicy", Bucket=ref("Bucket"), PolicyDocument=policy("s3:*")
@@ -127,12 +121,6 @@ def control_plane() -> Json:
             Period=60,
             Threshold=60,
             Statistic="Maximum",
-        ),
-        "Filter": resource(
-            "Logs::MetricFilter",
-            LogGroupName=ref("Logs"),
-            FilterPattern="ERROR",
-            MetricTransformations=[{"MetricNamespace": "X", "MetricName": "Y", "MetricValue": "1"}],
         ),
         "Pause": resource(
             "SSM::Parameter",
@@ -158,17 +146,9 @@ def write_assembly(folder: Path, stacks: dict[str, Json]) -> Path:
     (folder / "code" / "functions").mkdir(parents=True)
     (folder / "code" / "functions" / "__init__.py").write_text("")
     (folder / "code" / "functions" / "app.py").write_text(HANDLER)
-    definition = {
-        "StartAt": "T",
-        "States": {"T": {"Type": "Task", "Resource": "${FunctionArn}", "End": True}},
-    }
-    (folder / "machine.json").write_text(json.dumps(definition))
     for name, template in stacks.items():
         (folder / f"{name}.template.json").write_text(json.dumps(template))
-        files = {
-            "code": asset("code", "zip", "code.zip"),
-            "machine": asset("machine.json", "file", "machine.json"),
-        }
+        files = {"code": asset("code", "zip", "code.zip")}
         (folder / f"{name}.assets.json").write_text(json.dumps({"files": files}))
         artifacts[f"{name}.assets"] = {
             "type": "cdk:asset-manifest",

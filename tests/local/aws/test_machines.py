@@ -116,16 +116,6 @@ def test_a_stop_keeps_error_and_cause(lab: Lab) -> None:
     assert done["cause"] == "a newer timer runs"
 
 
-def test_an_event_starts_a_machine(lab: Lab) -> None:
-    arn = machine(lab)
-    path = {"InputPathsMap": {"s": "$.detail.s"}, "InputTemplate": '{"seconds": <s>}'}
-    lab.put(lab.bus({"Arn": arn, "RoleArn": lab.role(), "InputTransformer": path}), {"s": 0})
-    client = lab.aws.client("stepfunctions")
-    row = lab.wait(lambda: client.list_executions(stateMachineArn=arn)["executions"])[0]
-    found = client.describe_execution(executionArn=row["executionArn"])
-    assert json.loads(found["input"]) == {"seconds": 0}
-
-
 def test_many_executions_run_beside_each_other(lab: Lab) -> None:
     arn = machine(lab)
     runs = [start(lab, arn, {"seconds": 600}) for _ in range(30)]

@@ -36,14 +36,6 @@ def test_a_small_pool_gives_what_it_has(account: Any, cluster: dict[str, Any], f
     assert picked(fleet([override("m5.large", subnets[0])])) == [("m5.large", 1)]
 
 
-def test_capacity_reset_opens_all_pools(account: Any, cluster: dict[str, Any], fleet: Any) -> None:
-    account.do("capacity/set", count=0)
-    subnet = cluster["subnet_ids"][0]
-    assert picked(fleet([override("m5.large", subnet)])) == []
-    assert account.do("capacity/reset") == {"pools": [], "vcpu_quota": {}}
-    assert picked(fleet([override("m5.large", subnet)])) == [("m5.large", 1)]
-
-
 def test_minimum_target_capacity_is_all_or_nothing(
     account: Any, cluster: dict[str, Any], fleet: Any
 ) -> None:
@@ -57,21 +49,9 @@ def test_minimum_target_capacity_is_all_or_nothing(
         [],
         [("m5.large", "InsufficientInstanceCapacity")],
     )
-    assert account.do("capacity/set", type="c5.large", count=9)["pools"][1]["count"] == 2
-
-
-def test_the_vcpu_quota_counts_running_machines(
-    account: Any, cluster: dict[str, Any], fleet: Any
-) -> None:
-    account.do("quota/set", capacity_type="on-demand", vcpus=8)
-    account.do("quota/set", capacity_type="spot", vcpus=0)
-    subnet = cluster["subnet_ids"][0]
-    assert picked(fleet([override("m5.xlarge", subnet)])) == [("m5.xlarge", 1)]
-    answer = fleet([override("m5.large", subnet)], count=5)
-    assert picked(answer) == [("m5.large", 2)]
-    assert refused(answer) == [("m5.large", "VcpuLimitExceeded")]
-    spot = fleet([override("m5.large", subnet)], kind="spot")
-    assert refused(spot) == [("m5.large", "MaxSpotInstanceCountExceeded")]
+    assert picked(fleet([override("m5.large", cluster["subnet_ids"][0])], count=2)) == [
+        ("m5.large", 2)
+    ]
 
 
 def test_a_full_subnet_is_an_error_and_addresses_come_back(
@@ -226,41 +206,3 @@ def test_run_instances_keeps_tokens_and_pools_too(account: Any, cluster: dict[st
     with pytest.raises(ClientError) as refusal:
         account.ec2.run_instances(**request)
     assert refusal.value.response["Error"]["Code"] == "InsufficientInstanceCapacity"
-
-
-def test_calls_are_throttled_only_when_asked(
-    account: Any, cluster: dict[str, Any], fleet: Any
-) -> None:
-    overrides = [override("m5.large", cluster["subnet_ids"][0])]
-    account.do("throttle/set", apis=["CreateFleet", "RunInstances"], burst=2, per_second=0.5)
-    fleet(overrides)
-    fleet(overrides)
-    with pytest.raises(ClientError) as refusal:
-        fleet(overrides)
-    assert refusal.value.response["Error"]["Code"] == "RequestLimitExceeded"
-    assert refusal.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
-    account.pass_time(2)
-    fleet(overrides)
-    account.do("throttle/reset")
-    account.do("throttle/set", api="DescribeInstances", every=2)
-    account.ec2.describe_instances()
-    with pytest.raises(ClientError):
-        account.ec2.describe_instances()
-    account.ec2.describe_instances()
-
-
-def test_an_answer_can_be_lost_after_the_work_is_done(
-    account: Any, cluster: dict[str, Any], fleet: Any
-) -> None:
-    overrides = [override("m5.large", cluster["subnet_ids"][0])]
-    account.do("fault/set", api="CreateFleet", code="InternalError", after=True)
-    account.do("fault/set", api="CreateFleet", code="Unavailable", status=503)
-    for expected in ("InternalError", "Unavailable"):
-        with pytest.raises(ClientError) as refusal:
-            fleet(overrides, ClientToken="plan-1")
-        assert refusal.value.response["Error"]["Code"] == expected
-    replay = fleet(overrides, ClientToken="plan-1")
-    found = account.ec2.describe_instances()["Reservations"]
-    assert [instance["InstanceId"] for row in found for instance in row["Instances"]] == ids_of(
-        replay
-    )

@@ -1,6 +1,7 @@
 """Instances: what they look like, how they start and end, how they are found."""
 
 import base64
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -112,20 +113,12 @@ def test_an_instance_ended_while_pending_never_runs(
     account: Any, cluster: dict[str, Any], fleet: Any
 ) -> None:
     [name] = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])]))
-    account.do("instances/delay", terminated_seconds=60)
+    account.installation.world.ec2.settings.terminated = timedelta(seconds=60)
     account.ec2.terminate_instances(InstanceIds=[name])
     account.pass_time(5)
     assert states(account, name) == ["shutting-down"]
     account.pass_time(60)
     assert account.announced(name) == ["pending", "shutting-down", "terminated"]
-
-
-def test_delays_can_be_taken_away(account: Any, cluster: dict[str, Any], fleet: Any) -> None:
-    account.do("instances/delay", running_seconds=0, terminated_seconds=0)
-    [name] = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])]))
-    assert states(account, name) == ["running"]
-    account.ec2.terminate_instances(InstanceIds=[name])
-    assert states(account, name) == ["terminated"]
 
 
 def test_names_follow_subnet_and_region(account: Any, cluster: dict[str, Any], fleet: Any) -> None:
@@ -203,7 +196,7 @@ def test_listing_is_paged(account: Any, cluster: dict[str, Any], fleet: Any) -> 
 
 
 def test_a_young_instance_can_be_unseen(account: Any, cluster: dict[str, Any], fleet: Any) -> None:
-    account.do("consistency/set", seconds=3)
+    account.installation.world.ec2.settings.hidden = ((timedelta(0), timedelta(seconds=3)),)
     [name] = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])]))
     assert shown(account) == []
     with pytest.raises(ClientError) as refusal:
@@ -218,8 +211,8 @@ def test_a_spot_machine_is_warned_and_then_taken(
 ) -> None:
     [name] = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])], kind="spot"))
     account.pass_time(2)
-    answer = account.do("interrupt", instance_id=name, kind="spot", seconds=30)
-    assert answer == {"instance_id": name, "kind": "spot", "terminates_in_seconds": 30.0}
+    answer = account.do("interrupt", instance_id=name, seconds=30)
+    assert answer == {"instance_id": name, "terminates_in_seconds": 30.0}
     account.pass_time(29)
     assert states(account, name) == ["running"]
     account.pass_time(1)
@@ -235,36 +228,14 @@ def test_a_spot_machine_is_warned_and_then_taken(
     ]
 
 
-def test_other_signals_have_their_own_events(
-    account: Any, cluster: dict[str, Any], fleet: Any
-) -> None:
-    names = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])], count=2))
-    account.pass_time(2)
-    account.do("interrupt", instance_id=names[0], kind="rebalance")
-    account.do("interrupt", instance_id=names[0], kind="health")
-    account.do("interrupt", instance_id=names[0], kind="state", state="stopped")
-    account.do("interrupt", instance_id=names[1], kind="state")
-    account.pass_time(1)
-    assert account.announced(names[0])[2:] == [
-        "EC2 Instance Rebalance Recommendation",
-        "stopping",
-        "stopped",
-    ]
-    assert account.announced(names[1])[2:] == ["shutting-down", "terminated"]
-    [health] = [event for event in account.events if event["source"] == "aws.health"]
-    assert health["detail"]["affectedEntities"] == [{"entityValue": names[0]}]
-
-
 def test_a_wrong_interruption_says_what_to_send(
     account: Any, cluster: dict[str, Any], fleet: Any
 ) -> None:
     [name] = ids_of(fleet([override("m5.large", cluster["subnet_ids"][0])]))
     with pytest.raises(ControlError, match="on-demand"):
-        account.do("interrupt", instance_id=name, kind="spot")
+        account.do("interrupt", instance_id=name)
     with pytest.raises(ControlError, match="instance_id: 'i-none' is unknown"):
         account.do("interrupt", instance_id="i-none")
-    with pytest.raises(ControlError, match="kind: 'meteor' is unknown"):
-        account.do("interrupt", instance_id=name, kind="meteor")
 
 
 def test_topology_is_shown_for_types_with_their_own_network(

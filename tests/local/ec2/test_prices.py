@@ -134,27 +134,6 @@ def test_pricing_refuses_what_it_lacks(account: Any) -> None:
     assert refusal.value.code == "NotFoundException"
 
 
-def test_a_price_set_by_a_test_decides_the_fleet(
-    account: Any, cluster: dict[str, Any], fleet: Any
-) -> None:
-    account.do(
-        "price/set",
-        type="r5.4xlarge",
-        zone="us-east-1a",
-        capacity_type="on-demand",
-        price_micros_per_hour=1,
-    )
-    subnet = cluster["subnet_ids"][0]
-    answer = fleet(
-        [
-            {"InstanceType": "m5.large", "SubnetId": subnet},
-            {"InstanceType": "r5.4xlarge", "SubnetId": subnet},
-        ]
-    )
-    account.installation.world.book.zonal.clear()
-    assert answer["Instances"][0]["InstanceType"] == "r5.4xlarge"
-
-
 def test_type_listing_is_paged_and_made_once(account: Any) -> None:
     request = {"Filters": [{"Name": "instance-type", "Values": ["m5.*", "c5.*"]}]}
     found = account.ec2.describe_instance_types(MaxResults=5, **request)

@@ -4,6 +4,7 @@ import queue
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import boto3
@@ -20,7 +21,8 @@ def running(server_url: str) -> Iterator[tuple[Control, Any]]:
     """A control and a client; instances run 20 ms after their launch."""
     ec2_backends.clear()
     control = Control(url=server_url)
-    install(control)
+    settings = install(control).world.ec2.settings
+    settings.running = settings.terminated = timedelta(milliseconds=20)
     client = boto3.client(
         "ec2",
         endpoint_url=server_url,
@@ -28,7 +30,6 @@ def running(server_url: str) -> Iterator[tuple[Control, Any]]:
         aws_access_key_id="test",
         aws_secret_access_key="test",
     )
-    control.call("instances/delay", {"running_seconds": 0.02, "terminated_seconds": 0.02})
     yield control, client
     client.close()
     control.stop()

@@ -10,13 +10,13 @@ from infra.local.ec2.machines import SPOT_REASON, USER_REASON, Step
 from infra.local.ec2.machines import Machine as Model
 from infra.local.ec2.model import Ec2, Replay
 from infra.local.ec2.refusals import Reason, failed_launch, refusal
-from infra.local.ec2.throttling import Throttles
 from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
 from shared.model.ec2.launches import FleetAnswer
 from shared.model.errors import ThrottledError
 from shared.ports import Subnet
 from tests.fakes.cloud import FakeCloud, pool_of, seen
 from tests.simulation.aws.machines import Machine, Surroundings
+from tests.simulation.aws.token_bucket import TokenBucket
 from tests.simulation.schedule.faults import Action, CallFaults, Site
 from tests.simulation.schedule.kernel import START, Kernel, micros
 from tests.simulation.schedule.seeded_random import between, chosen, draw
@@ -69,8 +69,12 @@ class Region:
         self.ec2 = Ec2(self.kernel.now, changed=self._changed)
         self.ec2.replay = self.replay
         self.ec2.token_life = _TOKEN_LIFE if self.replay is Replay.FORGOTTEN else None
-        self.throttles = Throttles(lambda: self.kernel.time / 1_000_000)
-        self.throttles.set_bucket((_API,), burst=_BURST, per_second=_PER_SECOND)
+        self.bucket = TokenBucket(
+            burst=_BURST,
+            per_second=_PER_SECOND,
+            monotonic=lambda: self.kernel.time / 1_000_000,
+            tokens=_BURST,
+        )
 
     def run_out(self, offering: OfferingKey, until: int, left: int) -> None:
         """Leave so many machines of an offering until a microsecond."""
@@ -82,7 +86,7 @@ class Region:
         Raises:
             ThrottledError: If there is none.
         """
-        allowed = self.throttles.allow(_API)
+        allowed = self.bucket.take()
         others = self.faults.event(
             Site("ec2", _API, "tokens"), self.kernel.time, (Action.THROTTLED_BY_OTHERS, 0.05)
         )

@@ -1,7 +1,7 @@
 """The embedded EC2: the emulator's API made to behave where the product looks closely.
 
 A fleet that chooses, instances that take time to start and to end, prices, capacity that runs
-out, throttles, and an account ready for a first cluster.
+out, and an account ready for a first cluster.
 `install` changes the emulator inside this process; the result's `close` undoes all of it.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.local.aws.access import access_entries
+from infra.local.aws.control import Control
 from infra.local.aws.ec2 import (
     fleet,
     gaps,
@@ -24,14 +25,12 @@ from infra.local.aws.ec2 import (
 )
 from infra.local.aws.ec2.catalog import type_listing
 from infra.local.aws.ec2.catalog.price_book import embedded_catalog, read_price_book
-from infra.local.aws.ec2.host import Host
 from infra.local.aws.ec2.schedule import Agenda
 from infra.local.aws.ec2.verbs import register
 from infra.local.aws.ec2.world import World
 from infra.local.aws.moto_patches import Repairs, check_version
-from infra.local.ec2.throttling import Throttles
 
-__all__ = ["Host", "Installation", "install"]
+__all__ = ["Installation", "install"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ class Installation:
 
 
 def install(
-    host: Host,
+    control: Control,
     catalog_path: Path | None = None,
     *,
     agenda: Agenda | None = None,
@@ -58,9 +57,9 @@ def install(
     """Put the embedded EC2 into the emulator of this process, once.
 
     Args:
-        host: the control registry; it gets the verbs and the Pricing service, and is asked to
+        control: the control registry; it gets the verbs and the Pricing service, and is asked to
             call back on reset and stop.
-        catalog_path: a catalogue file for prices, by default the embedded one of the host's
+        catalog_path: a catalogue file for prices, by default the embedded one of the control's
             Region; what the file lacks, or all when there is none, is computed.
         agenda: the clock of instances; tests pass one they drive themselves.
         now: wall clock, UTC.
@@ -72,15 +71,14 @@ def install(
     clock = agenda or Agenda()
 
     def emit(*args: Any, **kwargs: Any) -> str:
-        return host.emit_event(*args, **kwargs)
+        return control.emit_event(*args, **kwargs)
 
     world = World(
-        region=host.region,
-        account=host.account_id,
-        book=read_price_book(catalog_path or embedded_catalog(host.region)),
+        region=control.region,
+        account=control.account_id,
+        book=read_price_book(catalog_path or embedded_catalog(control.region)),
         agenda=clock,
         outbox=Agenda(monotonic=clock.monotonic, threaded=clock.threaded),
-        throttles=Throttles(clock.monotonic),
         emit=emit,
         now=now,
     )
@@ -93,15 +91,15 @@ def install(
         topology.repair(repairs, world)
         type_listing.repair(repairs)
         spot_prices.repair(repairs, world)
-        gaps.repair(repairs, world)
+        gaps.repair(repairs)
         entries = access_entries.repair(repairs)
     except BaseException:
         repairs.undo()
         raise
     installation = Installation(world=world, repairs=repairs)
-    register(host, world)
-    host.service(pricing.TARGET)(pricing.products(world))
-    host.on_reset(world.reset)
-    host.on_reset(entries.reset)
-    host.on_stop(installation.close)
+    register(control, world)
+    control.service(pricing.TARGET)(pricing.products(world))
+    control.on_reset(world.reset)
+    control.on_reset(entries.reset)
+    control.on_stop(installation.close)
     return installation

@@ -10,12 +10,10 @@ from typing import Any, Final
 from moto.ec2.models import ec2_backends
 
 from infra.local.aws.ec2.catalog.price_book import PriceBook
-from infra.local.aws.ec2.faults import Faults
 from infra.local.aws.ec2.launching import EmulatedAccount
 from infra.local.aws.ec2.schedule import Agenda
 from infra.local.ec2.machines import Machine, Settings, Step
 from infra.local.ec2.model import Ec2
-from infra.local.ec2.throttling import Throttles
 
 RUNNING_DELAY: Final = timedelta(seconds=1.5)
 ENDING_DELAY: Final = timedelta(seconds=1)
@@ -42,10 +40,8 @@ class World:
     book: PriceBook
     agenda: Agenda
     outbox: Agenda
-    throttles: Throttles
     emit: Emit
     now: Callable[[], datetime]
-    faults: Faults = field(default_factory=Faults)
     changed: Callable[[Machine, list[Step]], None] = lambda _machine, _steps: None
     instances: dict[str, Any] = field(default_factory=dict)
     accounts: dict[str, EmulatedAccount] = field(default_factory=dict)
@@ -75,8 +71,6 @@ class World:
         with self.lock:
             self.agenda.clear()
             self.outbox.clear()
-            self.throttles.reset()
-            self.faults.reset()
             self.instances.clear()
             self.accounts.clear()
             self.ec2 = Ec2(self.time, settings=_settings(), changed=self._changed)
@@ -90,10 +84,6 @@ class World:
         return machine is None or self.ec2.shows(machine)
 
     def notify(self, instance: Any, detail_type: str, detail: Mapping[str, Any]) -> None:
-        """Announce something about an instance as EC2 does."""
+        """Put an event about an instance on the default bus, in the order of asking."""
         arn = f"arn:aws:ec2:{instance.region_name}:{self.account}:instance/{instance.id}"
-        self.announce("aws.ec2", detail_type, detail, arn)
-
-    def announce(self, source: str, detail_type: str, detail: Mapping[str, Any], arn: str) -> None:
-        """Put an event on the default bus, in the order of asking."""
-        self.outbox.soon(partial(self.emit, source, detail_type, detail, resources=(arn,)))
+        self.outbox.soon(partial(self.emit, "aws.ec2", detail_type, detail, resources=(arn,)))

@@ -1,9 +1,6 @@
 """The event bus: what PutEvents takes, which rules match, what tests may disturb."""
 
-import copy
 import json
-import logging
-import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +11,6 @@ from typing import Any
 from infra.local.aws.backends import backend
 from infra.local.aws.events.delivery import Deliveries
 
-_LOG = logging.getLogger(__name__)
 _MAX_REQUEST_BYTES = 1024 * 1024
 _MAX_ENTRIES = 10
 _REQUIRED = ("Source", "DetailType", "Detail")
@@ -93,19 +89,7 @@ class EventBus:
 
     def _to_targets(self, rule: Any, event: Mapping[str, Any]) -> None:
         for target in list(rule.targets):
-            if not self._deliveries.send(event, target, rule.arn):
-                self._leave_to_moto(rule, target, event)
-
-    def _leave_to_moto(
-        self, rule: Any, target: Mapping[str, Any], event: Mapping[str, Any]
-    ) -> None:
-        """Archives, log groups and other buses are moto's own business."""
-        single = copy.copy(rule)
-        single.targets = [target]
-        try:
-            single.send_to_targets_by_moto(dict(event) | {"ingestion-time": time.time()})
-        except NotImplementedError:  # moto's word for a target it does not emulate
-            _LOG.warning("rule %s: target %s is not emulated", rule.arn, target["Arn"])
+            self._deliveries.send(event, target, rule.arn)
 
     def _envelope(self, event: Mapping[str, Any]) -> dict[str, Any]:
         return {

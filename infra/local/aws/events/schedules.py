@@ -1,12 +1,11 @@
-"""Schedules of rules: rate() and cron() expressions, in UTC.
+"""Schedules of rules: rate() expressions.
 
 Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/
-eb-create-rule-schedule.html and eb-cron-expressions (2026-11-21).
+eb-create-rule-schedule.html (2026-11-21).
 """
 
 import re
 import threading
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,88 +20,18 @@ _UNITS = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1),
 }
-_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
-class ScheduleError(ValueError):
-    """The expression is not one this emulation can follow."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """When a rule fires: a period, or the fields of a cron expression as allowed values."""
-
-    period: timedelta | None = None
-    minutes: frozenset[int] = frozenset()
-    hours: frozenset[int] = frozenset()
-    days: frozenset[int] | None = None
-    months: frozenset[int] = frozenset()
-    weekdays: frozenset[int] | None = None
-    years: frozenset[int] | None = None
-
-    def is_due(self, now: datetime, last: datetime) -> bool:
-        """Whether it fires at `now`, having fired (or been created) at `last`."""
-        if self.period is not None:
-            return now - last >= self.period
-        minute = now.replace(second=0, microsecond=0)
-        return minute > last.replace(second=0, microsecond=0) and self._matches(minute)
-
-    def _matches(self, moment: datetime) -> bool:
-        weekday = moment.isoweekday() % 7 + 1
-        return (
-            moment.minute in self.minutes
-            and moment.hour in self.hours
-            and moment.month in self.months
-            and (self.days is None or moment.day in self.days)
-            and (self.weekdays is None or weekday in self.weekdays)
-            and (self.years is None or moment.year in self.years)
-        )
-
-
-def parse_schedule(expression: str) -> Schedule:
-    """Read `rate(5 minutes)` or `cron(0 12 ? * MON-FRI *)`.
+def period_of(expression: str) -> timedelta:
+    """Read `rate(5 minutes)`.
 
     Raises:
-        ScheduleError: another shape, or one of the rare cron letters L, W and #.
+        NotImplementedError: Another shape, such as cron().
     """
     rate = _RATE.match(expression)
-    if rate:
-        return Schedule(period=int(rate[1]) * _UNITS[rate[2]])
-    fields = expression.removeprefix("cron(").removesuffix(")").split()
-    if not expression.startswith("cron(") or len(fields) != 6:
-        raise ScheduleError(f"schedule {expression!r} is neither rate(...) nor six cron fields")
-    minutes, hours, days, months, weekdays, years = fields
-    return Schedule(
-        minutes=_values(minutes, 0, 59),
-        hours=_values(hours, 0, 23),
-        days=None if days in "*?" else _values(days, 1, 31),
-        months=_values(_numbers(months, _MONTHS), 1, 12),
-        weekdays=None if weekdays in "*?" else _values(_numbers(weekdays, _DAYS), 1, 7),
-        years=None if years == "*" else _values(years, 1970, 2199),
-    )
-
-
-def _numbers(text: str, names: tuple[str, ...]) -> str:
-    for number, name in enumerate(names, start=1):
-        text = re.sub(name, str(number), text, flags=re.IGNORECASE)
-    return text
-
-
-def _values(text: str, low: int, high: int) -> frozenset[int]:
-    allowed: set[int] = set()
-    for part in text.split(","):
-        span, _, step = part.partition("/")
-        first, _, last = span.partition("-")
-        try:
-            begin = low if first == "*" else int(first)
-            end = int(last) if last else (high if step or first == "*" else begin)
-            allowed.update(range(begin, end + 1, int(step or 1)))
-        except ValueError:
-            raise ScheduleError(f"cron field {text!r} cannot be emulated: use numbers") from None
-    if not allowed <= set(range(low, high + 1)):
-        raise ScheduleError(f"cron field {text!r} leaves {low} to {high}")
-    return frozenset(allowed)
+    if rate is None:
+        raise NotImplementedError(f"schedule {expression!r} is not emulated: use rate(...)")
+    return int(rate[1]) * _UNITS[rate[2]]
 
 
 class Scheduler:
@@ -148,11 +77,7 @@ class Scheduler:
                 continue
             key = (name, rule.scheduled_expression)
             last[key] = self._last.get(key, now)
-            try:
-                due = parse_schedule(rule.scheduled_expression).is_due(now, last[key])
-            except ScheduleError:
-                continue
-            if due:
+            if now - last[key] >= period_of(rule.scheduled_expression):
                 last[key] = now
                 self._bus.fire(rule)
         self._last = last

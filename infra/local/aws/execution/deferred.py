@@ -96,11 +96,6 @@ class DeferredInvocations:
         )
         self._put(item, 0.0)
 
-    def waiting(self) -> int:
-        """Number of events that wait for an attempt."""
-        with self._changed:
-            return len(self._waiting)
-
     def _put(self, item: _Deferred, delay_seconds: float) -> None:
         with self._changed:
             due = time.monotonic() + delay_seconds
@@ -171,9 +166,6 @@ class DeferredInvocations:
         if destination:
             record = _destination_record(item, function, outcome, condition)
             self._send(destination, json.dumps(record))
-        dead_letters = (getattr(function, "dead_letter_config", None) or {}).get("TargetArn")
-        if dead_letters:
-            self._send(dead_letters, item.payload.decode())
 
 
 def _event_config(function: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Where the output of functions goes: a file per function, CloudWatch Logs and the metrics.
+"""Where the output of functions goes: a file per function, and CloudWatch Logs.
 
-The cloud copies are written in batches by a thread and are best effort; the file is not.
+The cloud copy is written in batches by a thread and is best effort; the file is not.
 """
 
 import threading
@@ -12,7 +12,6 @@ from pathlib import Path
 from infra.local.aws.backends import backend
 from infra.local.aws.background import repeat
 from infra.local.aws.execution.function import FunctionSpec
-from infra.local.aws.execution.metrics import MetricSample, MetricStore, parse_metrics
 
 FLUSH_SECONDS = 1.0
 _Stream = tuple[str, str]
@@ -21,18 +20,14 @@ _Stream = tuple[str, str]
 class FunctionOutput:
     """Collects the lines all functions print."""
 
-    def __init__(
-        self, *, account_id: str, region: str, metrics: MetricStore, folder: Path | None
-    ) -> None:
+    def __init__(self, *, account_id: str, region: str, folder: Path | None) -> None:
         self._account_id = account_id
         self._region = region
-        self._metrics = metrics
         self._folder = folder
         self._lock = threading.Lock()
         self._copying = threading.Lock()
         self._life = 0
         self._lines: dict[_Stream, list[tuple[int, str]]] = defaultdict(list)
-        self._samples: list[MetricSample] = []
         self._stopped = threading.Event()
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +48,6 @@ class FunctionOutput:
         with self._copying, self._lock:
             self._life += 1
             self._lines.clear()
-            self._samples.clear()
 
     def writer(self, spec: FunctionSpec, stream: str) -> Callable[[str], None]:
         """Return where one environment's lines go."""
@@ -68,25 +62,19 @@ class FunctionOutput:
     def _write(self, spec: FunctionSpec, stream: str, line: str) -> None:
         if not line:
             return
-        samples = parse_metrics(line)
-        self._metrics.add(samples)
         with self._lock:
             self._lines[spec.log_group, stream].append((int(time.time() * 1000), line))
-            self._samples.extend(samples)
             if self._folder is not None:
                 with (self._folder / f"{spec.name}.log").open("a", encoding="utf-8") as file:
                     file.write(line + "\n")
 
     def flush(self) -> None:
-        """Copy what is waiting to moto's CloudWatch Logs and metrics."""
+        """Copy what is waiting to moto's CloudWatch Logs."""
         with self._copying:
             with self._lock:
                 lines, self._lines = self._lines, defaultdict(list)
-                samples, self._samples = self._samples, []
             for (group, stream), events in sorted(lines.items()):
                 self._put_lines(group, stream, events)
-            if samples:
-                self._put_samples(samples)
 
     def _put_lines(self, group: str, stream: str, events: list[tuple[int, str]]) -> None:
         logs = backend("logs", self._account_id, self._region)
@@ -96,18 +84,3 @@ class FunctionOutput:
         logs.put_log_events(
             group, stream, [{"timestamp": at, "message": text} for at, text in events]
         )
-
-    def _put_samples(self, samples: list[MetricSample]) -> None:
-        cloudwatch = backend("cloudwatch", self._account_id, self._region)
-        grouped: dict[str, list[dict[str, object]]] = defaultdict(list)
-        for sample in samples:
-            grouped[sample.namespace].append(
-                {
-                    "MetricName": sample.name,
-                    "Value": sample.value,
-                    "Unit": sample.unit,
-                    "Dimensions": [{"Name": key, "Value": val} for key, val in sample.dimensions],
-                }
-            )
-        for namespace, rows in sorted(grouped.items()):
-            cloudwatch.put_metric_data(namespace, rows)

@@ -8,7 +8,7 @@ import time
 import uuid
 from typing import Any
 
-from infra.local.aws.backends import backend, machine_backend, moto_name
+from infra.local.aws.backends import machine_backend, moto_name
 from infra.local.aws.clients import own_access
 from infra.local.aws.repairs.registry import as_classmethod, repair, replace, stock_classmethod
 
@@ -143,7 +143,7 @@ def share_clients() -> None:
 
 @repair("machines-templates")
 def read_templates() -> None:
-    """Definitions as objects or in S3, substitutions, and the attributes templates ask for."""
+    """Definitions with substitutions, and the attributes templates ask for."""
     machine = moto_name("stepfunctions.models", "StateMachine")
     cfn_to_api_tags = moto_name("stepfunctions.models", "cfn_to_api_tags")
 
@@ -153,7 +153,7 @@ def read_templates() -> None:
         properties = template["Properties"]
         return machine_backend(account, region).create_state_machine(
             properties.get("StateMachineName", name)[:80],
-            _definition(properties, account),
+            _definition(properties),
             properties.get("RoleArn", ""),
             tags=cfn_to_api_tags(properties.get("Tags", [])),
             loggingConfiguration=_lower_first(properties.get("LoggingConfiguration")),
@@ -174,15 +174,8 @@ def read_templates() -> None:
     replace(machine, "get_cfn_attribute", get_cfn_attribute)
 
 
-def _definition(properties: dict[str, Any], account: str) -> str:
-    if "DefinitionString" in properties:
-        text = str(properties["DefinitionString"])
-    elif "Definition" in properties:
-        text = json.dumps(properties["Definition"])
-    else:
-        place = properties["DefinitionS3Location"]
-        found = backend("s3", account, "").get_object(place["Bucket"], place["Key"])
-        text = found.value.decode()
+def _definition(properties: dict[str, Any]) -> str:
+    text = str(properties["DefinitionString"])
     for key, value in sorted((properties.get("DefinitionSubstitutions") or {}).items()):
         text = text.replace("${" + key + "}", json.dumps(str(value))[1:-1])
     return text

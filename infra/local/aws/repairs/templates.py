@@ -1,4 +1,4 @@
-"""CloudFormation: failures become failed stacks, outputs survive, properties are not lost."""
+"""CloudFormation: failures become failed stacks, properties are not lost."""
 
 import logging
 from importlib import import_module
@@ -7,7 +7,6 @@ from urllib.parse import urlparse
 
 from infra.local.aws.backends import backend, moto_name
 from infra.local.aws.repairs.registry import (
-    add,
     as_classmethod,
     repair,
     replace,
@@ -44,10 +43,9 @@ def read_template_urls() -> None:
 @repair("templates-failures")
 def fail_stacks() -> None:
     """A resource that cannot be made fails the stack with its reason, as CloudFormation does."""
-    from moto.cloudformation.models import CloudFormationBackend, Stack
+    from moto.cloudformation.models import Stack
 
     stock_create = Stack.create_resources
-    stock_execute = CloudFormationBackend.execute_change_set
 
     def create_resources(self: Any) -> None:
         try:
@@ -55,19 +53,7 @@ def fail_stacks() -> None:
         except Exception as error:  # noqa: BLE001 - any failure of any moto service ends here
             _fail(self, error)
 
-    def execute_change_set(self: Any, change_set_name: str, stack_name: str | None = None) -> None:
-        change_set = _find_change_set(self, change_set_name, stack_name)
-        if change_set is None:
-            stock_execute(self, change_set_name, stack_name)
-            return
-        try:
-            stock_execute(self, change_set.change_set_id, stack_name)
-        except Exception as error:  # noqa: BLE001 - any failure of any moto service ends here
-            change_set.execution_status = "EXECUTE_FAILED"
-            _fail(change_set.stack, error)
-
     replace(Stack, "create_resources", create_resources)
-    replace(CloudFormationBackend, "execute_change_set", execute_change_set)
 
 
 def _fail(stack: Any, error: Exception) -> None:
@@ -78,39 +64,9 @@ def _fail(stack: Any, error: Exception) -> None:
     stack._add_stack_event("CREATE_FAILED", resource_status_reason=reason)
 
 
-def _find_change_set(stacks: Any, name: str, stack_name: str | None) -> Any:
-    for change_set in stacks.change_sets.values():
-        if change_set.change_set_id == name:
-            return change_set
-        named = change_set.change_set_name == name
-        if named and stack_name in (None, change_set.stack_name, change_set.stack_id):
-            return change_set
-    return None
-
-
-@repair("templates-outputs")
-def keep_outputs() -> None:
-    """A stack made by a change set has outputs and exports too."""
-    from moto.cloudformation.models import ChangeSet
-
-    stock = ChangeSet.apply
-
-    def apply(self: Any) -> None:
-        self.stack.resource_map._template = self.template_dict
-        stock(self)
-        self.stack.template = self.template
-        self.stack.template_dict = self.template_dict
-        self.stack.output_map = self.stack._create_output_map()
-        stacks = backend("cloudformation", self.stack.account_id, self.stack.region_name)
-        for export in self.stack.exports:
-            stacks.exports[export.name] = export
-
-    replace(ChangeSet, "apply", apply)
-
-
 @repair("templates-functions")
 def keep_function_properties() -> None:
-    """Architectures, log group, dead letters, concurrency, layers of AWS::Lambda::Function."""
+    """Architectures, log group, recursion, tracing of AWS::Lambda::Function."""
     function_class = moto_name("awslambda.models", "LambdaFunction")
     stock = stock_classmethod(function_class, "create_from_cloudformation_json")
     stock_configuration = function_class.get_configuration
@@ -120,7 +76,6 @@ def keep_function_properties() -> None:
         function = stock(cls, name[:64], template, account, region, **rest)
         function.architectures = properties.get("Architectures") or ["x86_64"]
         function.logging_config = properties.get("LoggingConfig")
-        function.dead_letter_config = properties.get("DeadLetterConfig")
         function.recursive_loop = properties.get("RecursiveLoop", "Terminate")
         function.tracing_config = properties.get("TracingConfig") or {"Mode": "PassThrough"}
         return function
@@ -129,8 +84,6 @@ def keep_function_properties() -> None:
         configuration = stock_configuration(self, on_create)
         default = {"LogFormat": "Text", "LogGroup": self.logs_group_name}
         configuration["LoggingConfig"] = default | (getattr(self, "logging_config", None) or {})
-        if getattr(self, "dead_letter_config", None):
-            configuration["DeadLetterConfig"] = self.dead_letter_config
         return configuration
 
     replace(function_class, "create_from_cloudformation_json", as_classmethod(create))
@@ -151,28 +104,6 @@ def keep_table_properties() -> None:
         return table
 
     replace(table_class, "create_from_cloudformation_json", as_classmethod(create))
-
-
-@repair("templates-versions")
-def name_function_versions() -> None:
-    """AWS::Lambda::Version has an ARN and a number; aliases ask for both."""
-    version_class = moto_name("awslambda.models", "LambdaVersion")
-
-    def create(
-        cls: type, _name: str, template: Any, account: str, region: str, **_rest: Any
-    ) -> Any:
-        function = template["Properties"]["FunctionName"]
-        published = backend("lambda", account, region).publish_version(function)
-        version = cls({"Version": published.version})
-        version.physical_resource_id = published.function_arn
-        return version
-
-    def get_cfn_attribute(self: Any, attribute: str) -> Any:
-        return str(self.version) if attribute == "Version" else self.physical_resource_id
-
-    replace(version_class, "create_from_cloudformation_json", as_classmethod(create))
-    add(version_class, "get_cfn_attribute", get_cfn_attribute)
-    add(version_class, "has_cfn_attr", as_classmethod(lambda _cls, _attribute: True))
 
 
 @repair("templates-parameters")

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from infra.local.aws.background import shielded
@@ -18,30 +17,19 @@ from infra.local.aws.sources.batch import (
     size_of,
     trace_of,
 )
-from infra.local.aws.sources.filters import passes
 
 _LOOK_SECONDS = 0.1
 _MAX_BACKOFF_SECONDS = 8.0
 _MOST_PER_RECEIVE = 1_000
-OnDone = Callable[[], None]
 
 
 class Poller:
     """One poller of one mapping, as AWS runs five or more; batches run beside each other."""
 
-    def __init__(
-        self,
-        mapping: Any,
-        invoker: Invoker,
-        *,
-        turns: threading.Semaphore,
-        quiet_seconds: float = 0.0,
-    ) -> None:
+    def __init__(self, mapping: Any, invoker: Invoker, *, turns: threading.Semaphore) -> None:
         self._mapping = mapping
         self._invoker = invoker
         self._turns = turns
-        self._quiet_seconds = quiet_seconds
-        self._busy_until = 0.0
         self._stopped = threading.Event()
         self._failures = 0
         self._thread = threading.Thread(target=self._run, daemon=True, name="poller")
@@ -90,7 +78,7 @@ class Poller:
                 weight += size_of(message)
             now = time.monotonic()
             if batch and ends is None:
-                ends = now + self._opened(window, now)
+                ends = now + window
             full = len(batch) >= self._mapping.batch_size or weight > MAX_BATCH_BYTES
             if batch and (full or ends is None or now >= ends):
                 return self._cut(queue, batch)
@@ -103,12 +91,6 @@ class Poller:
             _show_again(queue, message)
         return []
 
-    def _opened(self, window: float, now: float) -> float:
-        """How long a batch that opens now may gather; longer after quiet when a test asks."""
-        was_quiet = now - self._busy_until > self._quiet_seconds
-        self._busy_until = now + window
-        return max(window, self._quiet_seconds) if window and was_quiet else window
-
     def _receive(self, queue: Any, room: int) -> list[Any]:
         if not self._mapping.enabled or not queue._messages:
             return []
@@ -118,13 +100,7 @@ class Poller:
             )
         except KeyError:
             return []  # the queue was deleted between two looks
-        wanted = [row for row in found if passes(self._mapping.filter_criteria, row)]
-        unwanted = frozenset(row.receipt_handle for row in found) - frozenset(
-            row.receipt_handle for row in wanted
-        )
-        if unwanted:
-            delete_messages(queue, unwanted)
-        return wanted
+        return found
 
     def _wait(self, queue: Any, seconds: float) -> None:
         with queue._messages_lock:

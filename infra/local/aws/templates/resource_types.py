@@ -50,17 +50,6 @@ def _event_invoke_config(name: str, properties: Properties, account: str, region
 _INVOKE_IDENTITY = frozenset({"FunctionName", "Qualifier"})
 
 
-def _function_alias(name: str, properties: Properties, account: str, region: str) -> Made:
-    alias = backend("lambda", account, region).create_alias(
-        name=properties.get("Name", name),
-        function_name=properties["FunctionName"],
-        function_version=str(properties["FunctionVersion"]),
-        description=properties.get("Description", ""),
-        routing_config=properties.get("RoutingConfig"),
-    )
-    return alias.arn, {"AliasArn": alias.arn}
-
-
 def _alarm(name: str, properties: Properties, account: str, region: str) -> Made:
     alarm = backend("cloudwatch", account, region).put_metric_alarm(
         name=name,
@@ -77,57 +66,8 @@ def _alarm(name: str, properties: Properties, account: str, region: str) -> Made
         ok_actions=properties.get("OKActions") or [],
         insufficient_data_actions=properties.get("InsufficientDataActions") or [],
         treat_missing_data=properties.get("TreatMissingData"),
-        rule=properties.get("AlarmRule"),
     )
     return name, {"Arn": alarm.alarm_arn}
-
-
-def _metric_filter(name: str, properties: Properties, account: str, region: str) -> Made:
-    transformations = [
-        {key[:1].lower() + key[1:]: value for key, value in row.items()}
-        for row in properties["MetricTransformations"]
-    ]
-    backend("logs", account, region).put_metric_filter(
-        properties.get("FilterName", name),
-        properties.get("FilterPattern", ""),
-        properties["LogGroupName"],
-        transformations,
-    )
-    return name, {}
-
-
-def _subscription(name: str, properties: Properties, account: str, region: str) -> Made:
-    del name
-    made = backend("sns", account, region).subscribe(
-        properties["TopicArn"], properties.get("Endpoint", ""), properties["Protocol"]
-    )
-    return made.arn, {"Arn": made.arn}
-
-
-def _topic_policy(name: str, properties: Properties, account: str, region: str) -> Made:
-    for arn in properties["Topics"]:
-        backend("sns", account, region).set_topic_attribute(
-            arn, "Policy", json.dumps(properties["PolicyDocument"])
-        )
-    return name, {"Id": name}
-
-
-def _bus_policy(name: str, properties: Properties, account: str, region: str) -> Made:
-    statement = dict(properties["Statement"]) | {"Sid": properties.get("StatementId", name)}
-    bus = properties.get("EventBusName", "default").rsplit("/", 1)[-1]
-    policy = {"Version": "2012-10-17", "Statement": [statement]}
-    backend("events", account, region).put_permission(bus, "", "", "", {}, json.dumps(policy))
-    return f"{bus}|{statement['Sid']}", {}
-
-
-def _global_table(name: str, properties: Properties, account: str, region: str) -> Made:
-    table_class = moto_name("dynamodb.models.table", "Table")
-    single = {key: value for key, value in properties.items() if key not in {"Replicas", "Tags"}}
-    single.setdefault("BillingMode", "PAY_PER_REQUEST")
-    made = table_class.create_from_cloudformation_json(
-        name, {"Properties": single}, account, region
-    )
-    return name, {"Arn": made.table_arn}
 
 
 def _access_entry(name: str, properties: Properties, account: str, region: str) -> Made:
@@ -157,26 +97,18 @@ def _delete_access_entry(identity: str, account: str, region: str) -> None:
 
 MAKERS: dict[str, tuple[str, Maker]] = {
     "AWS::CloudWatch::Alarm": ("AlarmName", _alarm),
-    "AWS::CloudWatch::CompositeAlarm": ("AlarmName", _alarm),
-    "AWS::DynamoDB::GlobalTable": ("TableName", _global_table),
     "AWS::EKS::AccessEntry": ("", _access_entry),
-    "AWS::Events::EventBusPolicy": ("", _bus_policy),
-    "AWS::Lambda::Alias": ("", _function_alias),
     "AWS::Lambda::EventInvokeConfig": ("", _event_invoke_config),
-    "AWS::Logs::MetricFilter": ("FilterName", _metric_filter),
     "AWS::S3::BucketPolicy": ("", _bucket_policy),
-    "AWS::SNS::Subscription": ("", _subscription),
-    "AWS::SNS::TopicPolicy": ("", _topic_policy),
     "AWS::SQS::QueuePolicy": ("", _queue_policy),
 }
 """Resource type: the property that names it, and its maker."""
 
 REMOVERS: dict[str, Remover] = {
     "AWS::CloudWatch::Alarm": _delete_alarm,
-    "AWS::CloudWatch::CompositeAlarm": _delete_alarm,
     "AWS::EKS::AccessEntry": _delete_access_entry,
 }
-"""What does not go with something else when its stack is deleted: policies and aliases do."""
+"""What does not go with something else when its stack is deleted: policies do."""
 
 
 def add_resource_types() -> None:

@@ -1,8 +1,6 @@
 import http.client
 import json
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -135,29 +133,6 @@ def test_output_reaches_the_file_and_the_log_group(lab: Lab, function: str, log_
 
     lab.wait(found)
     assert "a line to find" in (log_dir / f"{function}.log").read_text()
-
-
-def test_embedded_metrics_can_be_read_back(lab: Lab, function: str) -> None:
-    line: dict[str, Any] = {
-        "_aws": {
-            "Timestamp": int(time.time() * 1000),
-            "CloudWatchMetrics": [
-                {
-                    "Namespace": "Dovetail",
-                    "Dimensions": [["cluster"]],
-                    "Metrics": [{"Name": "PodsBound", "Unit": "Count"}],
-                }
-            ],
-        },
-        "cluster": "blue",
-        "PodsBound": [2.0, 3.0],
-    }
-    lab.invoke(function, {"do": "print", "text": json.dumps(line)})
-    query = {"namespace": "Dovetail", "name": "PodsBound"}
-    row = lab.wait(lambda: lab.aws.control("metrics", query)["metrics"])[0]
-    assert row["dimensions"] == {"cluster": "blue"}
-    assert (row["count"], row["sum"], row["last"]) == (2, 5.0, 3.0)
-    lab.wait(lambda: lab.aws.client("cloudwatch").list_metrics(Namespace="Dovetail")["Metrics"])
 
 
 def test_invocations_are_recorded(lab: Lab) -> None:

@@ -76,18 +76,6 @@ def test_message_that_always_fails_ends_in_the_dead_letters(lab: Lab) -> None:
     assert len(lab.wait(lambda: lab.invocations(name))) == 1
 
 
-def test_filtered_messages_never_reach_the_function(lab: Lab) -> None:
-    name = lab.function()
-    url, arn = lab.queue()
-    for kind in ("keep", "drop", "keep"):
-        body = json.dumps({"kind": kind})
-        lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody=body)
-    pattern = json.dumps({"body": {"kind": ["keep"]}})
-    connect(lab, arn, name, FilterCriteria={"Filters": [{"Pattern": pattern}]})
-    lab.wait(lambda: left_in(lab, url) == 0)
-    lab.wait(lambda: sum(map(len, batches(lab, name))) == 2)
-
-
 def test_a_disabled_mapping_takes_nothing(lab: Lab) -> None:
     name = lab.function()
     url, arn = lab.queue()
@@ -97,36 +85,3 @@ def test_a_disabled_mapping_takes_nothing(lab: Lab) -> None:
     assert lab.invocations(name) == []
     lab.aws.client("lambda").update_event_source_mapping(UUID=uuid, Enabled=True)
     lab.wait(lambda: lab.invocations(name))
-
-
-def test_several_pollers_split_a_burst(lab: Lab) -> None:
-    lab.aws.control("functions/pollers", {"count": 4})
-    try:
-        name = lab.function()
-        url, arn = lab.queue()
-        connect(lab, arn, name, BatchSize=100, MaximumBatchingWindowInSeconds=1)
-        time.sleep(0.4)
-        for start in range(0, 60, 10):
-            entries = [{"Id": str(row), "MessageBody": str(start + row)} for row in range(10)]
-            lab.aws.client("sqs").send_message_batch(QueueUrl=url, Entries=entries)
-        lab.wait(lambda: left_in(lab, url) == 0)
-        lab.wait(lambda: sum(map(len, batches(lab, name))) == 60)
-        bodies = sorted(int(body) for batch in batches(lab, name) for body in batch)
-        assert bodies == list(range(60))
-    finally:
-        lab.aws.control("functions/pollers", {"count": 1})
-
-
-def test_a_quiet_queue_can_be_served_late(lab: Lab) -> None:
-    lab.aws.control("functions/quiet-queue", {"seconds": 1.5})
-    try:
-        name = lab.function()
-        url, arn = lab.queue()
-        connect(lab, arn, name, BatchSize=100, MaximumBatchingWindowInSeconds=1)
-        time.sleep(0.4)
-        begun = time.monotonic()
-        lab.aws.client("sqs").send_message(QueueUrl=url, MessageBody="first")
-        lab.wait(lambda: lab.invocations(name))
-        assert time.monotonic() - begun > 1.4
-    finally:
-        lab.aws.control("functions/quiet-queue", {"seconds": 0})
