@@ -7,6 +7,7 @@ deletes the stacks in the order of docs/operations/uninstall.md and looks that n
 """
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +18,7 @@ from typing import Final
 
 from infra.local.aws.clients import ClientFor
 from infra.local.aws.embedded import EmbeddedAws
-from infra.local.aws.templates.assembly import StackArtifact, read_assembly, synth
+from infra.local.aws.templates.assembly import StackArtifact, read_assembly, synth_command
 from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import PROBES, missing_resources, not_emulated
 
@@ -75,7 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "bundle": "code",
                 "removal": "destroy",
             }
-            assembly = synth(ROOT, context, Path(folder))
+            assembly = Path(folder)
+            subprocess.run(
+                [sys.executable, *synth_command(context, assembly)], cwd=ROOT, check=True
+            )
             _say("synth", time.monotonic() - began, SYNTH_SECONDS)
         return _round_trip(assembly)
 

@@ -3,9 +3,6 @@
 TEST_CLUSTER=kubeconfig TEST_KUBECONFIG=PATH chooses a real API server; KUBECONFIG, which may name
 anything at all, is never read. TEST_CLUSTER_BARE=1 says that the server has no scheduler and no
 controllers. A server that is not on this machine must be named in TEST_CLUSTER_OK.
-
-Servers before 1.25 do not know the rules in the schema of Provisioners: on them the world applies
-the schema without, and what the rules refuse is refused later, by the functions.
 """
 
 import dataclasses

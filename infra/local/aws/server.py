@@ -9,7 +9,7 @@ from infra.local.aws.access.authentication import Authentication, NotAuthenticEr
 from infra.local.aws.access.identity import answer_identity
 from infra.local.aws.clients import Access, use_access
 from infra.local.aws.control import Control, ControlError, Json, ServiceError
-from infra.local.aws.execution.front import InvokeFront, RecursionFront
+from infra.local.aws.execution.front import InvokeFront
 from infra.local.aws.listener import LOOPBACK, Application, Environ, Listener, StartResponse
 from infra.local.aws.refusals import refuse
 from infra.local.aws.repairs import apply_repairs
@@ -42,7 +42,6 @@ class AwsServer:
         self._install_ec2()
         self._moto = _moto_application()
         self._invocations = InvokeFront(self._services.invoker, self._services.deferred)
-        self._recursion = RecursionFront(self._services.invoker)
         self._authentication = Authentication(self.access, account_id=self.control.account_id)
 
     def start(self) -> None:
@@ -74,8 +73,6 @@ class AwsServer:
             if refused is not None:
                 return _json(start_response, "403 Forbidden", refused)
             return self._invocations(environ, start_response)
-        if self._recursion.matches(environ):
-            return self._recursion(environ, start_response)
         if asks_identity(environ):
             return answer_identity(caller, environ, start_response)
         target = environ.get("HTTP_X_AMZ_TARGET", "")

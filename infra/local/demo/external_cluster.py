@@ -21,11 +21,6 @@ _DEFINITION: Final = "CustomResourceDefinition"
 _WORKLOADS: Final = frozenset({"DaemonSet", "Deployment", "Job", "StatefulSet"})
 # Objects that other objects depend on are deleted last.
 _LATER: Final = frozenset({"Namespace", "Node", _DEFINITION})
-_RULES: Final = "x-kubernetes-validations"
-# Rules in schemas are on by default since 1.25; servers before 1.23 do not know the field.
-# Source: https://kubernetes.io/blog/2022/09/23/crd-validation-rules-beta/ (2022-09).
-_RULES_SINCE: Final = (1, 25)
-_AMOUNTS: Final = frozenset({"limits", "requests"})
 _WAIT_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.3
 
@@ -50,7 +45,6 @@ class ForeignCluster(ClusterClient):
         super().__init__(server, token=token, ca_file=ca_file)
         self._stood: frozenset[str] = frozenset()
         self._claims: frozenset[str] = frozenset()
-        self._version = (1, 0)
         self._added: list[Object] = []
 
     def check(self) -> None:
@@ -60,15 +54,11 @@ class ForeignCluster(ClusterClient):
             Problem: The cluster refuses us, or has nodes that look like ours and are not.
         """
         try:
-            version = self.call("GET", "version")
             nodes = self.items("api/v1/nodes")
             self._claims = frozenset(_name(entry) for entry in self.items(_CLAIMS))
             known = self._get(_PROVISIONERS) or {}
         except Refused as refused:
             raise Problem(f"the cluster of the kubeconfig refuses its user: {refused}") from refused
-        # Some distributions write "27+".
-        minor = "".join(entry for entry in version["minor"] if entry.isdigit())
-        self._version = (int(version["major"]), int(minor or 0))
         self._stood = frozenset(_name(node) for node in nodes)
         # They may belong to an installation that works: nothing is deleted unasked.
         if known.get("items"):
@@ -100,8 +90,6 @@ class ForeignCluster(ClusterClient):
     def apply(self, document: Object) -> None:
         """Apply, and remember what was not there before; a new definition is served after this."""
         new = self._get(path_of(document)) is None
-        if self._version < _RULES_SINCE:
-            document = for_old_servers(document)
         try:
             super().apply(document)
         except Refused as refused:
@@ -217,36 +205,6 @@ def leave(cluster: ForeignCluster, say: Callable[[str], None]) -> None:
             say(f"still in the cluster: {left}")
     except (Refused, urllib3.exceptions.HTTPError) as error:
         say(f"the cluster could not be cleaned: {error}")
-
-
-def for_old_servers(document: Object) -> Object:
-    """Return a manifest as servers before 1.25 take it.
-
-    Only the local world does this. Left out are the rules of a schema: what they refuse, the
-    functions refuse later. Amounts that are numbers become texts: 1.20 applies no others.
-    """
-    is_schema = document.get("kind") == _DEFINITION
-    changed: Object = (_without_rules if is_schema else _with_texts)(document)
-    return changed
-
-
-def _without_rules(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_without_rules(entry) for entry in part]
-    if not isinstance(part, dict):
-        return part
-    return {key: _without_rules(entry) for key, entry in part.items() if key != _RULES}
-
-
-def _with_texts(part: Any, key: str = "") -> Any:
-    if isinstance(part, list):
-        return [_with_texts(entry) for entry in part]
-    if not isinstance(part, dict):
-        return part
-    return {
-        name: str(entry) if key in _AMOUNTS and isinstance(entry, int) else _with_texts(entry, name)
-        for name, entry in part.items()
-    }
 
 
 def _served_at(definition: Object) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from infra.local.aws.clients import Access, clients_of
 from infra.local.aws.embedded import call_verb
+from infra.local.aws.templates.assembly import synth_command
 from infra.local.aws.templates.deploy import deploy
 from infra.local.aws.templates.resource_check import missing_resources
 from infra.local.demo.children import ROOT, Children, undisturbed
@@ -26,10 +27,6 @@ CLUSTER = "demo"
 REGION = "us-east-1"
 STACKS = ("DovetailControlPlane", f"DovetailCluster-{CLUSTER}")
 _NOT_APPLIED = ("Kustomization", "Deployment", "NetworkPolicy", "PriorityClass")
-_SYNTH = """import json, sys
-from infra.aws.app import build_app
-build_app(json.loads(sys.argv[1]), outdir=sys.argv[2]).synth()
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +169,7 @@ class World:
         }
         if self.options.settings:
             context["settings"] = dict(self.options.settings)
-        assembly = str(self._folder / "cdk.out")
-        self.children.begin("synth", ["-c", _SYNTH, json.dumps(context), assembly])
+        self.children.begin("synth", synth_command(context, self._folder / "cdk.out"))
 
     def _start_kube(self) -> None:
         auth, chosen = self._folder / "auth.json", self.options.kubeconfig

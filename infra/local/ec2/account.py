@@ -1,7 +1,7 @@
 """What a launch looks up in the account that it is made in, and what is refused for it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,12 +13,9 @@ from infra.local.ec2.refusals import (
     ApiError,
     Reason,
     Refusal,
-    failed_launch,
     refusal,
 )
 
-SPOT_ROLE: Final = "iam:CreateServiceLinkedRole"
-LAUNCH_RIGHTS: Final = ("ec2:RunInstances", "ec2:CreateTags", "iam:PassRole")
 DEPTH: Final = 50
 
 Tags = Mapping[str, Mapping[str, str]]
@@ -111,15 +108,11 @@ class Account(ABC):
     """The account as one caller sees it. Here everything exists; a face overrides what it knows.
 
     Attributes:
-        denied: IAM actions that the caller's role does not allow.
-        keys: StateReason code with which instances end whose disk has this KMS key.
         profile_delay: Age below which an instance profile is not known to EC2 yet.
         ordered: Refusals that no state of the account gives rise to.
         failures: StateReasons of the next instances, which never run.
     """
 
-    denied: set[str] = field(default_factory=set)
-    keys: dict[str, str] = field(default_factory=dict)
     profile_delay: timedelta = timedelta(0)
     ordered: list[Ordered] = field(default_factory=list)
     failures: list[Reason] = field(default_factory=list)
@@ -223,9 +216,6 @@ class Account(ABC):
 
     def template_refusal(self, template: Template) -> Refusal | None:
         """Return why nothing can be launched from a template, wherever that is."""
-        for action in LAUNCH_RIGHTS:
-            if action in self.denied:
-                return refusal("UnauthorizedOperation", action=action)
         for group in template.launch.get("SecurityGroupIds") or ():
             if self.group_vpc(group) is None:
                 return refusal("InvalidGroup.NotFound", group=group)
@@ -253,22 +243,14 @@ class Account(ABC):
             facts = self.facts(option.override["InstanceType"])
             if facts is None or not facts.spot:
                 return refusal("UnfulfillableCapacity")
-            if SPOT_ROLE in self.denied:
-                return refusal("AuthFailure.ServiceLinkedRoleCreationNotPermitted")
         return next(
             (ordered.refusal for ordered in self.ordered if ordered.covers(option, kind, now)), None
         )
 
     def fate(self, launch: Mapping[str, Any]) -> Reason | None:
         """Return why the next instance of this LaunchTemplateData never runs."""
-        if self.failures:
-            return self.failures.pop(0)
-        disks: Sequence[Mapping[str, Any]] = launch.get("BlockDeviceMappings") or ()
-        for disk in disks:
-            code = self.keys.get((disk.get("Ebs") or {}).get("KmsKeyId", ""))
-            if code is not None:
-                return failed_launch(code)
-        return None
+        del launch
+        return self.failures.pop(0) if self.failures else None
 
     def _refused_in(self, option: Option, place: Place) -> Refusal | None:
         for group in option.template.launch.get("SecurityGroupIds") or ():

@@ -100,16 +100,10 @@ class Call:
                 f"version {self.resource.api_version!r}"
             )
 
-    def manager(self) -> str:
-        """Return the field manager: the one named, or the program that calls."""
-        agent = self.headers.get("user-agent", "unknown").partition("/")[0]
-        return self.query.get("fieldManager") or agent
-
     def write_options(self) -> WriteOptions:
         """Return how a write is to be made."""
         return WriteOptions(
             dry_run="dryRun" in self.query,
-            manager=self.manager(),
             validation=self.query.get("fieldValidation") or "Warn",
         )
 

@@ -15,14 +15,11 @@ _BUILT_IN = """
 |v1|events|Event|ns|ev||
 |v1|persistentvolumes|PersistentVolume||pv||status
 |v1|persistentvolumeclaims|PersistentVolumeClaim|ns|pvc||status
-|v1|replicationcontrollers|ReplicationController|ns|rc|all|status,scale
-|v1|endpoints|Endpoints|ns|ep||
 apps|v1|deployments|Deployment|ns|deploy|all|status,scale
 apps|v1|replicasets|ReplicaSet|ns|rs|all|status,scale
 apps|v1|daemonsets|DaemonSet|ns|ds|all|status
 apps|v1|statefulsets|StatefulSet|ns|sts|all|status,scale
 batch|v1|jobs|Job|ns||all|status
-batch|v1|cronjobs|CronJob|ns|cj|all|status
 policy|v1|poddisruptionbudgets|PodDisruptionBudget|ns|pdb||status
 storage.k8s.io|v1|storageclasses|StorageClass||sc||
 storage.k8s.io|v1|csinodes|CSINode||||
@@ -30,13 +27,11 @@ storage.k8s.io|v1|volumeattachments|VolumeAttachment||||status
 node.k8s.io|v1|runtimeclasses|RuntimeClass||||
 scheduling.k8s.io|v1|priorityclasses|PriorityClass||pc||
 coordination.k8s.io|v1|leases|Lease|ns|||
-events.k8s.io|v1|events|Event|ns|ev||
 rbac.authorization.k8s.io|v1|roles|Role|ns|||
 rbac.authorization.k8s.io|v1|rolebindings|RoleBinding|ns|||
 rbac.authorization.k8s.io|v1|clusterroles|ClusterRole||||
 rbac.authorization.k8s.io|v1|clusterrolebindings|ClusterRoleBinding||||
 apiextensions.k8s.io|v1|customresourcedefinitions|CustomResourceDefinition||crd,crds||status
-apiregistration.k8s.io|v1|apiservices|APIService||||status
 """
 
 _GENERATIONS = {"apps", "batch", "policy", "apiextensions.k8s.io"}
@@ -80,7 +75,7 @@ class Resource:
     @property
     def storage(self) -> tuple[str, str]:
         """What objects are stored under: the versions of one kind share their objects."""
-        return ("" if self.group == "events.k8s.io" else self.group), self.plural
+        return self.group, self.plural
 
     @property
     def has_status(self) -> bool:

@@ -10,13 +10,11 @@ class WriteOptions:
 
     Attributes:
         dry_run: Decide and answer, store nothing.
-        manager: Name of the field manager.
         validation: `Strict`, `Warn` or `Ignore` unknown fields.
         warnings: Filled with what the answer should warn of.
     """
 
     dry_run: bool = False
-    manager: str = "unknown"
     validation: str = "Warn"
     warnings: list[str] = field(default_factory=list)
 

@@ -26,7 +26,6 @@ _FIELDS: dict[str, dict[str, str]] = {
     "Secret": {"type": ""},
     "Job": {"status.successful": "0"},
     "ReplicaSet": {"status.replicas": "0"},
-    "ReplicationController": {"status.replicas": "0"},
     "Event": {
         "involvedObject.kind": "",
         "involvedObject.namespace": "",

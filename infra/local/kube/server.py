@@ -101,15 +101,13 @@ class KubeApi:
             return _json(500, orjson.dumps(defect.status()))
 
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
-        path, accept = request.path, request.headers.get("Accept", "")
-        parts = path.count("/")
+        path = request.path
         if path in _HEALTH:
             return web.Response(text="ok")
         if path.startswith("/openapi/v3"):
             return self._openapi(path)
-        if parts <= 3 and (found := discovery.answer(self.kinds, path, accept)):
-            body, media = found
-            return _json(200, orjson.dumps(body), media=media)
+        if path.count("/") <= 3 and (found := discovery.answer(self.kinds, path)):
+            return _json(200, orjson.dumps(found))
         call = await self._call(request)
         self._require_initialized(call)
         if call.method == "GET" and not call.subresource and call.flag("watch"):
@@ -173,16 +171,9 @@ def _retry_after(error: ApiError) -> dict[str, str]:
     return {"Retry-After": str(seconds)} if seconds else {}
 
 
-def _json(
-    status: int,
-    body: bytes,
-    *,
-    headers: dict[str, str] | None = None,
-    media: str = "application/json",
-) -> web.Response:
-    return web.Response(
-        status=status, body=body, headers={"Content-Type": media, **(headers or {})}
-    )
+def _json(status: int, body: bytes, *, headers: dict[str, str] | None = None) -> web.Response:
+    media = {"Content-Type": "application/json"}
+    return web.Response(status=status, body=body, headers={**media, **(headers or {})})
 
 
 async def _suffer(request: web.BaseRequest, fault: Fault) -> web.StreamResponse | None:

@@ -8,7 +8,6 @@ import asyncio
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import orjson
 
@@ -18,9 +17,6 @@ from infra.local.kube.selectors import selectable_fields
 
 LOG_LIMIT = 10_000
 """Events kept for each resource; twice as many before the older half is dropped."""
-
-Owners = Mapping[str, frozenset[tuple[str, ...]]]
-"""Paths of the fields each field manager holds."""
 
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for cluster-scoped objects."""
@@ -33,8 +29,6 @@ class Entry:
     Attributes:
         raw: JSON without `kind` and `apiVersion`; never empty, `metadata` is always inside.
         fields: Values a field selector may ask for.
-        owners: Field paths held by each field manager; None until something is applied.
-        manager: Who wrote the object last.
     """
 
     key: Key
@@ -43,8 +37,6 @@ class Entry:
     raw: bytes
     labels: Mapping[str, str]
     fields: Mapping[str, str]
-    owners: Owners | None = None
-    manager: str = ""
 
     def load(self) -> JsonObject:
         """Return a fresh copy of the object, without `kind` and `apiVersion`."""
@@ -152,19 +144,16 @@ class Store:
         entries = collection.entries
         return [entry for key in order[start:end] if match(entry := entries[key])]
 
-    def write(
-        self, resource: Resource, obj: JsonObject, previous: Entry | None, **side: Any
-    ) -> Entry:
+    def write(self, resource: Resource, obj: JsonObject, previous: Entry | None) -> Entry:
         """Store a state of an object under a new resourceVersion and tell the watchers.
 
         Args:
             resource: The object's resource.
             obj: The object; its `kind`, `apiVersion` and resourceVersion are taken over here.
             previous: The state that is replaced; None for a new object.
-            side: Values of `owners` and `manager`; those of `previous` unless given.
         """
         self.version += 1
-        entry = self.entry(resource, obj, self.version, previous, **side)
+        entry = self.entry(resource, obj, self.version)
         collection = self.collection(resource)
         if previous is None:
             insort(collection.order, entry.key)
@@ -173,21 +162,12 @@ class Store:
         collection.emit(Change(version=entry.version, type=kind, entry=entry, previous=previous))
         return entry
 
-    def entry(
-        self,
-        resource: Resource,
-        obj: JsonObject,
-        version: int,
-        previous: Entry | None = None,
-        **side: Any,
-    ) -> Entry:
+    def entry(self, resource: Resource, obj: JsonObject, version: int) -> Entry:
         """Make the stored form of an object without storing it; the arguments are as in write."""
         obj.pop("kind", None)
         obj.pop("apiVersion", None)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(version)
-        if previous is not None:
-            side = {"owners": previous.owners, "manager": previous.manager} | side
         return Entry(
             key=(metadata.get("namespace", ""), metadata["name"]),
             uid=metadata.get("uid", ""),
@@ -195,14 +175,7 @@ class Store:
             raw=orjson.dumps(obj),
             labels=metadata.get("labels") or {},
             fields=selectable_fields(resource, obj),
-            **side,
         )
-
-    def annotate(self, resource: Resource, entry: Entry, owners: Owners) -> Entry:
-        """Record the managers of fields, without a new version: the object does not change."""
-        noted = replace(entry, owners=owners)
-        self.collection(resource).entries[entry.key] = noted
-        return noted
 
     def remove(self, resource: Resource, entry: Entry) -> Entry:
         """Drop an object; return its last state under the version of its deletion."""

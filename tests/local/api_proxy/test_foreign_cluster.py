@@ -1,6 +1,5 @@
 """A cluster that outlives the world: checked before, and left as it was."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra.local.demo.cluster_client import Refused, read_documents
-from infra.local.demo.external_cluster import ForeignCluster, for_old_servers, leave
+from infra.local.demo.external_cluster import ForeignCluster, leave
 from infra.local.demo.problem import Problem
 from infra.local.kube.server import EmbeddedKube
 from tests.local.kube.client import config_map, deployment, node, pod
@@ -168,38 +167,6 @@ def test_scenarios_need_their_namespace_empty(cluster: ForeignCluster) -> None:
     put(cluster, "api/v1/namespaces/default/pods", pod("theirs"))
     with pytest.raises(Problem, match="namespace default has pods"):
         cluster.require_room()
-
-
-def test_an_old_server_gets_the_definition_without_rules(
-    cluster: ForeignCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster.check()
-    monkeypatch.setattr(cluster, "_version", (1, 20))
-    cluster.apply(definition())
-    path = "apis/apiextensions.k8s.io/v1/customresourcedefinitions/provisioners.karpenter.sh"
-    assert "x-kubernetes-validations" not in json.dumps(cluster.call("GET", path))
-
-
-def test_only_rules_are_taken_out_of_a_definition() -> None:
-    text = json.dumps(definition())
-    stripped = for_old_servers(definition())
-    # A field called limits is none: amounts are in objects, not in schemas.
-    limits = stripped["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["limits"]
-    assert limits["x-kubernetes-preserve-unknown-fields"] is True
-    assert "x-kubernetes-validations" in text
-    spec = stripped["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    assert spec["properties"]["ttlSecondsAfterEmpty"]["type"] == "integer"
-    assert stripped["spec"]["names"] == definition()["spec"]["names"]
-
-
-def test_amounts_are_texts_for_an_old_server_and_other_numbers_stay() -> None:
-    container = {"name": "a", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}
-    spec = {"replicas": 3, "containers": [container]}
-    changed = for_old_servers({"spec": spec, "limits": {"resources": {"cpu": 4}}})
-    resources = changed["spec"]["containers"][0]["resources"]
-    assert resources == {"limits": {"cpu": "1", "memory": "1Gi"}}
-    assert changed["spec"]["replicas"] == 3
-    assert changed["limits"] == {"resources": {"cpu": 4}}
 
 
 def test_what_the_cluster_refuses_is_said_in_one_line(cluster: ForeignCluster) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws.templates.assembly import AssemblyError, read_assembly, synth
+from infra.local.aws.templates.assembly import read_assembly
 from infra.local.aws.templates.deploy import DeployError, deploy
 from infra.local.aws.templates.resource_check import missing_resources, not_emulated
 from tests.local.aws.lab import Lab
@@ -146,33 +146,3 @@ def test_stacks_come_after_what_they_depend_on(assembly: Path) -> None:
 
 def test_each_left_out_type_has_a_reason() -> None:
     assert all(len(reason) > 10 for reason in not_emulated().values())
-
-
-def test_synth_runs_the_app_once_for_the_same_inputs(tmp_path: Path) -> None:
-    app, out = tmp_path / "app", tmp_path / "out"
-    app.mkdir()
-    (app / "cdk.json").write_text('{"app": "python app.py", "context": {"a": 1}}')
-    (app / "app.py").write_text(
-        "import os, pathlib\n"
-        "out = pathlib.Path(os.environ['CDK_OUTDIR'])\n"
-        "out.mkdir(exist_ok=True)\n"
-        "(out / 'manifest.json').write_text(os.environ['CDK_CONTEXT_JSON'])\n"
-        "with open('runs', 'a', encoding='utf-8') as file: file.write('x')\n"
-    )
-    (app / "runs").write_text("")
-    synth(app, {"bundle": "code"}, out)
-    assert json.loads((out / "manifest.json").read_text()) == {"a": 1, "bundle": "code"}
-    (app / "runs").write_text("")
-    synth(app, {"bundle": "code"}, out)
-    assert (app / "runs").read_text() == ""
-    synth(app, {"bundle": "full"}, out)
-    assert (app / "runs").read_text() == "x"
-
-
-def test_synth_says_why_an_app_failed(tmp_path: Path) -> None:
-    with pytest.raises(AssemblyError, match=r"cdk\.json does not exist"):
-        synth(tmp_path, {}, tmp_path / "out")
-    (tmp_path / "cdk.json").write_text('{"app": "python app.py"}')
-    (tmp_path / "app.py").write_text("raise SystemExit('no Region is set')")
-    with pytest.raises(AssemblyError, match="no Region is set"):
-        synth(tmp_path, {}, tmp_path / "out")

@@ -53,15 +53,6 @@ def test_scaling_down_prefers_pods_without_a_node_and_deletion_collects_all(benc
     until(lambda: not bench.items(REPLICA_SETS) and not bench.pods("web"), "all collected")
 
 
-def test_a_foreground_deletion_waits_for_the_pods(bench: Bench) -> None:
-    bench.add_node("n0")
-    bench.create(DEPLOYMENTS, workload("Deployment", "web", template("web"), replicas=1))
-    until(lambda: bench.ready_pods("web"))
-    bench.call("DELETE", f"{DEPLOYMENTS}/web?propagationPolicy=Foreground")
-    until(lambda: bench.is_gone(f"{DEPLOYMENTS}/web"), "the deployment goes")
-    assert bench.pods("web") == []
-
-
 def test_a_daemon_set_follows_nodes_and_their_taints(bench: Bench) -> None:
     bench.create(DAEMON_SETS, workload("DaemonSet", "agent", template("agent", cpu="100m")))
     bench.add_node("n0")

@@ -189,20 +189,3 @@ def test_a_token_with_another_body_is_refused(cluster: dict[str, Any], fleet: An
     with pytest.raises(ClientError) as refusal:
         fleet(overrides, count=2, ClientToken="plan-1")
     assert refusal.value.response["Error"]["Code"] == "IdempotentParameterMismatch"
-
-
-def test_run_instances_keeps_tokens_and_pools_too(account: Any, cluster: dict[str, Any]) -> None:
-    request = {
-        "ImageId": cluster["image_id"],
-        "InstanceType": "m5.large",
-        "SubnetId": cluster["subnet_ids"][0],
-        "MinCount": 1,
-        "MaxCount": 1,
-    }
-    first = account.ec2.run_instances(**request, ClientToken="once")
-    second = account.ec2.run_instances(**request, ClientToken="once")
-    assert first["Instances"][0]["InstanceId"] == second["Instances"][0]["InstanceId"]
-    account.do("capacity/set", type="m5.large", count=0)
-    with pytest.raises(ClientError) as refusal:
-        account.ec2.run_instances(**request)
-    assert refusal.value.response["Error"]["Code"] == "InsufficientInstanceCapacity"

@@ -31,7 +31,6 @@ REPLACED = {
     "InstanceResponse.describe_instance_type_offerings",
     "InstanceResponse.describe_instance_types",
     "InstanceResponse.describe_instances",
-    "InstanceResponse.run_instances",
     "InstanceResponse.terminate_instances",
     "LaunchTemplateBackend.create_launch_template",
     "LaunchTemplateBackend.delete_launch_template",

@@ -201,14 +201,3 @@ def test_a_definition_that_cannot_be_served_is_refused(api: Api) -> None:
     assert api.post(CRDS, definition({"spec": rule})).status == 422
     unstored = definition({}, storage=False)
     assert api.post(CRDS, unstored).status == 422
-
-
-def test_a_scale_subresource_follows_its_paths(api: Api) -> None:
-    scale = {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}
-    properties = {"spec": {"type": "object", "properties": {"count": {"type": "integer"}}}}
-    body = definition(properties, subresources={"status": {}, "scale": scale})
-    assert api.post(CRDS, body).status == 201
-    api.post(WIDGETS, {"metadata": {"name": "w"}, "spec": {"count": 2}})
-    assert api.get(f"{WIDGETS}/w/scale").body["spec"]["replicas"] == 2
-    assert api.patch(f"{WIDGETS}/w/scale", {"spec": {"replicas": 3}}).status == 200
-    assert api.get(f"{WIDGETS}/w").body["spec"]["count"] == 3

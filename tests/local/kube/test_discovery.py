@@ -2,7 +2,6 @@
 
 from tests.local.kube.client import Api
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 GROUPS = {
     "apps",
     "batch",
@@ -11,10 +10,8 @@ GROUPS = {
     "node.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
-    "events.k8s.io",
     "rbac.authorization.k8s.io",
     "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
 }
 
 
@@ -35,13 +32,6 @@ def test_subresources_name_the_kind_they_take(api: Api) -> None:
     assert core["nodes/status"] == "Node"
     apps = {resource["name"]: resource for resource in api.get("/apis/apps/v1").body["resources"]}
     assert apps["deployments/scale"]["group"] == "autoscaling"
-
-
-def test_aggregated_discovery_lists_everything_at_once(api: Api) -> None:
-    for path, expected in (("/api", {""}), ("/apis", GROUPS)):
-        body = api.get(path, accept=AGGREGATED).body
-        assert body["kind"] == "APIGroupDiscoveryList"
-        assert {item["metadata"]["name"] for item in body["items"]} == expected
 
 
 def test_openapi_names_patch_operations_and_merge_keys(api: Api) -> None:

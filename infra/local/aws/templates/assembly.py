@@ -1,26 +1,24 @@
-"""A synthesised cloud assembly on disk: its stacks in order, their assets, and how to make one.
+"""A synthesised cloud assembly on disk: its stacks in order, and their assets.
 
 Source: https://github.com/aws/aws-cdk-cli, package cloud-assembly-schema (2026-11-21).
 """
 
-import hashlib
 import io
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_STAMP = ".inputs.sha256"
-_SKIPPED = frozenset({".git", ".venv", "node_modules", "cdk.out", "__pycache__", ".build", "tests"})
+_SYNTH = """import json, sys
+from infra.aws.app import build_app
+build_app(json.loads(sys.argv[1]), outdir=sys.argv[2]).synth()
+"""
 
 
 class AssemblyError(RuntimeError):
-    """The assembly cannot be made or used; the message says what to change."""
+    """The assembly cannot be used; the message says what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,56 +119,9 @@ def _assets(folder: Path, manifest: Path) -> list[Asset]:
     ]
 
 
-def synth(app_dir: Path, context: Mapping[str, str], out_dir: Path) -> Path:
-    """Synthesise the app of `app_dir/cdk.json` into `out_dir` and return that.
+def synth_command(context: Mapping[str, Any], folder: Path) -> list[str]:
+    """Return the arguments of Python that write the product's assembly into a folder.
 
-    Python runs the app itself, without the CDK command line (half the time). Nothing is done
-    when no input changed since the last time.
-
-    Raises:
-        AssemblyError: there is no app, or it failed.
+    Python runs the app itself, without the CDK command line (half the time).
     """
-    settings_path = app_dir / "cdk.json"
-    if not settings_path.exists():
-        raise AssemblyError(f"{settings_path} does not exist: name the folder of a CDK app")
-    settings = json.loads(settings_path.read_text(encoding="utf-8"))
-    whole_context = dict(settings.get("context") or {}) | dict(context)
-    stamp = _digest(app_dir, whole_context, without=out_dir)
-    if (out_dir / _STAMP).exists() and (out_dir / _STAMP).read_text(encoding="utf-8") == stamp:
-        return out_dir
-    environment = dict(os.environ) | {
-        "CDK_OUTDIR": str(out_dir.resolve()),
-        "CDK_CONTEXT_JSON": json.dumps(whole_context),
-        "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1",
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
-        "PYTHONPATH": os.pathsep.join([str(app_dir), os.environ.get("PYTHONPATH", "")]),
-    }
-    done = subprocess.run(  # noqa: S602 - a shell command, as for the CDK's own command line
-        settings["app"],
-        shell=True,
-        cwd=app_dir,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise AssemblyError(f"{settings['app']!r} failed in {app_dir}:\n{done.stderr[-4000:]}")
-    (out_dir / _STAMP).write_text(stamp, encoding="utf-8")
-    return out_dir
-
-
-def _digest(app_dir: Path, context: Mapping[str, Any], *, without: Path) -> str:
-    total = hashlib.sha256(json.dumps(context, sort_keys=True).encode())
-    for folder, folders, files in os.walk(app_dir):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name not in _SKIPPED and (Path(folder) / name).resolve() != without.resolve()
-        )
-        for name in sorted(files):
-            if not name.endswith((".pyc", ".md")):
-                path = Path(folder) / name
-                total.update(path.relative_to(app_dir).as_posix().encode())
-                total.update(hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()
+    return ["-c", _SYNTH, json.dumps(context), str(folder)]

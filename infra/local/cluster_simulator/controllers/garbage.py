@@ -25,7 +25,6 @@ from infra.local.cluster_simulator.world import World, is_terminating
 
 _OWNED: Final = (NODE, POD, REPLICA_SET, DEPLOYMENT, DAEMON_SET, STATEFUL_SET, JOB, CSI_NODE)
 _OWNER_KINDS: Final = {(kind.api, kind.name): kind for kind in OWNERS}
-_FOREGROUND: Final = "foregroundDeletion"
 
 Item = tuple[Kind, Key]
 
@@ -35,18 +34,17 @@ def _owners_of(thing: Json) -> Any:
 
 
 class Garbage:
-    """Deletes objects whose owners are gone, and finishes foreground deletions."""
+    """Deletes objects whose owners are gone."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._items: WorkQueue[Item] = WorkQueue(self._collect, parallel=16)
-        self._owners: WorkQueue[Item] = WorkQueue(self._finish_foreground, parallel=4)
         for kind in sorted({*_OWNED, *OWNERS}, key=lambda kind: kind.plural):
             world.informer(kind).subscribe(self._watcher(kind))
 
     def jobs(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Return the work loops."""
-        return self._items.run(), self._owners.run()
+        return (self._items.run(),)
 
     def _watcher(self, kind: Kind) -> Any:
         def changed(old: Json | None, new: Json | None) -> None:
@@ -58,8 +56,6 @@ class Garbage:
             ):
                 # Its owner may have gone before that was seen; asked again once caches are full.
                 self._items.add((kind, key_of(thing)), 1.0)
-            if new is not None and _FOREGROUND in (new["metadata"].get("finalizers") or ()):
-                self._owners.add((kind, key_of(new)))
 
         return changed
 
@@ -96,35 +92,3 @@ class Garbage:
                 raise
             return False
         return bool(found["metadata"]["uid"] == reference["uid"])
-
-    async def _finish_foreground(self, item: Item) -> float | None:
-        kind, key = item
-        owner = self._world.informer(kind).objects.get(key)
-        finalizers = (owner or {"metadata": {}})["metadata"].get("finalizers") or []
-        if owner is None or not is_terminating(owner) or _FOREGROUND not in finalizers:
-            return None
-        uid, left = owner["metadata"]["uid"], 0
-        for owned_kind in _OWNED:
-            for thing in self._world.informer(owned_kind).owned_by(uid):
-                left += 1
-                if not is_terminating(thing):
-                    await self._delete_foreground(owned_kind, thing)
-        if left:
-            return 0.2
-        change = {
-            "metadata": {
-                "resourceVersion": owner["metadata"]["resourceVersion"],
-                "finalizers": [finalizer for finalizer in finalizers if finalizer != _FOREGROUND],
-            }
-        }
-        await self._world.client.patch(kind, owner, change)
-        return None
-
-    async def _delete_foreground(self, kind: Kind, thing: Json) -> None:
-        try:
-            await self._world.client.call(
-                "DELETE", kind.path_of(thing), query={"propagationPolicy": "Foreground"}
-            )
-        except ApiError as error:
-            if error.code != 404:
-                raise

@@ -60,82 +60,20 @@ def _group(name: str, versions: list[str]) -> JsonObject:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _aggregated(kinds: Kinds, *, core: bool) -> JsonObject:
-    items = []
-    for group, versions in kinds.groups().items():
-        if (group == "") is not core:
-            continue
-        items.append(
-            {
-                "metadata": {"name": group, "creationTimestamp": None},
-                "versions": [
-                    {
-                        "version": version,
-                        "freshness": "Current",
-                        "resources": [
-                            _aggregated_resource(resource)
-                            for resource in kinds.all()
-                            if (resource.group, resource.version) == (group, version)
-                        ],
-                    }
-                    for version in versions
-                ],
-            }
-        )
-    return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {},
-        "items": items,
-    }
-
-
-def _aggregated_resource(resource: Resource) -> JsonObject:
-    def response_kind(group: str, version: str, kind: str) -> JsonObject:
-        return {"group": group, "version": version, "kind": kind}
-
-    found: JsonObject = {
-        "resource": resource.plural,
-        "responseKind": response_kind(resource.group, resource.version, resource.kind),
-        "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "singularResource": resource.singular,
-        "verbs": _VERBS,
-    }
-    if resource.short_names:
-        found["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        found["categories"] = list(resource.categories)
-    if resource.subresources:
-        found["subresources"] = [
-            {
-                "subresource": name,
-                "responseKind": response_kind(*_subresource(resource, name)[:3]),
-                "verbs": _subresource(resource, name)[3],
-            }
-            for name in resource.subresources
-        ]
-    return found
-
-
-def answer(kinds: Kinds, path: str, accept: str) -> tuple[JsonObject, str] | None:
-    """Return (body, media type) of a discovery path, or None when it is none."""
+def answer(kinds: Kinds, path: str) -> JsonObject | None:
+    """Return the body of a discovery path, or None when it is none; not the aggregated form."""
     parts = [part for part in path.split("/") if part]
-    plain = "application/json"
-    if parts in (["api"], ["apis"]) and "as=APIGroupDiscoveryList" in accept:
-        media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-        if "v=v2" in accept.replace("v=v2beta1", ""):
-            return _aggregated(kinds, core=parts == ["api"]), media
     if parts == ["version"]:
-        return dict(VERSION), plain
+        return dict(VERSION)
     if parts == ["api"]:
-        return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}, plain
+        return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
     if parts == ["apis"]:
         groups = [_group(name, list_) for name, list_ in kinds.groups().items() if name]
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}, plain
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
     if parts[:1] == ["apis"] and len(parts) == 2 and parts[1] in kinds.groups():
         found = _group(parts[1], kinds.groups()[parts[1]])
-        return {"kind": "APIGroup", "apiVersion": "v1"} | found, plain
-    return (_resource_list(kinds, parts), plain) if _is_version(kinds, parts) else None
+        return {"kind": "APIGroup", "apiVersion": "v1"} | found
+    return _resource_list(kinds, parts) if _is_version(kinds, parts) else None
 
 
 def _is_version(kinds: Kinds, parts: list[str]) -> bool:

@@ -1,7 +1,5 @@
 """Scale, binding and eviction."""
 
-from typing import Any
-
 from infra.local.kube import errors
 from infra.local.kube.calls import Call
 from infra.local.kube.errors import ApiError, JsonObject, bad_request, success
@@ -23,7 +21,7 @@ def perform(lifecycle: Lifecycle, call: Call) -> tuple[int, JsonObject] | None:
     match call.subresource, call.method:
         case "scale", "GET":
             entry = lifecycle.require(call.resource, call.namespace, call.name)
-            return 200, _scale(call, entry)
+            return 200, _scale(entry)
         case "scale", "PUT" | "PATCH":
             return 200, _set_scale(lifecycle, call)
         case "binding", "POST":
@@ -39,44 +37,23 @@ def perform(lifecycle: Lifecycle, call: Call) -> tuple[int, JsonObject] | None:
 # -- scale --------------------------------------------------------------------------------
 
 
-def _paths(call: Call) -> tuple[str, str, str]:
-    if call.resource.custom is None:
-        return ".spec.replicas", ".status.replicas", ""
-    scale = call.resource.custom["subresources"]["scale"]
-    return (
-        scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath", ""),
-    )  # fmt: skip
-
-
-def _at(obj: Any, path: str) -> Any:
-    for part in path.strip(".").split("."):
-        obj = obj.get(part) if isinstance(obj, dict) else None
-    return obj
-
-
-def _scale(call: Call, entry: Entry) -> JsonObject:
+def _scale(entry: Entry) -> JsonObject:
     obj = entry.load()
-    wanted, seen, selector_path = _paths(call)
-    if call.resource.custom is not None:
-        selector = _at(obj, selector_path) if selector_path else ""
-    elif call.resource.kind == "ReplicationController":
-        selector = selector_text({"matchLabels": obj["spec"].get("selector") or {}})
-    else:
-        selector = selector_text(obj["spec"].get("selector"))
+    selector = selector_text(obj["spec"].get("selector"))
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     metadata = {key: obj["metadata"][key] for key in kept if key in obj["metadata"]}
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": metadata,
-        "spec": {"replicas": _at(obj, wanted) or 0},
-        "status": {"replicas": _at(obj, seen) or 0, "selector": selector or ""},
+        "spec": {"replicas": obj["spec"].get("replicas", 0)},
+        "status": {"replicas": obj["status"].get("replicas", 0), "selector": selector},
     }
 
 
 def _set_scale(lifecycle: Lifecycle, call: Call) -> JsonObject:
     entry = lifecycle.require(call.resource, call.namespace, call.name)
-    scale = _scale(call, entry)
+    scale = _scale(entry)
     body = call.content()
     if call.method == "PUT":
         scale = body
@@ -84,20 +61,16 @@ def _set_scale(lifecycle: Lifecycle, call: Call) -> JsonObject:
         scale = json_patch(scale, body)
     else:
         scale = merge_patch(scale, body)
-    replicas = _at(scale, "spec.replicas")
+    replicas = (scale.get("spec") or {}).get("replicas")
     if type(replicas) is not int or replicas < 0:
         why = f"Invalid value: {replicas}: must be greater than or equal to 0"
         cause = ("FieldValueInvalid", why, "spec.replicas")
         raise errors.invalid("autoscaling", "Scale", call.name, [cause])
     obj = entry.load()
-    *parents, last = _paths(call)[0].strip(".").split(".")
-    place = obj
-    for part in parents:
-        place = place.setdefault(part, {})
-    place[last] = replicas
-    if version := _at(scale, "metadata.resourceVersion"):
+    obj["spec"]["replicas"] = replicas
+    if version := scale["metadata"].get("resourceVersion"):
         obj["metadata"]["resourceVersion"] = version
-    return _scale(call, lifecycle.update(call.resource, entry, obj, call.write_options()))
+    return _scale(lifecycle.update(call.resource, entry, obj, call.write_options()))
 
 
 # -- binding ------------------------------------------------------------------------------

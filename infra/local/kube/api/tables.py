@@ -112,12 +112,6 @@ _COLUMNS: dict[str, list[Column]] = {
         ("Completions", of("status.succeeded", "spec.completions")),
         _AGE,
     ],
-    "CronJob": [
-        _NAME,
-        ("Schedule", at("spec.schedule")),
-        ("Suspend", at("spec.suspend", fallback=False)),
-        _AGE,
-    ],
     "PodDisruptionBudget": [
         _NAME,
         ("Min Available", at("spec.minAvailable", "N/A")),

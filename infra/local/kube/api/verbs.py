@@ -13,7 +13,6 @@ from infra.local.kube.api.views import View, negotiate
 from infra.local.kube.calls import Call
 from infra.local.kube.errors import ApiError, JsonObject, bad_request
 from infra.local.kube.objects.apply import apply_patch
-from infra.local.kube.objects.event_versions import is_converted, to_served
 from infra.local.kube.objects.lifecycle import Lifecycle
 from infra.local.kube.objects.patches import json_patch, merge_patch, strategic_patch
 from infra.local.kube.schemas.fields import root_type
@@ -207,9 +206,8 @@ def patched(call: Call, entry: Entry, media: str, target: JsonObject | None = No
         ApiError: 400 or 422: the patch is malformed or does not fit.
     """
     resource = call.resource
-    state = to_served(entry.load()) if is_converted(resource) else entry.load()
     head = {"kind": resource.kind, "apiVersion": resource.api_version}
-    whole: JsonObject = target or (head | state)
+    whole: JsonObject = target or (head | entry.load())
     patch: Any = call.content()
     if media == PATCH_TYPES[0]:
         return json_patch(whole, patch)

@@ -8,7 +8,6 @@ import orjson
 from infra.local.kube.api import tables
 from infra.local.kube.errors import ApiError, JsonObject
 from infra.local.kube.kinds import Resource
-from infra.local.kube.objects.event_versions import is_converted, to_served
 from infra.local.kube.store import Change, Entry, Match
 
 _META = "meta.k8s.io/v1"
@@ -17,8 +16,6 @@ _MEDIA = {"application/json", "application/*", "*/*", ""}
 
 def render(resource: Resource, entry: Entry) -> bytes:
     """Return the whole object as JSON."""
-    if is_converted(resource):
-        return resource.prefix + orjson.dumps(to_served(entry.load()))[1:]
     return resource.prefix + entry.raw[1:]
 
 
@@ -55,7 +52,7 @@ class View:
             items = [{"metadata": entry.load()["metadata"]} for entry in entries]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": _META}
             return orjson.dumps(head | {"metadata": metadata, "items": items})
-        if self.resource.custom is None and not is_converted(self.resource):
+        if self.resource.custom is None:
             # A typed list of a real server leaves kind and apiVersion out of its items.
             items_bytes = b",".join(entry.raw for entry in entries)
         else:

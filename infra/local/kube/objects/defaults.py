@@ -133,7 +133,8 @@ def _stateful_set(obj: JsonObject) -> None:
     spec.setdefault("updateStrategy", {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}})
 
 
-def _job_spec(spec: JsonObject) -> None:
+def _job(obj: JsonObject) -> None:
+    spec = _section(obj, "spec")
     pod_spec(_section(_section(spec, "template"), "spec"))
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
@@ -141,11 +142,6 @@ def _job_spec(spec: JsonObject) -> None:
         spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False,
         podReplacementPolicy="TerminatingOrFailed", manualSelector=False,
     )  # fmt: skip
-
-
-def _job(obj: JsonObject) -> None:
-    spec = _section(obj, "spec")
-    _job_spec(spec)
     if spec["manualSelector"]:
         return
     uid, name = obj["metadata"].get("uid"), obj["metadata"]["name"]
@@ -158,16 +154,6 @@ def _job(obj: JsonObject) -> None:
     template = _section(_section(spec["template"], "metadata"), "labels")
     _fill(template, **labels)
     spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
-
-
-def _cron_job(obj: JsonObject) -> None:
-    spec = _section(obj, "spec")
-    _fill(
-        spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3,
-        failedJobsHistoryLimit=1,
-    )  # fmt: skip
-    job = _section(_section(spec, "jobTemplate"), "spec")
-    pod_spec(_section(_section(job, "template"), "spec"))
 
 
 def _service(obj: JsonObject) -> None:
@@ -218,11 +204,9 @@ _BY_KIND: dict[str, Callable[[JsonObject], None]] = {
     "Pod": _pod,
     "Deployment": _deployment,
     "ReplicaSet": _replicas,
-    "ReplicationController": _replicas,
     "DaemonSet": _daemon_set,
     "StatefulSet": _stateful_set,
     "Job": _job,
-    "CronJob": _cron_job,
     "Service": _service,
     "Namespace": _namespace,
     "PersistentVolume": _volume,
@@ -247,7 +231,6 @@ _FIRST_STATUS: dict[str, JsonObject] = {
     "Deployment": {},
     "StatefulSet": {"replicas": 0, "availableReplicas": 0},
     "ReplicaSet": {"replicas": 0},
-    "ReplicationController": {"replicas": 0},
     "DaemonSet": {
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
@@ -256,7 +239,6 @@ _FIRST_STATUS: dict[str, JsonObject] = {
     },
     "Service": {"loadBalancer": {}},
     "Job": {},
-    "CronJob": {},
 }
 
 

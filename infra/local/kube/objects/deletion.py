@@ -39,7 +39,7 @@ class Deletion:
             Its last or marked state, and whether it is gone.
 
         Raises:
-            ApiError: 409: a precondition does not hold.
+            ApiError: 409: a precondition does not hold. 400: dependents are to go first.
         """
         self._check_preconditions(resource, entry, options)
         obj = entry.load()
@@ -52,7 +52,6 @@ class Deletion:
                 return entry, False
         elif resource.counts_generations and "generation" in metadata:
             metadata["generation"] += 1
-        self._add_finalizer(metadata, options.propagation)
         stays = bool(metadata.get("finalizers")) or grace > 0 or resource.kind == "Namespace"
         if options.dry_run:
             return entry, not stays
@@ -74,6 +73,8 @@ class Deletion:
     def _check_preconditions(
         self, resource: Resource, entry: Entry, options: DeleteOptions
     ) -> None:
+        if options.propagation == "Foreground":
+            raise errors.bad_request("propagationPolicy Foreground is not emulated")
         for word, wanted, found in (
             ("UID", options.uid, entry.uid),
             ("ResourceVersion", options.version, str(entry.version)),
@@ -96,12 +97,6 @@ class Deletion:
         if asked is None:
             asked = obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
         return 1 if asked < 0 else int(asked)
-
-    def _add_finalizer(self, metadata: JsonObject, propagation: str | None) -> None:
-        if propagation == "Foreground":
-            finalizers = metadata.setdefault("finalizers", [])
-            if "foregroundDeletion" not in finalizers:
-                finalizers.append("foregroundDeletion")
 
     def _orphan_dependents(self, owner: Entry) -> None:
         for storage, entry in self._store.owned_by(owner.uid):

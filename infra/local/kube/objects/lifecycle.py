@@ -11,13 +11,11 @@ from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
 from infra.local.kube.objects import admission, defaults
 from infra.local.kube.objects.deletion import Deletion, is_finished
-from infra.local.kube.objects.event_versions import is_converted, to_stored
-from infra.local.kube.objects.ownership import after_write, leaves
 from infra.local.kube.objects.validation import change_complaints, complaints
 from infra.local.kube.options import WriteOptions, timestamp
 from infra.local.kube.schemas.custom_resources import Schemas
-from infra.local.kube.schemas.fields import clean, root_type
-from infra.local.kube.store import Entry, Owners, Store
+from infra.local.kube.schemas.fields import clean
+from infra.local.kube.store import Entry, Store
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _NAME_ATTEMPTS = 8
@@ -97,7 +95,7 @@ class Lifecycle:
             raise errors.already_exists(resource.group, resource.plural, metadata["name"])
         if options.dry_run:
             return self.store.entry(resource, obj, self.store.version)
-        entry = self.store.write(resource, obj, None, manager=options.manager)
+        entry = self.store.write(resource, obj, None)
         self._after_write(resource, entry)
         return entry
 
@@ -126,8 +124,6 @@ class Lifecycle:
                 f"{resource.kind} in version {resource.version!r} cannot be handled as a "
                 f"{resource.kind}: strict decoding error: {listed}"
             )
-        if is_converted(resource):
-            to_stored(obj)
         if options.validation != "Ignore":
             options.warnings.extend(f'unknown field "{path}"' for path in unknown)
 
@@ -161,7 +157,6 @@ class Lifecycle:
         options: WriteOptions,
         *,
         subresource: str = "",
-        owners: Owners | None = None,
     ) -> Entry:
         """Replace the state of an object.
 
@@ -171,7 +166,6 @@ class Lifecycle:
             obj: The new state.
             options: How to write.
             subresource: `status`, or another path that may write what the object's own may not.
-            owners: Field managers after this write; worked out when None.
 
         Raises:
             ApiError: 400, 409 or 422.
@@ -191,24 +185,16 @@ class Lifecycle:
         obj.pop("kind", None)
         obj.pop("apiVersion", None)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if obj == old and owners is None:
+        if obj == old:
             return entry
         if options.dry_run:
-            return self.store.entry(resource, obj, entry.version, entry)
+            return self.store.entry(resource, obj, entry.version)
         metadata = obj["metadata"]
         if is_finished(metadata):
-            last = self.store.entry(resource, obj, entry.version, entry)
+            last = self.store.entry(resource, obj, entry.version)
             self.deletion.remove(resource, entry)
             return last
-        if owners is None and entry.owners is not None:
-            root = root_type(resource)
-            owners = after_write(
-                entry.owners, leaves(old, root), leaves(obj, root), options.manager
-            )
-        if obj == old and owners == entry.owners:
-            return entry
-        side = {} if owners is None else {"owners": owners}
-        written = self.store.write(resource, obj, entry, manager=options.manager, **side)
+        written = self.store.write(resource, obj, entry)
         self._after_write(resource, written)
         return written
 
@@ -284,11 +270,11 @@ class Lifecycle:
         resource = self.kinds.core("serviceaccounts")
         if self.store.get(resource, (namespace, "default")) is None:
             account: JsonObject = {"metadata": {"name": "default"}}
-            self.create(resource, namespace, account, WriteOptions(manager="kube-apiserver"))
+            self.create(resource, namespace, account, WriteOptions())
 
     def start_cluster(self, namespaces: tuple[str, ...], classes: dict[str, Any]) -> None:
         """Make what a fresh cluster has: namespaces and the system priority classes."""
-        options = WriteOptions(manager="kube-apiserver")
+        options = WriteOptions()
         for name in namespaces:
             self.create(self.kinds.core("namespaces"), "", {"metadata": {"name": name}}, options)
         for name, value in classes.items():
