@@ -24,16 +24,15 @@ _OTHERS: Final = ("dl", "hpc", "inf", "mac", "trn")
 
 
 class AwsAccount:
-    """Implements shared.ports.account.Account."""
+    """Implements shared.ports.account.Account.
+
+    Args:
+        attached: Returns a cluster's attachment, or raises NotFoundError.
+    """
 
     def __init__(
         self, session: Session, *, cluster: str, attached: Callable[[str], ClusterAttachment]
     ) -> None:
-        """Prepare; nothing is called yet.
-
-        Args:
-            attached: Returns a cluster's attachment, or raises NotFoundError.
-        """
         self._session = session
         self._cluster = cluster
         self._attached = attached

@@ -33,6 +33,12 @@ class ClusterRegistry:
     """Finds attachments in one list of all, which is remembered for a minute.
 
     For a name that is not in the list it is read again, at most every five seconds.
+
+    Args:
+        session: Of the Region of the parameters.
+        path: Under which each cluster's attachment stands, such as `/dovetail/clusters`.
+        clock: What remembered answers age by.
+        notice: Told, in one line, of an attachment that cannot be read.
     """
 
     def __init__(
@@ -43,14 +49,6 @@ class ClusterRegistry:
         clock: Clock,
         notice: Callable[[str], None] = _say_nothing,
     ) -> None:
-        """Prepare; nothing is called yet.
-
-        Args:
-            session: Of the Region of the parameters.
-            path: Under which each cluster's attachment stands, such as `/dovetail/clusters`.
-            clock: What remembered answers age by.
-            notice: Told, in one line, of an attachment that cannot be read.
-        """
         self._session = session
         self._path = path.rstrip("/")
         self._notice = notice

@@ -23,17 +23,16 @@ _USED_FOR: Final = timedelta(minutes=10)
 
 
 class EksToken:
-    """The token of one cluster under one role; signing needs no network."""
+    """The token of one cluster under one role; signing needs no network.
+
+    Args:
+        session: Of the cluster's Region.
+        cluster: Name of the cluster; a token for one is worth nothing at another.
+        role: ARN of the role that has an access entry there; empty for the process's own.
+        clock: What the token ages by.
+    """
 
     def __init__(self, session: Session, *, cluster: str, role: str, clock: Clock) -> None:
-        """Prepare; nothing is signed yet.
-
-        Args:
-            session: Of the cluster's Region.
-            cluster: Name of the cluster; a token for one is worth nothing at another.
-            role: ARN of the role that has an access entry there; empty for the process's own.
-            clock: What the token ages by.
-        """
         self._session = session
         self._cluster = cluster
         self._role = role

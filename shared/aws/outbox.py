@@ -19,7 +19,15 @@ _LONGEST_DELAY: Final = timedelta(minutes=15)
 
 
 class SqsOutbox:
-    """Implements shared.ports.Outbox on SQS, Step Functions and Lambda."""
+    """Implements shared.ports.Outbox on SQS, Step Functions and Lambda.
+
+    Args:
+        session: Of the Region of queue, machines and function.
+        queue_url: URL of the wake queue.
+        machines: ARN of the state machine of each kind of timer.
+        functions: Name or ARN of each function that may be invoked, as `bind`.
+        clock: Gives the time that messages carry.
+    """
 
     def __init__(
         self,
@@ -30,15 +38,6 @@ class SqsOutbox:
         functions: Mapping[str, str],
         clock: Clock,
     ) -> None:
-        """Prepare; nothing is called yet.
-
-        Args:
-            session: Of the Region of queue, machines and function.
-            queue_url: URL of the wake queue.
-            machines: ARN of the state machine of each kind of timer.
-            functions: Name or ARN of each function that may be invoked, as `bind`.
-            clock: Gives the time that messages carry.
-        """
         self._session = session
         self._queue_url = queue_url
         self._machines = dict(machines)

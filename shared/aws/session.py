@@ -47,6 +47,13 @@ class Session:
     and the callers know better what to do with a throttle. Only a connection that the other side
     closed, as it does while an execution environment is frozen, is replaced once: all calls are
     idempotent or conditional.
+
+    Args:
+        region: Name of the Region.
+        api_timeout: Time-out of one call, shorter than the lease.
+        name: Of the function; names the sessions of assumed roles in CloudTrail.
+        attempts: How often a call is tried in all.
+        now: The clock that credentials expire by.
     """
 
     def __init__(
@@ -58,15 +65,6 @@ class Session:
         attempts: int = 1,
         now: Callable[[], datetime] = _utc_now,
     ) -> None:
-        """Prepare; no client is made and nothing is called yet.
-
-        Args:
-            region: Name of the Region.
-            api_timeout: Time-out of one call, shorter than the lease.
-            name: Of the function; names the sessions of assumed roles in CloudTrail.
-            attempts: How often a call is tried in all.
-            now: The clock that credentials expire by.
-        """
         self._region = region
         self._api_timeout = api_timeout
         self._name = name[:_SESSION_NAME_LENGTH]

@@ -45,16 +45,15 @@ NODES_KIND: Final = "EC2_LINUX"
 
 
 class Prerequisites:
-    """Looks at one cluster's surroundings."""
+    """Looks at one cluster's surroundings.
+
+    Args:
+        surroundings: Connects to the cluster when it is asked for the first time.
+    """
 
     def __init__(
         self, cluster: str, account: Account, surroundings: Callable[[], Surroundings]
     ) -> None:
-        """Prepare.
-
-        Args:
-            surroundings: Connects to the cluster when it is asked for the first time.
-        """
         self._cluster = cluster
         self._account = account
         self._surroundings = functools.cache(surroundings)

@@ -30,6 +30,10 @@ class Pages:
     kilobytes come a few at a time, small ones in fewer requests. A page that is too large to be
     read is asked for again with fewer objects.
 
+    Args:
+        size: How many objects the first page may have.
+        most: How many objects a later page may have.
+
     Attributes:
         version: The list's resourceVersion, known after the first page.
     """
@@ -42,12 +46,6 @@ class Pages:
         size: int = PAGE_SIZE,
         most: int = MOST_PAGE_SIZE,
     ) -> None:
-        """Prepare a list.
-
-        Args:
-            size: How many objects the first page may have.
-            most: How many objects a later page may have.
-        """
         self._api = api
         self._path = path
         self._query = tuple(query)

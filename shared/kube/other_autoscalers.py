@@ -26,19 +26,18 @@ _SPAN: Final = timedelta(seconds=30)
 
 
 class KubeRivals:
-    """Implements shared.ports.Rivals on one API server; remembers its answer for half a minute."""
+    """Implements shared.ports.Rivals on one API server; remembers its answer for half a minute.
+
+    Args:
+        api: The cluster's API server.
+        now: Returns the current time.
+        namespaces: Where leases of autoscalers are believed. In other namespaces the default
+            ClusterRole `edit` lets tenants write leases of any name.
+    """
 
     def __init__(
         self, api: KubeApi, now: Callable[[], datetime], namespaces: Sequence[str]
     ) -> None:
-        """Prepare; nothing is asked yet.
-
-        Args:
-            api: The cluster's API server.
-            now: Returns the current time.
-            namespaces: Where leases of autoscalers are believed. In other namespaces the default
-                ClusterRole `edit` lets tenants write leases of any name.
-        """
         self._api = api
         self._now = now
         self._namespaces = tuple(namespaces)

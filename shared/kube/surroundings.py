@@ -19,18 +19,17 @@ _ROLE: Final = "eks.amazonaws.com/role-arn"
 
 
 class KubeSurroundings:
-    """Implements shared.ports.account.Surroundings on one API server."""
+    """Implements shared.ports.account.Surroundings on one API server.
+
+    Args:
+        api: The cluster's API server.
+        now: Returns the current time.
+        namespaces: Where leases of autoscalers are believed.
+    """
 
     def __init__(
         self, api: KubeApi, now: Callable[[], datetime], namespaces: Sequence[str]
     ) -> None:
-        """Prepare; nothing is asked yet.
-
-        Args:
-            api: The cluster's API server.
-            now: Returns the current time.
-            namespaces: Where leases of autoscalers are believed.
-        """
         self._api = api
         self._rivals = KubeRivals(api, now, namespaces)
         self._provisioners = KubeProvisioners(api, now=now)

@@ -88,14 +88,13 @@ class NodeIndex:
 
 
 class Interruption:
-    """Acts on notices about machines of one cluster."""
+    """Acts on notices about machines of one cluster.
+
+    Args:
+        index: What this process knows of its nodes.
+    """
 
     def __init__(self, ports: NodePorts, index: NodeIndex | None = None) -> None:
-        """Prepare for one cluster.
-
-        Args:
-            index: What this process knows of its nodes.
-        """
         self._ports = ports
         self._index = index or NodeIndex()
 

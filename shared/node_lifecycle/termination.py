@@ -61,16 +61,15 @@ _SHOWN_AFTER: Final = timedelta(minutes=5)
 
 
 class Termination(Timer):
-    """Drains and removes nodes of one cluster; each step reads cluster and EC2 again."""
+    """Drains and removes nodes of one cluster; each step reads cluster and EC2 again.
+
+    Args:
+        drain_deadline: Drains are forced after this long; None for never.
+    """
 
     kind = TimerKind.TERMINATION
 
     def __init__(self, ports: NodePorts, drain_deadline: timedelta | None) -> None:
-        """Prepare for one cluster.
-
-        Args:
-            drain_deadline: Drains are forced after this long; None for never.
-        """
         super().__init__(ports)
         self._drain_deadline = drain_deadline
         self._machines = Ending(ports)

@@ -13,17 +13,16 @@ _BESIDE = 3  # cpu, memory and pods come first
 
 
 class UsableCapacity:
-    """Rooms of shapes; holds nothing but caches."""
+    """Rooms of shapes; holds nothing but caches.
+
+    Args:
+        problem: Whose shapes are asked for.
+        demand: Its classes.
+        whole: Whether cpu, memory and pods are cut to what can be used as well. Where a plan
+            is made they are not: what is left of them may be of use to pods to come.
+    """
 
     def __init__(self, problem: PackingProblem, demand: Demand, *, whole: bool) -> None:
-        """Prepare for a problem.
-
-        Args:
-            problem: Whose shapes are asked for.
-            demand: Its classes.
-            whole: Whether cpu, memory and pods are cut to what can be used as well. Where a plan
-                is made they are not: what is left of them may be of use to pods to come.
-        """
         self._steps = tuple(zip(demand.names, demand.steps, strict=True))
         self._from = 0 if whole else _BESIDE
         self._by_signature = _asked(problem, demand)

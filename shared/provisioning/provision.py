@@ -49,7 +49,12 @@ _ANY_PRICE: Final = 10_000
 
 
 class Provisioning:
-    """Plans and launches for one cluster, one invocation at a time."""
+    """Plans and launches for one cluster, one invocation at a time.
+
+    Args:
+        new_id: Gives plan ids; sortable by time is welcome.
+        disruption: How nodes are changed by choice.
+    """
 
     def __init__(
         self,
@@ -59,12 +64,6 @@ class Provisioning:
         new_id: Callable[[], str],
         disruption: DisruptionSettings | None = None,
     ) -> None:
-        """Prepare for one cluster.
-
-        Args:
-            new_id: Gives plan ids; sortable by time is welcome.
-            disruption: How nodes are changed by choice.
-        """
         self._ports = ports
         self._policy = policy
         self._settings = settings

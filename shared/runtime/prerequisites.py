@@ -20,14 +20,13 @@ _TIMEOUT = timedelta(seconds=15)
 
 
 class PrerequisitesRuntime:
-    """The services of clusters, for people before anything is deployed."""
+    """The services of clusters, for people before anything is deployed.
+
+    Args:
+        parameters: Path under which attachments stand.
+    """
 
     def __init__(self, parameters: str) -> None:
-        """Prepare; nothing is connected yet.
-
-        Args:
-            parameters: Path under which attachments stand.
-        """
         self._clock = SystemClock()
         self._session = Session(region=region(), api_timeout=_TIMEOUT, attempts=_ATTEMPTS)
         self._registry = ClusterRegistry(self._session, path=parameters, clock=self._clock)

@@ -41,6 +41,12 @@ class BucketCatalog:
 
     Keep it for as long as the process: it remembers, and asks S3 every five minutes only whether
     there is anything newer.
+
+    Args:
+        session: Of the Region whose catalogue is wanted.
+        bucket: Name of the bucket.
+        clock: What the answer ages by.
+        notice: Told, in one line, when another catalogue than the bucket's newest is used.
     """
 
     def __init__(
@@ -51,14 +57,6 @@ class BucketCatalog:
         clock: Clock,
         notice: Callable[[str], None] = _say_nothing,
     ) -> None:
-        """Prepare; nothing is called yet.
-
-        Args:
-            session: Of the Region whose catalogue is wanted.
-            bucket: Name of the bucket.
-            clock: What the answer ages by.
-            notice: Told, in one line, when another catalogue than the bucket's newest is used.
-        """
         self._session = session
         self._bucket = bucket
         self._clock = clock

@@ -35,6 +35,13 @@ class CatalogSource:
     """Reads facts, offerings and prices of the session's Region, and writes its catalogue.
 
     Calls are tried more than once: a refresh reads some hundred pages, and holds no lease.
+
+    Args:
+        session: Of the Region to be read.
+        bucket: Where the catalogue is written.
+        pricing_region: Region whose endpoint serves the Pricing API.
+        clock: Gives the date of the prices.
+        network: How the pods of the Region's clusters get their addresses.
     """
 
     def __init__(
@@ -46,15 +53,6 @@ class CatalogSource:
         clock: Clock,
         network: PodNetwork = DEFAULT_NETWORK,
     ) -> None:
-        """Prepare; nothing is called yet.
-
-        Args:
-            session: Of the Region to be read.
-            bucket: Where the catalogue is written.
-            pricing_region: Region whose endpoint serves the Pricing API.
-            clock: Gives the date of the prices.
-            network: How the pods of the Region's clusters get their addresses.
-        """
         self._session = session.patient(_ATTEMPTS)
         self._bucket = bucket
         self._pricing_region = pricing_region

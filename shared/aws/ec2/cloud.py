@@ -34,10 +34,12 @@ Selector = tuple[tuple[str, str], ...]
 
 
 class Ec2Cloud(Ec2Machines):
-    """Implements shared.ports.CloudProvider."""
+    """Implements shared.ports.CloudProvider.
+
+    Arguments are those of Ec2Machines.
+    """
 
     def __init__(self, session: Session, *, cluster: str, role: str, clock: Clock) -> None:
-        """Prepare; nothing is called yet. Arguments are those of Ec2Machines."""
         super().__init__(session, cluster=cluster, role=role, clock=clock)
         self._images: Recall[str, str | None] = Recall(SLOW_SPAN, clock)
         self._selected: Recall[Selector, tuple[MachineImage, ...]] = Recall(_SITE_SPAN, clock)

@@ -21,17 +21,18 @@ _NOT_TERMINATED: Final = ["pending", "running", "shutting-down", "stopped", "sto
 
 
 class Ec2Machines:
-    """Implements shared.ports.Machines."""
+    """Implements shared.ports.Machines.
+
+    Keep it for as long as the process: it remembers.
+
+    Args:
+        session: Of the cluster's Region.
+        cluster: Name of the cluster; all that is made or changed carries it in its tags.
+        role: ARN of one of the cluster's roles; empty for the process's own.
+        clock: What remembered answers age by.
+    """
 
     def __init__(self, session: Session, *, cluster: str, role: str, clock: Clock) -> None:
-        """Prepare; nothing is called yet. Keep it for as long as the process: it remembers.
-
-        Args:
-            session: Of the cluster's Region.
-            cluster: Name of the cluster; all that is made or changed carries it in its tags.
-            role: ARN of one of the cluster's roles; empty for the process's own.
-            clock: What remembered answers age by.
-        """
         self._session = session
         self._cluster = cluster
         self._role = role

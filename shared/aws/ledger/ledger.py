@@ -22,7 +22,17 @@ from shared.ports import Clock
 
 
 class DynamoLedger(DynamoNodeLedger, Intents, Account):
-    """Implements shared.ports.Ledger on one DynamoDB table."""
+    """Implements shared.ports.Ledger on one DynamoDB table.
+
+    Args:
+        session: Of the Region whose offerings and request tokens are shared.
+        table: Name of the table.
+        clock: What rows expire by.
+        notice: Receives one line for each row that Dovetail did not write.
+        lease_span: Length of a lease, longer than any outside call with its time-out.
+        burst: Request tokens a bucket holds.
+        per_second: Its refill.
+    """
 
     def __init__(  # noqa: PLR0913 - all but three have a default and are named
         self,
@@ -35,17 +45,6 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
         burst: int = 5,
         per_second: float = 2.0,
     ) -> None:
-        """Prepare; nothing is called yet.
-
-        Args:
-            session: Of the Region whose offerings and request tokens are shared.
-            table: Name of the table.
-            clock: What rows expire by.
-            notice: Receives one line for each row that Dovetail did not write.
-            lease_span: Length of a lease, longer than any outside call with its time-out.
-            burst: Request tokens a bucket holds.
-            per_second: Its refill.
-        """
         super().__init__(session, table=table, clock=clock, notice=notice)
         self._lease_span = lease_span
         self._burst = burst

@@ -70,7 +70,11 @@ class Written:
 
 
 class LedgerTable:
-    """One DynamoDB table, keyed `pk`, `sk`; reads are consistent."""
+    """One DynamoDB table, keyed `pk`, `sk`; reads are consistent.
+
+    Args:
+        notice: Told, in one line, of each row that cannot be read.
+    """
 
     def __init__(
         self,
@@ -79,11 +83,6 @@ class LedgerTable:
         clock: Clock,
         notice: Callable[[str], None] = say_nothing,
     ) -> None:
-        """Prepare; the client is made at the first call.
-
-        Args:
-            notice: Told, in one line, of each row that cannot be read.
-        """
         self._session = session
         self._table = table
         self._clock = clock

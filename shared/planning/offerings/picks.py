@@ -19,17 +19,15 @@ class Picks:
     A provisioner may allow several values of a label of the user's own; a node has one. For each
     demand a value it accepts is picked: the smallest one both allow, or one that is picked already.
 
+    Args:
+        telling: Keys whose values matter beside the demand itself: a demand that accepts
+            several of them gets them all.
+
     Attributes:
         looks: How many terms and picks were looked at.
     """
 
     def __init__(self, provisioner: Provisioner, telling: Iterable[str] = ()) -> None:
-        """Prepare for a provisioner.
-
-        Args:
-            telling: Keys whose values matter beside the demand itself: a demand that accepts
-                several of them gets them all.
-        """
         self._free = {
             free_requirement.key: free_requirement
             for free_requirement in free_requirements(provisioner)
