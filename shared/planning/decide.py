@@ -11,7 +11,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.initial_state import initial_state
 from shared.planning.lower_bound import bound
-from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.offering_index import LaunchableOffering
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.reasons import Explainer
 from shared.planning.setting_aside import (

@@ -7,7 +7,7 @@ from shared.packing.best_bound import least_cost
 from shared.packing.problem import Bin, PackingProblem
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.offerings.host_limits import HostLimits
-from shared.planning.offerings.offering_list import bit_mask
+from shared.planning.offerings.offering_index import bit_mask
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.packing_problem import Shelf, shelve
 from shared.planning.state import PlanState
@@ -87,11 +87,14 @@ def _sold(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> frozense
     for pod_group in pod_groups:
         question = (pod_group.signature, pod_group.requests)
         if question not in found:
-            ways = launchables.ways(question[0])
-            first = next(
-                (index for index in ways if launchables.holds(pod_group.requests, index)), None
+            found[question] = next(
+                (
+                    str(name)
+                    for name, own in launchables.by_seller().items()
+                    if launchables.could_hold(pod_group.signature, pod_group.requests, own)
+                ),
+                "",
             )
-            found[question] = "" if first is None else launchables.offers[first].provisioner.name
     return frozenset(found.values())
 
 

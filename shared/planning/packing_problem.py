@@ -9,7 +9,7 @@ from shared.packing.problem import Bin, PackingProblem, Shape
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.offerings.domain_assignment import DomainShare
 from shared.planning.offerings.host_limits import HostLimits, closed_hosts
-from shared.planning.offerings.offering_list import LaunchableOffering, bit_mask
+from shared.planning.offerings.offering_index import LaunchableOffering, bit_mask
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState

@@ -7,8 +7,7 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.planning.offerings.offering_index import OfferingIndex
-from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.offering_index import LaunchableOffering, OfferingIndex
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetGroup, TargetNode, group_of
 from shared.planning.work import Work

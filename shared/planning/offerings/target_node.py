@@ -7,8 +7,7 @@ from typing import Final
 from shared.model.ec2.launches import PodRef
 from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
-from shared.planning.offerings.offering_index import OfferingIndex
-from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.offering_index import LaunchableOffering, OfferingIndex
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.scheduling.compatibility import Port, conflict
 from shared.scheduling.existing_nodes import ExistingNode

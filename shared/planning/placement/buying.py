@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
-from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.offering_index import LaunchableOffering
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState, within
 from shared.scheduling.node_constraints import NodeConstraints

@@ -12,7 +12,7 @@ from shared.packing.problem import PackingSettings
 from shared.planning import solver
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
-from shared.planning.offerings.offering_list import LaunchableOffering
+from shared.planning.offerings.offering_index import LaunchableOffering
 from shared.planning.placement.place import fill, shrink
 from shared.planning.placement.place_packed import Seats
 from shared.planning.revalidate import revalidate
