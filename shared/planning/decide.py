@@ -125,8 +125,8 @@ def _to_plan(
         for spot in plan_state.spots
         if spot.room is not None and spot.contents
     ]
-    options = _Options(plan_state)
-    nodes = [_planned(plan_state, spot, options) for spot in plan_state.spots if spot.room is None]
+    known: dict[int, tuple[LaunchOption, ...]] = {}
+    nodes = [_planned(plan_state, spot, known) for spot in plan_state.spots if spot.room is None]
     cost = sum(node.price_micros_per_hour for node in nodes)
     unplaced = [*apart]
     explainer = Explainer(snapshot, plan_state.all_left())
@@ -153,44 +153,35 @@ def _to_plan(
     )
 
 
-def _planned(plan_state: PlanState, spot: TargetNode, options: "_Options") -> PlannedNode:
+def _planned(
+    plan_state: PlanState, spot: TargetNode, known: dict[int, tuple[LaunchOption, ...]]
+) -> PlannedNode:
+    """Return a node to be launched; `known` are options by list, since lists come many times."""
+    for ways in (spot.ways, spot.fallback):
+        if id(ways) not in known:
+            known[id(ways)] = tuple(_option(plan_state, way) for way in ways)
     offer = plan_state.launchables.offers[spot.ways[0].offer]
     own = {k: v for k, v in offer.labels.items() if k not in offer.instance_type.labels}
     return PlannedNode(
         provisioner=offer.provisioner.name,
         labels=own,
-        options=options.of(spot.ways),
-        fallback=options.of(spot.fallback),
+        options=known[id(spot.ways)],
+        fallback=known[id(spot.fallback)],
         pods=tuple(sorted(ref for refs in spot.contents.values() for ref in refs)),
         requests=spot.requests,
         daemon_requests=spot.daemons,
     )
 
 
-class _Options:
-    """Launch options of ways to buy; the same lists come many times."""
-
-    def __init__(self, plan_state: PlanState) -> None:
-        self._offers = plan_state.launchables.offers
-        self._of_list: dict[int, tuple[LaunchOption, ...]] = {}
-        self._of_way: dict[LaunchableOffering, LaunchOption] = {}
-
-    def of(self, ways: tuple[LaunchableOffering, ...]) -> tuple[LaunchOption, ...]:
-        if id(ways) not in self._of_list:
-            self._of_list[id(ways)] = tuple(self._option(way) for way in ways)
-        return self._of_list[id(ways)]
-
-    def _option(self, way: LaunchableOffering) -> LaunchOption:
-        if way not in self._of_way:
-            instance_type = self._offers[way.offer].instance_type
-            self._of_way[way] = LaunchOption(
-                offering=OfferingKey(
-                    instance_type=instance_type.name,
-                    zone=way.offering.zone,
-                    capacity_type=way.offering.capacity_type,
-                ),
-                price_micros_per_hour=way.offering.price_micros_per_hour,
-                capacity=instance_type.capacity,
-                allocatable=instance_type.allocatable,
-            )
-        return self._of_way[way]
+def _option(plan_state: PlanState, way: LaunchableOffering) -> LaunchOption:
+    instance_type = plan_state.launchables.offers[way.offer].instance_type
+    return LaunchOption(
+        offering=OfferingKey(
+            instance_type=instance_type.name,
+            zone=way.offering.zone,
+            capacity_type=way.offering.capacity_type,
+        ),
+        price_micros_per_hour=way.offering.price_micros_per_hour,
+        capacity=instance_type.capacity,
+        allocatable=instance_type.allocatable,
+    )

@@ -1,6 +1,6 @@
 """The initial state: what a decision starts from, made of a snapshot."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint
@@ -30,22 +30,6 @@ from shared.scheduling.topology.daemonset_pods import DaemonSetPods
 from shared.scheduling.topology.selector import Namespaces
 
 
-class _Aside:
-    """A node that takes no more pods.
-
-    Attributes:
-        place: Where its pods stand, as far as that is known.
-        maybe: What it may turn out to be, where that is not settled.
-    """
-
-    def __init__(self, node: CountedNode) -> None:
-        self.node = node
-        self.maybe = tuple(Place(node.name, had, node.taints) for had in node.possible)
-        self.place = Place(
-            node.name, node.labels, node.taints, unsettled=node.unsettled, maybe=self.maybe
-        )
-
-
 def initial_state(
     snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
 ) -> PlanState:
@@ -69,7 +53,7 @@ def initial_state(
     taints = [offer.provisioner.taints for offer in found] + [room.taints for room in existing]
     soft_taints = _soft(taints)
     spots = [TargetNode(room.name, room.labels, room) for room in existing]
-    aside = [_Aside(other) for other in others]
+    aside = [(node, _place_of(node)) for node in others]
     _count(
         topology_counts,
         book,
@@ -102,6 +86,12 @@ def initial_state(
 def _pods(existing: Iterable[ExistingNode], others: Iterable[CountedNode]) -> list[Pod]:
     found = [pod for room in existing for pod in room.pods]
     return found + [pod for other in others for pod in other.pods]
+
+
+def _place_of(node: CountedNode) -> Place:
+    """Return where the pods of a node are that takes no more, as far as that is known."""
+    maybe = tuple(Place(node.name, labels, node.taints) for labels in node.possible)
+    return Place(node.name, node.labels, node.taints, unsettled=node.unsettled, maybe=maybe)
 
 
 def _rulebook(
@@ -200,7 +190,7 @@ def _count(
     book: TopologyRules,
     rules: Iterable[Scheduling],
     spots: Sequence[TargetNode],
-    others: Sequence[_Aside],
+    others: Sequence[tuple[CountedNode, Place]],
 ) -> None:
     """Count who stands where already."""
     if not topology_counts:
@@ -221,31 +211,24 @@ def _count(
     places: list[tuple[Place, tuple[Pod, ...]]] = [
         (spot, spot.room.pods) for spot in spots if spot.room is not None
     ]
-    places += [(other.place, other.node.pods) for other in others]
+    places += [(place, node.pods) for node, place in others]
     for place, _ in places:
-        topology_counts.open(place)
+        for known in (place, *place.maybe):
+            topology_counts.open(known)
     for place, pods in places:
         for pod in pods:
             if pod.node_name or not pod.nominated_node:
                 add(profile(pod), place)
             else:
                 expect(profile(pod), (place,))
-    for other in others:
-        _expect_pods(topology_counts, other, profile)
-
-
-def _expect_pods(
-    topology_counts: TopologyCounts, aside: _Aside, profile: Callable[[Pod], Profile]
-) -> None:
-    """Count the pods of a node that may be any of several: who comes must be right with each."""
-    for place in aside.maybe:
-        topology_counts.open(place)
-    for pod in aside.node.pods:
-        expect(profile(pod), aside.maybe, sure=aside.place)
+            # The node may come up as any of several: what is planned must be right with each.
+            expect(profile(pod), place.maybe, sure=place)
 
 
 def _expect_companions(
-    daemon_set_pods: DaemonSetPods, spots: Iterable[TargetNode], others: Iterable[_Aside]
+    daemon_set_pods: DaemonSetPods,
+    spots: Iterable[TargetNode],
+    others: Iterable[tuple[CountedNode, Place]],
 ) -> None:
     """Count the pods of DaemonSets that nodes in flight will still get."""
     if not daemon_set_pods:
@@ -255,11 +238,11 @@ def _expect_companions(
         if room is not None and room.starting:
             for profile in daemon_set_pods.of(room.labels, room.taints, daemons_on(room.pods)):
                 add(profile, spot)
-    for other in others:
-        if other.node.starting and not other.maybe:
-            for profile in daemon_set_pods.of(other.node.labels, other.node.taints):
-                add(profile, other.place)
-        _expect_somewhere(daemon_set_pods, other.maybe)
+    for node, place in others:
+        if node.starting and not place.maybe:
+            for profile in daemon_set_pods.of(node.labels, node.taints):
+                add(profile, place)
+        _expect_somewhere(daemon_set_pods, place.maybe)
 
 
 def _expect_somewhere(daemon_set_pods: DaemonSetPods, maybe: Iterable[Place]) -> None:

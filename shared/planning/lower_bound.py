@@ -6,10 +6,10 @@ from shared.model.resources import Resources
 from shared.packing.best_bound import least_cost
 from shared.packing.problem import Bin, PackingProblem
 from shared.packing.problem import PodClass as PackedClass
-from shared.planning.offerings.host_limits import HostLimits
+from shared.planning.offerings.host_limits import host_limits, slots_of_new_node, slots_taken
 from shared.planning.offerings.offering_index import bit_mask
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.planning.packing_problem import Shelf, shelve
+from shared.planning.packing_problem import shelve
 from shared.planning.state import PlanState
 from shared.scheduling.node_constraints import NodeConstraints
 
@@ -43,32 +43,35 @@ def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
     for pod_group in some:
         while pod_group.relax():
             pass
-    slots = HostLimits(some, spreads=False)
+    slots = host_limits(some, spreads=False)
+    taken = slots_taken(slots)
+    of_new_node = slots_of_new_node(slots)
     signatures: dict[NodeConstraints, int] = {}
     merged: dict[tuple[Resources, int, int], list[int]] = {}
     for pod_group in some:
         signature = pod_group.signature
         number = signatures.setdefault(signature, len(signatures))
         rooms = plan_state.launchables.rooms_accepting(signature)
-        counts = merged.setdefault(
-            (pod_group.requests + slots.taken(pod_group), number, rooms), [0, 0]
-        )
+        requests = pod_group.requests + taken.get(pod_group.index, Resources())
+        counts = merged.setdefault((requests, number, rooms), [0, 0])
         counts[0] += placed[pod_group.index]
         counts[1] += bought[pod_group.index]
-    shelf = shelve(plan_state, tuple(signatures), slots.of_new_node())
-    sold = _sold(plan_state, some) if in_order else None
-    masks = _masks(shelf, len(signatures), sold)
+    shapes, _, accepted = shelve(plan_state, tuple(signatures), of_new_node)
+    if in_order:
+        sold = _sold(plan_state, some)
+        on_sale = [i for i, shape in enumerate(shapes) if shape.provisioner in sold]
+        accepted = [mask & bit_mask(on_sale, len(shapes)) for mask in accepted]
     problem = PackingProblem(
         classes=tuple(
             PackedClass(requests=requests, count=count)
             for (requests, _, _), (count, _) in merged.items()
         ),
-        shapes=shelf.shapes,
+        shapes=tuple(shapes),
         bins=tuple(
-            Bin(name=room.name, available=room.available + slots.of_new_node())
+            Bin(name=room.name, available=room.available + of_new_node)
             for room in plan_state.launchables.rooms
         ),
-        compatible=tuple(masks[number] for _, number, _ in merged),
+        compatible=tuple(accepted[number] for _, number, _ in merged),
         compatible_bins=tuple(rooms for _, _, rooms in merged),
     )
     return least_cost(problem, [count for _, count in merged.values()], cost_micros_per_hour)
@@ -96,15 +99,3 @@ def _sold(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> frozense
                 "",
             )
     return frozenset(found.values())
-
-
-def _masks(shelf: Shelf, signatures: int, sold: frozenset[str] | None) -> list[int]:
-    open_to: list[list[int]] = [[] for _ in range(signatures)]
-    for index, (shape, accepted) in enumerate(zip(shelf.shapes, shelf.accepted, strict=True)):
-        if sold is None or shape.provisioner in sold:
-            left = accepted
-            while left:
-                lowest = left & -left
-                left ^= lowest
-                open_to[lowest.bit_length() - 1].append(index)
-    return [bit_mask(some, len(shelf.shapes)) for some in open_to]

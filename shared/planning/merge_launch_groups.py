@@ -40,28 +40,21 @@ class _List:
         return all(amount <= least.get(name, 0) for name, amount in self.used.items())
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Step:
-    """What it costs more to give the nodes of one list another one."""
-
-    cost: int
-    number: int
-    target: int
-
-
 def merge_launch_groups(plan_state: PlanState) -> None:
     """Join lists of options until there are no more than the settings want, as far as possible."""
     most = plan_state.settings.max_launch_groups
     lists = _lists(plan_state)
     if not most or len(lists) <= most:
         return
+    # What it costs more to give the nodes of one list another one, then both lists' numbers.
     queue = [step for number in lists if (step := _best(plan_state, lists, number)) is not None]
     heapq.heapify(queue)
     while queue and len(lists) > most:
         step = heapq.heappop(queue)
-        best = _best(plan_state, lists, step.number)
+        _, number, target = step
+        best = _best(plan_state, lists, number)
         if best == step:
-            _adopt(plan_state, lists.pop(step.number), lists[step.target])
+            _adopt(plan_state, lists.pop(number), lists[target])
         elif best is not None:
             # What it was to be joined with is gone, or holds more by now.
             heapq.heappush(queue, best)
@@ -89,12 +82,14 @@ def _add(plan_state: PlanState, options: _List, spot: TargetNode) -> None:
         options.used[name] = max(amount, options.used.get(name, 0))
 
 
-def _best(plan_state: PlanState, lists: dict[int, _List], number: int) -> _Step | None:
-    """Return the cheapest list that nodes can take instead of their own."""
+def _best(
+    plan_state: PlanState, lists: dict[int, _List], number: int
+) -> tuple[int, int, int] | None:
+    """Return the cheapest list that nodes can take instead of their own: cost, own, other."""
     one = lists[number]
     plan_state.work.spend_each(dict.fromkeys(one.spots[0].contents, len(lists)))
     steps = [
-        _Step(max(other.price - one.price, 0) * len(one.spots), number, other.number)
+        (max(other.price - one.price, 0) * len(one.spots), number, other.number)
         for other in lists.values()
         if other is not one and one.takes(other) and _affordable(plan_state, one, other)
     ]

@@ -8,17 +8,24 @@ from shared.model.resources import CPU, Resources
 from shared.packing.problem import Bin, PackingProblem, Shape
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.offerings.domain_assignment import DomainShare
-from shared.planning.offerings.host_limits import HostLimits, closed_hosts
+from shared.planning.offerings.host_limits import (
+    HostLimit,
+    closed_hosts,
+    host_limits,
+    slots_left,
+    slots_of_new_node,
+    slots_taken,
+    without_slack,
+)
 from shared.planning.offerings.offering_index import LaunchableOffering, bit_mask
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState
 from shared.scheduling.node_constraints import NodeConstraints
-from shared.scheduling.provisioner_offerings import ProvisionerOffering
 
 # With more classes than this, rules over hosts that are easily kept get no slots: the topology
 # constraints check them at admission.
 _MANY_CLASSES = 150
+_Ways = tuple[LaunchableOffering, ...]
 _Identity = tuple[Resources, NodeConstraints, int, frozenset[str]]
 
 
@@ -30,6 +37,7 @@ class Lot:
         pods: By share.
         bins: Bit mask of the spots that may take them.
         turned_away: Provisioners whose limits are in the way.
+        provisioner: Whose nodes may be bought for them, empty when none could serve them.
     """
 
     requests: Resources
@@ -37,6 +45,7 @@ class Lot:
     bins: int
     turned_away: frozenset[str]
     pods: dict[DomainShare, int] = field(default_factory=dict)
+    provisioner: str = ""
 
     @property
     def count(self) -> int:
@@ -44,136 +53,127 @@ class Lot:
         return sum(self.pods.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assembled:
-    """A packing problem and what stands behind its indexes.
-
-    Attributes:
-        ways: By shape index, then pool index.
-        provisioner_of: By lot, the provisioner it was offered; absent when none could serve it.
-    """
-
-    problem: PackingProblem
-    ways: tuple[tuple[LaunchableOffering, ...], ...]
-    provisioner_of: Mapping[int, str] = field(hash=False)
-
-
 def sort_into_lots(
     plan_state: PlanState,
     runs: Iterable[tuple[DomainShare, int]],
     pod_groups: Sequence[PendingGroup],
-) -> tuple[tuple[Lot, ...], HostLimits]:
+) -> tuple[tuple[Lot, ...], tuple[HostLimit, ...]]:
     """Return lots of pods that are the same to the packer, and the slots of rules over hosts."""
     counts: dict[DomainShare, int] = {}
     for share, count in runs:
         counts[share] = counts.get(share, 0) + count
-    slots = HostLimits(pod_groups)
+    slots = host_limits(pod_groups)
     lots = _lots(plan_state, counts, slots)
     if len(lots) > _MANY_CLASSES and slots:
-        slots.without_slack(pod_groups)
+        slots = without_slack(slots, pod_groups)
         lots = _lots(plan_state, counts, slots)
     return lots, slots
 
 
 def _lots(
-    plan_state: PlanState, counts: Mapping[DomainShare, int], slots: HostLimits
+    plan_state: PlanState, counts: Mapping[DomainShare, int], slots: Iterable[HostLimit]
 ) -> tuple[Lot, ...]:
-    bins = _Bins(plan_state)
+    taken = slots_taken(slots)
+    by_host = {
+        spot.labels[keys.HOSTNAME]: index
+        for index, spot in enumerate(plan_state.spots)
+        if keys.HOSTNAME in spot.labels
+    }
     lots: dict[_Identity, Lot] = {}
     asked: dict[int, Resources] = {}
     pinned: dict[tuple[NodeConstraints, object], NodeConstraints] = {}
+    accepting: dict[NodeConstraints, int] = {}
     for share, count in counts.items():
-        one = share.pod_group
-        if one.index not in asked:
-            asked[one.index] = one.requests + slots.taken(one)
-        unpinned = one.signature
+        pod_group = share.pod_group
+        if pod_group.index not in asked:
+            own = taken.get(pod_group.index, Resources())
+            asked[pod_group.index] = pod_group.requests + own
+        unpinned = pod_group.signature
         question = (unpinned, share.pin)
         if question not in pinned:
             pinned[question] = plan_state.launchables.intern(unpinned.pinned(share.pin))
         signature = pinned[question]
-        mask = bins.taking(one, signature)
-        away = frozenset(one.turned_away)
-        identity = (asked[one.index], signature, mask, away)
+        if signature not in accepting:
+            plan_state.work.spend(len(plan_state.spots), pod_group.index)
+            accepting[signature] = _spots_accepting(plan_state, signature)
+        mask = _open_to(plan_state, pod_group, accepting[signature], by_host)
+        away = frozenset(pod_group.turned_away)
+        identity = (asked[pod_group.index], signature, mask, away)
         if identity not in lots:
-            lots[identity] = Lot(asked[one.index], signature, mask, away)
+            lots[identity] = Lot(asked[pod_group.index], signature, mask, away)
         lots[identity].pods[share] = count
     return tuple(lots.values())
 
 
-class _Bins:
-    """Which pods each target node may take."""
-
-    def __init__(self, plan_state: PlanState) -> None:
-        self._board = plan_state
-        self._by_host = {
-            spot.labels[keys.HOSTNAME]: index
-            for index, spot in enumerate(plan_state.spots)
-            if keys.HOSTNAME in spot.labels
-        }
-        self._static: dict[NodeConstraints, int] = {}
-
-    def taking(self, pod_group: PendingGroup, signature: NodeConstraints) -> int:
-        if signature not in self._static:
-            self._board.work.spend(len(self._board.spots), pod_group.index)
-            self._static[signature] = self._accepting(signature)
-        mask = self._static[signature]
-        if mask and pod_group.kind.by_host:
-            looks = pod_group.kind.rules * (1 + len(self._board.spots) // 4)
-            self._board.work.spend(looks, pod_group.index)
-            for host in closed_hosts(pod_group):
-                if host in self._by_host:
-                    mask &= ~(1 << self._by_host[host])
-        if mask and pod_group.ports:
-            for index, spot in enumerate(self._board.spots):
-                if mask >> index & 1 and not spot.ports_free(pod_group.ports):
-                    mask &= ~(1 << index)
-        return mask
-
-    def _accepting(self, signature: NodeConstraints) -> int:
-        mask = 0
-        by_ways: dict[int, bool] = {}
-        for index, spot in enumerate(self._board.spots):
-            if spot.room is not None:
-                good = signature.accepts(spot.labels, spot.taints)
-            else:
-                group = id(spot.ways)
-                if group not in by_ways:
-                    by_ways[group] = accepted_by_all(self._board, spot, signature)
-                good = by_ways[group]
-            if good:
-                mask |= 1 << index
-        return mask
+def _spots_accepting(plan_state: PlanState, signature: NodeConstraints) -> int:
+    """Return the spots that a signature accepts, with all their options, as a bit mask."""
+    mask = 0
+    refused = ~plan_state.launchables.accepting(signature)
+    for index, spot in enumerate(plan_state.spots):
+        if spot.room is None:
+            good = not spot.mask & refused
+        else:
+            good = signature.accepts(spot.labels, spot.taints)
+        if good:
+            mask |= 1 << index
+    return mask
 
 
-def accepted_by_all(plan_state: PlanState, spot: TargetNode, signature: NodeConstraints) -> bool:
-    """Return whether a signature accepts every option of a node to be bought."""
-    return not spot.mask & ~plan_state.launchables.accepting(signature)
+def _open_to(
+    plan_state: PlanState, pod_group: PendingGroup, mask: int, by_host: Mapping[str, int]
+) -> int:
+    """Return those of some spots on which neither rules over hosts nor ports refuse the pods."""
+    if mask and pod_group.kind.by_host:
+        looks = pod_group.kind.rules * (1 + len(plan_state.spots) // 4)
+        plan_state.work.spend(looks, pod_group.index)
+        for host in closed_hosts(pod_group):
+            if host in by_host:
+                mask &= ~(1 << by_host[host])
+    if mask and pod_group.ports:
+        for index, spot in enumerate(plan_state.spots):
+            if mask >> index & 1 and not spot.ports_free(pod_group.ports):
+                mask &= ~(1 << index)
+    return mask
 
 
-def assemble(plan_state: PlanState, lots: Sequence[Lot], slots: HostLimits) -> Assembled:
-    """Return the packing problem of these lots.
+def assemble(
+    plan_state: PlanState, lots: Sequence[Lot], slots: Sequence[HostLimit]
+) -> tuple[PackingProblem, list[_Ways]]:
+    """Return the packing problem of these lots, and launchable offerings by shape, then pool.
 
     Each lot is offered only the first provisioner, in the order of `offers`, that could serve it
-    and has not turned it away.
+    and has not turned it away: its `provisioner` from now on.
     """
     signatures: dict[NodeConstraints, int] = {}
     for lot in lots:
         signatures.setdefault(lot.signature, len(signatures))
-    shelf = shelve(plan_state, tuple(signatures), slots.of_new_node())
-    chooser = _Chooser(shelf.shapes, shelf.accepted)
+    shapes, ways, accepted = shelve(plan_state, tuple(signatures), slots_of_new_node(slots))
+    sold_by = _by_provisioner(shapes)
+    masks = {name: bit_mask(indexes, len(shapes)) for name, indexes in sold_by.items()}
+    amounts = [dict(shape.allocatable.items) for shape in shapes]
     compatible = []
-    provisioner_of = {}
-    for number, lot in enumerate(lots):
-        chosen, mask = chooser.choose(lot, signatures[lot.signature])
-        compatible.append(mask)
-        if chosen:
-            provisioner_of[number] = chosen
+    for lot in lots:
+        open_to = accepted[signatures[lot.signature]]
+        lot.provisioner = next(
+            (
+                name
+                for name, indexes in sold_by.items()
+                if name not in lot.turned_away
+                and open_to & masks[name]
+                and any(open_to >> i & 1 and _fits(lot.requests, amounts[i]) for i in indexes)
+            ),
+            "",
+        )
+        compatible.append(open_to & masks.get(lot.provisioner, 0))
     bins = plan_state.spots if any(lot.bins for lot in lots) else []
     problem = PackingProblem(
         classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
-        shapes=shelf.shapes,
+        shapes=tuple(shapes),
         bins=tuple(
-            Bin(name=spot.name, available=Resources.from_mapping(spot.free) + slots.left(spot))
+            Bin(
+                name=spot.name,
+                available=Resources.from_mapping(spot.free) + slots_left(slots, spot),
+            )
             for spot in bins
         ),
         compatible=tuple(compatible),
@@ -183,7 +183,21 @@ def assemble(plan_state: PlanState, lots: Sequence[Lot], slots: HostLimits) -> A
         seed=plan_state.seed,
         running=_running(plan_state, sum(lot.count for lot in lots)),
     )
-    return Assembled(problem=problem, ways=shelf.ways, provisioner_of=provisioner_of)
+    return problem, ways
+
+
+def _by_provisioner(shapes: Sequence[Shape]) -> dict[str, list[int]]:
+    """Return the shapes of each provisioner, the largest first: it fits most lots."""
+    found: dict[str, list[int]] = {}
+    for index, shape in enumerate(shapes):
+        found.setdefault(shape.provisioner, []).append(index)
+    for indexes in found.values():
+        indexes.sort(key=lambda index: -shapes[index].vcpus)
+    return found
+
+
+def _fits(requests: Resources, room: Mapping[str, int]) -> bool:
+    return all(amount <= room.get(name, 0) for name, amount in requests.items)
 
 
 def _running(plan_state: PlanState, waiting: int) -> Resources:
@@ -195,29 +209,19 @@ def _running(plan_state: PlanState, waiting: int) -> Resources:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
-    """What can be bought, to the packer.
+def shelve(
+    plan_state: PlanState, signatures: Sequence[NodeConstraints], slots: Resources
+) -> tuple[list[Shape], list[_Ways], list[int]]:
+    """Return the shapes that some signatures accept, and their launchable offerings.
 
-    Attributes:
-        ways: By shape index, then pool index.
-        accepted: By shape index, the signatures that accept it, as a bit mask.
-    """
-
-    shapes: tuple[Shape, ...]
-    ways: tuple[tuple[LaunchableOffering, ...], ...]
-    accepted: tuple[int, ...]
-
-
-def shelve(plan_state: PlanState, signatures: Sequence[NodeConstraints], slots: Resources) -> Shelf:
-    """Return the shapes that some signatures accept.
+    Also, by signature, the shapes that it accepts as a bit mask.
 
     Args:
         slots: Pseudo resources of an empty node.
     """
     shapes: list[Shape] = []
-    ways: list[tuple[LaunchableOffering, ...]] = []
-    accepted: list[int] = []
+    ways: list[_Ways] = []
+    accepted: list[list[int]] = [[] for _ in signatures]
     rooms: dict[int, Resources] = {}
     for index, mask, group in plan_state.launchables.grouped(signatures):
         offer = plan_state.launchables.offers[index]
@@ -227,58 +231,20 @@ def shelve(plan_state: PlanState, signatures: Sequence[NodeConstraints], slots: 
                 # Slots are pseudo resources that no machine has: nothing needs to be added up.
                 both = sorted((*offer.available.items, *slots.items))
                 rooms[index] = Resources(tuple(both))
-        shapes.append(_shape(offer, group, rooms[index]))
-        ways.append(group)
-        accepted.append(mask)
-    return Shelf(shapes=tuple(shapes), ways=tuple(ways), accepted=tuple(accepted))
-
-
-def _shape(
-    offer: ProvisionerOffering, group: Sequence[LaunchableOffering], room: Resources
-) -> Shape:
-    return Shape(
-        provisioner=offer.provisioner.name,
-        instance_type=offer.instance_type.name,
-        allocatable=room,
-        capacity=offer.instance_type.capacity,
-        pools=tuple([launchable.offering for launchable in group]),
-        vcpus=offer.instance_type.capacity[CPU] // 1000,
-    )
-
-
-class _Chooser:
-    """Finds the first provisioner that could serve a lot, with its shapes as a bit mask."""
-
-    def __init__(self, shapes: Sequence[Shape], accepted: Sequence[int]) -> None:
-        self._amounts = [dict(shape.allocatable.items) for shape in shapes]
-        self._accepted = accepted
-        self._of: dict[str, list[int]] = {}
-        for index, shape in enumerate(shapes):
-            self._of.setdefault(shape.provisioner, []).append(index)
-        for indexes in self._of.values():
-            # The largest first: whether anything fits is then mostly known at once.
-            indexes.sort(key=lambda index: -shapes[index].vcpus)
-        self._masks: dict[tuple[str, int], int] = {}
-
-    def choose(self, lot: Lot, signature: int) -> tuple[str, int]:
-        bit = 1 << signature
-        for provisioner, indexes in self._of.items():
-            if provisioner in lot.turned_away:
-                continue
-            if any(self._accepted[i] & bit and self._fits(lot.requests, i) for i in indexes):
-                return provisioner, self._mask(provisioner, signature)
-        return "", 0
-
-    def _fits(self, requests: Resources, index: int) -> bool:
-        room = self._amounts[index]
-        return all(amount <= room.get(name, 0) for name, amount in requests.items)
-
-    def _mask(self, provisioner: str, signature: int) -> int:
-        question = (provisioner, signature)
-        if question not in self._masks:
-            mask = bit_mask(
-                [i for i in self._of[provisioner] if self._accepted[i] >> signature & 1],
-                len(self._accepted),
+        left = mask
+        while left:
+            lowest = left & -left
+            left ^= lowest
+            accepted[lowest.bit_length() - 1].append(len(shapes))
+        shapes.append(
+            Shape(
+                provisioner=offer.provisioner.name,
+                instance_type=offer.instance_type.name,
+                allocatable=rooms[index],
+                capacity=offer.instance_type.capacity,
+                pools=tuple([launchable.offering for launchable in group]),
+                vcpus=offer.instance_type.capacity[CPU] // 1000,
             )
-            self._masks[question] = mask
-        return self._masks[question]
+        )
+        ways.append(group)
+    return shapes, ways, [bit_mask(some, len(shapes)) for some in accepted]

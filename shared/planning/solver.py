@@ -13,7 +13,7 @@ from shared.packing.problem import LIMIT, Packing
 from shared.planning.merge_launch_groups import merge_launch_groups
 from shared.planning.offerings.domain_assignment import DomainAssigner
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.planning.packing_problem import Assembled, Lot, assemble, sort_into_lots
+from shared.planning.packing_problem import Lot, assemble, sort_into_lots
 from shared.planning.placement.place import fill, place, shrink
 from shared.planning.placement.place_packed import place_packed
 from shared.planning.revalidate import revalidate
@@ -123,11 +123,11 @@ def _pack_batch(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> No
             return
         lots, slots = sort_into_lots(plan_state, runs, pod_groups)
         _charge(plan_state, lots)
-        assembled = assemble(plan_state, lots, slots)
-        packing = pack(assembled.problem, bounded=False)
+        problem, ways = assemble(plan_state, lots, slots)
+        packing = pack(problem, bounded=False)
         plan_state.remark = plan_state.remark or packing.fallback
-        moved = _turned_away(plan_state, lots, assembled, packing)
-        place_packed(plan_state, lots, assembled, packing, runs)
+        moved = _turned_away(plan_state, lots, packing)
+        place_packed(plan_state, lots, ways, packing, runs)
         pod_groups = [
             pod_group for pod_group in pod_groups if pod_group in moved and pod_group.waiting
         ]
@@ -153,19 +153,17 @@ def _charge(plan_state: PlanState, lots: Sequence[Lot]) -> None:
     plan_state.work.spend_each(steps)
 
 
-def _turned_away(
-    plan_state: PlanState, lots: Sequence[Lot], assembled: Assembled, packing: Packing
-) -> set[PendingGroup]:
+def _turned_away(plan_state: PlanState, lots: Sequence[Lot], packing: Packing) -> set[PendingGroup]:
     """Record the limits that refused pods; return the groups that another provisioner may take."""
     moved: set[PendingGroup] = set()
     for index, _, reason in packing.unplaced:
         if reason != LIMIT:
             continue
         lot = lots[index]
-        here = assembled.provisioner_of[index]
-        elsewhere = plan_state.launchables.sellers(lot.signature) - lot.turned_away - {here}
+        sellers = plan_state.launchables.sellers(lot.signature)
+        elsewhere = sellers - lot.turned_away - {lot.provisioner}
         for share in lot.pods:
-            share.pod_group.turned_away.add(here)
+            share.pod_group.turned_away.add(lot.provisioner)
             if elsewhere:
                 moved.add(share.pod_group)
     return moved

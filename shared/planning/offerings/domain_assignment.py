@@ -6,7 +6,6 @@ then the cheapest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
@@ -22,24 +21,25 @@ _MOST_DOMAINS = 256
 _FEW_DOMAINS = 32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DomainShare:
-    """Pods of a pending group that go to one domain (an empty pin: to any)."""
+class DomainShare(Place):
+    """Pods of a pending group that go to one domain, which is a place with their figures.
 
-    pod_group: PendingGroup
-    pin: Requirements
+    Attributes:
+        pin: The domain as requirements; empty for any domain.
+        price: Of the cheapest node there, in micro-dollars per hour.
+        load: Pods assigned so far.
+    """
 
+    __slots__ = ("load", "pin", "pod_group", "price")
 
-class _Domain(Place):
-    """A domain as a place, with the figures it is ranked by."""
-
-    __slots__ = ("load", "price", "share")
-
-    def __init__(self, labels: dict[str, str], price: int, share: DomainShare) -> None:
+    def __init__(
+        self, pod_group: PendingGroup, labels: Mapping[str, str], pin: Requirements, price: int = 0
+    ) -> None:
         super().__init__("", labels, partial=True)
+        self.pod_group = pod_group
+        self.pin = pin
         self.price = price
         self.load = 0
-        self.share = share
 
 
 class DomainAssigner:
@@ -63,7 +63,7 @@ class DomainAssigner:
         """
         todo = sorted(pod_groups, key=_turn)
         left = {pod_group.index: len(pod_group.waiting) for pod_group in todo}
-        domains: dict[int, list[_Domain]] = {}
+        domains: dict[int, list[DomainShare]] = {}
         for pod_group in todo:
             if any(rule.own for rule in pod_group.kind.affinities):
                 domains[pod_group.index] = self._domains(pod_group)
@@ -88,19 +88,19 @@ class DomainAssigner:
             add(profile, place, -count)
         return self._runs
 
-    def _assign(self, pod_group: PendingGroup, domains: list[_Domain], count: int) -> int:
+    def _assign(self, pod_group: PendingGroup, domains: list[DomainShare], count: int) -> int:
         kind = pod_group.kind
         looks = 1 + len(domains) * (1 + kind.rules) + 2 * len(kind.profile.adds)
         self._work.spend(looks * (count if domains else 1), pod_group.index)
         if not kind.keys:
-            self._runs.append((DomainShare(pod_group, Requirements()), count))
+            self._runs.append((DomainShare(pod_group, {}, Requirements()), count))
             return count
         if not domains:
             return 0
         crowds = [c for c in kind.profile.adds if c.scope is not None and c.key != keys.HOSTNAME]
         if not kind.is_ruled and not crowds:
             best = min(domains, key=lambda domain: (domain.price, domain.load))
-            self._take(pod_group, best, count)
+            self._take(best, count)
             return count
         groups = [c for rule in kind.affinities if rule.own for c in rule.counters]
         clinging = self._clinging.setdefault(_side(kind), set()) if _clings(kind) else None
@@ -123,10 +123,10 @@ class DomainAssigner:
                 return dealt
             if clinging is not None:
                 clinging.add(_values(kind, best_domain))
-            self._take(pod_group, best_domain, 1)
+            self._take(best_domain, 1)
         return count
 
-    def _want(self, pod_group: PendingGroup, domains: Iterable[_Domain]) -> None:
+    def _want(self, pod_group: PendingGroup, domains: Iterable[DomainShare]) -> None:
         """Note which domains the members of a group that stays together can reach."""
         for rule in pod_group.kind.affinities:
             for counter in rule.counters:
@@ -134,16 +134,17 @@ class DomainAssigner:
                     known = self._wanted.get((counter, value), 0)
                     self._wanted[counter, value] = known + len(pod_group.waiting)
 
-    def _take(self, pod_group: PendingGroup, domain: _Domain, count: int) -> None:
-        add(pod_group.kind.profile, domain, count)
-        self._log.append((pod_group.kind.profile, domain, count))
-        domain.load += count
-        if self._runs and self._runs[-1][0] is domain.share:
-            self._runs[-1] = (domain.share, self._runs[-1][1] + count)
+    def _take(self, share: DomainShare, count: int) -> None:
+        profile = share.pod_group.kind.profile
+        add(profile, share, count)
+        self._log.append((profile, share, count))
+        share.load += count
+        if self._runs and self._runs[-1][0] is share:
+            self._runs[-1] = (share, self._runs[-1][1] + count)
         else:
-            self._runs.append((domain.share, count))
+            self._runs.append((share, count))
 
-    def _domains(self, pod_group: PendingGroup) -> list[_Domain]:
+    def _domains(self, pod_group: PendingGroup) -> list[DomainShare]:
         """Return the domains that new nodes or nodes with room are in, the cheapest first."""
         over = pod_group.kind.keys
         signature = pod_group.signature
@@ -158,9 +159,9 @@ class DomainAssigner:
             labels = dict(zip(over, domain, strict=True))
             if (over, domain) not in self._pins:
                 self._pins[over, domain] = domain_requirements(labels)
-            share = DomainShare(pod_group, self._pins[over, domain])
             present = {key: value for key, value in labels.items() if value is not None}
-            found.append(_Domain(present, prices[domain], share))
+            pin = self._pins[over, domain]
+            found.append(DomainShare(pod_group, present, pin, prices[domain]))
         return found
 
     def _spots_by_domain(self, pod_group: PendingGroup) -> dict[Domain, list[TargetNode]]:
@@ -215,5 +216,5 @@ def _side(kind: ConstraintKind) -> tuple[int, ...]:
     return tuple(id(avoid) for avoid in (*kind.avoids, *kind.shunned) if avoid.key in kind.keys)
 
 
-def _values(kind: ConstraintKind, domain: _Domain) -> Domain:
+def _values(kind: ConstraintKind, domain: DomainShare) -> Domain:
     return tuple(domain.labels.get(key) for key in kind.keys)

@@ -4,7 +4,7 @@ Each rule becomes a pseudo resource `slot/<n>`: a node has a certain number of t
 rule counts takes some. Slots only guide the packer: the topology constraints decide for every pod.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ _WHOLE: Final = 1_000_000
 # Of many classes, spreads that need at most this share of the nodes that others need anyway are
 # left to the topology constraints.
 _SLACK: Final = 0.5
+_Rule = tuple[int, Mapping[int, int], Spread | None]  # fields of a `HostLimit`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,100 +46,98 @@ class HostLimit:
         return self.capacity + self.spread.floor() - there
 
 
-class HostLimits:
-    """The slots of the rules of some pending groups."""
+def host_limits(
+    pod_groups: Sequence[PendingGroup], *, spreads: bool = True
+) -> tuple[HostLimit, ...]:
+    """Return the slots of the rules of some pending groups.
 
-    def __init__(self, pod_groups: Sequence[PendingGroup], *, spreads: bool = True) -> None:
-        """Args: spreads: Whether to count spreads, too, which let more pods in as nodes fill up."""
-        self._slots: list[HostLimit] = []
-        if spreads:
-            self._spreads(pod_groups)
-        self._apart(pod_groups)
-        self._ports(pod_groups)
-        self._taken: dict[int, dict[str, int]] = {}
-        self._fill()
+    Args:
+        spreads: Whether to count spreads, too, which let more pods in as nodes fill up.
+    """
+    rules = [*(_spreads(pod_groups) if spreads else ()), *_apart(pod_groups), *_ports(pod_groups)]
+    return tuple(
+        HostLimit(name=f"slot/{number}", capacity=capacity, takes=takes, spread=spread)
+        for number, (capacity, takes, spread) in enumerate(rules)
+    )
 
-    def __bool__(self) -> bool:
-        return bool(self._slots)
 
-    def without_slack(self, pod_groups: Iterable[PendingGroup]) -> None:
-        """Leave out the spreads that far fewer nodes can keep than other rules need anyway."""
-        counts = {pod_group.index: len(pod_group.waiting) for pod_group in pod_groups}
-        needs = [
-            sum(counts[index] * take for index, take in slot.takes.items()) / slot.capacity
-            for slot in self._slots
-        ]
-        most = max(needs, default=0)
-        self._slots = [
-            slot
-            for slot, need in zip(self._slots, needs, strict=True)
-            if slot.spread is None or need > _SLACK * most
-        ]
-        self._taken.clear()
-        self._fill()
+def without_slack(
+    slots: Iterable[HostLimit], pod_groups: Iterable[PendingGroup]
+) -> tuple[HostLimit, ...]:
+    """Return the slots without spreads that far fewer nodes can keep than other rules need."""
+    counts = {pod_group.index: len(pod_group.waiting) for pod_group in pod_groups}
+    needs = {
+        slot: sum(counts[index] * take for index, take in slot.takes.items()) / slot.capacity
+        for slot in slots
+    }
+    most = max(needs.values(), default=0)
+    return tuple(
+        slot for slot, need in needs.items() if slot.spread is None or need > _SLACK * most
+    )
 
-    def taken(self, other_pod_group: PendingGroup) -> Resources:
-        """Return the slots one pod takes."""
-        return Resources.from_mapping(self._taken.get(other_pod_group.index, {}))
 
-    def of_new_node(self) -> Resources:
-        """Return the slots a new node has."""
-        return Resources.from_mapping({slot.name: slot.capacity for slot in self._slots})
+def slots_taken(slots: Iterable[HostLimit]) -> dict[int, Resources]:
+    """Return the slots one pod takes, by pending group; groups that take none are absent."""
+    taken: dict[int, dict[str, int]] = {}
+    for slot in slots:
+        for index, take in slot.takes.items():
+            taken.setdefault(index, {})[slot.name] = take
+    return {index: Resources.from_mapping(amounts) for index, amounts in taken.items()}
 
-    def left(self, spot: TargetNode) -> Resources:
-        """Return the slots a node has left; amounts may be negative."""
-        return Resources.from_mapping({slot.name: slot.left(spot) for slot in self._slots})
 
-    def _fill(self) -> None:
-        for slot in self._slots:
-            for index, take in slot.takes.items():
-                self._taken.setdefault(index, {})[slot.name] = take
+def slots_of_new_node(slots: Iterable[HostLimit]) -> Resources:
+    """Return the slots a new node has."""
+    return Resources.from_mapping({slot.name: slot.capacity for slot in slots})
 
-    def _add(self, capacity: int, takes: Mapping[int, int], spread: Spread | None = None) -> None:
-        name = f"slot/{len(self._slots)}"
-        self._slots.append(HostLimit(name=name, capacity=capacity, takes=takes, spread=spread))
 
-    def _spreads(self, pod_groups: Sequence[PendingGroup]) -> None:
-        found: dict[tuple[DomainCounter, int], Spread] = {}
-        holders: dict[DomainCounter, dict[int, int]] = {}
-        for pod_group in pod_groups:
-            adds = pod_group.kind.profile.adds
-            for spread in pod_group.kind.spreads:
-                if spread.counter.key == keys.HOSTNAME and spread.counter in adds:
-                    found.setdefault((spread.counter, spread.max_skew), spread)
-                    holders.setdefault(spread.counter, {})[pod_group.index] = 1
-        for (counter, max_skew), spread in found.items():
-            self._add(max_skew, holders[counter], spread)
+def slots_left(slots: Iterable[HostLimit], spot: TargetNode) -> Resources:
+    """Return the slots a node has left; amounts may be negative."""
+    return Resources.from_mapping({slot.name: slot.left(spot) for slot in slots})
 
-    def _apart(self, pod_groups: Sequence[PendingGroup]) -> None:
-        """Add rules between pods of one group; topology constraints cover different groups."""
-        found: dict[DomainCounter, list[int]] = {}
-        counted: dict[DomainCounter, list[int]] = {}
-        for pod_group in pod_groups:
-            adds = frozenset(pod_group.kind.profile.adds)
-            for counter in adds:
-                if counter.key == keys.HOSTNAME:
-                    counted.setdefault(counter, []).append(pod_group.index)
-            for counter in pod_group.kind.avoids:
-                if counter.key == keys.HOSTNAME and counter in adds:
-                    found.setdefault(counter, []).append(pod_group.index)
-        for counter, holders in found.items():
-            own = frozenset(holders)
-            others = [index for index in counted[counter] if index not in own]
-            whole = _WHOLE if others else 1
-            self._add(whole, {**dict.fromkeys(others, 1), **dict.fromkeys(holders, whole)})
 
-    def _ports(self, pod_groups: Sequence[PendingGroup]) -> None:
-        """One of a port's slots for each address that is asked for; any address takes them all."""
-        wanted: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
-        for pod_group in pod_groups:
-            for address, protocol, number in pod_group.ports:
-                by_address = wanted.setdefault((protocol, number), {})
-                by_address.setdefault(_named(address), {})[pod_group.index] = 1
-        for by_address in wanted.values():
-            everywhere = by_address.get("", {})
-            for address in sorted({"", *by_address}):
-                self._add(1, {**by_address.get(address, {}), **everywhere})
+def _spreads(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
+    found: dict[tuple[DomainCounter, int], Spread] = {}
+    holders: dict[DomainCounter, dict[int, int]] = {}
+    for pod_group in pod_groups:
+        adds = pod_group.kind.profile.adds
+        for spread in pod_group.kind.spreads:
+            if spread.counter.key == keys.HOSTNAME and spread.counter in adds:
+                found.setdefault((spread.counter, spread.max_skew), spread)
+                holders.setdefault(spread.counter, {})[pod_group.index] = 1
+    for (counter, max_skew), spread in found.items():
+        yield max_skew, holders[counter], spread
+
+
+def _apart(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
+    """Yield rules between pods of one group; topology constraints cover different groups."""
+    found: dict[DomainCounter, list[int]] = {}
+    counted: dict[DomainCounter, list[int]] = {}
+    for pod_group in pod_groups:
+        adds = frozenset(pod_group.kind.profile.adds)
+        for counter in adds:
+            if counter.key == keys.HOSTNAME:
+                counted.setdefault(counter, []).append(pod_group.index)
+        for counter in pod_group.kind.avoids:
+            if counter.key == keys.HOSTNAME and counter in adds:
+                found.setdefault(counter, []).append(pod_group.index)
+    for counter, holders in found.items():
+        own = frozenset(holders)
+        others = [index for index in counted[counter] if index not in own]
+        whole = _WHOLE if others else 1
+        yield whole, {**dict.fromkeys(others, 1), **dict.fromkeys(holders, whole)}, None
+
+
+def _ports(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
+    """Yield one of a port's slots for each address asked for; any address takes them all."""
+    wanted: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
+    for pod_group in pod_groups:
+        for address, protocol, number in pod_group.ports:
+            by_address = wanted.setdefault((protocol, number), {})
+            by_address.setdefault(_named(address), {})[pod_group.index] = 1
+    for by_address in wanted.values():
+        everywhere = by_address.get("", {})
+        for address in sorted({"", *by_address}):
+            yield 1, {**by_address.get(address, {}), **everywhere}, None
 
 
 def closed_hosts(other_pod_group: PendingGroup) -> frozenset[str]:

@@ -1,11 +1,12 @@
 """Choosing what a single node to be bought may become."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
-from shared.planning.offerings.offering_index import LaunchableOffering
+from shared.planning.offerings.offering_index import LaunchableOffering, OfferingIndex
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState, within
 from shared.scheduling.node_constraints import NodeConstraints
@@ -17,11 +18,15 @@ class Purchase:
 
     Attributes:
         worth: What the purchase is compared by: the least price, weighted as the settings say.
+        pods: How many more pods the node then takes.
+        spot: The node that gets these options; None for a new one.
     """
 
     ways: tuple[LaunchableOffering, ...]
     fallback: tuple[LaunchableOffering, ...]
     worth: int
+    pods: int = 1
+    spot: TargetNode | None = None
 
     @property
     def price(self) -> int:
@@ -57,54 +62,57 @@ def buy(
     for name, own in launchables.by_seller().items():
         if not mask & own:
             continue
-        able = _Able(plan_state, requests, plan_state.left(str(name), without))
+        cpu_of = _cpu_of(launchables, requests, plan_state.left(str(name), without))
         cap = plan_state.settings.max_node_vcpus * 1000
         # Machines above the cap on node size only when nothing else is left.
         for most in (cap, 0) if cap else (0,):
-            found = _purchase(plan_state, able, mask & own, most)
+            found = _purchase(plan_state, mask & own, cpu_of, most)
             if found is not None:
                 return found
     return None
 
 
-class _Able:
-    """The launchable offerings that hold what is wanted and fit within the limits."""
+def _cpu_of(
+    launchables: OfferingIndex, requests: Resources, left: Resources | None
+) -> Callable[[int], int]:
+    """Return a function: the cpu of an offer's machines, 0 when it cannot be taken.
 
-    def __init__(self, plan_state: PlanState, requests: Resources, left: Resources | None) -> None:
-        self._launchables = plan_state.launchables
-        self._requests = requests
-        self._left = left
-        self._known: dict[int, int] = {}
+    That is so when an empty node of it does not hold the requests, or limits do not allow it.
+    """
 
-    def among(self, mask: int, most_cpu: int) -> Iterator[LaunchableOffering]:
-        """Yield those of a mask, cheapest first; of at most so many cpu, 0 for any."""
-        listed = self._launchables.listed
-        while mask:
-            lowest = mask & -mask
-            mask ^= lowest
-            launchable = listed[lowest.bit_length() - 1]
-            cpu = self._cpu(launchable.offer)
-            if cpu and (not most_cpu or cpu <= most_cpu):
-                yield launchable
+    @cache
+    def cpu_of(offer: int) -> int:
+        capacity = launchables.offers[offer].instance_type.capacity
+        good = launchables.holds(requests, offer) and within(capacity, left)
+        return capacity[CPU] if good else 0
 
-    def _cpu(self, offer: int) -> int:
-        """Return the cpu of an offer's machines, 0 when they cannot be taken."""
-        if offer not in self._known:
-            capacity = self._launchables.offers[offer].instance_type.capacity
-            good = self._launchables.holds(self._requests, offer) and within(capacity, self._left)
-            self._known[offer] = capacity[CPU] if good else 0
-        return self._known[offer]
+    return cpu_of
 
 
-def _purchase(plan_state: PlanState, able: _Able, mask: int, most_cpu: int) -> Purchase | None:
+def _able(
+    launchables: OfferingIndex, mask: int, cpu_of: Callable[[int], int], most_cpu: int
+) -> Iterator[LaunchableOffering]:
+    """Yield those of a mask that can be taken, cheapest first; 0 for any number of cpu."""
+    while mask:
+        lowest = mask & -mask
+        mask ^= lowest
+        launchable = launchables.listed[lowest.bit_length() - 1]
+        cpu = cpu_of(launchable.offer)
+        if cpu and (not most_cpu or cpu <= most_cpu):
+            yield launchable
+
+
+def _purchase(
+    plan_state: PlanState, mask: int, cpu_of: Callable[[int], int], most_cpu: int
+) -> Purchase | None:
     """Return options of one variant: those of the cheapest one's capacity type, and the others."""
-    best = next(able.among(mask, most_cpu), None)
+    launchables = plan_state.launchables
+    best = next(_able(launchables, mask, cpu_of, most_cpu), None)
     if best is None:
         return None
-    launchables = plan_state.launchables
     mask &= launchables.of_variant(launchables.variant(best.offer))
     alike = launchables.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
-    ways = _options(plan_state, able.among(mask & alike, most_cpu))
+    ways = _options(plan_state, _able(launchables, mask & alike, cpu_of, most_cpu))
     weights = plan_state.settings.type_weights
     worth = min(
         way.offering.price_micros_per_hour
@@ -112,7 +120,7 @@ def _purchase(plan_state: PlanState, able: _Able, mask: int, most_cpu: int) -> P
         // 100
         for way in (ways if weights else ways[:1])
     )
-    fallback = _options(plan_state, able.among(mask & ~alike, most_cpu))
+    fallback = _options(plan_state, _able(launchables, mask & ~alike, cpu_of, most_cpu))
     return Purchase(ways=ways, fallback=fallback, worth=worth)
 
 

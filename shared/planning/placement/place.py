@@ -6,7 +6,7 @@ step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from shared.model import labels as keys
 from shared.planning.offerings.pending_group import PendingGroup
@@ -20,16 +20,6 @@ from shared.scheduling.topology.counts import Place, Profile, add
 _MOST_AT_ONCE = 512
 # Steps of looking for the cheapest machine.
 _PURCHASE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One way to place some pods: a purchase for a node that is grown, or a new one."""
-
-    price: int
-    pods: int
-    spot: TargetNode | None
-    purchase: Purchase
 
 
 def place(plan_state: PlanState, pod_group: PendingGroup) -> None:
@@ -116,21 +106,21 @@ def _extend(plan_state: PlanState, pod_group: PendingGroup) -> None:
     if not steps:
         return
     if pod_group.kind.with_host:
-        best = min(steps, key=lambda step: (-step.pods, step.price))
+        best = min(steps, key=lambda step: (-step.pods, step.worth))
     else:
-        best = min(steps, key=lambda step: (step.price / step.pods, step.pods))
+        best = min(steps, key=lambda step: (step.worth / step.pods, step.pods))
     spot = best.spot
     if spot is None:
-        spot = plan_state.open_node(best.purchase.ways, best.purchase.fallback)
+        spot = plan_state.open_node(best.ways, best.fallback)
     else:
-        plan_state.set_ways(spot, best.purchase.ways, best.purchase.fallback)
+        plan_state.set_ways(spot, best.ways, best.fallback)
     for _ in range(best.pods):
         if _may_stand(plan_state, pod_group, spot):
             plan_state.admit(pod_group, spot, 1)
     plan_state.drop_empty()
 
 
-def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
+def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
     kind = pod_group.kind
     domains = plan_state.launchables.domains(
         pod_group.signature, kind.keys, pod_group.requests_with(())
@@ -149,7 +139,7 @@ def _new(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
         for count in _counts(most):
             bought = _buy(plan_state, pod_group, count, labels)
             if bought is not None:
-                yield _Step(bought.worth, count, None, bought)
+                yield replace(bought, pods=count)
                 if kind.with_host:
                     break
         if not kind.spreads:
@@ -207,7 +197,7 @@ def _acceptable(
     return count
 
 
-def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
+def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]:
     """Yield larger machines for nodes of this plan."""
     spots = [spot for spot in plan_state.spots if spot.room is None]
     for spot in spots:
@@ -229,7 +219,8 @@ def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[_Step]:
             )
             if bought is not None:
                 before = spot.ways[0].offering.price_micros_per_hour
-                yield _Step(max(bought.worth - before, 0), count, spot, bought)
+                more = max(bought.worth - before, 0)
+                yield replace(bought, worth=more, pods=count, spot=spot)
                 break
 
 

@@ -7,7 +7,7 @@ from shared.planning.offerings.domain_assignment import DomainShare, accepts_dom
 from shared.planning.offerings.offering_index import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
-from shared.planning.packing_problem import Assembled, Lot
+from shared.planning.packing_problem import Lot
 from shared.planning.state import PlanState
 from shared.scheduling.topology.constraints import accepts
 
@@ -54,7 +54,7 @@ class Seats:
 def place_packed(
     plan_state: PlanState,
     lots: Sequence[Lot],
-    assembled: Assembled,
+    ways: Sequence[tuple[LaunchableOffering, ...]],
     packing: Packing,
     runs: Iterable[tuple[DomainShare, int]],
 ) -> None:
@@ -63,7 +63,7 @@ def place_packed(
     for index, contents in packing.placements:
         for number, count in contents:
             seats[number].add(plan_state.spots[index], count)
-    _open(plan_state, assembled, packing, seats)
+    _open(plan_state, ways, packing, seats)
     seats_of: dict[DomainShare, list[Seats]] = {}
     for number, lot in enumerate(lots):
         for share in lot.pods:
@@ -78,14 +78,17 @@ def place_packed(
 
 
 def _open(
-    plan_state: PlanState, assembled: Assembled, packing: Packing, seats: Sequence[Seats]
+    plan_state: PlanState,
+    ways: Sequence[tuple[LaunchableOffering, ...]],
+    packing: Packing,
+    seats: Sequence[Seats],
 ) -> None:
     """Open the nodes that were packed."""
     lists: dict[tuple[tuple[int, int], ...], tuple[LaunchableOffering, ...]] = {}
 
     def launchables(options: tuple[tuple[int, int], ...]) -> tuple[LaunchableOffering, ...]:
         if options not in lists:
-            lists[options] = tuple(assembled.ways[shape][pool] for shape, pool in options)
+            lists[options] = tuple(ways[shape][pool] for shape, pool in options)
         return lists[options]
 
     for node in packing.nodes:
