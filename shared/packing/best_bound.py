@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, free_rooms
+from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, free_rooms, too_many
 from shared.packing.bound.resource_prices import ResourcePrices, find_prices, lower_bound
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import cover_exactly, is_small
@@ -63,7 +63,7 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         # Of a class that is wholly on nodes that are there, leaving it out may say more; and more
         # is known of pods that have no room than of pods that share some.
         some = [count if n else 0 for n, count in zip(paid, counts, strict=True)]
-        beyond = rooms.too_many(counts)
+        beyond = too_many(rooms, counts)
         questions += [(some, rooms)] if some != counts else []
         questions = [question for question in questions if question[0] != beyond]
         questions.append((beyond, NO_ROOM))

@@ -26,7 +26,11 @@ from shared.scheduling.pod_classes import PodClass, group, selected_keys
 from shared.scheduling.provisioner_offerings import ProvisionerOffering, in_order, offers
 from shared.scheduling.topology.compile import TopologyRules
 from shared.scheduling.topology.counts import Place, Profile, TopologyCounts, add, expect
-from shared.scheduling.topology.daemonset_pods import DaemonSetPods
+from shared.scheduling.topology.daemonset_pods import (
+    CountedDaemonSets,
+    counted_daemonsets,
+    daemonset_pods,
+)
 from shared.scheduling.topology.selector import Namespaces
 
 
@@ -47,7 +51,7 @@ def initial_state(
     work.expect(estimates(classes, len(existing)))
     topology_counts = TopologyCounts()
     book = _rulebook(snapshot, topology_counts, classes, standing)
-    daemon_set_pods = DaemonSetPods(snapshot.daemonsets, book)
+    daemonsets = counted_daemonsets(snapshot.daemonsets, book)
     found, cut, brought = _offers(snapshot, classes, work)
     launchables = OfferingIndex(found, existing)
     taints = [offer.provisioner.taints for offer in found] + [room.taints for room in existing]
@@ -61,7 +65,7 @@ def initial_state(
         spots,
         aside,
     )
-    _expect_companions(daemon_set_pods, spots, aside)
+    _expect_companions(daemonsets, spots, aside)
     topology_counts.mark()
     pod_groups = tuple(
         PendingGroup(index, pod_class, book, launchables, soft_taints=soft_taints)
@@ -75,7 +79,7 @@ def initial_state(
         limits=remaining(snapshot),
         settings=settings,
         seed=snapshot.seed,
-        daemon_set_pods=daemon_set_pods,
+        daemonsets=daemonsets,
         topology_keys=topology_counts.keys(),
         work=work,
         cut=cut,
@@ -226,29 +230,31 @@ def _count(
 
 
 def _expect_companions(
-    daemon_set_pods: DaemonSetPods,
+    daemonsets: CountedDaemonSets,
     spots: Iterable[TargetNode],
     others: Iterable[tuple[CountedNode, Place]],
 ) -> None:
     """Count the pods of DaemonSets that nodes in flight will still get."""
-    if not daemon_set_pods:
+    if not daemonsets:
         return
     for spot in spots:
         room = spot.room
         if room is not None and room.starting:
-            for profile in daemon_set_pods.of(room.labels, room.taints, daemons_on(room.pods)):
+            for profile in daemonset_pods(
+                daemonsets, room.labels, room.taints, daemons_on(room.pods)
+            ):
                 add(profile, spot)
     for node, place in others:
         if node.starting and not place.maybe:
-            for profile in daemon_set_pods.of(node.labels, node.taints):
+            for profile in daemonset_pods(daemonsets, node.labels, node.taints):
                 add(profile, place)
-        _expect_somewhere(daemon_set_pods, place.maybe)
+        _expect_somewhere(daemonsets, place.maybe)
 
 
-def _expect_somewhere(daemon_set_pods: DaemonSetPods, maybe: Iterable[Place]) -> None:
+def _expect_somewhere(daemonsets: CountedDaemonSets, maybe: Iterable[Place]) -> None:
     places: dict[Profile, list[Place]] = {}
     for place in maybe:
-        for profile in daemon_set_pods.of(place.labels, place.taints):
+        for profile in daemonset_pods(daemonsets, place.labels, place.taints):
             places.setdefault(profile, []).append(place)
     for profile, there in places.items():
         expect(profile, there)

@@ -95,8 +95,8 @@ def _without_conflicts(
     counted: dict[DomainCounter, list[PendingGroup]] = {}
     for pod_group in pod_groups:
         kind = pod_group.kind
-        plan_state.work.spend(len(kind.avoids) + len(kind.profile.adds), pod_group.index)
-        own = frozenset(kind.profile.adds)
+        plan_state.work.spend(len(kind.avoids) + len(kind.profile), pod_group.index)
+        own = frozenset(kind.profile)
         for counter in own:
             counted.setdefault(counter, []).append(pod_group)
         for counter in kind.avoids:

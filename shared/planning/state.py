@@ -12,7 +12,7 @@ from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetGroup, TargetNode, group_of
 from shared.planning.work import Work
 from shared.scheduling.topology.counts import Profile, TopologyCounts, add
-from shared.scheduling.topology.daemonset_pods import DaemonSetPods
+from shared.scheduling.topology.daemonset_pods import CountedDaemonSets, daemonset_pods
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -23,7 +23,7 @@ class PlanState:
         pod_groups: By index.
         spots: Rooms first, then nodes to be bought.
         limits: By provisioner, what its limits had left before this decision; absent for none.
-        daemon_set_pods: Pods of DaemonSets that come with nodes and are counted.
+        daemonsets: Those whose pods come with nodes and are counted.
         topology_keys: Keys but the host's that any rule is over, sorted.
         work: What the decision has cost so far.
         cut: Pending groups, by index, for whose labels no pick was left.
@@ -42,7 +42,7 @@ class PlanState:
     limits: Mapping[str, Resources]
     settings: PackingSettings
     seed: int
-    daemon_set_pods: DaemonSetPods
+    daemonsets: CountedDaemonSets
     topology_keys: tuple[str, ...]
     work: Work
     cut: frozenset[int]
@@ -62,8 +62,8 @@ class PlanState:
         kind = pod_group.kind
         profile = kind.profile
         self.hosts_count = self.hosts_count or kind.counts_hosts
-        if profile.adds:
-            self.work.spend(2 * len(profile.adds), pod_group.index)
+        if profile:
+            self.work.spend(2 * len(profile), pod_group.index)
             if spot.room is None:
                 self._settle(spot, kind.keys, profile)
             add(profile, spot, count)
@@ -92,7 +92,7 @@ class PlanState:
         fallback: Sequence[LaunchableOffering],
     ) -> None:
         """Give a node to be bought other options; labels that are settled must stay so."""
-        if self.daemon_set_pods:
+        if self.daemonsets:
             ways, fallback = self._of_one_company(ways, fallback)
         group = self._group(ways, fallback)
         spot.take(group)
@@ -117,7 +117,7 @@ class PlanState:
             counting = [
                 (counter.scope is None or counter.scope.allows(labels), labels.get(counter.key))
                 for profile in found
-                for counter in profile.adds
+                for counter in profile
             ]
             return (*found, *counting)
 
@@ -130,15 +130,15 @@ class PlanState:
     def company(self, launchable: LaunchableOffering) -> tuple[Profile, ...]:
         """Return what pods of DaemonSets add to the topology counts on a node bought this way."""
         taints = self.launchables.offers[launchable.offer].provisioner.taints
-        return self.daemon_set_pods.of(self.launchables.labels(launchable), taints)
+        return daemonset_pods(self.daemonsets, self.launchables.labels(launchable), taints)
 
     def _accompany(self, spot: TargetNode) -> None:
         """Count the pods of DaemonSets that come with a node to be bought."""
-        if not self.daemon_set_pods:
+        if not self.daemonsets:
             return
         for profile in spot.daemon_set_pods:
             add(profile, spot, -1)
-        spot.daemon_set_pods = self.daemon_set_pods.of(spot.full, spot.taints)
+        spot.daemon_set_pods = daemonset_pods(self.daemonsets, spot.full, spot.taints)
         for profile in spot.daemon_set_pods:
             add(profile, spot)
         self.late = self.late or bool(spot.daemon_set_pods and self.order)
@@ -228,7 +228,7 @@ class PlanState:
         """Settle what decides where the pod counts, on a node to be bought, before it does."""
         scopes = [
             counter.scope
-            for counter in profile.adds
+            for counter in profile
             if counter.scope is not None and any(counter.scope.terms or ())
         ]
         open_keys = spot.undecided.intersection(concerned) if spot.undecided else ()

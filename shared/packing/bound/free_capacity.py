@@ -21,43 +21,30 @@ class FreeCapacity(NamedTuple):
     Attributes:
         amounts: In the order of `Demand.names`.
         classes: With pods, that may go there.
-        most: Pods of each of them that fit alone; empty where that is too many to look at.
+        part: All classes of the rooms that share some with it, directly or by others.
+        most: Pods of each of `classes` that fit alone; empty where that is too many to look at.
     """
 
     amounts: tuple[int, ...]
     classes: tuple[int, ...]
+    part: tuple[int, ...]
     most: tuple[int, ...] = ()
 
 
-class FreeCapacities(NamedTuple):
-    """Rooms with the classes that share them, apart from others: no class is in two parts."""
-
-    parts: tuple[tuple[tuple[int, ...], tuple[FreeCapacity, ...]], ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.parts)
-
-    @property
-    def classes(self) -> frozenset[int]:
-        """Classes that may go to any of them."""
-        return frozenset([k for classes, _ in self.parts for k in classes])
-
-    def too_many(self, counts: Sequence[int]) -> list[int]:
-        """Return pods per class for which there is no room, had each class all of it alone."""
-        left = list(counts)
-        for classes, free in self.parts:
-            if not all(room.most for room in free):
-                for k in classes:
-                    left[k] = 0
-                continue
-            for room in free:
-                for k, n in zip(room.classes, room.most, strict=True):
-                    left[k] = max(left[k] - n, 0)
-        return left
-
-
-NO_ROOM: Final = FreeCapacities()
+FreeCapacities = tuple[FreeCapacity, ...]
+NO_ROOM: Final[FreeCapacities] = ()
 RoomWorth = Callable[[FreeCapacity, Sequence[int]], int | None]
+
+
+def too_many(rooms: FreeCapacities, counts: Sequence[int]) -> list[int]:
+    """Return pods per class for which there is no room, had each class all of it alone."""
+    left = list(counts)
+    for room in rooms:
+        # Where nothing is known of a room, all pods of its part may have room.
+        most = dict(zip(room.classes, room.most, strict=True)) if room.most else {}
+        for k in room.classes if room.most else room.part:
+            left[k] = max(left[k] - most.get(k, left[k]), 0)
+    return left
 
 
 def free_rooms(problem: PackingProblem, demand: Demand, counts: Sequence[int]) -> FreeCapacities:
@@ -83,8 +70,8 @@ def free_rooms(problem: PackingProblem, demand: Demand, counts: Sequence[int]) -
         amounts = tuple([max(a - a % s, 0) for a, s in zip(room, demand.steps, strict=True)])
         most = tuple([_fitting(demand, k, counts[k], amounts) for k in classes]) if looks else ()
         if any(most) or not looks:
-            found.append((who, FreeCapacity(amounts=amounts, classes=classes, most=most)))
-    return FreeCapacities(parts=_parts(found, [some for _, some in groups]))
+            found.append((who, FreeCapacity(amounts, classes, classes, most)))
+    return _in_parts(found, [some for _, some in groups])
 
 
 def beyond_rooms(
@@ -101,10 +88,13 @@ def beyond_rooms(
         rooms: The free room.
         room_worth: The most a room's amounts are worth to these classes, None when not known.
     """
-    inside = rooms.classes
+    parts: dict[tuple[int, ...], list[FreeCapacity]] = {}
+    for room in rooms:
+        parts.setdefault(room.part, []).append(room)
+    inside = {k for part in parts for k in part}
     total = sum([n * values[k] for k, n in enumerate(counts) if n and k not in inside])
-    for classes, free in rooms.parts:
-        total += _beyond(sum([counts[k] * values[k] for k in classes]), values, free, room_worth)
+    for part, free in parts.items():
+        total += _beyond(sum([counts[k] * values[k] for k in part]), values, free, room_worth)
     return total
 
 
@@ -131,21 +121,16 @@ def _fitting(demand: Demand, k: int, count: int, room: Sequence[int]) -> int:
     return most
 
 
-def _parts(
+def _in_parts(
     found: Sequence[tuple[tuple[int, ...], FreeCapacity]], groups: Sequence[Sequence[int]]
-) -> tuple[tuple[tuple[int, ...], tuple[FreeCapacity, ...]], ...]:
-    """Return rooms by the groups of classes that share them, directly or by others."""
+) -> FreeCapacities:
+    """Return rooms with their parts, by the groups of classes that may go to them."""
     home = list(range(len(groups)))
     for who in sorted({who for who, _ in found}):
         together = {home[g] for g in who}
         home = [min(together) if value in together else value for value in home]
-    parts: dict[int, list[FreeCapacity]] = {}
-    for who, room in found:
-        parts.setdefault(home[who[0]], []).append(room)
-    return tuple(
-        (
-            tuple(sorted([k for g, some in enumerate(groups) if home[g] == part for k in some])),
-            tuple(parts[part]),
-        )
-        for part in sorted(parts)
-    )
+    parts: dict[int, list[int]] = {}
+    for g, some in enumerate(groups):
+        parts.setdefault(home[g], []).extend(some)
+    whole = {part: tuple(sorted(classes)) for part, classes in parts.items()}
+    return tuple(room._replace(part=whole[home[who[0]]]) for who, room in found)

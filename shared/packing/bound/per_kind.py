@@ -7,7 +7,7 @@ lower bound. Good prices come from a programme over clusters of similar classes,
 fractional fillings of a kind; a rough programme only makes the bound weaker, never wrong.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import log2
 from typing import Final
 
@@ -55,7 +55,8 @@ def tighter_bound(
         return 0
     if mix:
         # Pods that may be in free room may need no node of their own.
-        alone = {k: mask for k, mask in fits.items() if k not in rooms.classes}
+        inside = {k for room in rooms for k in room.classes}
+        alone = {k: mask for k, mask in fits.items() if k not in inside}
         real = len(counts)
         demand, counts, kinds, whole = with_whole_nodes(demand, counts, kinds, alone, mix)
         fits = {**fits, **whole}
@@ -149,7 +150,7 @@ def _kind_prices(
     amounts = [_amounts(demand, counts, cluster, tops) for cluster in clusters]
     masks = [_all_fit(cluster, fits) for cluster in clusters]
     room = [[a / top for a, top in zip(kind.room, tops, strict=True)] for kind in kinds]
-    programmes = [_LinearProgram(masks, amounts, t, room[t]) for t in range(len(kinds))]
+    fillings = [_best_filling(masks, amounts, t, room[t]) for t in range(len(kinds))]
     size = len(clusters)
     costs = [
         min(
@@ -170,7 +171,7 @@ def _kind_prices(
         if idle == len(kinds):
             break
         t = number % len(kinds)
-        mix, duals[t] = programmes[t].best(values)
+        mix, duals[t] = fillings[t](values)
         worth = sum([values[g] * part for g, part in mix])
         if worth <= prices[t] * (1 + 1e-6):
             idle += 1
@@ -182,35 +183,31 @@ def _kind_prices(
             max(sum([costs[i] * inverse[i][j] for i in range(size)]), 0.0) for j in range(size)
         ]
     if idle < len(kinds):
-        duals = [programme.best(values)[1] for programme in programmes]
+        duals = [fill(values)[1] for fill in fillings]
     return [[d / top for d, top in zip(dual, tops, strict=True)] for dual in duals]
 
 
-class _LinearProgram:
-    """How a kind is filled best: with the clusters that fit it, by the resources they ask for."""
+def _best_filling(
+    masks: Sequence[int], amounts: Sequence[Sequence[float]], kind: int, room: Sequence[float]
+) -> Callable[[Sequence[float]], tuple[list[tuple[int, float]], list[float]]]:
+    """Return a function from the clusters' values to how a kind is filled best.
 
-    def __init__(
-        self,
-        masks: Sequence[int],
-        amounts: Sequence[Sequence[float]],
-        kind: int,
-        room: Sequence[float],
-    ) -> None:
-        self._members = [g for g, mask in enumerate(masks) if mask >> kind & 1]
-        asked = [amounts[g] for g in self._members]
-        self._places = [i for i in range(len(room)) if any(entry[i] for entry in asked)]
-        self._columns = [[entry[i] for i in self._places] for entry in asked]
-        self._room = [room[i] for i in self._places]
-        self._size = len(room)
+    That is (cluster, part of it) of the clusters that fit it, and what resources are worth then.
+    """
+    members = [g for g, mask in enumerate(masks) if mask >> kind & 1]
+    asked = [amounts[g] for g in members]
+    places = [i for i in range(len(room)) if any(entry[i] for entry in asked)]
+    columns = [[entry[i] for i in places] for entry in asked]
+    rows = [room[i] for i in places]
 
-    def best(self, values: Sequence[float]) -> tuple[list[tuple[int, float]], list[float]]:
-        """Return (cluster, part of it) of the best filling, and what resources are worth then."""
-        members = self._members
-        mix, found = best_mix([values[g] for g in members], self._columns, self._room)
-        duals = [0.0] * self._size
-        for place, dual in zip(self._places, found, strict=True):
+    def fill(values: Sequence[float]) -> tuple[list[tuple[int, float]], list[float]]:
+        mix, found = best_mix([values[g] for g in members], columns, rows)
+        duals = [0.0] * len(room)
+        for place, dual in zip(places, found, strict=True):
             duals[place] = dual
         return [(members[j], part) for j, part in mix], duals
+
+    return fill
 
 
 def _amounts(

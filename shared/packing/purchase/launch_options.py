@@ -24,32 +24,32 @@ class Ways(NamedTuple):
     largest: Resources
 
 
-class Offer(NamedTuple):
-    """The pools of one capacity type of one kind: the cheapest one's price and option first."""
-
-    kind: MachineKind
-    cheapest: tuple[int, Option]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """Everything that can be bought, by capacity type, cheapest first."""
+    """Everything that can be bought.
+
+    Attributes:
+        by_type: By capacity type, each kind that has it with the price and option of its cheapest
+            pool, cheapest first.
+    """
 
     problem: PackingProblem
-    by_type: tuple[tuple[CapacityType, tuple[Offer, ...]], ...]
-    _pools: dict[tuple[str, Option], list[tuple[int, Option]]] = field(default_factory=dict)
+    by_type: tuple[tuple[CapacityType, tuple[tuple[int, Option, MachineKind], ...]], ...]
+    _pools: dict[tuple[str, tuple[int, ...]], list[tuple[int, Option]]] = field(
+        default_factory=dict
+    )
 
-    def pools(self, capacity_type: CapacityType, offer: Offer) -> list[tuple[int, Option]]:
-        """Return (price, option) of all pools of an offer, cheapest first.
+    def pools(self, capacity_type: CapacityType, kind: MachineKind) -> list[tuple[int, Option]]:
+        """Return (price, option) of all pools of a kind, cheapest first.
 
-        Only the few offers that can replace a planned node need this, so it is computed lazily.
+        Only the few kinds that can replace a planned node need this, so it is computed lazily.
         """
-        key = (capacity_type.value, offer.cheapest[1])
+        key = (capacity_type.value, kind.shapes)
         known = self._pools.get(key)
         if known is None:
             known = sorted(
                 (pool.price_micros_per_hour, (index, number))
-                for index in offer.kind.shapes
+                for index in kind.shapes
                 for number, pool in enumerate(self.problem.shapes[index].pools)
                 if pool.capacity_type is capacity_type
             )
@@ -58,8 +58,8 @@ class Offers:
 
 
 def list_offers(problem: PackingProblem, kinds: Sequence[MachineKind]) -> Offers:
-    """Return every offer of the kinds' shapes. Pass all kinds, not only the best."""
-    found: dict[CapacityType, list[Offer]] = {}
+    """Return every way to buy the kinds' shapes. Pass all kinds, not only the best."""
+    found: dict[CapacityType, list[tuple[int, Option, MachineKind]]] = {}
     for capacity_type in CapacityType:
         some = []
         for kind in kinds:
@@ -69,9 +69,9 @@ def list_offers(problem: PackingProblem, kinds: Sequence[MachineKind]) -> Offers
                 if (first := _cheapest_pool(problem.shapes[index], index, capacity_type))
             ]
             if firsts:
-                some.append(Offer(kind=kind, cheapest=min(firsts)))
+                some.append((*min(firsts), kind))
         if some:
-            some.sort(key=lambda offer: offer.cheapest)
+            some.sort(key=lambda entry: entry[:2])
             found[capacity_type] = some
     return Offers(problem=problem, by_type=tuple((t, tuple(found[t])) for t in sorted(found)))
 
@@ -133,10 +133,9 @@ def _standing_in(
     capacity_type, some = offers.by_type[number]
     found: list[tuple[int, Option]] = []
     top = 0
-    for offer in some:
-        if top and offer.cheapest[0] * 100 > top:
+    for price, _, kind in some:
+        if top and price * 100 > top:
             break
-        kind = offer.kind
         room = kind.room
         if (
             cpu > room[0]
@@ -147,7 +146,7 @@ def _standing_in(
             or any(amount > room[place] for place, amount in rest)
         ):
             continue
-        pools = offers.pools(capacity_type, offer)
+        pools = offers.pools(capacity_type, kind)
         if room_left is not None:
             good = {i for i in kind.shapes if _within(problem, i, room_left)}
             pools = [pool for pool in pools if pool[1][0] in good]

@@ -90,14 +90,14 @@ class DomainAssigner:
 
     def _assign(self, pod_group: PendingGroup, domains: list[DomainShare], count: int) -> int:
         kind = pod_group.kind
-        looks = 1 + len(domains) * (1 + kind.rules) + 2 * len(kind.profile.adds)
+        looks = 1 + len(domains) * (1 + kind.rules) + 2 * len(kind.profile)
         self._work.spend(looks * (count if domains else 1), pod_group.index)
         if not kind.keys:
             self._runs.append((DomainShare(pod_group, {}, Requirements()), count))
             return count
         if not domains:
             return 0
-        crowds = [c for c in kind.profile.adds if c.scope is not None and c.key != keys.HOSTNAME]
+        crowds = [c for c in kind.profile if c.scope is not None and c.key != keys.HOSTNAME]
         if not kind.is_ruled and not crowds:
             best = min(domains, key=lambda domain: (domain.price, domain.load))
             self._take(best, count)
@@ -206,10 +206,8 @@ def _turn(other_pod_group: PendingGroup) -> tuple[int, bool, bool, int]:
 def _clings(kind: ConstraintKind) -> bool:
     """Whether anti-affinity between different pods makes few domains better than many."""
     return any(
-        counter not in kind.profile.adds for counter in kind.avoids if counter.key in kind.keys
-    ) or any(
-        counter not in kind.profile.adds for counter in kind.shunned if counter.key in kind.keys
-    )
+        counter not in kind.profile for counter in kind.avoids if counter.key in kind.keys
+    ) or any(counter not in kind.profile for counter in kind.shunned if counter.key in kind.keys)
 
 
 def _side(kind: ConstraintKind) -> tuple[int, ...]:

@@ -99,7 +99,7 @@ def _spreads(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
     found: dict[tuple[DomainCounter, int], Spread] = {}
     holders: dict[DomainCounter, dict[int, int]] = {}
     for pod_group in pod_groups:
-        adds = pod_group.kind.profile.adds
+        adds = pod_group.kind.profile
         for spread in pod_group.kind.spreads:
             if spread.counter.key == keys.HOSTNAME and spread.counter in adds:
                 found.setdefault((spread.counter, spread.max_skew), spread)
@@ -113,7 +113,7 @@ def _apart(pod_groups: Iterable[PendingGroup]) -> Iterator[_Rule]:
     found: dict[DomainCounter, list[int]] = {}
     counted: dict[DomainCounter, list[int]] = {}
     for pod_group in pod_groups:
-        adds = frozenset(pod_group.kind.profile.adds)
+        adds = frozenset(pod_group.kind.profile)
         for counter in adds:
             if counter.key == keys.HOSTNAME:
                 counted.setdefault(counter, []).append(pod_group.index)

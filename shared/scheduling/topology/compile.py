@@ -95,7 +95,7 @@ class TopologyRules:
         judging = [spread.counter for spread in spreads]
         judging += [counter for affinity in affinities for counter in affinity.counters]
         judging += [*avoids, *shunned]
-        concerned = {add.key for add in (*judging, *profile.adds)}
+        concerned = {add.key for add in (*judging, *profile)}
         return ConstraintKind(
             profile=profile,
             spreads=spreads,

@@ -1,8 +1,7 @@
 """Topology counts: how many pods each rule counts in each domain, updated pod by pod."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from shared.model import labels as keys
 from shared.model.kubernetes.taints import Taint, Toleration, first_untolerated
@@ -131,37 +130,46 @@ class DomainCounter:
         return there + self.ghosts.get(domain, 0) if self.ghosts else there
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Profile:
-    """What a pod adds to the topology counts on any node."""
-
-    adds: tuple[DomainCounter, ...]
+# The counters to which a pod adds itself on any node.
+Profile = tuple[DomainCounter, ...]
 
 
-NOTHING: Final = Profile(())
-
-
-class _Index:
-    """Counters by a label that the counted pods must have, in the order they were made."""
+class _Counters:
+    """Counters, each made once, and which of them count a pod."""
 
     def __init__(self) -> None:
+        self._made: dict[tuple[str, Selection, Scope | None, bool], DomainCounter] = {}
+        # By a label that the counted pods must have, in the order they were made.
         self._by_label: dict[tuple[str, str] | None, list[tuple[int, DomainCounter]]] = {}
-        self._size = 0
+        self._counting: dict[tuple[str, frozenset[tuple[str, str]]], Profile] = {}
 
-    def add(self, counter: DomainCounter) -> DomainCounter:
-        labels = [pair for _, selector in counter.selection.parts for pair in selector.match_labels]
-        found = self._by_label.setdefault(labels[0] if labels else None, [])
-        found.append((self._size, counter))
-        self._size += 1
-        return counter
+    def __iter__(self) -> Iterator[DomainCounter]:
+        return iter(self._made.values())
+
+    def of(
+        self, key: str, selection: Selection, scope: Scope | None, *, living: bool
+    ) -> DomainCounter:
+        identity = (key, selection, scope, living)
+        if identity not in self._made:
+            labels = [pair for _, selector in selection.parts for pair in selector.match_labels]
+            made = DomainCounter(key, selection, scope, living=living)
+            found = self._by_label.setdefault(labels[0] if labels else None, [])
+            found.append((len(self._made), made))
+            self._made[identity] = made
+        return self._made[identity]
 
     def counting(self, namespace: str, labels: Mapping[str, str]) -> tuple[DomainCounter, ...]:
         """Return the counters that count such a pod."""
-        near = list(self._by_label.get(None, ()))
-        for pair in labels.items():
-            near += self._by_label.get(pair, ())
-        near.sort(key=lambda entry: entry[0])
-        return tuple(counter for _, counter in near if counter.selection.counts(namespace, labels))
+        question = (namespace, frozenset(labels.items()))
+        if question not in self._counting:
+            near = list(self._by_label.get(None, ()))
+            for pair in labels.items():
+                near += self._by_label.get(pair, ())
+            near.sort(key=lambda entry: entry[0])
+            self._counting[question] = tuple(
+                counter for _, counter in near if counter.selection.counts(namespace, labels)
+            )
+        return self._counting[question]
 
 
 class TopologyCounts:
@@ -171,39 +179,23 @@ class TopologyCounts:
     """
 
     def __init__(self) -> None:
-        self._counted: dict[tuple[str, Selection, Scope | None, bool], DomainCounter] = {}
-        self._by_counted = _Index()
-        self._by_owned = _Index()
-        self._owners: dict[tuple[str, Selection], DomainCounter] = {}
+        self._counted = _Counters()
+        self._owners = _Counters()
         self._before: list[tuple[DomainCounter, dict[str, int], dict[str, int]]] = []
-        self._counting: dict[tuple[str, frozenset[tuple[str, str]]], tuple[DomainCounter, ...]] = {}
-        self._shunning: dict[tuple[str, frozenset[tuple[str, str]]], tuple[DomainCounter, ...]] = {}
-        self._profiles: dict[tuple[object, ...], Profile] = {}
 
     def counted(
         self, key: str, selection: Selection, scope: Scope | None = None, *, living: bool = False
     ) -> DomainCounter:
         """Return the one counter of pods that a selection counts."""
-        identity = (key, selection, scope, living)
-        if identity not in self._counted:
-            made = DomainCounter(key, selection, scope, living=living)
-            self._counted[identity] = self._by_counted.add(made)
-        return self._counted[identity]
+        return self._counted.of(key, selection, scope, living=living)
 
     def owners(self, key: str, selection: Selection) -> DomainCounter:
         """Return the one counter of pods with a required anti-affinity to these pods."""
-        identity = (key, selection)
-        if identity not in self._owners:
-            made = DomainCounter(key, selection, None, living=False)
-            self._owners[identity] = self._by_owned.add(made)
-        return self._owners[identity]
+        return self._owners.of(key, selection, None, living=False)
 
     def shunning(self, namespace: str, labels: Mapping[str, str]) -> tuple[DomainCounter, ...]:
         """Return the counters of owners whose anti-affinity counts such a pod."""
-        question = (namespace, frozenset(labels.items()))
-        if question not in self._shunning:
-            self._shunning[question] = self._by_owned.counting(namespace, labels)
-        return self._shunning[question]
+        return self._owners.counting(namespace, labels)
 
     def profile(
         self,
@@ -213,25 +205,19 @@ class TopologyCounts:
         *,
         terminating: bool = False,
     ) -> Profile:
-        """Return what a pod adds; the same object for pods that add the same.
+        """Return what a pod adds to.
 
         Args:
             owned: Counters of owners of its own required anti-affinity terms.
         """
-        question = (namespace, frozenset(labels.items()))
-        if question not in self._counting:
-            self._counting[question] = self._by_counted.counting(namespace, labels)
-        counting = self._counting[question]
+        counting = self._counted.counting(namespace, labels)
         if terminating:
             counting = tuple(counter for counter in counting if not counter.living)
-        adds = (*counting, *owned)
-        if not adds:
-            return NOTHING
-        return self._profiles.setdefault(tuple(id(counter) for counter in adds), Profile(adds))
+        return (*counting, *owned)
 
     def open(self, place: Place) -> None:
         """Record a node: its domains count even while no pod runs there."""
-        for counter in self._counted.values():
+        for counter in self._counted:
             self._open(counter, place)
 
     @staticmethod
@@ -245,7 +231,7 @@ class TopologyCounts:
         """Remember the counts as they are: who stands before anything is decided."""
         self._before = [
             (counter, dict(counter.counts), dict(counter.eligible))
-            for counter in (*self._counted.values(), *self._owners.values())
+            for counter in (*self._counted, *self._owners)
         ]
 
     def reset(self) -> None:
@@ -255,26 +241,24 @@ class TopologyCounts:
             counter.eligible = dict(eligible)
 
     def __bool__(self) -> bool:
-        return bool(self._counted or self._owners)
+        return bool((*self._counted, *self._owners))
 
     def keys(self) -> tuple[str, ...]:
         """Return the topology keys of all rules but the host's, sorted."""
-        counters = (*self._counted.values(), *self._owners.values())
+        counters = (*self._counted, *self._owners)
         return tuple(sorted({counter.key for counter in counters} - {keys.HOSTNAME}))
 
     def eligible_domains(self) -> int:
         """Return how many domains the spreads look at, hosts left out, all spreads together."""
         return sum(
-            len(counter.eligible)
-            for counter in self._counted.values()
-            if counter.key != keys.HOSTNAME
+            len(counter.eligible) for counter in self._counted if counter.key != keys.HOSTNAME
         )
 
     def known_domains(self, key: str, place: Place) -> frozenset[str] | None:
         """Return the domains that all spreads over a key that count a place know; None for none."""
         listed = [
             frozenset(counter.eligible)
-            for counter in self._counted.values()
+            for counter in self._counted
             if counter.key == key and counter.scope is not None and place.within(counter.scope)
         ]
         return frozenset.intersection(*listed) if listed else None
@@ -283,13 +267,13 @@ class TopologyCounts:
         """Settle further labels of an open place on which no pod counts by their keys yet."""
         before = [
             counter
-            for counter in self._counted.values()
+            for counter in self._counted
             if counter.scope is not None
             and counter.key in place.labels
             and place.within(counter.scope)
         ]
         place.settle(labels)
-        for counter in self._counted.values():
+        for counter in self._counted:
             if counter not in before:
                 self._open(counter, place)
 
@@ -300,7 +284,7 @@ def expect(profile: Profile, places: Sequence[Place], sure: Place | None = None)
     Args:
         sure: Where it is counted in any case: what it adds there is not expected once more.
     """
-    for counter in profile.adds:
+    for counter in profile:
         counted = None if sure is None else _domain(counter, sure)
         domains = dict.fromkeys(_domain(counter, place) for place in places)
         for domain in domains:
@@ -317,7 +301,7 @@ def _domain(counter: DomainCounter, place: Place) -> str | None:
 def add(profile: Profile, place: Place, pods: int = 1) -> None:
     """Count pods of a profile on a place; a negative number subtracts them."""
     labels = place.labels
-    for counter in profile.adds:
+    for counter in profile:
         domain = labels.get(counter.key)
         if domain is not None and (counter.scope is None or place.within(counter.scope)):
             counter.counts[domain] = counter.counts.get(domain, 0) + pods

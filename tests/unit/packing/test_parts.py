@@ -23,7 +23,7 @@ from tests.unit.packing.search.test_aggregate import ground_of
 
 def one_room(*amounts: int) -> FreeCapacities:
     """Return free room for the first two classes, not examined yet."""
-    return FreeCapacities(parts=(((0, 1), (FreeCapacity(amounts=amounts, classes=(0, 1)),)),))
+    return (FreeCapacity(amounts=amounts, classes=(0, 1), part=(0, 1)),)
 
 
 def test_draws_repeat_and_cover() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from shared.packing.bound.free_capacity import FreeCapacities, FreeCapacity
+from shared.packing.bound.free_capacity import FreeCapacity
 from shared.packing.bound.per_kind import tighter_bound
 from shared.packing.bound.rounding_cuts import with_whole_nodes
 from tests.unit.packing.packing_cases import SHAPES, good, pod, problem, shape
@@ -54,7 +54,7 @@ def test_room_on_bins_makes_whole_nodes_uncertain() -> None:
     mix = priced.worth.mix
     prices = priced.prices
     alone = tighter_bound(priced.demand, counts, priced.kinds, prices, mix=mix)
-    rooms = FreeCapacities(parts=(((0,), (FreeCapacity(amounts=(0, 0, 0, 8), classes=(0,)),)),))
+    rooms = (FreeCapacity(amounts=(0, 0, 0, 8), classes=(0,), part=(0,)),)
     beside = tighter_bound(priced.demand, counts, priced.kinds, prices, mix=mix, rooms=rooms)
     assert alone >= 5 * 97_999_999
     assert beside < alone
