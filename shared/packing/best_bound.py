@@ -1,7 +1,7 @@
 """The lower bound of a plan: the best that the bounds know, for given pods and free room."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from shared.packing.bound.free_capacity import NO_ROOM, FreeCapacities, free_rooms, too_many
 from shared.packing.bound.resource_prices import ResourcePrices, find_prices, lower_bound
@@ -11,31 +11,12 @@ from shared.packing.machine_kinds import MachineKind, find_kinds, front
 from shared.packing.priced_problem import make_ground
 from shared.packing.problem import PackingProblem, PackingSettings
 
-_LOOSE: Final = 1.008
+LOOSE: Final = 1.008  # of a plan's cost over the quick bound, above which the other is sought
 _VERY_FEW_PODS: Final = 60
 _MOST_WORK: Final = 4_000  # kinds by classes, that several questions are worth
 _BY_PRICE: Final = PackingSettings(
     node_fee_micros_per_hour=0, diversification_k_on_demand=1, diversification_k_spot=1
 )
-
-
-class BoundQuery(NamedTuple):
-    """What a bound is asked for.
-
-    Attributes:
-        counts: Pods per class.
-        plain: What can be bought, without kinds that others replace by true price.
-        worth: Resource prices by true price.
-        rooms: Room that need not be bought.
-        cost: Of a plan: nothing better is looked for where the simplest bound is close.
-    """
-
-    demand: Demand
-    counts: Sequence[int]
-    plain: Sequence[MachineKind]
-    worth: ResourcePrices
-    rooms: FreeCapacities
-    cost: int
 
 
 def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int:
@@ -68,51 +49,63 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
         questions = [question for question in questions if question[0] != beyond]
         questions.append((beyond, NO_ROOM))
     asked = [
-        BoundQuery(
-            demand=demand,
-            counts=some,
-            plain=plain,
-            worth=find_prices(demand, some, plain, prices),
-            rooms=free,
-            cost=cost,
-        )
+        (some, find_prices(demand, some, plain, prices), free)
         for some, free in questions
         if any(some)
     ]
     # The bound that takes long is sought where the quick one says most; in all cases if it is fast.
-    ranked = sorted(((best_bound(entry, 0), i) for i, entry in enumerate(asked)), reverse=True)
+    ranked = sorted(
+        ((quick_bound(demand, plain, *entry), i) for i, entry in enumerate(asked)), reverse=True
+    )
     best = 0
     for number, (quick, i) in enumerate(ranked):
-        slow = number and len(plain) * len(counts) > _MOST_WORK
-        best = max(best, quick if slow else best_bound(asked[i]))
+        best = max(best, quick)
+        fast = not number or len(plain) * len(counts) <= _MOST_WORK
+        if fast and cost > quick * LOOSE:
+            best = max(best, close_bound(demand, plain, *asked[i]))
     return min(best, cost)
 
 
-def best_bound(asked: BoundQuery, known: int | None = None) -> int:
-    """Return the best lower bound by true prices, in micro-dollars per hour.
+def quick_bound(
+    demand: Demand,
+    plain: Sequence[MachineKind],
+    counts: Sequence[int],
+    worth: ResourcePrices,
+    rooms: FreeCapacities,
+) -> int:
+    """Return what pods cost at least by true prices, in micro-dollars per hour; exact for few pods.
 
     Args:
-        asked: Pods, what can be bought, what is there.
-        known: What the tighter bound says, when that is known.
+        demand: The classes.
+        plain: What can be bought, without kinds that others replace by true price.
+        counts: Pods per class, all of them placed.
+        worth: Resource prices by true price.
+        rooms: Room that need not be bought.
     """
-    demand, counts, worth, rooms = asked.demand, asked.counts, asked.worth, asked.rooms
-    prices = [kind.price for kind in asked.plain]
     if not rooms and is_small(counts):
-        priced = make_ground(demand, asked.plain, worth, prices)
+        priced = make_ground(demand, plain, worth, [kind.price for kind in plain])
         exact = cover_exactly(priced, counts)
         if exact is not None:
             return priced.cost(exact)
-    bound = lower_bound(demand, counts, asked.plain, worth, rooms=rooms)
-    worthwhile = sum(counts) > _VERY_FEW_PODS or any(
-        demand.extras[k] for k, count in enumerate(counts) if count
-    )
-    if asked.cost > bound * _LOOSE and worthwhile:
-        if known is None:
-            from shared.packing.bound.per_kind import tighter_bound  # noqa: PLC0415 -- loaded if needed
+    return lower_bound(demand, counts, plain, worth, rooms=rooms)
 
-            known = tighter_bound(demand, counts, asked.plain, prices, mix=worth.mix, rooms=rooms)
-        bound = max(bound, known)
-    return bound
+
+def close_bound(
+    demand: Demand,
+    plain: Sequence[MachineKind],
+    counts: Sequence[int],
+    worth: ResourcePrices,
+    rooms: FreeCapacities,
+) -> int:
+    """Return the bound that takes long, 0 where the quick one is as good; see `quick_bound`."""
+    if sum(counts) <= _VERY_FEW_PODS and not any(
+        demand.extras[k] for k, count in enumerate(counts) if count
+    ):
+        return 0
+    from shared.packing.bound.per_kind import tighter_bound  # noqa: PLC0415 -- loaded if needed
+
+    prices = [kind.price for kind in plain]
+    return tighter_bound(demand, counts, plain, prices, mix=worth.mix, rooms=rooms)
 
 
 def housed(counts: Sequence[int], demand: Demand, kinds: Sequence[MachineKind]) -> list[int]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from shared.model.ec2.instance_types import CapacityType
 from shared.packing.demand import Demand
 from shared.packing.problem import PackingProblem, PackingSettings
-from shared.packing.usable_capacity import UsableCapacity
+from shared.packing.usable_capacity import amounts_of, usable_amounts
 
 
 class MachineKind(NamedTuple):
@@ -40,8 +40,7 @@ def allowed_shapes(problem: PackingProblem, demand: Demand) -> list[int]:
     within = [i for i, shape in enumerate(shapes) if cap == 0 or shape.vcpus <= cap]
     if len(within) == len(shapes):
         return within
-    known = UsableCapacity(problem, demand, whole=False)
-    rooms = [known.all_of(shape) for shape in shapes]
+    rooms = amounts_of(shapes, demand)
     within.sort(key=lambda i: (-shapes[i].vcpus, i))
     allowed = set(within)
     for index, pod_class in enumerate(problem.classes):
@@ -76,12 +75,12 @@ def find_kinds(
     """
     grouped: dict[tuple[str, int, tuple[int, ...]], list[int]] = {}
     open_to = _open_to(demand.masks, len(problem.shapes))
-    rooms = UsableCapacity(problem, demand, whole=whole)
+    rooms = usable_amounts(problem, demand, open_to, whole=whole)
     for index in shapes:
         shape, mask = problem.shapes[index], open_to[index]
         if not mask:
             continue
-        room = rooms.of(shape, mask)
+        room = rooms[index]
         # A machine with nothing of a basic resource is a mistake of the catalogue.
         if all(room[:3]):
             key = (shape.provisioner, mask, room)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from shared.packing.best_bound import BoundQuery, best_bound, housed
+from shared.packing.best_bound import LOOSE, close_bound, housed, quick_bound
 from shared.packing.bound.free_capacity import free_rooms
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.checker import check
@@ -78,19 +78,18 @@ def plan(
     if problem.limits or any(kind.price != kind.planning_price for kind in kinds):
         plain = front([kind._replace(planning_price=kind.price) for kind in kinds], {})
     prices = [kind.price for kind in plain]
-    known = plain is best and priced is not None and list(priced.prices) == prices
     placed = _placed(problem, packing)
-    query = BoundQuery(
-        demand=demand,
-        counts=housed(placed, demand, plain) if rooms else placed,
-        plain=plain,
-        worth=priced.worth if known and priced else find_prices(demand, counts, plain, prices),
-        rooms=rooms,
-        cost=cost,
-    )
-    if not known or rooms or placed != counts:
+    asked = housed(placed, demand, plain) if rooms else placed
+    if plain is best and priced is not None and list(priced.prices) == prices:
+        worth = priced.worth
+    else:
+        worth, tight = find_prices(demand, counts, plain, prices), None
+    if rooms or placed != counts:
         tight = None
-    bound = tight if packing.candidate == EXACT and tight is not None else best_bound(query, tight)
+    bound = quick_bound(demand, plain, asked, worth, rooms)
+    if cost > bound * LOOSE:
+        close = close_bound(demand, plain, asked, worth, rooms) if tight is None else tight
+        bound = max(bound, close)
     return replace(packing, lower_bound_micros_per_hour=min(bound, cost))
 
 

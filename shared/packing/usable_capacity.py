@@ -4,7 +4,7 @@ Room beyond what all the pods that may run there ask for together can never be u
 differ in nothing else are then alike, and far fewer remain to be looked at.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shared.packing.demand import Demand
 from shared.packing.problem import PackingProblem, Shape
@@ -12,51 +12,46 @@ from shared.packing.problem import PackingProblem, Shape
 _BESIDE = 3  # cpu, memory and pods come first
 
 
-class UsableCapacity:
-    """Rooms of shapes; holds nothing but caches.
+def amounts_of(shapes: Iterable[Shape], demand: Demand) -> list[tuple[int, ...]]:
+    """Return per shape all its amounts, in whole steps, in the order of names."""
+    steps = tuple(zip(demand.names, demand.steps, strict=True))
+    known: dict[int, tuple[int, ...]] = {}
+    found = []
+    for shape in shapes:
+        identity = id(shape.allocatable)
+        if identity not in known:
+            has = dict(shape.allocatable.items)
+            amounts = [(max(has.get(name, 0), 0), step) for name, step in steps]
+            known[identity] = tuple([amount - amount % step for amount, step in amounts])
+        found.append(known[identity])
+    return found
+
+
+def usable_amounts(
+    problem: PackingProblem, demand: Demand, open_to: Sequence[int], *, whole: bool
+) -> list[tuple[int, ...]]:
+    """Return per shape the amounts that the pods which may run on it can have.
 
     Args:
-        problem: Whose shapes are asked for.
+        problem: Whose shapes they are.
         demand: Its classes.
+        open_to: Per shape, the signatures that may run on it, as a mask.
         whole: Whether cpu, memory and pods are cut to what can be used as well. Where a plan
             is made they are not: what is left of them may be of use to pods to come.
     """
-
-    def __init__(self, problem: PackingProblem, demand: Demand, *, whole: bool) -> None:
-        self._steps = tuple(zip(demand.names, demand.steps, strict=True))
-        self._from = 0 if whole else _BESIDE
-        self._by_signature = _asked(problem, demand)
-        self._asked: dict[int, tuple[int, ...]] = {}
-        self._known: dict[int, tuple[int, ...]] = {}
-
-    def all_of(self, shape: Shape) -> tuple[int, ...]:
-        """Return all its amounts, in whole steps, in the order of names."""
-        room = self._known.get(id(shape.allocatable))
-        if room is None:
-            amounts = dict(shape.allocatable.items)
-            room = tuple(
-                [
-                    amount - amount % step
-                    for name, step in self._steps
-                    for amount in (max(amounts.get(name, 0), 0),)
-                ]
-            )
-            self._known[id(shape.allocatable)] = room
-        return room
-
-    def of(self, shape: Shape, signatures: int) -> tuple[int, ...]:
-        """Return the amounts that pods of some signatures can have."""
-        room, start = self.all_of(shape), self._from
-        if start == len(room):
-            return room
-        asked = self._asked.get(signatures)
-        if asked is None:
-            asked = self._asked[signatures] = self._together(signatures)
-        return (*room[:start], *map(min, room[start:], asked[start:]))
-
-    def _together(self, signatures: int) -> tuple[int, ...]:
-        rows = [row for s, row in enumerate(self._by_signature) if signatures >> s & 1]
-        return tuple([sum(column) for column in zip(*rows, strict=True)])
+    start = 0 if whole else _BESIDE
+    rooms = amounts_of(problem.shapes, demand)
+    if start == len(demand.names):
+        return rooms
+    by_signature = _asked(problem, demand)
+    together: dict[int, list[int]] = {}
+    found = []
+    for room, signatures in zip(rooms, open_to, strict=True):
+        if signatures not in together:
+            rows = [row for s, row in enumerate(by_signature) if signatures >> s & 1]
+            together[signatures] = [sum(column) for column in zip(*rows, strict=True)]
+        found.append((*room[:start], *map(min, room[start:], together[signatures][start:])))
+    return found
 
 
 def _asked(problem: PackingProblem, demand: Demand) -> Sequence[Sequence[int]]:

@@ -31,7 +31,7 @@ from shared.scheduling.topology.daemonset_pods import (
     counted_daemonsets,
     daemonset_pods,
 )
-from shared.scheduling.topology.selector import Namespaces
+from shared.scheduling.topology.selector import namespace_labels
 
 
 def initial_state(
@@ -111,7 +111,7 @@ def _rulebook(
     }
     seen = {pod_class.namespace for pod_class in listed} | {pod.namespace for pod in standing}
     seen |= {daemon_set.namespace for daemon_set in snapshot.daemonsets}
-    book = TopologyRules(topology_counts, Namespaces(snapshot.namespaces, seen))
+    book = TopologyRules(topology_counts, namespace_labels(snapshot.namespaces, seen))
     registered: set[tuple[str, int]] = set()
     for pod_class in listed:
         if (pod_class.namespace, id(pod_class.scheduling)) not in registered:

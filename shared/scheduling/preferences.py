@@ -4,7 +4,6 @@ Weighted preferences go by weight, then spreads that may be broken, last the wis
 with a PreferNoSchedule taint.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.model.kubernetes.pods import Scheduling, SpreadPolicy
@@ -21,12 +20,8 @@ class PreferenceKind(StrEnum):
     TAINTS = "taints"
 
 
-@dataclass(frozen=True, slots=True)
-class Preference:
-    """One preference of a pod: `index` is its position in the field of `Scheduling`."""
-
-    preference_kind: PreferenceKind
-    index: int = 0
+# What a preference is about, and its position in that field of `Scheduling`.
+Preference = tuple[PreferenceKind, int]
 
 
 def preferences(scheduling: Scheduling, *, soft_taints: bool) -> tuple[Preference, ...]:
@@ -44,18 +39,18 @@ def preferences(scheduling: Scheduling, *, soft_taints: bool) -> tuple[Preferenc
         ),
     )
     weighted = [
-        (weight, place, -index, Preference(preference_kind, index))
+        (weight, place, -index, (preference_kind, index))
         for place, (preference_kind, many) in enumerate(weights)
         for index, weight in enumerate(many)
         if weight is not None
     ]
     weighted.sort(key=lambda entry: entry[:3])
-    spreads = [
-        Preference(PreferenceKind.SPREAD, index)
+    spreads: list[Preference] = [
+        (PreferenceKind.SPREAD, index)
         for index, rule in enumerate(scheduling.spreads)
         if rule.policy == SpreadPolicy.SCHEDULE_ANYWAY
     ]
-    taints = (Preference(PreferenceKind.TAINTS),) if soft_taints else ()
+    taints: tuple[Preference, ...] = ((PreferenceKind.TAINTS, 0),) if soft_taints else ()
     return (*(entry[3] for entry in weighted), *reversed(spreads), *taints)
 
 
@@ -63,7 +58,8 @@ def wanted_terms(
     terms: tuple[Requirements, ...], scheduling: Scheduling, preference: Preference
 ) -> tuple[Requirements, ...]:
     """Return what a node's labels must satisfy, any one of these, while one more wish is kept."""
-    if preference.preference_kind != PreferenceKind.NODES:
+    preference_kind, index = preference
+    if preference_kind != PreferenceKind.NODES:
         return terms
-    wanted = scheduling.preferred_nodes[preference.index].requirements
+    wanted = scheduling.preferred_nodes[index].requirements
     return tuple(term.merge(wanted) for term in terms)

@@ -78,7 +78,7 @@ class PendingGroup:
 
     def _possible(self, required: tuple[Requirements, ...], preference: Preference) -> bool:
         """Return whether any node there is or could be keeps a preference about nodes."""
-        if preference.preference_kind != PreferenceKind.NODES:
+        if preference[0] != PreferenceKind.NODES:
             return True
         return self._able(self._signature(self._with(required, preference), strict=False))
 
@@ -129,7 +129,7 @@ class PendingGroup:
     def _keeping(self, kept: int) -> NodeConstraints:
         """Return what is demanded of labels and taints while so many preferences are kept."""
         # The wish to keep off soft taints is the last one dropped.
-        strict = kept > 0 and self.ladder[-1].preference_kind == PreferenceKind.TAINTS
+        strict = kept > 0 and self.ladder[-1][0] == PreferenceKind.TAINTS
         return self._signature(self._terms[kept], strict=strict)
 
     def _signature(self, terms: tuple[Requirements, ...], *, strict: bool) -> NodeConstraints:

@@ -14,7 +14,7 @@ from shared.scheduling.compatibility import node_terms
 from shared.scheduling.preferences import Preference, PreferenceKind
 from shared.scheduling.topology.constraints import Affinity, ConstraintKind, Spread
 from shared.scheduling.topology.counts import DomainCounter, Profile, Scope, TopologyCounts
-from shared.scheduling.topology.selector import Namespaces
+from shared.scheduling.topology.selector import NOBODY, Selection, own_selection
 
 Reach = Callable[[str], frozenset[str] | None]
 
@@ -25,9 +25,13 @@ class TopologyRules:
     Register all rules before the first profile or kind is asked for.
     """
 
-    def __init__(self, topology_counts: TopologyCounts, namespaces: Namespaces) -> None:
+    def __init__(
+        self, topology_counts: TopologyCounts, namespaces: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        """Args: namespaces: Labels of all namespaces, by name."""
         self._topology_counts = topology_counts
         self._namespaces = namespaces
+        self._selected: dict[LabelSelector, frozenset[str]] = {}
 
     def register(self, namespace: str, scheduling: Scheduling) -> None:
         """Make the counters of all rules and preferences of a pod that waits."""
@@ -48,7 +52,7 @@ class TopologyRules:
     def owned(self, namespace: str, scheduling: Scheduling) -> tuple[DomainCounter, ...]:
         """Return the counters of owners of a pod's required anti-affinity terms."""
         return tuple(
-            self._topology_counts.owners(term.key, self._namespaces.selection(namespace, (term,)))
+            self._topology_counts.owners(term.key, self._selection(namespace, (term,)))
             for term in scheduling.anti_affinity
             if term.weight is None
         )
@@ -79,15 +83,14 @@ class TopologyRules:
             self._spread(namespace, labels, scheduling, rule, reach)
             for index, rule in enumerate(scheduling.spreads)
             if rule.policy == SpreadPolicy.DO_NOT_SCHEDULE
-            or Preference(PreferenceKind.SPREAD, index) in preference_kinds
+            or (PreferenceKind.SPREAD, index) in preference_kinds
         )
         affinities = tuple(self._affinities(namespace, labels, scheduling, preference_kinds))
         avoids = tuple(
             dict.fromkeys(
                 self._apart(namespace, term)
                 for index, term in enumerate(scheduling.anti_affinity)
-                if term.weight is None
-                or Preference(PreferenceKind.ANTI_AFFINITY, index) in preference_kinds
+                if term.weight is None or (PreferenceKind.ANTI_AFFINITY, index) in preference_kinds
             )
         )
         shunned = self._topology_counts.shunning(namespace, labels)
@@ -117,7 +120,7 @@ class TopologyRules:
         groups += [
             (term,)
             for index, term in enumerate(scheduling.affinity)
-            if Preference(PreferenceKind.AFFINITY, index) in preference_kinds
+            if (PreferenceKind.AFFINITY, index) in preference_kinds
         ]
         groups += [(term,) for term in scheduling.ties]
         for terms in groups:
@@ -158,15 +161,34 @@ class TopologyRules:
             tolerations=scheduling.tolerations if rule.honor_taints else None,
             keys=frozenset(hard | {rule.key}),
         )
-        selection = self._namespaces.own(namespace, rule.selector)
+        selection = own_selection(namespace, rule.selector)
         return self._topology_counts.counted(rule.key, selection, scope, living=True)
 
     def _together(
         self, namespace: str, terms: tuple[AffinityTerm, ...]
     ) -> tuple[DomainCounter, ...]:
-        selection = self._namespaces.selection(namespace, terms)
+        selection = self._selection(namespace, terms)
         return tuple(self._topology_counts.counted(term.key, selection) for term in terms)
 
     def _apart(self, namespace: str, term: AffinityTerm) -> DomainCounter:
-        selection = self._namespaces.selection(namespace, (term,))
+        selection = self._selection(namespace, (term,))
         return self._topology_counts.counted(term.key, selection)
+
+    def _selection(self, namespace: str, terms: Iterable[AffinityTerm]) -> Selection:
+        """Return the pods that all terms of a pod in this namespace count."""
+        return Selection(
+            tuple((self._meant(term, namespace), term.selector or NOBODY) for term in terms)
+        )
+
+    def _meant(self, term: AffinityTerm, namespace: str) -> frozenset[str] | None:
+        """Return the namespaces that a term means, None for all."""
+        selector = term.namespace_selector
+        if selector is None:
+            return frozenset(term.namespaces or (namespace,))
+        if selector == LabelSelector():
+            return None
+        if selector not in self._selected:
+            self._selected[selector] = frozenset(
+                name for name, labels in self._namespaces.items() if selector.selects(labels)
+            )
+        return self._selected[selector].union(term.namespaces)

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from shared.model.kubernetes.pods import AffinityTerm, LabelSelector
+from shared.model.kubernetes.pods import LabelSelector
 from shared.model.requirements import Requirement, Requirements
 
 # What the API server labels every namespace with.
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # A rule without a selector counts no pods.
-_NOBODY: Final = LabelSelector(
+NOBODY: Final = LabelSelector(
     requirements=Requirements((Requirement(key="", complement=False, values=frozenset()),))
 )
 
@@ -35,44 +35,30 @@ class Selection:
         asked += [
             requirement.describe() for requirement in selector.requirements if requirement.key
         ]
-        if selector == _NOBODY:
+        if selector == NOBODY:
             return "no pods: its labelSelector is missing"
         return f"pods with {', '.join(asked)}" if asked else "any pods"
 
 
-class Namespaces:
-    """Which namespaces a term means."""
+def own_selection(namespace: str, selector: LabelSelector | None) -> Selection:
+    """Return the pods of one namespace that the selector of a spread counts.
 
-    def __init__(self, labels: Mapping[str, Mapping[str, str]], seen: Iterable[str]) -> None:
-        """Take the labels of namespaces by name, and names of which no labels are known."""
-        self._labels = {name: {_NAME_LABEL: name} for name in sorted(seen)}
-        self._labels.update({name: {_NAME_LABEL: name, **labels[name]} for name in sorted(labels)})
-        self._found: dict[LabelSelector, frozenset[str]] = {}
+    An empty selector counts no pods: kube-scheduler skips such spreads.
+    """
+    if selector is None or selector == LabelSelector():
+        selector = NOBODY
+    return Selection(((frozenset((namespace,)), selector),))
 
-    def selection(self, namespace: str, terms: Iterable[AffinityTerm]) -> Selection:
-        """Return the pods that all terms of a pod in this namespace count."""
-        return Selection(
-            tuple((self._of(term, namespace), term.selector or _NOBODY) for term in terms)
-        )
 
-    def own(self, namespace: str, selector: LabelSelector | None) -> Selection:
-        """Return the pods of one namespace that the selector of a spread counts.
+def namespace_labels(
+    labels: Mapping[str, Mapping[str, str]], seen: Iterable[str]
+) -> dict[str, dict[str, str]]:
+    """Return the labels of namespaces by name, that of its name included.
 
-        An empty selector counts no pods: kube-scheduler skips such spreads.
-        """
-        if selector is None or selector == LabelSelector():
-            selector = _NOBODY
-        return Selection(((frozenset((namespace,)), selector),))
-
-    def _of(self, term: AffinityTerm, namespace: str) -> frozenset[str] | None:
-        if term.namespace_selector is None:
-            return frozenset(term.namespaces or (namespace,))
-        if term.namespace_selector == LabelSelector():
-            return None
-        if term.namespace_selector not in self._found:
-            self._found[term.namespace_selector] = frozenset(
-                name
-                for name, labels in self._labels.items()
-                if term.namespace_selector.selects(labels)
-            )
-        return self._found[term.namespace_selector].union(term.namespaces)
+    Args:
+        labels: Those that are known, by name.
+        seen: Names of which no labels need be known.
+    """
+    found = {name: {_NAME_LABEL: name} for name in sorted(seen)}
+    found.update({name: {_NAME_LABEL: name, **labels[name]} for name in sorted(labels)})
+    return found
