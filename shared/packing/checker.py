@@ -96,9 +96,9 @@ def _miscounted(problem: PackingProblem, packing: Packing) -> Iterator[str]:
 
 def _overfull_bins(problem: PackingProblem, packing: Packing) -> Iterator[str]:
     for index, contents in packing.placements:
-        where = f"bin {problem.bins[index].name}"
+        where = f"bin {index}"
         used = _total(problem, contents)
-        for name in used.exceeding(problem.bins[index].available):
+        for name in used.exceeding(problem.bins[index]):
             yield f"{where}: too much {name}"
         for value, _ in contents:
             if not problem.compatible_bins[value] >> index & 1:

@@ -63,9 +63,9 @@ def useful_bins(
     for mask in sorted({problem.compatible_bins[k] for k in asking}):
         anybody |= mask
     found = []
-    for index, other_bin in enumerate(problem.bins):
+    for index, available in enumerate(problem.bins):
         if anybody >> index & 1:
-            amounts = dict(other_bin.available.items)
+            amounts = dict(available.items)
             room = [amounts.get(name, 0) for name in demand.names]
             least = zip(room[:3], (least_cpu, least_memory, least_pods), strict=True)
             if all(amount >= need or not need for amount, need in least):

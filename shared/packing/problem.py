@@ -49,18 +49,6 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """An existing or in-flight node: costs nothing more.
-
-    Attributes:
-        available: Room left; amounts may be negative. Pseudo resources included.
-    """
-
-    name: str
-    available: Resources
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PackingSettings:
     """What a good plan is, beyond its price.
 
@@ -115,6 +103,8 @@ class PackingProblem:
     """Everything one packing depends on.
 
     Attributes:
+        bins: Room left on existing and in-flight nodes, which cost nothing more: amounts may be
+            negative. Pseudo resources included.
         compatible: Per class, a bit mask over shapes: bit i says the class may run on shape i.
             It need not say whether the pod fits: the packer compares the amounts.
         compatible_bins: Per class, the same over bins.
@@ -129,7 +119,7 @@ class PackingProblem:
 
     classes: tuple[PodClass, ...]
     shapes: tuple[Shape, ...]
-    bins: tuple[Bin, ...] = ()
+    bins: tuple[Resources, ...] = ()
     compatible: tuple[int, ...]
     compatible_bins: tuple[int, ...] = ()
     limits: Mapping[str, Resources] = field(default_factory=dict, hash=False)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from shared.model.resources import Resources
 from shared.packing.best_bound import least_cost
-from shared.packing.problem import Bin, PackingProblem
+from shared.packing.problem import PackingProblem
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.offerings.host_limits import host_limits, slots_of_new_node, slots_taken
 from shared.planning.offerings.offering_index import bit_mask
@@ -67,10 +67,7 @@ def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
             for (requests, _, _), (count, _) in merged.items()
         ),
         shapes=tuple(shapes),
-        bins=tuple(
-            Bin(name=room.name, available=room.available + of_new_node)
-            for room in plan_state.launchables.rooms
-        ),
+        bins=tuple(room.available + of_new_node for room in plan_state.launchables.rooms),
         compatible=tuple(accepted[number] for _, number, _ in merged),
         compatible_bins=tuple(rooms for _, _, rooms in merged),
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
-from shared.packing.problem import Bin, PackingProblem, Shape
+from shared.packing.problem import PackingProblem, Shape
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.offerings.domain_assignment import DomainShare
 from shared.planning.offerings.host_limits import (
@@ -169,13 +169,7 @@ def assemble(
     problem = PackingProblem(
         classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
         shapes=tuple(shapes),
-        bins=tuple(
-            Bin(
-                name=spot.name,
-                available=Resources.from_mapping(spot.free) + slots_left(slots, spot),
-            )
-            for spot in bins
-        ),
+        bins=tuple(Resources.from_mapping(spot.free) + slots_left(slots, spot) for spot in bins),
         compatible=tuple(compatible),
         compatible_bins=tuple(lot.bins for lot in lots),
         limits=plan_state.all_left(),

@@ -13,7 +13,7 @@ from shared.packing.checker import check
 from shared.packing.demand import read_demand
 from shared.packing.machine_kinds import allowed_shapes, find_kinds, front
 from shared.packing.packer import pack
-from shared.packing.problem import Bin, PackingProblem, PackingSettings, PodClass, Shape
+from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
 from shared.packing.search.first_fit import pack_simply
 
 GIB = 2**30
@@ -80,10 +80,7 @@ def problems(draw: st.DrawFn) -> PackingProblem:
     classes = draw(st.lists(pod_classes(), max_size=7))
     shapes = draw(st.lists(some_shapes(), max_size=9))
     bins = [
-        Bin(
-            name=f"bin {n}",
-            available=Resources.of(cpu=cpu, memory=memory, pods=pods),
-        )
+        Resources.of(cpu=cpu, memory=memory, pods=pods)
         for n, (cpu, memory, pods) in enumerate(
             draw(st.lists(st.tuples(cpus, memories, st.integers(0, 20)), max_size=3))
         )

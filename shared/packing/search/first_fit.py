@@ -43,7 +43,7 @@ def pack_simply(problem: PackingProblem, allowed: frozenset[int]) -> Packing:
         allowed: Shapes within the cap on node size.
     """
     left = {name: dict(room.items) for name, room in problem.limits.items()}
-    bins = [_Node(i, i, free.available) for i, free in enumerate(problem.bins)]
+    bins = [_Node(i, i, free) for i, free in enumerate(problem.bins)]
     nodes: list[_Node] = []
     unplaced = []
     order = sorted(

@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.model.resources import Resources
 from shared.packing.packer import pack
-from shared.packing.problem import Bin, PackingSettings, PodClass
+from shared.packing.problem import PackingSettings, PodClass
 from tests.benchmarks.packing import published, workloads
 from tests.benchmarks.report import Bar, Bought, Row
 from tests.benchmarks.timing import StoppedError, cpu_time, within
@@ -27,7 +27,7 @@ def ours(settings: PackingSettings) -> Buy:
 
     def buy(rows: list[workloads.Row], rooms: list[Resources]) -> int:
         nonlocal running
-        bins = tuple(Bin(name=str(n), available=room) for n, room in enumerate(rooms))
+        bins = tuple(room for n, room in enumerate(rooms))
         asked = workloads.problem(rows, settings=settings, bins=bins, running=running)
         running += Resources.total(
             pod_class.requests.times(pod_class.count) for pod_class in asked.classes

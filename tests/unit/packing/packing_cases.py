@@ -8,7 +8,6 @@ from shared.model.resources import Resources
 from shared.packing.checker import check
 from shared.packing.packer import pack
 from shared.packing.problem import (
-    Bin,
     Packing,
     PackingProblem,
     PackingSettings,
@@ -82,7 +81,7 @@ SHAPES = (
 def problem(
     classes: Sequence[PodClass],
     shapes: Sequence[Shape] = SHAPES,
-    bins: Sequence[Bin] = (),
+    bins: Sequence[Resources] = (),
     **changes: Any,
 ) -> PackingProblem:
     everywhere: dict[str, Any] = {

@@ -6,7 +6,7 @@ import pytest
 
 from shared.packing.checker import check
 from shared.packing.packer import pack
-from shared.packing.problem import LIMIT, NO_SHAPE, Bin, PackedNode, Packing, PackingProblem
+from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
 from tests.unit.packing.packing_cases import PLAIN, amounts, pod, problem, shape
 
 SPOT = {"on-demand": 100_000, "spot": 40_000}
@@ -23,8 +23,8 @@ def asked() -> PackingProblem:
         [pod(1500, 4, 3), pod(200, 1, 3), pod(90_000, 1, 1)],
         shapes=SHAPES,
         bins=[
-            Bin(name="n1", available=amounts(450, 2, 10)),
-            Bin(name="n2", available=amounts(100, 2, 10)),
+            amounts(450, 2, 10),
+            amounts(100, 2, 10),
         ],
         compatible=(0b0011, 0b1011, 0b1111),
         compatible_bins=(0b11, 0b01, 0b11),
@@ -83,8 +83,8 @@ CORRUPTIONS: dict[str, Callable[[Packing], Packing]] = {
     "bin 5 does not exist": plan(placements=((5, ((1, 2),)),)),
     "bin 0: is empty": plan(placements=((0, ()),)),
     "unplaced: class 8 does not exist": plan(unplaced=((8, 1, NO_SHAPE),)),
-    "bin n1: too much cpu": plan(placements=((0, ((1, 3),)),)),
-    "bin n2: class 1 may not run there": plan(placements=((1, ((1, 2),)),)),
+    "bin 0: too much cpu": plan(placements=((0, ((1, 3),)),)),
+    "bin 1: class 1 may not run there": plan(placements=((1, ((1, 2),)),)),
     "the planned shape is not the first option's": node(shape=1),
     "m.large has too little cpu": node(contents=((0, 2),)),
     "c.large": node(options=((2, 0),), shape=2),

@@ -6,7 +6,7 @@ from shared.model.resources import Resources
 from shared.packing import packer
 from shared.packing.checker import check
 from shared.packing.packer import pack
-from shared.packing.problem import LIMIT, NO_SHAPE, Bin, PackingSettings
+from shared.packing.problem import LIMIT, NO_SHAPE, PackingSettings
 from shared.packing.search.first_fit import pack_simply
 from tests.unit.packing.packing_cases import (
     GIB,
@@ -53,7 +53,7 @@ def test_mixed_pods_come_close_to_the_bound() -> None:
 
 
 def test_pod_is_placed_on_a_bin_before_a_launch() -> None:
-    bins = [Bin(name="n1", available=amounts(2000, 4, 10))]
+    bins = [amounts(2000, 4, 10)]
     made = good(problem([pod(500, 1, 6)], bins=bins))
     assert made.placements == ((0, ((0, 4),)),)
     assert placed(made, 0) == 6
@@ -61,36 +61,36 @@ def test_pod_is_placed_on_a_bin_before_a_launch() -> None:
 
 def test_the_fullest_bin_that_fits_is_taken() -> None:
     bins = [
-        Bin(name="roomy", available=amounts(8000, 16, 10)),
-        Bin(name="nearly full", available=amounts(1000, 2, 10)),
-        Bin(name="overcommitted", available=amounts(-500, 2, 10)),
-        Bin(name="forbidden", available=amounts(1000, 2, 10)),
+        amounts(8000, 16, 10),
+        amounts(1000, 2, 10),
+        amounts(-500, 2, 10),
+        amounts(1000, 2, 10),
     ]
     asked = problem([pod(1000, 2, 1), pod(4000, 2, 0)], bins=bins, compatible_bins=(0b0111, 0b1111))
     assert good(asked).placements == ((1, ((0, 1),)),)
 
 
 def test_a_bin_too_small_for_a_pod_is_skipped() -> None:
-    bins = [Bin(name="small", available=amounts(500, 1, 10))]
+    bins = [amounts(500, 1, 10)]
     asked = problem([pod(1000, 2, 1), pod(400, 1, 1)], bins=bins)
     assert good(asked).placements == ((0, ((1, 1),)),)
 
 
 def test_a_pod_without_requests_fits_a_bin_without_cpu() -> None:
-    bins = [Bin(name="full", available=amounts(-10, -1, 3))]
+    bins = [amounts(-10, -1, 3)]
     asked = problem([pod(0, 0, 2)], bins=bins)
     assert good(asked).placements == ((0, ((0, 2),)),)
 
 
 def test_a_pod_that_fits_no_shape_may_still_fit_a_bin() -> None:
-    bins = [Bin(name="huge", available=amounts(500_000, 1000, 10))]
+    bins = [amounts(500_000, 1000, 10)]
     made = good(problem([pod(200_000, 100, 3)], bins=bins))
     assert made.placements == ((0, ((0, 2),)),)
     assert made.unplaced == ((0, 1, NO_SHAPE),)
 
 
 def test_a_bin_no_pod_may_use_stays_empty() -> None:
-    bins = [Bin(name="tainted", available=amounts(8000, 16, 10))]
+    bins = [amounts(8000, 16, 10)]
     asked = problem([pod(1000, 1, 1)], bins=bins, compatible_bins=(0,))
     assert good(asked).placements == ()
 

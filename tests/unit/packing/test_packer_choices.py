@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 from shared.model.ec2.instance_types import CapacityType
-from shared.packing.problem import Bin
 from tests.unit.packing.packing_cases import (
     PLAIN,
     amounts,
@@ -92,7 +91,7 @@ def test_leftover_room_is_worth_something_in_a_small_batch() -> None:
         shape("small", 40_000, cores=1, gib=2),
         shape("roomy", 130_000, cores=4, gib=8),
     )
-    full = [Bin(name=f"n{n}", available=amounts()) for n in range(10)]
+    full = [amounts() for n in range(10)]
     asked = problem([pod(900, 1.5, 2), pod(700, 1, 1)], shapes=shapes, bins=full)
     valued = replace(asked, settings=replace(PLAIN, leftover_value_percent=90))
     large = replace(valued, settings=replace(valued.settings, small_batch_pods=2))

@@ -6,7 +6,7 @@ import pytest
 
 from shared.packing.best_bound import least_cost
 from shared.packing.bound import free_capacity
-from shared.packing.problem import Bin, PackingProblem
+from shared.packing.problem import PackingProblem
 from tests.unit.packing.packing_cases import SHAPES, amounts, good, pod, problem, shape
 
 
@@ -21,14 +21,14 @@ def least(asked: PackingProblem) -> tuple[int, int]:
 
 def test_room_for_one_class_takes_nothing_off_the_worth_of_another() -> None:
     shapes = (shape("costly", 900_000, cores=4, gib=16), shape("cheap", 30_000, cores=4, gib=16))
-    rooms = tuple(Bin(name=str(n), available=amounts(64_000, 512, 110)) for n in range(9))
+    rooms = tuple(amounts(64_000, 512, 110) for n in range(9))
     asked = problem([pod(3000, 12, 2), pod(1000, 2, 7)], shapes=shapes, compatible=(1, 2))
     bound, cost = least(replace(asked, bins=rooms, compatible_bins=(0, (1 << 9) - 1)))
     assert bound == cost == 1_800_000
 
 
 def test_where_there_is_room_for_all_nothing_need_be_bought() -> None:
-    rooms = (Bin(name="large", available=amounts(64_000, 512, 110)),)
+    rooms = (amounts(64_000, 512, 110),)
     asked = problem([pod(3000, 12, 2)], bins=rooms, compatible_bins=(1,))
     assert least_cost(asked, [2], 99) == 0
     assert least_cost(asked, [0], 0) == 0
@@ -37,7 +37,7 @@ def test_where_there_is_room_for_all_nothing_need_be_bought() -> None:
 def test_too_many_rooms_to_look_at_one_by_one_count_by_their_amounts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rooms = tuple(Bin(name=str(n), available=amounts(300, 1, 4)) for n in range(3))
+    rooms = tuple(amounts(300, 1, 4) for n in range(3))
     asked = problem(
         [pod(250, 0.5, 400), pod(900, 3, 90), pod(400, 1, 300)],
         shapes=SHAPES,

@@ -6,7 +6,7 @@ import pytest
 
 from shared.model.resources import Resources
 from shared.packing.packer import pack
-from shared.packing.problem import Bin, PackingProblem, PodClass
+from shared.packing.problem import PackingProblem, PodClass
 from tests.unit.packing.packing_cases import GIB, PLAIN, amounts, good, pod, problem, shape
 
 # A core and 4 GiB in the mean: machines of 4 GiB per core hold as much of it as they can.
@@ -70,9 +70,9 @@ def test_pods_that_no_one_node_holds_keep_their_own() -> None:
 
 def test_pod_is_placed_where_it_costs_later_pods_least() -> None:
     bins = (
-        Bin(name="little memory", available=amounts(2000, 2, 10)),
-        Bin(name="little cpu", available=amounts(500, 30, 10)),
-        Bin(name="closed", available=amounts(4000, 16, 10)),
+        amounts(2000, 2, 10),
+        amounts(500, 30, 10),
+        amounts(4000, 16, 10),
     )
     question = asked(pod(100, 2, 1), pod(1500, 1, 2), bins=bins, compatible_bins=(3, 3))
     made = good(question)
@@ -81,20 +81,20 @@ def test_pod_is_placed_where_it_costs_later_pods_least() -> None:
 
 
 def test_a_bin_is_filled_with_the_pods_that_use_up_all_it_has() -> None:
-    bins = (Bin(name="any", available=amounts(4000, 16, 10)),)
+    bins = (amounts(4000, 16, 10),)
     # The larger pod would come first by what it is worth, and lose eight gibibytes.
     question = asked(pod(3000, 4, 1), pod(1000, 4, 4), bins=bins, compatible_bins=(1, 1))
     assert good(question).placements == ((0, ((1, 4),)),)
 
 
 def test_a_bin_with_room_of_every_kind_may_still_hold_none_of_the_pods() -> None:
-    bins = tuple(Bin(name=str(n), available=amounts(n * 1000, 8, 10)) for n in (1, 2))
+    bins = tuple(amounts(n * 1000, 8, 10) for n in (1, 2))
     question = asked(pod(500, 12, 1), pod(2000, 4, 1), bins=bins, compatible_bins=(3, 3))
     assert good(question).placements == ((1, ((1, 1),)),)
 
 
 def test_among_very_many_bins_the_plain_way_is_taken() -> None:
-    bins = tuple(Bin(name=str(n), available=amounts(1000, 4, 9)) for n in range(10_001))
+    bins = tuple(amounts(1000, 4, 9) for n in range(10_001))
     question = asked(pod(400, 1, 2), bins=bins, compatible_bins=((1 << 10_001) - 1,))
     assert good(question).nodes == ()
 
@@ -103,6 +103,6 @@ def test_among_very_many_bins_the_plain_way_is_taken() -> None:
 def test_node_with_negative_available_resources_takes_pods_that_request_none_of_them(
     cpu: int,
 ) -> None:
-    bins = (Bin(name="b", available=Resources.of(cpu=cpu, memory=4 * GIB, pods=10)),)
+    bins = (Resources.of(cpu=cpu, memory=4 * GIB, pods=10),)
     found = good(asked(pod(0, 2, 1), bins=bins, compatible_bins=(1,)))
     assert not found.nodes
