@@ -23,12 +23,15 @@ class TopologyRules:
     """Compiles rules; the same rule is always the same counter.
 
     Register all rules before the first profile or kind is asked for.
+
+    Args:
+        topology_counts: Where the counters are.
+        namespaces: Labels of all namespaces, by name.
     """
 
     def __init__(
         self, topology_counts: TopologyCounts, namespaces: Mapping[str, Mapping[str, str]]
     ) -> None:
-        """Args: namespaces: Labels of all namespaces, by name."""
         self._topology_counts = topology_counts
         self._namespaces = namespaces
         self._selected: dict[LabelSelector, frozenset[str]] = {}
