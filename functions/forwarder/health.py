@@ -1,4 +1,4 @@
-"""Liveness and readiness over HTTP."""
+"""Serves the answers of liveness and readiness probes; `main` decides what they are."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""Bottlerocket: settings in TOML; the user's are merged with ours, and ours win.
+"""Bottlerocket: settings in TOML; the user's are merged with Dovetail's, and Dovetail's win.
 
 Source: https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/ and
 https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id-bottlerocket.html (2026-08).

@@ -1,4 +1,4 @@
-"""In which order a node's pods are asked to leave."""
+"""In which order a node's pods are asked to leave; the caller knows the deadline."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `dovetail doctor` prints: one finding for each thing that is not as it should be."""
+"""What a finding of `dovetail doctor` is made of; `doctor` and its neighbours make them."""
 
 from dataclasses import dataclass
 from typing import Final

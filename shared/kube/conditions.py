@@ -1,4 +1,4 @@
-"""What Dovetail writes into the status of Provisioners and AWSNodeTemplates."""
+"""How conditions are written into the status of Provisioners and AWSNodeTemplates."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

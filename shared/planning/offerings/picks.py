@@ -1,4 +1,4 @@
-"""Picks: which values the custom labels of nodes to be bought may get."""
+"""Picks: which values the custom labels of new nodes may get; they choose no offering."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
