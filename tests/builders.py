@@ -13,6 +13,7 @@ from shared.model.ec2.instance_types import (
     Overhead,
 )
 from shared.model.ec2.launches import (
+    Instance,
     IntentState,
     LaunchIntent,
     LaunchOption,
@@ -21,6 +22,7 @@ from shared.model.ec2.launches import (
     Slot,
 )
 from shared.model.kubernetes.daemonsets import DaemonSet
+from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import (
     AffinityTerm,
@@ -47,6 +49,7 @@ DEFAULT_TOLERATIONS = tuple(
     Toleration(key=key, operator="Exists", effect=Effect.NO_EXECUTE, seconds=300)
     for key in (keys.NODE_NOT_READY_TAINT, keys.NODE_UNREACHABLE_TAINT)
 )
+TAGS = {keys.TAG_CLUSTER: "test", "kubernetes.io/cluster/test": "owned"}
 NOT_READY = Taint(key=keys.NOT_READY_TAINT, effect=Effect.NO_SCHEDULE)
 
 
@@ -162,6 +165,7 @@ CATALOG = (
     instance_type("m5.large"),
     instance_type("m5.xlarge", cpu=4000, memory=16 * GIB, price=192_000),
 )
+SHAPES = {shape.name: shape for shape in CATALOG}
 
 
 def provisioner(name: str = "default", **overrides: Any) -> Provisioner:
@@ -212,6 +216,41 @@ def node(name: str = "n1", **overrides: Any) -> Node:
         **overrides,
     }
     return Node(name=name, **fields)
+
+
+def node_of(name: str, kind: str | InstanceType = "m5.large", **overrides: Any) -> Node:
+    """Return a Dovetail node with the label and the room of its instance type."""
+    shape = SHAPES[kind] if isinstance(kind, str) else kind
+    labels = {
+        **node(name).labels,
+        keys.INSTANCE_TYPE: shape.name,
+        **overrides.pop("labels", {}),
+    }
+    room = {"capacity": shape.capacity, "allocatable": shape.allocatable}
+    return node(name, labels=labels, **{**room, **overrides})
+
+
+def instance(instance_id: str = "i-n1", **overrides: Any) -> Instance:
+    """Return a running machine of the cluster `test`: an m5.large on demand."""
+    fields: dict[str, Any] = {
+        "state": "running",
+        "offering": offering(),
+        "launched_at": NOW,
+        "tags": TAGS,
+        **overrides,
+    }
+    return Instance(instance_id=instance_id, **fields)
+
+
+def budget(allowed: int = 0, **overrides: Any) -> PodDisruptionBudget:
+    """Return a PodDisruptionBudget over the pods of `web`."""
+    fields: dict[str, Any] = {
+        "namespace": "default",
+        "name": "web",
+        "selector": selector(app="web"),
+        **overrides,
+    }
+    return PodDisruptionBudget(disruptions_allowed=allowed, **fields)
 
 
 def daemonset(name: str = "logs", cpu: int = 100, memory: int = 64 * MIB, **more: Any) -> DaemonSet:

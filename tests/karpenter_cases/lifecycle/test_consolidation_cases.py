@@ -12,15 +12,25 @@ from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from tests.builders import NOW, affinity, needs, pod, provisioner, ref, site, slot, spread
-from tests.karpenter_cases.lifecycle.changes import (
+from tests.builders import (
+    NOW,
+    affinity,
+    budget,
+    needs,
+    node_of,
+    pod,
+    provisioner,
+    ref,
+    site,
+    slot,
+    spread,
+)
+from tests.unit.disruption.clusters import (
     LATER,
     SAVING,
-    budget,
     changed,
     cluster,
     looked,
-    machine,
     on,
 )
 from tests.unit.node_lifecycle.replacements import half_empty, joined, state_of, step
@@ -32,13 +42,13 @@ KEPT = {keys.DO_NOT_CONSOLIDATE: "true"}
 
 def roomy(**overrides: Any) -> ClusterSnapshot:
     """One large machine with a pod that a small one could hold."""
-    return cluster(machine("big", "m5.2xlarge"), bound=(on("big", **overrides),))
+    return cluster(node_of("big", "m5.2xlarge"), bound=(on("big", **overrides),))
 
 
 def twins(**overrides: Any) -> ClusterSnapshot:
     """Two machines whose pods fit on one."""
     bound = (on("a", **overrides), on("b"))
-    return cluster(machine("a"), machine("b"), bound=bound)
+    return cluster(node_of("a"), node_of("b"), bound=bound)
 
 
 def test_a_large_node_with_little_on_it_is_replaced_by_a_cheaper_one() -> None:
@@ -62,7 +72,7 @@ def test_a_budget_of_another_namespace_blocks_no_pod() -> None:
 
 
 def test_a_node_with_the_annotation_against_consolidation_is_not_replaced() -> None:
-    seen = cluster(machine("big", "m5.2xlarge", annotations=KEPT), bound=(on("big"),))
+    seen = cluster(node_of("big", "m5.2xlarge", annotations=KEPT), bound=(on("big"),))
     assert looked(seen).change is None
 
 
@@ -71,12 +81,12 @@ def test_a_spot_node_stays_when_every_other_pool_costs_more() -> None:
         consolidation=True,
         requirements=needs(keys.CAPACITY_TYPE, "In", "spot").merge(needs(keys.ARCH, "In", "amd64")),
     )
-    node = machine("a", labels={keys.CAPACITY_TYPE: CapacityType.SPOT.value})
+    node = node_of("a", labels={keys.CAPACITY_TYPE: CapacityType.SPOT.value})
     assert looked(cluster(node, bound=(on("a"),), provisioners=(spot,))).change is None
 
 
 def test_an_on_demand_node_stays_when_every_other_costs_more() -> None:
-    assert looked(cluster(machine("a"), bound=(on("a"),))).change is None
+    assert looked(cluster(node_of("a"), bound=(on("a"),))).change is None
 
 
 def test_while_a_change_is_under_way_the_next_one_waits() -> None:
@@ -100,8 +110,8 @@ def test_provisioner_without_subnets_does_not_block_a_deletion() -> None:
 
 
 def test_pods_may_move_to_unmanaged_nodes() -> None:
-    theirs = machine("theirs", finalizers=(), labels={keys.PROVISIONER_NAME: ""})
-    seen = cluster(machine("a"), theirs, bound=(on("a"),))
+    theirs = node_of("theirs", finalizers=(), labels={keys.PROVISIONER_NAME: ""})
+    seen = cluster(node_of("a"), theirs, bound=(on("a"),))
     found = changed(seen)
     assert (found.remove, found.plan.placements[0].node) == (("a",), "theirs")
 
@@ -115,19 +125,19 @@ def test_a_node_with_a_pod_that_must_not_be_evicted_is_not_deleted() -> None:
 
 
 def test_pods_without_an_owner_do_not_keep_a_node() -> None:
-    seen = cluster(machine("a"), machine("b"), bound=(on("a", owner=None), on("b")))
+    seen = cluster(node_of("a"), node_of("b"), bound=(on("a", owner=None), on("b")))
     assert changed(seen).method == Method.DELETE
 
 
 def test_no_pod_moves_to_a_node_that_is_not_initialized() -> None:
-    starting = machine("b", ready=None, allocatable=Resources())
+    starting = node_of("b", ready=None, allocatable=Resources())
     flying = slot(instance_id="i-b", node_name="b")
-    seen = cluster(machine("a"), starting, bound=(on("a"),), slots=(flying,))
+    seen = cluster(node_of("a"), starting, bound=(on("a"),), slots=(flying,))
     assert looked(seen).change is None
 
 
 def test_initialized_nodes_are_filled_before_others_are_thought_of() -> None:
-    starting = machine("c", ready=None, allocatable=Resources())
+    starting = node_of("c", ready=None, allocatable=Resources())
     flying = slot(instance_id="i-c", node_name="c")
     seen = replace(twins(), nodes=(*twins().nodes, starting), slots=(flying,))
     found = changed(seen)
@@ -141,7 +151,7 @@ def test_a_pod_that_can_be_placed_nowhere_does_not_stop_it() -> None:
 
 def test_no_pod_is_made_to_wait() -> None:
     bound = (on("a", cpu=1200), on("b", cpu=1200))
-    assert looked(cluster(machine("a"), machine("b"), bound=bound)).change is None
+    assert looked(cluster(node_of("a"), node_of("b"), bound=bound)).change is None
 
 
 def test_a_pod_that_comes_meanwhile_and_must_not_be_evicted_keeps_the_node() -> None:
@@ -180,11 +190,13 @@ def test_a_change_that_is_no_longer_valid_is_abandoned() -> None:
     joined(world)
     world.cluster.add(*(pod(f"late{n}", node_name="big", cpu=900) for n in range(4)))
     assert step(world, state_of(world))["result"] == "pods came that fit nowhere else"
-    assert not world.cluster.node_values["big"].unschedulable
+    big = world.cluster.node_values["big"]
+    assert (big.unschedulable, big.deletion_at) == (False, None)
+    assert keys.REMOVAL_REASON not in big.annotations
 
 
 def three() -> ClusterSnapshot:
-    nodes = tuple(machine(name) for name in "abc")
+    nodes = tuple(node_of(name) for name in "abc")
     return cluster(*nodes, bound=tuple(on(name, cpu=1000, memory=2**30) for name in "abc"))
 
 
@@ -199,20 +211,20 @@ def test_without_tries_left_nothing_is_done() -> None:
 
 
 def test_three_nodes_become_one() -> None:
-    nodes = tuple(machine(name, "m5.xlarge") for name in "abc")
+    nodes = tuple(node_of(name, "m5.xlarge") for name in "abc")
     bound = tuple(on(name, cpu=1100) for name in "abc")
     found = changed(cluster(*nodes, bound=bound))
     assert (len(found.remove), len(found.plan.nodes)) == (2, 0)
 
 
 def test_two_nodes_do_not_become_one_of_the_same_type() -> None:
-    found = looked(cluster(machine("a"), bound=(on("a", cpu=1500),)))
+    found = looked(cluster(node_of("a"), bound=(on("a", cpu=1500),)))
     assert found.change is None
 
 
 def test_several_nodes_are_read_again_before_the_first_is_removed() -> None:
     world = half_empty()
-    world.cluster.add(machine("too", "m5.2xlarge"), pod("c", node_name="too"))
+    world.cluster.add(node_of("too", "m5.2xlarge"), pod("c", node_name="too"))
     world.disruption = replace(world.disruption, budget_percent=100)
     world.provision(look=True)
     state = state_of(world)
@@ -230,7 +242,7 @@ def test_several_nodes_are_read_again_before_the_first_is_removed() -> None:
 
 
 def test_when_an_empty_node_must_stay_the_others_are_evaluated_next() -> None:
-    empty = machine("empty")
+    empty = node_of("empty")
     seen = replace(twins(), nodes=(*twins().nodes, empty))
     assert changed(seen).remove == ("empty",)
     rested = OngoingChanges(rested=frozenset({"uid-empty"}))
@@ -255,7 +267,7 @@ def test_node_that_expires_soon_is_cheaper_to_remove() -> None:
 def test_an_even_spread_over_zones_is_kept() -> None:
     zones = ("us-east-1a", "us-east-1b", "us-east-1c")
     nodes = tuple(
-        machine(name, "m5.2xlarge" if name == "c" else "m5.large", labels={keys.ZONE: zone})
+        node_of(name, "m5.2xlarge" if name == "c" else "m5.large", labels={keys.ZONE: zone})
         for name, zone in zip("abc", zones, strict=True)
     )
     bound = tuple(on(name, spreads=(spread(),), cpu=1000) for name in "abc")
@@ -266,7 +278,7 @@ def test_an_even_spread_over_zones_is_kept() -> None:
 
 def test_pods_that_avoid_each_other_are_not_put_together() -> None:
     bound = tuple(on(name, anti_affinity=(affinity(),)) for name in "ab")
-    assert looked(cluster(machine("a"), machine("b"), bound=bound)).change is None
+    assert looked(cluster(node_of("a"), node_of("b"), bound=bound)).change is None
 
 
 def test_pods_that_come_while_nodes_are_exchanged_get_a_node_of_their_own() -> None:
@@ -280,8 +292,8 @@ def test_pods_that_come_while_nodes_are_exchanged_get_a_node_of_their_own() -> N
 
 @pytest.mark.parametrize("mark", ["promised", "replaces"])
 def test_node_launched_for_pods_of_a_removed_node_stays(mark: str) -> None:
-    fresh = machine("new", "m5.2xlarge")
-    going = machine("old", deletion_at=LATER)
+    fresh = node_of("new", "m5.2xlarge")
+    going = node_of("old", deletion_at=LATER)
     seen = cluster(fresh, going, bound=(on("old"),))
     if mark == "promised":
         coming = slot(instance_id="i-new", node_name="new", pods=(ref(pod("coming")),))

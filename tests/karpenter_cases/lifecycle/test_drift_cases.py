@@ -16,8 +16,8 @@ from shared.model.provisioner import (
     KubeletConfiguration,
     MetadataOptions,
 )
-from tests.builders import needs, pod, provisioner
-from tests.karpenter_cases.lifecycle.changes import LATER, cluster, looked, machine, on
+from tests.builders import needs, node_of, pod, provisioner
+from tests.unit.disruption.clusters import LATER, cluster, looked, on
 from tests.unit.worlds import World
 
 OWNER = provisioner()
@@ -26,7 +26,7 @@ ONLY = provisioner(requirements=needs(keys.INSTANCE_TYPE, "In", "m5.xlarge"))
 
 
 def born_of(owner: Any, **changes: Any) -> Node:
-    return machine("a", annotations={keys.PROVISIONER_HASH: shape_hash(owner)}, **changes)
+    return node_of("a", annotations={keys.PROVISIONER_HASH: shape_hash(owner)}, **changes)
 
 
 def found(node: Node, owner: Any = OWNER, *, drift: bool = True, image: str = "") -> Any:
@@ -95,11 +95,11 @@ def test_a_node_is_no_longer_drifted_when_the_change_is_undone() -> None:
 )
 def test_requirements_that_a_node_no_longer_meets_are_drift(requirement: Any, drifts: Any) -> None:
     owner = provisioner(requirements=requirement)
-    assert bool(drift_of(machine("a"), owner)) is drifts
+    assert bool(drift_of(node_of("a"), owner)) is drifts
 
 
 def test_only_nodes_of_the_provisioner_that_changed_have_drifted() -> None:
-    mine = machine("a", annotations={keys.PROVISIONER_HASH: shape_hash(OWNER)})
+    mine = node_of("a", annotations={keys.PROVISIONER_HASH: shape_hash(OWNER)})
     theirs = replace(mine, labels={**mine.labels, keys.PROVISIONER_NAME: "other"})
     assert drift_of(mine, provisioner(labels={"team": "a"})) != ""
     assert drift_of(theirs, provisioner("other")) == ""
@@ -125,7 +125,7 @@ def test_a_provisioner_needs_no_hash_of_its_own() -> None:
 
 
 def test_a_node_without_a_hash_has_not_drifted() -> None:
-    assert found(machine("a"), provisioner(labels={"team": "a"})) is None
+    assert found(node_of("a"), provisioner(labels={"team": "a"})) is None
 
 
 # --- what the AWS half says
@@ -185,7 +185,7 @@ def test_security_groups_that_are_the_same_are_no_drift() -> None:
 
 
 def test_a_node_without_an_instance_type_is_no_failure() -> None:
-    labels = {k: v for k, v in machine("a").labels.items() if k != keys.INSTANCE_TYPE}
+    labels = {k: v for k, v in node_of("a").labels.items() if k != keys.INSTANCE_TYPE}
     one = replace(born_of(OWNER), labels=labels)
     assert drift_of(one, OWNER) == ""
     assert drift_of(one, ONLY).endswith("no longer allows its absence")
@@ -223,4 +223,4 @@ def test_what_only_selects_does_not_count(selector: str) -> None:
 
 
 def test_a_node_of_a_release_that_wrote_no_hash_has_not_drifted() -> None:
-    assert drift_of(machine("a"), template(ami_family="Bottlerocket")) == ""
+    assert drift_of(node_of("a"), template(ami_family="Bottlerocket")) == ""

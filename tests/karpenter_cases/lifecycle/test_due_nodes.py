@@ -13,15 +13,14 @@ from shared.disruption.selection import Cause
 from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.expiration import Expiration
-from tests.builders import NOW, affinity, pod, provisioner
-from tests.karpenter_cases.lifecycle.changes import (
+from tests.builders import NOW, affinity, node_of, pod, provisioner
+from tests.unit.disruption.clusters import (
     AGED,
     HOUR,
     LATER,
     changed,
     cluster,
     looked,
-    machine,
     on,
 )
 from tests.unit.node_lifecycle.replacements import expired, joined, state_of, step
@@ -32,12 +31,12 @@ RARE = {"example.com/rare": 1}
 
 
 def old(name: str, kind: str = "m5.large", minutes: int = 0) -> Node:
-    return machine(name, kind, created_at=NOW - timedelta(minutes=minutes))
+    return node_of(name, kind, created_at=NOW - timedelta(minutes=minutes))
 
 
 def odd(name: str, kind: str = "m5.large", minutes: int = 0) -> Node:
     born = NOW - timedelta(minutes=minutes)
-    return machine(name, kind, created_at=born, annotations=OTHER)
+    return node_of(name, kind, created_at=born, annotations=OTHER)
 
 
 class Due:
@@ -67,7 +66,7 @@ BOTH = pytest.mark.parametrize(
 
 @BOTH
 def test_a_node_that_is_not_due_stays(due: Due) -> None:
-    assert due.look(machine("a", created_at=LATER), bound=(on("a"),)).change is None
+    assert due.look(node_of("a", created_at=LATER), bound=(on("a"),)).change is None
 
 
 @BOTH
@@ -83,20 +82,20 @@ def test_a_node_whose_ttl_was_lengthened_stays() -> None:
 
 def test_a_node_whose_provisioner_was_changed_back_stays() -> None:
     owner = provisioner()
-    same = machine("a", annotations={keys.PROVISIONER_HASH: shape_hash(owner)})
+    same = node_of("a", annotations={keys.PROVISIONER_HASH: shape_hash(owner)})
     assert Due(Cause.DRIFT, owner, odd, drift=True).look(same, bound=(on("a"),)).change is None
 
 
 @BOTH
 def test_due_node_is_removed_when_its_pods_fit_elsewhere(due: Due) -> None:
-    room = machine("room", created_at=LATER)
+    room = node_of("room", created_at=LATER)
     found = due.look(due.make("a"), room, bound=(on("a"),)).change
     assert (found.cause, found.method, found.remove) == (due.cause, Method.DELETE, ("a",))
 
 
 @BOTH
 def test_all_due_empty_nodes_are_removed_together(due: Due) -> None:
-    found = due.look(*(due.make(name) for name in "abc")).change
+    found = due.look(*(due.make(name) for name in "abcd"), bound=(on("d"),)).change
     assert (found.method, found.remove) == (Method.EMPTY, ("a", "b", "c"))
 
 
@@ -143,7 +142,7 @@ def test_the_timer_ends_when_nodes_may_live_for_ever() -> None:
 
 
 def test_a_node_is_due_from_the_moment_its_time_is_over() -> None:
-    assert expires_in(machine("a"), HOUR, LATER) == timedelta(0)
+    assert expires_in(node_of("a"), HOUR, LATER) == timedelta(0)
     assert changed(cluster(old("a"), provisioners=(AGED,))).cause == Cause.EXPIRATION
 
 

@@ -5,17 +5,15 @@ from typing import Any
 
 import pytest
 
-from shared.disruption.consolidation import Method, Outlook, consolidate
-from shared.disruption.settings import DisruptionSettings
+from shared.disruption.consolidation import Method, Outlook
 from shared.model import labels as keys
-from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.node_lifecycle.emptiness import Emptiness
-from shared.packing.problem import PackingSettings
 from shared.ports import TimerKind
 from shared.timers.heartbeats import running_timers
-from tests.builders import CATALOG, NOT_READY, NOW, node, pod, provisioner, ref, slot, snapshot
+from tests.builders import NOT_READY, NOW, node, node_of, pod, provisioner, ref, slot
 from tests.karpenter_cases.lifecycle.nodes import age_step, changed, empty_step, standing
+from tests.unit.disruption.clusters import cluster, consolidated
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
 TTL = 30 * SECOND
@@ -47,6 +45,8 @@ def test_an_empty_node_is_stamped_and_watched() -> None:
     assert stamp(world) == NOW.isoformat()
     (timer,) = world.outbox.timers_of(TimerKind.EMPTINESS)
     assert timer.payload["wait_seconds"] == 30
+    assert timer.payload["since"] == NOW.isoformat()
+    assert (world.node.uid, "emptiness") in running_timers(world.ledger, NAME)
 
 
 def test_a_node_that_is_used_again_loses_its_stamp() -> None:
@@ -105,23 +105,8 @@ def test_a_stamp_that_cannot_be_read_is_written_anew(text: str) -> None:
     assert empty_step(world)["result"] == "removed"
 
 
-PACKING = PackingSettings(diversification_k_on_demand=1, diversification_k_spot=1)
-
-
-def machine(name: str) -> Node:
-    shape = next(instance_type for instance_type in CATALOG if instance_type.name == "m5.large")
-    return node(name, capacity=shape.capacity, allocatable=shape.allocatable)
-
-
 def outlook(*names: str, bound: tuple[Pod, ...] = (), **more: Any) -> Outlook:
-    seen = snapshot(
-        nodes=tuple(machine(name) for name in names),
-        bound=bound,
-        provisioners=(provisioner(consolidation=True),),
-        taken_at=NOW + timedelta(hours=1),
-        **more,
-    )
-    return consolidate(seen, (), DisruptionSettings(), PACKING, most_nodes=100)
+    return consolidated(cluster(*map(node_of, names), bound=bound, **more))
 
 
 def removed(found: Outlook) -> list[str]:

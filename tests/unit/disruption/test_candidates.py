@@ -10,21 +10,11 @@ from shared.disruption.settings import DisruptionSettings
 from shared.model import labels as keys
 from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import LabelSelector, Owner, Pod
-from tests.builders import NOW, node, pod, provisioner, ref, selector, slot, snapshot
+from shared.model.kubernetes.pods import Owner, Pod
+from tests.builders import NOW, budget, node, pod, provisioner, ref, selector, slot, snapshot
+from tests.unit.disruption.clusters import LATER
 
-LATER = NOW + timedelta(hours=1)
 SETTINGS = DisruptionSettings()
-
-
-def _budget(allowed: int, **overrides: Any) -> PodDisruptionBudget:
-    fields: dict[str, Any] = {
-        "namespace": "default",
-        "name": "web",
-        "selector": selector(app="web"),
-        **overrides,
-    }
-    return PodDisruptionBudget(disruptions_allowed=allowed, **fields)
 
 
 def _look(
@@ -137,27 +127,17 @@ def test_one_pod_that_may_not_be_evicted_keeps_its_node() -> None:
 def test_a_budget_holds_only_pods_it_selects_in_its_namespace() -> None:
     bound = (pod("a", node_name="n1"),)
 
-    assert _look(node(), bound=bound, budgets=(_budget(0),)) == (
+    assert _look(node(), bound=bound, budgets=(budget(0),)) == (
         (),
         {"n1": "PodDisruptionBudget web holds pod default/a"},
     )
     for harmless in (
-        _budget(1),
-        _budget(0, namespace="other"),
-        _budget(0, selector=None),
-        _budget(0, selector=selector(app="db")),
+        budget(1),
+        budget(0, namespace="other"),
+        budget(0, selector=None),
+        budget(0, selector=selector(app="db")),
     ):
         assert len(_look(node(), bound=bound, budgets=(harmless,))[0]) == 1
-
-
-def test_a_pod_under_two_budgets_can_never_be_evicted() -> None:
-    bound = (pod("a", node_name="n1"),)
-    two = (_budget(5), _budget(5, name="all", selector=LabelSelector()))
-
-    assert _look(node(), bound=bound, budgets=two) == (
-        (),
-        {"n1": "pod default/a is under several PodDisruptionBudgets: all, web"},
-    )
 
 
 @pytest.mark.parametrize(

@@ -59,16 +59,6 @@ def test_the_hash_knows_no_order_of_maps_and_stays_the_same_from_release_to_rele
     assert shape_hash(one) == shape_hash(other) == "ff0f0e797620882f"
 
 
-def test_a_node_without_a_hash_has_not_drifted() -> None:
-    assert drift_of(node(), OWNER) == ""
-    assert drift_of(node(annotations={keys.PROVISIONER_HASH: shape_hash(OWNER)}), OWNER) == ""
-
-
-def test_a_node_of_another_hash_has_drifted() -> None:
-    found = drift_of(node(annotations={keys.PROVISIONER_HASH: "other"}), OWNER)
-    assert found == "provisioner default has changed"
-
-
 def test_a_node_whose_labels_no_longer_meet_the_requirements_has_drifted() -> None:
     owner = provisioner(requirements=needs(keys.INSTANCE_TYPE, "In", "m5.xlarge"))
     assert drift_of(node(), owner) == (
@@ -77,13 +67,3 @@ def test_a_node_whose_labels_no_longer_meet_the_requirements_has_drifted() -> No
     owner = provisioner(requirements=needs("team", "Exists"))
     assert drift_of(node(), owner).endswith("no longer allows its absence")
     assert drift_of(node(), provisioner(requirements=Requirements())) == ""
-
-
-def test_a_machine_of_an_image_that_is_no_longer_current_has_drifted() -> None:
-    assert drift_of(node(), OWNER, "ami-1", ("ami-1", "ami-2")) == ""
-    assert drift_of(node(), OWNER, "ami-0", ("ami-1",)) == "image ami-0 is no longer current"
-
-
-def test_images_that_are_not_known_are_no_drift() -> None:
-    assert drift_of(node(), OWNER, "", ("ami-1",)) == ""
-    assert drift_of(node(), OWNER, "ami-0", ()) == ""

@@ -4,20 +4,10 @@ from datetime import timedelta
 
 from shared.disruption.eviction_blockers import budgets_of, hold_of, holds
 from shared.model import labels as keys
-from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
-from shared.model.kubernetes.pods import LabelSelector, Owner
-from tests.builders import NOW, pod
+from shared.model.kubernetes.pods import Owner
+from tests.builders import NOW, budget, pod
 
 HELD = {keys.DO_NOT_EVICT: "true"}
-
-
-def budget(name: str = "web", allowed: int = 0, namespace: str = "default") -> PodDisruptionBudget:
-    return PodDisruptionBudget(
-        namespace=namespace,
-        name=name,
-        selector=LabelSelector(match_labels=(("app", "web"),)),
-        disruptions_allowed=allowed,
-    )
 
 
 def test_an_annotation_and_a_budget_that_allows_nothing_hold() -> None:
@@ -36,7 +26,7 @@ def test_a_budget_that_allows_some_or_is_of_others_holds_no_pod() -> None:
 
 
 def test_two_budgets_over_one_pod_hold_it_for_ever() -> None:
-    said = hold_of(pod("b"), [budget("x", allowed=5), budget("w", allowed=5)])
+    said = hold_of(pod("b"), [budget(5, name="x"), budget(5, name="w")])
     assert said == "pod default/b is under several PodDisruptionBudgets: w, x"
 
 

@@ -1,16 +1,13 @@
 """How little a change may save, and a node within it."""
 
 from shared.disruption.consolidation import Method
-from shared.model import labels as keys
-from shared.model.ec2.instance_types import InstanceType
-from shared.model.kubernetes.nodes import Node
 from tests.builders import (
     CATALOG,
     GIB,
     instance_type,
-    node,
+    node_of,
 )
-from tests.unit.disruption.clusters import cluster, look, machine, on
+from tests.unit.disruption.clusters import cluster, consolidated, several_on
 
 
 def test_node_is_removed_with_others_when_it_adds_more_than_the_minimum_saving() -> None:
@@ -18,51 +15,31 @@ def test_node_is_removed_with_others_when_it_adds_more_than_the_minimum_saving()
     small = instance_type("m6.large", price=196_000)
     large = instance_type("m6.2xlarge", cpu=8000, memory=32 * GIB, price=396_000)
     seen = cluster(
-        *(
-            node(
-                name,
-                labels={**node().labels, keys.INSTANCE_TYPE: kind.name},
-                capacity=kind.capacity,
-                allocatable=kind.allocatable,
-            )
-            for name, kind in (("a", small), ("b", large))
-        ),
-        bound=(*on("a", 1, cpu=1900), *on("b", 4, cpu=1900)),
+        *(node_of(name, kind) for name, kind in (("a", small), ("b", large))),
+        bound=(*several_on("a", 1, cpu=1900), *several_on("b", 4, cpu=1900)),
         instance_types=(*CATALOG, small, large),
     )
-    alone, both = look(seen, 1).best, look(seen, 2).best
+    alone, both = consolidated(seen, 1).best, consolidated(seen, 2).best
 
     assert alone is not None
     assert alone.remove == ("a",)
     assert both is not None
     assert both.remove == ("a", "b")
-    assert look(seen, 2, minimum_saving_micros_per_hour=13_000).best == alone
-
-
-def _tiny(*names: str) -> tuple[tuple[Node, ...], tuple[InstanceType, ...]]:
-    tiny = instance_type("t3.nano", cpu=1000, memory=4 * GIB, price=6_000)
-    nodes = (
-        node(
-            name,
-            labels={**node().labels, keys.INSTANCE_TYPE: tiny.name},
-            capacity=tiny.capacity,
-            allocatable=tiny.allocatable,
-        )
-        for name in names
-    )
-    return tuple(nodes), (*CATALOG, tiny)
+    assert consolidated(seen, 2, minimum_saving_micros_per_hour=13_000).best == alone
 
 
 def test_no_pod_moves_for_less_than_the_least_amount_though_there_is_room() -> None:
     """A machine of $0.006 an hour is not worth a move; two of them are."""
-    (a, b), types = _tiny("a", "b")
-    big = machine("big")
-    bound = (*on("big", 1, cpu=1700), *on("a", 1, cpu=100))
+    tiny = instance_type("t3.nano", cpu=1000, memory=4 * GIB, price=6_000)
+    types = (*CATALOG, tiny)
+    a, b = node_of("a", tiny), node_of("b", tiny)
+    big = node_of("big")
+    bound = (*several_on("big", 1, cpu=1700), *several_on("a", 1, cpu=100))
     one = cluster(big, a, bound=bound, instance_types=types)
-    two = cluster(big, a, b, bound=(*bound, *on("b", 1, cpu=100)), instance_types=types)
+    two = cluster(big, a, b, bound=(*bound, *several_on("b", 1, cpu=100)), instance_types=types)
 
-    assert look(one).best is None
-    best = look(two).best
+    assert consolidated(one).best is None
+    best = consolidated(two).best
     assert best is not None
     assert (best.method, best.saving_micros_per_hour >= 12_000) == (Method.DELETE, True)
-    assert look(one, minimum_saving_micros_per_hour=6_000).best is not None
+    assert consolidated(one, minimum_saving_micros_per_hour=6_000).best is not None

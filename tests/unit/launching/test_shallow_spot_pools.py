@@ -11,9 +11,9 @@ from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import FleetAnswer, FleetError, FleetInstance
 from shared.model.resources import Resources
 from shared.snapshot.launch_body import LaunchAttempt, PromisedSlot
-from tests.builders import GIB, ZONES, affinity, needs, offering, option, pod, provisioner
+from tests.builders import GIB, ZONES, affinity, needs, node_of, offering, option, pod, provisioner
 from tests.unit.launching.launches import SPOT
-from tests.unit.node_lifecycle.replacements import HOUR, machine
+from tests.unit.node_lifecycle.replacements import HOUR
 from tests.unit.worlds import MINUTE, NAME, World
 
 CHEAP, MIDDLE, DEAR = (offering("m5.large", zone, SPOT) for zone in ZONES)
@@ -103,7 +103,7 @@ def test_what_was_seen_a_moment_ago_is_not_written_again() -> None:
 
 def half_empty_spot() -> World:
     """Return a cluster whose one big spot machine holds what any smaller one could."""
-    big = machine("big", "m5.2xlarge")
+    big = node_of("big", "m5.2xlarge")
     world = World(
         provisioner(requirements=_SPOT_ONLY, consolidation=True),
         replace(big, labels={**big.labels, keys.CAPACITY_TYPE: SPOT.value}),

@@ -8,21 +8,10 @@ from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.replacement import Replacement
 from shared.ports import TimerKind
-from tests.builders import CATALOG, node, pod, provisioner
+from tests.builders import SHAPES, node_of, pod, provisioner
 from tests.unit.worlds import World
 
 HOUR = timedelta(hours=1)
-
-
-def machine(name: str, kind: str, **overrides: Any) -> Node:
-    shape = next(instance_type for instance_type in CATALOG if instance_type.name == kind)
-    return node(
-        name,
-        labels={**node(name).labels, keys.INSTANCE_TYPE: kind},
-        capacity=shape.capacity,
-        allocatable=shape.allocatable,
-        **overrides,
-    )
 
 
 def failing(error: Exception) -> Callable[..., Any]:
@@ -36,7 +25,7 @@ def half_empty() -> World:
     """Return a cluster whose one big machine holds what a small one could."""
     world = World(
         provisioner(consolidation=True),
-        machine("big", "m5.2xlarge"),
+        node_of("big", "m5.2xlarge"),
         pod("a", node_name="big"),
         pod("b", node_name="big"),
     )
@@ -64,11 +53,7 @@ def events(world: World, reason: str) -> list[str]:
 def joined(world: World) -> Node:
     """Let the new node's kubelet speak, and bind complete it."""
     (fresh,) = (other_node for other_node in world.cluster.nodes() if other_node.name != "big")
-    shape = next(
-        instance_type
-        for instance_type in CATALOG
-        if instance_type.name == fresh.labels[keys.INSTANCE_TYPE]
-    )
+    shape = SHAPES[fresh.labels[keys.INSTANCE_TYPE]]
     world.kubelet_joins(fresh.name, capacity=shape.capacity, allocatable=shape.allocatable)
     world.bind(fresh.name)
     return world.cluster.node_values[fresh.name]
@@ -77,7 +62,7 @@ def joined(world: World) -> Node:
 def expired(**overrides: Any) -> World:
     world = World(
         provisioner(ttl_until_expired=HOUR),
-        machine("big", "m5.2xlarge", **overrides),
+        node_of("big", "m5.2xlarge", **overrides),
         pod("a", node_name="big", cpu=1000),
     )
     world.advance(HOUR)

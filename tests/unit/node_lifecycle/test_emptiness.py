@@ -10,19 +10,9 @@ from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
-from tests.builders import NOW, node, pod, provisioner, ref, slot
+from tests.builders import node, pod, provisioner
 from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
 from tests.unit.worlds import NAME, SECOND, World, instead
-
-
-def test_an_empty_node_is_stamped_and_a_timer_starts() -> None:
-    world = empty_world()
-    assert begin(world) == "timer started"
-    assert stamp_of(world.node) == NOW.isoformat()
-    (timer,) = world.outbox.timers
-    assert timer.payload["wait_seconds"] == 30
-    assert timer.payload["since"] == NOW.isoformat()
-    assert (world.node.uid, "emptiness") in running_timers(world.ledger, NAME)
 
 
 def test_duplicate_events_are_harmless() -> None:
@@ -53,13 +43,6 @@ def test_a_node_that_is_not_empty_or_not_to_be_removed_gets_no_timer(
     assert begin(world) == outcome
     assert world.outbox.timers == []
     assert world.cluster.calls == []
-
-
-def test_a_promise_keeps_a_node() -> None:
-    world = empty_world()
-    promised = slot(instance_id="i-n1", pods=(ref(pod()),))
-    world.ledger.slot_values[NAME, promised.name] = promised
-    assert begin(world) == "not empty"
 
 
 def test_a_node_that_stays_empty_is_removed_and_drained() -> None:
@@ -157,23 +140,6 @@ def test_a_timer_of_a_node_that_is_gone_or_going_ends() -> None:
     assert step(world)["result"] == "gone"
     del world.cluster.node_values["n1"]
     assert step(world)["result"] == "gone"
-
-
-def test_a_stamp_that_was_taken_away_ends_the_timer() -> None:
-    world = empty_world()
-    begin(world)
-    gone = NodeChange(set_annotations={keys.EMPTINESS_TIMESTAMP: None})
-    world.cluster.change_node(world.node, gone)
-    assert step(world)["result"] == "not empty"
-
-
-def test_a_provisioner_that_no_longer_removes_empty_nodes_is_obeyed() -> None:
-    world = empty_world()
-    begin(world)
-    world.cluster.add(provisioner())
-    world.advance(TTL)
-    assert step(world)["result"] == "not empty"
-    assert world.node.deletion_at is None
 
 
 def test_a_state_without_its_fields_is_refused() -> None:

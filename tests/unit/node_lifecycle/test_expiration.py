@@ -76,13 +76,6 @@ def test_pod_bound_at_the_last_moment_keeps_the_node_until_it_is_replaced() -> N
     assert expire(world)["wait_seconds"] == 60
 
 
-def test_the_current_ttl_counts() -> None:
-    world = World(provisioner(ttl_until_expired=HOUR), node())
-    world.advance(HOUR)
-    world.cluster.add(provisioner(ttl_until_expired=2 * HOUR))
-    assert expire(world)["wait_seconds"] == 3600
-
-
 @pytest.mark.parametrize(
     ("world", "result"),
     [

@@ -12,13 +12,12 @@ from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
 from shared.node_lifecycle.replacement import REPLACED, Replacement, start_replacement
 from shared.ports import TimerKind
 from shared.timers.heartbeats import running_timers
-from tests.builders import pod, pods, provisioner, selector
+from tests.builders import node_of, pod, provisioner, selector
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
     events,
     half_empty,
     joined,
-    machine,
     state_of,
     step,
 )
@@ -103,23 +102,11 @@ def test_pods_that_hold_a_node_are_waited_for_and_then_it_is_left_alone() -> Non
     assert keys.REPLACES not in world.cluster.node_values[fresh.name].annotations
 
 
-def test_pods_that_came_meanwhile_and_fit_nowhere_else_keep_the_node() -> None:
-    world = half_empty()
-    world.provision(look=True)
-    joined(world)
-    world.cluster.add(*pods(8, node_name="big"))
-    state = step(world, state_of(world))
-    assert state["result"] == "pods came that fit nowhere else"
-    big = world.cluster.node_values["big"]
-    assert (big.unschedulable, big.deletion_at) == (False, None)
-    assert keys.REMOVAL_REASON not in big.annotations
-
-
 def test_node_whose_pods_fit_elsewhere_is_removed_without_a_launch() -> None:
     world = World(
         provisioner(consolidation=True),
-        machine("one", "m5.large"),
-        machine("two", "m5.large"),
+        node_of("one"),
+        node_of("two"),
         pod("a", node_name="one"),
         pod("b", node_name="two"),
     )

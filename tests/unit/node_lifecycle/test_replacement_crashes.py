@@ -9,7 +9,7 @@ from shared.model import labels as keys
 from shared.model.timer_state import DONE
 from shared.node_lifecycle.replacement import Replacement
 from shared.ports import TimerKind
-from tests.builders import CATALOG
+from tests.builders import SHAPES
 from tests.unit.node_lifecycle.replacements import half_empty, joined, state_of
 from tests.unit.worlds import MINUTE, NAME, Crash, Failures, World
 
@@ -29,8 +29,7 @@ class Life:
         world.provision(look=True)
         for node in world.cluster.nodes():
             if node.ready is None:
-                kind = node.labels[keys.INSTANCE_TYPE]
-                shape = next(t for t in CATALOG if t.name == kind)
+                shape = SHAPES[node.labels[keys.INSTANCE_TYPE]]
                 world.kubelet_joins(
                     node.name, capacity=shape.capacity, allocatable=shape.allocatable
                 )

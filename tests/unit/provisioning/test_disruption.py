@@ -10,7 +10,7 @@ from shared.model import labels as keys
 from shared.model.brakes import Brakes, Ceiling
 from shared.model.errors import NotFoundError
 from shared.ports import TimerKind
-from tests.builders import ZONES, node, pod, provisioner
+from tests.builders import ZONES, node, node_of, pod, provisioner
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
     events,
@@ -18,7 +18,6 @@ from tests.unit.node_lifecycle.replacements import (
     failing,
     half_empty,
     joined,
-    machine,
     state_of,
     step,
 )
@@ -87,7 +86,7 @@ def test_in_shadow_mode_it_is_only_reported() -> None:
 def test_drift_is_acted_on_when_it_is_asked_for() -> None:
     world = World(
         provisioner(),
-        machine("big", "m5.2xlarge", annotations={keys.PROVISIONER_HASH: "of another time"}),
+        node_of("big", "m5.2xlarge", annotations={keys.PROVISIONER_HASH: "of another time"}),
         pod("a", node_name="big", cpu=1000),
     )
     world.advance(HOUR)
@@ -121,7 +120,7 @@ def test_a_ceiling_that_has_no_room_for_both_holds_the_replacement() -> None:
 
 
 def test_images_that_cannot_be_found_are_no_drift() -> None:
-    world = World(provisioner(), machine("big", "m5.2xlarge"), pod("a", node_name="big"))
+    world = World(provisioner(), node_of("big", "m5.2xlarge"), pod("a", node_name="big"))
     world.disruption = DisruptionSettings(drift=True)
     world.advance(HOUR)
     instead(world.cloud, "image_ids", failing(NotFoundError("no image")))
@@ -131,7 +130,7 @@ def test_images_that_cannot_be_found_are_no_drift() -> None:
 def test_volumes_of_pods_bind_their_new_node_to_a_zone() -> None:
     world = World(
         provisioner(consolidation=True),
-        machine("big", "m5.2xlarge"),
+        node_of("big", "m5.2xlarge"),
         pod("a", node_name="big", claims=("data",)),
     )
     world.cluster.apply(

@@ -6,7 +6,7 @@ from shared.model import labels as keys
 from shared.model.resources import Resources
 from shared.snapshot.gather import gather
 from shared.snapshot.observed_allocatable import LEARNED, learn, with_learned
-from tests.builders import CATALOG, GIB, node, pod, provisioner, slot
+from tests.builders import GIB, SHAPES, node, pod, provisioner, slot
 from tests.unit.worlds import MINUTE, NAME, World
 
 TYPE = "m5.large"
@@ -32,10 +32,10 @@ def test_a_node_that_shows_less_is_learned_from() -> None:
     assert learn(world.ports, shown(1800), planned_with(world)) == {"cpu": 100}
     assert missing(world) == {"cpu": 100}
     (lessened,) = with_learned(
-        [instance_type for instance_type in CATALOG if instance_type.name == TYPE],
+        [SHAPES[TYPE]],
         world.ledger.memos(NAME, LEARNED),
     )
-    (known,) = (instance_type for instance_type in CATALOG if instance_type.name == TYPE)
+    known = SHAPES[TYPE]
     assert lessened.allocatable["cpu"] == known.allocatable["cpu"] - 100
     assert lessened.capacity == known.capacity
 
@@ -91,6 +91,6 @@ def test_the_next_plan_uses_the_observed_allocatable_and_an_event_says_so() -> N
         instance_type.name: instance_type
         for instance_type in gather(world.ports, "p").snapshot.instance_types
     }
-    known = {instance_type.name: instance_type for instance_type in CATALOG}
+    known = {instance_type.name: instance_type for instance_type in SHAPES}
     bought = one.offering.instance_type
     assert seen[bought].allocatable["cpu"] == known[bought].allocatable["cpu"] - 150
