@@ -94,15 +94,6 @@ class ProvisionRuntime(Runtime):
         return self.world(cluster).provisioning()
 
 
-def failing(error: Exception) -> Callable[..., Any]:
-    """Return a method that raises."""
-
-    def fail(*_: Any, **__: Any) -> Any:
-        raise error
-
-    return fail
-
-
 UNREACHABLE = UnavailableError("the API server does not answer")
 
 

@@ -32,8 +32,8 @@ from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
 from shared.sweep.sweep import Sweep, SweepPolicy
 from tests.builders import NOT_READY, NOW, node, pod, provisioner
-from tests.functions.conftest import UNREACHABLE, Context, Runtime, failing
-from tests.unit.worlds import MINUTE, World, instead
+from tests.functions.conftest import UNREACHABLE, Context, Runtime
+from tests.unit.worlds import MINUTE, World, failing, instead
 
 # Running functions ignore this one; pytest replaces their filters with its own.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")

@@ -12,8 +12,8 @@ from shared.messages.wake import Kind, encode, wake
 from shared.model.errors import ThrottledError, UnauthorizedError
 from shared.ports import TimerKind
 from tests.builders import NOW, node, pod, provisioner
-from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime, failing
-from tests.unit.worlds import SECOND, World, instead
+from tests.functions.conftest import UNREACHABLE, Context, ProvisionRuntime
+from tests.unit.worlds import SECOND, World, failing, instead
 
 # Running functions ignore this one; pytest replaces their filters with its own.
 pytestmark = pytest.mark.filterwarnings("ignore:No application metrics to publish")

@@ -16,11 +16,12 @@ from shared.model.policy import LaunchPolicy
 from shared.model.resources import Resources
 from shared.node_lifecycle.binding import Binding, BindReport
 from shared.packing.problem import PackingSettings
-from shared.ports import ClusterPorts
+from shared.ports import ClusterPorts, NodeChange
+from shared.ports.cluster import KubernetesEvent
 from shared.provisioning.provision import Provisioning
 from shared.provisioning.report import ProvisionReport
 from shared.sweep.sweep import Sweep, SweepPolicy, SweepReport
-from tests.builders import CATALOG
+from tests.builders import CATALOG, pod
 from tests.fakes.catalog import FakeCatalog
 from tests.fakes.clock import FakeClock
 from tests.fakes.cloud import FakeCloud
@@ -127,6 +128,14 @@ class World:
     def bound(self) -> dict[str, str]:
         return {bound_pod.name: bound_pod.node_name for bound_pod in self.cluster.bound_pods()}
 
+    def events(self, reason: str, kind: str = "") -> list[KubernetesEvent]:
+        """Return the Events of a reason, in order: on any object, or on those of a kind."""
+        known = self.cluster.kube_events
+        return [e for e in known if e.reason == reason and kind in ("", e.kind)]
+
+    def messages(self, reason: str, kind: str = "") -> list[str]:
+        return [event.message for event in self.events(reason, kind)]
+
     def kubelet_joins(self, name: str, *, ready: bool = True, **changes: Any) -> Node:
         """Let a kubelet speak: capacity shown, taints of the cloud and of not-ready gone."""
         node = self.cluster.node_values[name]
@@ -157,6 +166,27 @@ class World:
         shown = node.allocatable + devices
         self.cluster.add(replace(node, resource_version="", allocatable=shown))
         return True
+
+
+def moving_in(world: World, name: str = "a", **fields: Any) -> None:
+    """Let a pod be bound to node n1 while that is being cordoned."""
+    original = world.cluster.change_node
+
+    def change_node(node: Node, change: NodeChange) -> Node:
+        if change.unschedulable:
+            world.cluster.add(pod(name, node_name="n1", **fields))
+        return original(node, change)
+
+    instead(world.cluster, "change_node", change_node)
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    """Return a method that raises."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
 
 
 def instead(port: object, method: str, double: Callable[..., Any]) -> None:

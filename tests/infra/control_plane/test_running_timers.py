@@ -10,14 +10,13 @@ import pytest
 
 from shared.kube.api import ExpiredError
 from shared.model import labels as keys
-from shared.model.ec2.launches import Instance
 from shared.model.errors import RetryableError, UnavailableError
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.registration import Registration
 from shared.node_lifecycle.termination import Termination
-from tests.builders import NOW, node, offering, provisioner
-from tests.unit.worlds import NAME, World
+from tests.builders import NOW, instance, node, provisioner
+from tests.unit.worlds import World
 
 RELEASE = Path(__file__).resolve().parents[2] / "data" / "release"
 STATES: Mapping[str, Mapping[str, Any]] = json.loads((RELEASE / "timer_states.json").read_text())
@@ -94,14 +93,7 @@ def world_of(kind: str) -> World:
     }
     owner = provisioner(ttl_after_empty=timedelta(seconds=30), ttl_until_expired=timedelta(days=1))
     world = World(owner, node(uid="n1", **due.get(kind, {})))
-    world.cloud.add(
-        Instance(
-            instance_id="i-n1",
-            state="running",
-            offering=offering(),
-            tags={keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"},
-        )
-    )
+    world.cloud.add(instance())
     return world
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import Instance
 from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
 from shared.node_lifecycle.emptiness import Emptiness
@@ -13,23 +12,17 @@ from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.registration import Registration
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
-from tests.builders import NOT_READY, NOW, node, offering, pod, provisioner
+from tests.builders import NOT_READY, instance, node, pod, provisioner
 from tests.unit.worlds import NAME, World
 
 STARTING: dict[str, Any] = {"ready": None, "allocatable": Resources(), "taints": (NOT_READY,)}
-TAGS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
-
-
-def machine(instance_id: str = "i-n1", **changes: Any) -> Instance:
-    fields = {"state": "running", "offering": offering(), "launched_at": NOW, "tags": TAGS}
-    return Instance(instance_id=instance_id, **{**fields, **changes})
 
 
 def standing(*more: Any, owner: Any = None, **changes: Any) -> World:
     """Return a world with one initialized Dovetail node whose machine runs."""
     labels = {**node().labels, keys.INITIALIZED: "true", **changes.pop("labels", {})}
     world = World(owner or provisioner(), node(labels=labels, **changes), *more)
-    world.cloud.add(machine())
+    world.cloud.add(instance())
     return world
 
 

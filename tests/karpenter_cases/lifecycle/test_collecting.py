@@ -6,8 +6,8 @@ from shared.model import labels as keys
 from shared.model.kubernetes.nodes import Node
 from shared.model.resources import Resources
 from shared.ports import TimerKind
-from tests.builders import intent, node, pod, provisioner, slot
-from tests.karpenter_cases.lifecycle.nodes import machine, standing
+from tests.builders import instance, intent, node, pod, provisioner, slot
+from tests.karpenter_cases.lifecycle.nodes import standing
 from tests.unit.launching.launches import apart
 from tests.unit.worlds import MINUTE, NAME, World
 
@@ -70,33 +70,33 @@ def test_nodes_without_a_provider_id_are_not_taken_for_lost() -> None:
 
 def test_a_machine_without_an_owner_is_terminated() -> None:
     world = World(provisioner())
-    world.cloud.add(machine("i-lost"))
+    world.cloud.add(instance("i-lost"))
     assert ended(swept(world)) == ["i-lost"]
 
 
 def test_many_machines_without_an_owner_are_terminated() -> None:
     world = World(provisioner())
-    world.cloud.add(*(machine(f"i-{n}") for n in range(20)))
+    world.cloud.add(*(instance(f"i-{n}") for n in range(20)))
     assert len(ended(swept(world))) == 20
 
 
 def test_machines_with_owners_stay() -> None:
     nodes = [node(f"n{n}") for n in range(20)]
     world = World(provisioner(), *nodes)
-    world.cloud.add(*(machine(f"i-n{n}") for n in range(20)))
+    world.cloud.add(*(instance(f"i-n{n}") for n in range(20)))
     assert ended(swept(world)) == []
 
 
 def test_a_young_machine_may_still_get_its_node() -> None:
     world = World(provisioner())
-    world.cloud.add(machine("i-young"))
+    world.cloud.add(instance("i-young"))
     assert ended(swept(world, MINUTE)) == []
 
 
 def test_a_machine_that_we_did_not_launch_stays() -> None:
     world = World(provisioner())
-    world.cloud.add(machine("i-other", tags={"Name": "another team's"}))
-    world.cloud.add(machine("i-sister", tags={keys.TAG_CLUSTER: "another"}))
+    world.cloud.add(instance("i-other", tags={"Name": "another team's"}))
+    world.cloud.add(instance("i-sister", tags={keys.TAG_CLUSTER: "another"}))
     assert ended(swept(world)) == []
 
 
@@ -110,14 +110,14 @@ def test_many_machines_with_their_nodes_stay_with_them() -> None:
     names = [f"n{n}" for n in range(20)]
     world = World(provisioner(), *(node(name) for name in names))
     world.cluster.add(*(pod(f"p-{name}", node_name=name) for name in names))
-    world.cloud.add(*(machine(f"i-{name}") for name in names))
+    world.cloud.add(*(instance(f"i-{name}") for name in names))
     assert ended(swept(world)) == []
     assert all(other_node.deletion_at is None for other_node in world.cluster.nodes())
 
 
 def test_a_machine_that_a_launch_has_written_down_stays() -> None:
     world = World(provisioner())
-    world.cloud.add(machine("i-slot0"))
+    world.cloud.add(instance("i-slot0"))
     one = slot(instance_id="i-slot0")
     world.ledger.slot_values[NAME, one.name] = one
     assert ended(swept(world)) == []
@@ -125,8 +125,8 @@ def test_a_machine_that_a_launch_has_written_down_stays() -> None:
 
 def test_a_machine_of_a_launch_that_is_not_finished_stays() -> None:
     world = World(provisioner())
-    tags = {**machine().tags, keys.TAG_PLAN: "plan-1"}
-    world.cloud.add(machine("i-new", tags=tags))
+    tags = {**instance().tags, keys.TAG_PLAN: "plan-1"}
+    world.cloud.add(instance("i-new", tags=tags))
     world.ledger.intents[NAME, "plan-1", 0] = intent()
     assert ended(swept(world)) == []
 

@@ -12,8 +12,8 @@ from shared.model.kubernetes.taints import Toleration
 from shared.node_lifecycle.termination import Termination
 from shared.node_lifecycle.voluntary_removal import Removal, remove_by_choice
 from shared.ports import TimerKind
-from tests.builders import NOW, node, pod, slot
-from tests.karpenter_cases.lifecycle.nodes import drain, going, machine, reasons, standing
+from tests.builders import NOW, instance, node, pod, slot
+from tests.karpenter_cases.lifecycle.nodes import drain, going, reasons, standing
 from tests.unit.worlds import NAME, SECOND
 
 HELD = {keys.DO_NOT_EVICT: "true"}
@@ -138,7 +138,7 @@ def test_the_ledgers_rows_of_a_machine_are_deleted_with_its_node() -> None:
 def test_nodes_removed_at_once_do_not_affect_each_other() -> None:
     names = ("n2", "n3", "n4", "n5")
     world = going(*(node(name, deletion_at=NOW) for name in names))
-    world.cloud.add(*(machine(f"i-{name}") for name in names))
+    world.cloud.add(*(instance(f"i-{name}") for name in names))
     service = Termination(world.ports, None)
     for name in names:
         service.begin(name)

@@ -8,13 +8,11 @@ from shared.disruption.candidates import PLAIN_POD_COST, eviction_cost
 from shared.messages.notices import NoticeKind, decode_notice
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.launches import Instance
 from shared.model.errors import InvalidMessageError
 from shared.node_lifecycle.interruption import Interruption, NodeIndex
-from tests.builders import node, offering, pod, provisioner
+from tests.builders import instance, node, offering, pod, provisioner
 from tests.unit.worlds import NAME, World
 
-OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 SPOT = "EC2 Spot Instance Interruption Warning"
 STATE = "EC2 Instance State-change Notification"
 
@@ -85,7 +83,7 @@ def test_a_machine_that_starts_is_none_of_our_business() -> None:
 def test_the_pool_of_a_warned_machine_is_avoided_for_a_while() -> None:
     world = one_node()
     spot = offering(capacity_type=CapacityType.SPOT)
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot, tags=OURS))
+    world.cloud.add(instance(offering=spot))
     told(world, event(SPOT))
     assert world.ledger.unavailable_offerings(world.clock.now()) == {spot}
 

@@ -12,13 +12,12 @@ from shared.model.errors import UnavailableError
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
 from shared.model.resources import Resources
 from shared.ports import TimerKind
-from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, NOW, node, pod, provisioner
+from tests.builders import DEFAULT_TOLERATIONS, NOT_READY, NOW, instance, node, pod, provisioner
 from tests.karpenter_cases.lifecycle.nodes import (
     STARTING,
     changed,
     going,
     launched,
-    machine,
     reasons,
     register_step,
     says_first,
@@ -114,7 +113,7 @@ def _labels_of(world: World) -> dict[str, str]:
 def test_an_unmanaged_node_gets_no_finalizer() -> None:
     foreign = node("foreign", labels={}, finalizers=())
     world = World(provisioner(), foreign)
-    world.cloud.add(machine("i-foreign", tags={}))
+    world.cloud.add(instance("i-foreign", tags={}))
     world.advance(10 * MINUTE)
     world.sweep()
     assert world.cluster.node_values["foreign"].finalizers == ()

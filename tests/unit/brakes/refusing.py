@@ -68,13 +68,5 @@ def condition(world: World, name: str = "default") -> tuple[bool, str, str]:
     return world.cluster.conditions[name]
 
 
-def said(world: World, reason: str, kind: str = "Provisioner") -> list[str]:
-    return [
-        kube_event.message
-        for kube_event in world.cluster.kube_events
-        if (kube_event.reason, kube_event.kind) == (reason, kind)
-    ]
-
-
 def marked(world: World) -> frozenset[OfferingKey]:
     return world.ledger.unavailable_offerings(world.clock.now(), NAME)

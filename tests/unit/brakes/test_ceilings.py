@@ -4,7 +4,7 @@ import pytest
 
 from shared.model.brakes import Brakes, Ceiling
 from tests.builders import provisioner
-from tests.unit.brakes.test_hold import braked, events
+from tests.unit.brakes.test_hold import braked
 from tests.unit.launching.launches import apart
 from tests.unit.worlds import World
 
@@ -32,7 +32,7 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     report = world.provision()
     assert report.ceiling_percent == 76
     assert world.cluster.within_ceiling == {}
-    assert events(world, "NearCeiling") == []
+    assert world.messages("NearCeiling") == []
     look(world)
     assert world.outbox.looks == []
 
@@ -41,9 +41,7 @@ def test_from_four_fifths_of_a_ceiling_on_provisioners_say_so_until_it_is_less(w
     name = "the cluster" if whose == "cluster" else "this Provisioner"
     text = f"nodes of {name} cost $0.48 per hour, at most $0.50 are allowed"
     assert of_ceiling(world) == (True, "NearCeiling", text)
-    (told,) = [
-        kube_event for kube_event in world.cluster.kube_events if kube_event.reason == "NearCeiling"
-    ]
+    (told,) = world.events("NearCeiling")
     assert (told.kind, told.name, told.severity) == ("Provisioner", "default", "Warning")
     assert told.message == text
 
@@ -68,12 +66,8 @@ def test_at_the_ceiling_the_condition_says_so_and_the_pods_get_events() -> None:
     text = "nodes of the cluster cost $0.19 per hour, at most $0.20 are allowed"
     held = f"{text}; pending pods need more"
     assert of_ceiling(world) == (False, "CeilingReached", held)
-    assert [
-        kube_event.message
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == "CeilingReached"
-    ] == [held]
-    (told,) = set(events(world, "FailedProvisioning"))
+    assert world.messages("CeilingReached") == [held]
+    (told,) = set(world.messages("FailedProvisioning"))
     assert "price-per-hour $0.0080 left of $0.2000" in told
     # The pod is deleted: no more is wanted than there is.
     pending = next(pod for pod in world.cluster.pods.values() if not pod.node_name)

@@ -34,14 +34,6 @@ def braked(world: World, brakes: Brakes) -> World:
     return world
 
 
-def events(world: World, reason: str) -> list[str]:
-    return [
-        kube_event.message
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == reason
-    ]
-
-
 # --- pause and shadow
 
 
@@ -128,7 +120,7 @@ def test_in_shadow_mode_decisions_are_recorded_and_reported_without_acting() -> 
     assert (report.held_back, report.pods_planned) == ("shadow", 2)
     assert any(key.startswith("decisions/") for key in world.decisions.documents)
     assert world.cloud.called("create_fleet") == []
-    assert events(world, "ShadowPlan") == ["would buy 2 nodes for 2 pods at $0.1920/h"]
+    assert world.messages("ShadowPlan") == ["would buy 2 nodes for 2 pods at $0.1920/h"]
     assert world.ledger.intents == {}
 
 
@@ -142,7 +134,7 @@ def test_provisioner_in_shadow_mode_gets_events_and_the_others_launch() -> None:
     world.provision()
     assert len(world.alive) == 1
     assert world.bound.keys() == {"b"}
-    assert len(events(world, "ShadowPlan")) == 1
+    assert len(world.messages("ShadowPlan")) == 1
 
 
 @pytest.mark.parametrize("held", [Brakes(paused=True), Brakes(shadow=True), None])
@@ -165,7 +157,7 @@ def test_ceiling_on_nodes_is_never_exceeded_and_the_pods_get_events() -> None:
     report = world.provision()
     assert len(world.alive) == 2
     assert report.pods_unschedulable == 1
-    assert any("nodes 0 left of 2" in event for event in events(world, "FailedProvisioning"))
+    assert any("nodes 0 left of 2" in event for event in world.messages("FailedProvisioning"))
     world.provision_until_quiet()
     assert len(world.alive) == 2
 
@@ -198,7 +190,7 @@ def test_the_ceiling_of_the_cluster_holds_all_provisioners_together() -> None:
     report = world.provision()
     assert len(world.alive) == 1
     assert report.nodes_over_ceiling == 1
-    (text,) = events(world, "FailedProvisioning")
+    (text,) = world.messages("FailedProvisioning")
     assert text == "the whole cluster: 0 nodes left under the ceiling, 1 needed"
     report = world.provision()
     assert (report.nodes_over_ceiling, report.pods_unschedulable) == (0, 1)
@@ -257,7 +249,7 @@ def test_in_shadow_mode_launches_beside_karpenter_are_only_reported() -> None:
     world.ports = replace(world.ports, rivals=Seen(KARPENTER))
     report = world.provision()
     assert (report.held_back, report.pods_planned) == ("shadow", 2)
-    assert events(world, "ShadowPlan") == ["would buy 2 nodes for 2 pods at $0.1920/h"]
+    assert world.messages("ShadowPlan") == ["would buy 2 nodes for 2 pods at $0.1920/h"]
     assert world.cluster.conditions["default"][1] == "AnotherAutoscaler"
     assert world.cloud.called("create_fleet") == []
     assert world.ledger.intents == {}
@@ -323,9 +315,7 @@ def test_without_a_catalogue_nothing_is_bought_and_provisioners_and_pods_say_why
     assert world.provision().held_back == "no catalogue"
     assert world.alive == []
     assert world.cluster.conditions["default"] == (False, "NoCatalogue", problem)
-    told = [
-        kube_event for kube_event in world.cluster.kube_events if kube_event.reason == "NoCatalogue"
-    ]
+    told = world.events("NoCatalogue")
     assert sorted(event.kind for event in told) == ["Pod", "Pod", "Provisioner"]
     assert {event.message for event in told} == {problem}
     world.provisioning().report_provisioners()

@@ -20,7 +20,6 @@ from tests.unit.brakes.refusing import (
     fill,
     marked,
     refuse,
-    said,
     subnets,
     types,
     with_profile,
@@ -43,7 +42,7 @@ def test_profile_that_does_not_exist_is_reported_and_another_provisioner_serves_
     assert marked(world) == frozenset()
     assert world.ledger.quotas_reached(world.clock.now()) == ()
     # People are told EC2's code and text, and what to do.
-    (text,) = said(world, "LaunchRefused")
+    (text,) = world.messages("LaunchRefused", "Provisioner")
     assert text.startswith("InvalidParameterValue: Value (gone) for parameter iamInstanceProfile")
     assert "check the field that the message names: instanceProfile" in text
     active, reason, message = condition(world, "wrong")
@@ -71,7 +70,7 @@ def test_pods_that_no_other_provisioner_serves_get_events_too() -> None:
     world = World(with_profile("default", "gone"), pod())
     without_profile(world, "gone")
     world.provision()
-    (text,) = said(world, "FailedProvisioning", "Pod")
+    (text,) = world.messages("FailedProvisioning", "Pod")
     assert text.startswith("default: EC2 refuses its launches: InvalidParameterValue: Value (gone)")
     assert "out of capacity" not in text
 
@@ -113,14 +112,14 @@ def test_a_profile_that_was_created_just_now_delays_a_launch_by_seconds() -> Non
     world.cloud.profile_delay, born = 12 * SECOND, world.clock.now()
     instead(world.cloud, "profile_age", lambda _: world.clock.now() - born)
     world.provision()
-    (text,) = said(world, "FailedProvisioning", "Pod")
+    (text,) = world.messages("FailedProvisioning", "Pod")
     assert "EC2 may not know a new instance profile" in text
     while not world.bound:
         _, wait = world.outbox.wakes[-1]
         world.advance(wait)
         world.provision()
     assert world.clock.now() - born == 20 * SECOND
-    assert len(said(world, "FailedProvisioning", "Pod")) == 1
+    assert len(world.messages("FailedProvisioning", "Pod")) == 1
     assert condition(world)[0]
 
 
@@ -184,7 +183,9 @@ def test_one_type_that_is_refused_leaves_the_others() -> None:
     world.provision()
     assert len(world.bound) == 2
     assert {instance.offering.instance_type for instance in world.alive} == {"m5a.large"}
-    assert said(world, "LaunchRefused")[0].startswith("UnauthorizedOperation: as told; read what")
+    assert world.messages("LaunchRefused", "Provisioner")[0].startswith(
+        "UnauthorizedOperation: as told; read what"
+    )
     assert "default" not in world.cluster.conditions
     assert marked(world) == frozenset()
     # What was refused is not asked for again for a while.
@@ -213,7 +214,7 @@ def test_spot_that_is_refused_leaves_on_demand() -> None:
     refuse(world, code="AuthFailure.ServiceLinkedRoleCreationNotPermitted", kind="spot")
     world.provision()
     assert [instance.offering.capacity_type for instance in world.alive] == [CapacityType.ON_DEMAND]
-    assert "create-service-linked-role" in said(world, "LaunchRefused")[0]
+    assert "create-service-linked-role" in world.messages("LaunchRefused", "Provisioner")[0]
 
 
 def test_a_provisioner_that_works_is_not_stopped_by_one_pod_with_refused_types() -> None:
@@ -224,7 +225,7 @@ def test_a_provisioner_that_works_is_not_stopped_by_one_pod_with_refused_types()
     world.cluster.add(pod("big", cpu=500, required_terms=(large,)))
     world.provision()
     assert "default" not in world.cluster.conditions
-    assert any("refuses, every" in text for text in said(world, "FailedProvisioning", "Pod"))
+    assert any("refuses, every" in text for text in world.messages("FailedProvisioning", "Pod"))
     world.cluster.add(pod("small", cpu=1500, host_ports=(("0.0.0.0", "TCP", 80),)))
     world.provision()
     assert "small" in world.bound
@@ -236,7 +237,7 @@ def test_a_type_that_a_zone_does_not_support_is_out_for_this_provisioner_alone()
     world.provision()
     assert len(world.bound) == 1
     assert marked(world) == frozenset()
-    assert said(world, "LaunchRefused") == []
+    assert world.messages("LaunchRefused", "Provisioner") == []
     world.advance(29 * MINUTE)
     world.cluster.add(pod("more", cpu=1500, host_ports=(("0.0.0.0", "TCP", 80),)))
     world.provision()
@@ -275,7 +276,7 @@ def test_without_any_subnet_left_the_pods_events_name_the_refused_ones() -> None
     world = World(provisioner(), pod())
     refuse(world, code="InvalidSubnetID.NotFound")
     world.provision()
-    (text,) = said(world, "FailedProvisioning", "Pod")
+    (text,) = world.messages("FailedProvisioning", "Pod")
     assert "EC2 refuses every subnet" in text
     assert f"subnet-{ZONES[0]}" in text
 
@@ -309,7 +310,7 @@ def test_transient_error_is_retried() -> None:
     world.provision()
     assert len(world.bound) == 1
     assert len(world.cloud.fleets) == 3
-    assert said(world, "LaunchRefused") == []
+    assert world.messages("LaunchRefused", "Provisioner") == []
 
 
 def test_a_launch_template_that_ec2_does_not_show_for_two_minutes_is_a_refusal() -> None:
@@ -321,7 +322,7 @@ def test_a_launch_template_that_ec2_does_not_show_for_two_minutes_is_a_refusal()
         world.provision()
         world.advance(2 * SECOND)
     assert 2 * MINUTE <= world.clock.now() - start <= 4 * MINUTE
-    assert "check launchTemplate" in said(world, "LaunchRefused")[0]
+    assert "check launchTemplate" in world.messages("LaunchRefused", "Provisioner")[0]
 
 
 def test_a_call_that_is_not_allowed_is_a_refusal() -> None:
@@ -329,7 +330,9 @@ def test_a_call_that_is_not_allowed_is_a_refusal() -> None:
     denied = UnauthorizedError("ec2 CreateFleet", code="UnauthorizedOperation", detail="denied")
     instead(world.cloud, "create_fleet", raising(denied))
     report = world.provision()
-    assert said(world, "LaunchRefused")[0].startswith("UnauthorizedOperation: denied; read what")
+    assert world.messages("LaunchRefused", "Provisioner")[0].startswith(
+        "UnauthorizedOperation: denied; read what"
+    )
     assert not condition(world)[0]
     assert report.unknown_codes == 0
 
@@ -339,7 +342,9 @@ def test_a_launch_template_that_cannot_be_made_is_a_refusal() -> None:
     denied = UnauthorizedError("ec2 CreateLaunchTemplate", code="NeverHeardOf", detail="denied")
     instead(world.cloud, "ensure_launch_template", raising(denied))
     report = world.provision()
-    assert said(world, "LaunchRefused")[0].startswith("NeverHeardOf: denied; the code is not known")
+    assert world.messages("LaunchRefused", "Provisioner")[0].startswith(
+        "NeverHeardOf: denied; the code is not known"
+    )
     assert report.unknown_codes == 1
     assert world.provision().refusals == ()
 

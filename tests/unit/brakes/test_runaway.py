@@ -21,14 +21,6 @@ USELESS = "NodesNeverUsable"
 JOB = Owner(kind="Job", name="nightly", uid="uid-nightly")
 
 
-def events(world: World, reason: str) -> list[str]:
-    return [
-        kube_event.message
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == reason
-    ]
-
-
 def again(world: World, known: Pod) -> None:
     """Let a controller replace a pod."""
     world.cluster.pods.pop(known.key)
@@ -61,11 +53,7 @@ def test_nodes_that_never_become_usable_are_two_in_an_hour_and_the_pod_says_so()
         world.sweep()
         world.advance(MINUTE)
     assert (len(world.cloud.all_instances), rejected) == (2, 2)
-    (text,) = {
-        kube_event.message
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == USELESS
-    }
+    (text,) = set(world.messages(USELESS))
     assert text.startswith("nodes of 2 launches of the last hour never became usable (look for '")
     assert text.endswith("; none is launched for it before 01:00 UTC")
     usable, reason, said = world.cluster.usable["default"]
@@ -119,16 +107,7 @@ def test_nodes_that_never_join_are_two_in_an_hour() -> None:
             if known.node_name:
                 again(world, known)
     assert len(world.cloud.all_instances) == 2
-    assert (
-        len(
-            {
-                kube_event.message
-                for kube_event in world.cluster.kube_events
-                if kube_event.reason == USELESS
-            }
-        )
-        == 1
-    )
+    assert len(set(world.messages(USELESS))) == 1
 
 
 def test_a_machine_that_ec2_took_is_no_evidence() -> None:
@@ -235,11 +214,7 @@ def test_fresh_pods_that_nothing_replaces_get_two_useless_machines_an_hour(
         pod(f"p{n}", cpu=1500 + n, owner=owner and replace(owner, uid=f"uid-{n}")) for n in range(8)
     ]
     assert [in_vain(world, other_pod) for other_pod in fresh] == [True, True, *[False] * 6]
-    (text,) = {
-        kube_event.message
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == USELESS
-    }
+    (text,) = set(world.messages(USELESS))
     assert text.startswith("nodes of 2 launches of the last hour never became usable")
     # Another namespace, and pods that may use other nodes, have machines of their own.
     assert in_vain(world, pod("other", namespace="other", cpu=1500, owner=owner))

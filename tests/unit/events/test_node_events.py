@@ -189,11 +189,7 @@ def test_cheaper_provisioner_of_the_same_weight_is_reported_once_in_a_while() ->
     cheap = provisioner("b", requirements=needs(keys.INSTANCE_TYPE, "In", "m5.large"))
     world = World(dear, cheap, *apart(1))
     world.provision()
-    (said,) = [
-        kube_event
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == "CheaperProvisioner"
-    ]
+    (said,) = world.events("CheaperProvisioner")
     assert (said.kind, said.name) == ("Provisioner", "a")
     assert "Provisioner b of the same weight could take the same pods for $0.0320/h" in said.message
     world.cluster.add(pod("more", cpu=7000))

@@ -112,11 +112,7 @@ def test_image_that_does_not_register_is_stopped_and_reported() -> None:
         if other_node.annotations[keys.IMAGE_ID] == "ami-2"
     ]
     give_up(world, tried)
-    (said,) = [
-        kube_event
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == "ImageNotRegistering"
-    ]
+    (said,) = world.events("ImageNotRegistering")
     assert said.kind == "Provisioner"
     assert "ami-2 was tried" in said.message
     assert "nodes get ami-1 as before" in said.message

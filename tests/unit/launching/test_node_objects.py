@@ -231,7 +231,7 @@ def test_the_node_of_another_instance_is_never_adopted() -> None:
     world = World(provisioner(), pod())
     theirs = joined_first(world, ready=True, provider_id="aws:///us-east-1a/i-theirs")
     assert (theirs.finalizers, theirs.labels, theirs.taints) == ((), {}, ())
-    (told,) = [told for told in world.cluster.kube_events if told.reason == "NodeRefused"]
+    (told,) = world.events("NodeRefused")
     assert f"node {theirs.name} is of another instance, aws:///us-east-1a/i-theirs" in told.message
     # Its pod is free to be planned again, and sweep terminates the instance.
     assert world.ledger.slots(NAME) == ()
@@ -376,7 +376,7 @@ def test_node_that_the_api_server_refuses_costs_only_its_machine() -> None:
     assert len(world.alive) == 2
     assert len(world.bound) == 1
     assert len(world.cluster.nodes()) == 1
-    refused = [told for told in world.cluster.kube_events if told.reason == "NodeRefused"]
+    refused = world.events("NodeRefused")
     assert [(told.kind, "Invalid value" in told.message) for told in refused] == [
         ("Provisioner", True)
     ]

@@ -13,16 +13,15 @@ from shared.launching.offering_facts import TOLD_TO, Fact, quotas_for_all
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import FleetAnswer, FleetError, Instance
+from shared.model.ec2.launches import FleetAnswer, FleetError
 from shared.model.ec2.quotas import STANDARD, QuotaReached, quota_of
 from shared.node_lifecycle.interruption import Interruption
 from shared.node_lifecycle.registration import Registration
-from tests.builders import CATALOG, ZONES, needs, node, offering, pod, provisioner
+from tests.builders import CATALOG, ZONES, instance, needs, node, offering, pod, provisioner
 from tests.unit.brakes.refusing import fill, marked, refuse, with_profile, without_profile
 from tests.unit.launching.launches import ANY_WAY, SPOT
 from tests.unit.worlds import MINUTE, NAME, World, instead
 
-OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 NOBODY: frozenset[OfferingKey] = frozenset()
 
 
@@ -144,14 +143,14 @@ def test_what_is_no_fact_for_others_is_remembered_by_the_cluster_itself() -> Non
 def test_interruption_is_recorded_for_the_offering_that_ec2_shows() -> None:
     world = World(provisioner())
     spot = offering(zone=ZONES[1], capacity_type=CapacityType.SPOT)
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot, tags=OURS))
+    world.cloud.add(instance(offering=spot))
     kubelet_relabels_its_node(world)
     assert others_know(world) == {spot}
 
 
 def test_an_on_demand_machine_makes_no_spot_pool_short() -> None:
     world = World(provisioner())
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering(), tags=OURS))
+    world.cloud.add(instance())
     kubelet_relabels_its_node(world)
     assert others_know(world) == NOBODY
 

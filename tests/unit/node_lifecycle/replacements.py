@@ -1,6 +1,5 @@
 """A cluster with a node that is worth replacing, and steps of its replacement."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,13 +11,6 @@ from tests.builders import SHAPES, node_of, pod, provisioner
 from tests.unit.worlds import World
 
 HOUR = timedelta(hours=1)
-
-
-def failing(error: Exception) -> Callable[..., Any]:
-    def fail(*_: Any) -> None:
-        raise error
-
-    return fail
 
 
 def half_empty() -> World:
@@ -40,14 +32,6 @@ def state_of(world: World) -> dict[str, Any]:
 
 def step(world: World, state: dict[str, Any]) -> dict[str, Any]:
     return Replacement(world.ports).step(state)
-
-
-def events(world: World, reason: str) -> list[str]:
-    return [
-        kube_event.message
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == reason
-    ]
 
 
 def joined(world: World) -> Node:

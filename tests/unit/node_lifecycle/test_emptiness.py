@@ -11,8 +11,8 @@ from shared.node_lifecycle.emptiness import Emptiness
 from shared.ports import NodeChange, TimerKind
 from shared.timers.heartbeats import running_timers
 from tests.builders import node, pod, provisioner
-from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
-from tests.unit.worlds import NAME, SECOND, World, instead
+from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, stamp_of, step
+from tests.unit.worlds import NAME, SECOND, World, instead, moving_in
 
 
 def test_duplicate_events_are_harmless() -> None:

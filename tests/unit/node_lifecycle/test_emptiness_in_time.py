@@ -10,8 +10,8 @@ from shared.model.errors import ConflictError
 from shared.ports import TimerKind
 from shared.timers.heartbeats import note_timer
 from tests.builders import NOW, node, pod
-from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, moving_in, stamp_of, step
-from tests.unit.worlds import MINUTE, NAME, SECOND
+from tests.unit.node_lifecycle.empty_nodes import TTL, begin, empty_world, stamp_of, step
+from tests.unit.worlds import MINUTE, NAME, SECOND, moving_in
 
 
 def test_forged_reports_change_neither_removal_times_nor_the_number_of_timers() -> None:

@@ -16,7 +16,7 @@ from shared.ports import TimerKind
 from shared.timers.heartbeats import note_timer, running_timers
 from shared.timers.timers import start_expiration, timer_name
 from tests.builders import NOT_READY, NOW, node, offering, pod, pods, provisioner, ref, slot
-from tests.unit.worlds import NAME, SECOND, World, instead
+from tests.unit.worlds import NAME, SECOND, World, moving_in
 
 HOUR = timedelta(hours=1)
 STATE = {"cluster": NAME, "node": "n1", "uid": "uid-n1", "since": NOW.isoformat()}
@@ -64,13 +64,7 @@ def test_a_timer_that_waits_for_very_long_leaves_the_rest_to_another() -> None:
 def test_pod_bound_at_the_last_moment_keeps_the_node_until_it_is_replaced() -> None:
     world = World(provisioner(ttl_until_expired=HOUR), node())
     world.advance(HOUR)
-    change = world.cluster.change_node
-
-    def cordoned_too_late(entry: Any, wanted: Any) -> Any:
-        world.cluster.add(pod(node_name="n1"))
-        return change(entry, wanted)
-
-    instead(world.cluster, "change_node", cordoned_too_late)
+    moving_in(world)
     assert expire(world)["wait_seconds"] == 1
     assert not world.node.unschedulable
     assert expire(world)["wait_seconds"] == 60

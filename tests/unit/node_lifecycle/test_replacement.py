@@ -15,7 +15,6 @@ from shared.timers.heartbeats import running_timers
 from tests.builders import node_of, pod, provisioner, selector
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
-    events,
     half_empty,
     joined,
     state_of,
@@ -36,7 +35,7 @@ def test_cheaper_node_is_launched_before_the_expensive_one_is_removed() -> None:
     world = half_empty()
     report = world.provision(look=True)
     assert (report.nodes_disrupted, len(world.alive)) == (1, 1)
-    assert events(world, "Disrupted") == [
+    assert world.messages("Disrupted") == [
         "consolidation: saves $0.2880/h; 1 node removed, 1 new node first"
     ]
     state = state_of(world)
@@ -94,7 +93,7 @@ def test_pods_that_hold_a_node_are_waited_for_and_then_it_is_left_alone() -> Non
     state = step(world, state_of(world))
     assert (state["next"], state["wait_seconds"]) == ("wait", 10)
     assert not world.cluster.node_values["big"].unschedulable
-    assert events(world, "DisruptionBlocked") != []
+    assert world.messages("DisruptionBlocked") != []
     world.advance(13 * MINUTE)
     state = step(world, state)
     assert state["result"] == "pods hold it"

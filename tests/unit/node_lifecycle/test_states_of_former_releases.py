@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import Instance
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.registration import Registration
 from shared.node_lifecycle.replacement import Replacement
 from shared.node_lifecycle.termination import Termination
-from tests.builders import NOW, node, offering, provisioner
-from tests.unit.worlds import NAME, World
+from tests.builders import NOW, instance, node, provisioner
+from tests.unit.worlds import World
 
 STATES: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "data" / "release" / "timer_states.json").read_text()
@@ -53,14 +52,7 @@ def test_a_state_of_the_last_release_is_taken(kind: str) -> None:
     """The node it was started for still stands: the step is taken on that node."""
     owner = provisioner(ttl_after_empty=timedelta(seconds=30), ttl_until_expired=timedelta(days=1))
     world = World(owner, node(uid=STATES[kind]["uid"], **NODES.get(kind, {})))
-    world.cloud.add(
-        Instance(
-            instance_id="i-n1",
-            state="running",
-            offering=offering(),
-            tags={keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"},
-        )
-    )
+    world.cloud.add(instance())
 
     state = _step(kind, world)
 

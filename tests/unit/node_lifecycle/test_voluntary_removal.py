@@ -7,36 +7,16 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.errors import ConflictError
-from shared.model.kubernetes.disruption_budgets import PodDisruptionBudget
-from shared.model.kubernetes.nodes import Node
-from shared.model.kubernetes.pods import LabelSelector
 from shared.node_lifecycle.voluntary_removal import Removal, look_first, remove_by_choice, uncordon
 from shared.ports import NodeChange, TimerKind
-from tests.builders import NOW, node, pod, provisioner
-from tests.unit.worlds import MINUTE, World, instead
+from tests.builders import NOW, budget, node, pod, provisioner
+from tests.unit.worlds import MINUTE, World, moving_in
 
 HELD = {keys.DO_NOT_EVICT: "true"}
 
 
-def budget(allowed: int) -> PodDisruptionBudget:
-    return PodDisruptionBudget(
-        namespace="default",
-        name="web",
-        selector=LabelSelector(match_labels=()),
-        disruptions_allowed=allowed,
-    )
-
-
 def world_with(*values: Any, **changes: Any) -> World:
     return World(provisioner(), node(**changes), *values)
-
-
-def said(world: World) -> list[str]:
-    return [
-        kube_event.message
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == "DisruptionBlocked"
-    ]
 
 
 def test_blocked_node_is_kept_and_reported_with_its_time() -> None:
@@ -52,14 +32,14 @@ def test_blocked_node_is_kept_and_reported_with_its_time() -> None:
     world.advance(MINUTE)
     assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
     assert world.node.annotations[keys.DISRUPTION_BLOCKED] == text
-    assert len(said(world)) == 1
+    assert len(world.messages("DisruptionBlocked")) == 1
     assert world.outbox.timers == []
 
 
 def test_budget_that_allows_no_eviction_blocks_the_drain_until_it_does() -> None:
     world = world_with(pod(node_name="n1"), budget(0))
     assert remove_by_choice(world.ports, world.node, "drift") == Removal.BLOCKED
-    assert said(world) == [
+    assert world.messages("DisruptionBlocked") == [
         "drift leaves it alone for now: PodDisruptionBudget web holds pod default/a"
     ]
     world.cluster.add(budget(1))
@@ -85,21 +65,9 @@ def test_an_empty_node_needs_no_look_at_budgets() -> None:
     assert "disruption_budgets" not in world.cluster.reads
 
 
-def arriving(world: World, **fields: Any) -> None:
-    """Let a pod be bound while the node is being cordoned."""
-    original = world.cluster.change_node
-
-    def change_node(other_node: Node, change: NodeChange) -> Node:
-        if change.unschedulable:
-            world.cluster.add(pod("late", node_name="n1", **fields))
-        return original(other_node, change)
-
-    instead(world.cluster, "change_node", change_node)
-
-
 def test_a_holder_that_moves_in_before_the_second_look_keeps_the_node() -> None:
     world = world_with()
-    arriving(world, annotations=HELD)
+    moving_in(world, annotations=HELD)
     assert remove_by_choice(world.ports, world.node, "expiration") == Removal.BLOCKED
     assert not world.node.unschedulable
     assert keys.REMOVAL_REASON not in world.node.annotations
@@ -107,7 +75,7 @@ def test_a_holder_that_moves_in_before_the_second_look_keeps_the_node() -> None:
 
 def test_pod_bound_meanwhile_may_change_the_callers_decision() -> None:
     world = world_with()
-    arriving(world)
+    moving_in(world)
     outcome = remove_by_choice(world.ports, world.node, "emptiness", still=lambda pods: not pods)
     assert outcome == Removal.CHANGED
     assert not world.node.unschedulable

@@ -13,15 +13,13 @@ from shared.ports import TimerKind
 from tests.builders import ZONES, node, node_of, pod, provisioner
 from tests.unit.node_lifecycle.replacements import (
     HOUR,
-    events,
     expired,
-    failing,
     half_empty,
     joined,
     state_of,
     step,
 )
-from tests.unit.worlds import MINUTE, World, instead
+from tests.unit.worlds import MINUTE, World, failing, instead
 
 
 def test_while_it_lasts_and_a_while_after_nothing_else_is_begun() -> None:
@@ -65,7 +63,7 @@ def test_what_holds_a_node_that_is_due_is_said_once() -> None:
     world.cluster.add(pod("a", node_name="big", cpu=1000, annotations={keys.DO_NOT_EVICT: "true"}))
     for _ in range(2):
         assert world.provision(look=True).nodes_disrupted == 0
-    assert events(world, "DisruptionBlocked") == [
+    assert world.messages("DisruptionBlocked") == [
         "it is due to be replaced, but pod default/a has the annotation karpenter.sh/do-not-evict"
     ]
     assert world.cluster.kube_events.total() == 1
@@ -78,7 +76,7 @@ def test_in_shadow_mode_it_is_only_reported() -> None:
     report = world.provisioning(ports).run("holder", deadline, settle=False, look=True)
     assert (report.nodes_disrupted, world.alive) == (0, [])
     assert world.outbox.timers_of(TimerKind.REPLACEMENT) == []
-    assert events(world, "ShadowDisruption") == [
+    assert world.messages("ShadowDisruption") == [
         "would be removed: consolidation: saves $0.2880/h; 1 node removed, 1 new node first"
     ]
 
@@ -93,7 +91,7 @@ def test_drift_is_acted_on_when_it_is_asked_for() -> None:
     assert world.provision(look=True).nodes_disrupted == 0
     world.disruption = DisruptionSettings(drift=True)
     assert world.provision(look=True).nodes_disrupted == 1
-    assert "drift: provisioner default has changed" in events(world, "Disrupted")[0]
+    assert "drift: provisioner default has changed" in world.messages("Disrupted")[0]
 
 
 def test_the_decision_is_written_down_with_its_reason() -> None:

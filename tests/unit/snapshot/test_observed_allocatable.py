@@ -80,17 +80,12 @@ def test_the_next_plan_uses_the_observed_allocatable_and_an_event_says_so() -> N
         ),
     )
     assert world.bind(name).initialized
-    (said,) = [
-        kube_event
-        for kube_event in world.cluster.kube_events
-        if kube_event.reason == "LessThanPlanned"
-    ]
+    (said,) = world.events("LessThanPlanned")
     assert "cpu 150m" in said.message
     world.cluster.add(pod("b"))
     seen = {
         instance_type.name: instance_type
         for instance_type in gather(world.ports, "p").snapshot.instance_types
     }
-    known = {instance_type.name: instance_type for instance_type in SHAPES}
     bought = one.offering.instance_type
-    assert seen[bought].allocatable["cpu"] == known[bought].allocatable["cpu"] - 150
+    assert seen[bought].allocatable["cpu"] == SHAPES[bought].allocatable["cpu"] - 150

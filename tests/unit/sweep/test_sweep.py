@@ -13,17 +13,23 @@ from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
 from shared.sweep.sweep import SweepReport
-from tests.builders import NOT_READY, NOW, intent, node, offering, pod, provisioner, ref, slot
+from tests.builders import (
+    NOT_READY,
+    NOW,
+    TAGS,
+    instance,
+    intent,
+    node,
+    pod,
+    provisioner,
+    ref,
+    slot,
+)
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
-
-OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 
 
 def machine(instance_id: str, **tags: str) -> Instance:
-    both = {**OURS, **tags}
-    return Instance(
-        instance_id=instance_id, state="running", offering=offering(), launched_at=NOW, tags=both
-    )
+    return instance(instance_id, tags={**TAGS, **tags})
 
 
 def settled(*more: Any, owner: Any = None) -> World:

@@ -4,12 +4,11 @@ from datetime import timedelta
 from typing import Any
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import Instance
 from shared.model.kubernetes.pods import Owner
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
-from tests.builders import NOW, node, offering, provisioner
-from tests.unit.worlds import NAME, World
+from tests.builders import NOW, instance, node, provisioner
+from tests.unit.worlds import World
 
 DAEMON = Owner(kind="DaemonSet", name="d", uid="d")
 HELD = {keys.DO_NOT_EVICT: "true"}
@@ -20,14 +19,7 @@ def going(*more: Any, reason: str = "", **changes: Any) -> World:
     annotations = {keys.REMOVAL_REASON: reason} if reason else {}
     fields = {"deletion_at": NOW, "annotations": annotations, **changes}
     world = World(provisioner(), node(**fields), *more)
-    world.cloud.add(
-        Instance(
-            instance_id="i-n1",
-            state="running",
-            offering=offering(),
-            tags={keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"},
-        )
-    )
+    world.cloud.add(instance())
     assert Termination(world.ports, None).begin("n1") == "timer started"
     return world
 

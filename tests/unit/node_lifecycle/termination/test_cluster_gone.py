@@ -5,18 +5,15 @@ from typing import Any
 
 import pytest
 
-from shared.model import labels as keys
-from shared.model.ec2.launches import Instance
 from shared.model.errors import UnavailableError
 from shared.node_lifecycle.emptiness import Emptiness
 from shared.node_lifecycle.expiration import Expiration
 from shared.node_lifecycle.registration import Registration
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
-from tests.builders import NOW, node, offering, pod, provisioner
+from tests.builders import NOW, instance, node, pod, provisioner
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
-TAGS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 STATE = {
     "cluster": NAME,
     "node": "n1",
@@ -29,7 +26,7 @@ STATE = {
 def gone(*more: Any, **changes: Any) -> World:
     """A node with its machine, and an API server that gives no answer."""
     world = World(provisioner(), node(**changes), *more)
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering(), tags=TAGS))
+    world.cloud.add(instance())
     world.cluster.calls.clear()
     world.advance(60 * MINUTE)
     for method in ("node", "nodes", "pods_on", "pending_pods", "bound_pods", "provisioners"):

@@ -6,20 +6,16 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.ec2.launches import Instance
 from shared.model.errors import PermanentError, ThrottledError, UnauthorizedError
 from shared.model.memo import Memo
 from shared.node_lifecycle.instance_terminator import ANSWERS, Ending
-from tests.builders import offering
+from tests.builders import TAGS, instance
 from tests.unit.worlds import NAME, SECOND, Crash, Failures, World, instead
-
-TAGS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
 
 
 def world_of(count: int, **changes: Any) -> World:
     world = World()
-    fields = {"state": "running", "offering": offering(), "tags": TAGS, **changes}
-    world.cloud.add(*(Instance(instance_id=f"i-{n}", **fields) for n in range(count)))
+    world.cloud.add(*(instance(f"i-{n}", **changes) for n in range(count)))
     return world
 
 

@@ -8,28 +8,18 @@ import pytest
 from shared.messages.notices import Notice, NoticeKind
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType
-from shared.model.ec2.launches import Instance
 from shared.model.errors import ConflictError, UnavailableError
 from shared.node_lifecycle.interruption import Interruption, NodeIndex
 from shared.node_lifecycle.node_deletion import is_voluntary
 from shared.ports import TimerKind
-from tests.builders import NOW, node, offering, pod, provisioner, ref, slot
+from tests.builders import NOW, instance, node, offering, pod, provisioner, ref, slot
 from tests.unit.node_lifecycle.termination.drains import DAEMON
-from tests.unit.worlds import NAME, SECOND, World, instead
-
-OURS = {keys.TAG_CLUSTER: NAME, f"kubernetes.io/cluster/{NAME}": "owned"}
+from tests.unit.worlds import NAME, SECOND, World, failing, instead
 
 
 def interrupt(world: World, kind: NoticeKind, state: str = "", instance: str = "i-n1") -> str:
     notice = Notice(kind=kind, instance_ids=(instance,), state=state)
     return Interruption(world.ports).run(notice, instance).action
-
-
-def failing(error: Exception) -> Any:
-    def fail(*_: Any, **__: Any) -> None:
-        raise error
-
-    return fail
 
 
 def in_turn(*answers: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -44,7 +34,7 @@ def in_turn(*answers: Callable[[str], Any]) -> Callable[[str], Any]:
 def running(**changes: Any) -> World:
     world = World(provisioner(), node(**changes), pod(node_name="n1"))
     spot = offering(capacity_type=CapacityType.SPOT)
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=spot, tags=OURS))
+    world.cloud.add(instance(offering=spot))
     return world
 
 
@@ -135,7 +125,7 @@ def test_a_machine_that_ends_before_it_is_a_node_frees_its_pods(
 @pytest.mark.parametrize("state", ["stopping", "stopped"])
 def test_a_machine_that_is_stopped_before_it_is_a_node_is_terminated(state: str) -> None:
     world = World(provisioner())
-    world.cloud.add(Instance(instance_id="i-slot1", state=state, offering=offering()))
+    world.cloud.add(instance("i-slot1", state=state))
     interrupt(world, NoticeKind.STATE_CHANGE, state, "i-slot1")
     (seen,) = world.cloud.instances(["i-slot1"])
     assert seen.is_ending
@@ -152,7 +142,7 @@ def test_machines_that_are_not_ours_are_left_alone() -> None:
 def test_pods_of_a_machine_that_is_off_are_deleted_with_the_notice(state: str) -> None:
     world = running()
     world.cluster.add(pod("agent", node_name="n1", owner=DAEMON))
-    world.cloud.add(Instance(instance_id="i-n1", state=state, offering=offering()))
+    world.cloud.add(instance("i-n1", state=state))
     assert interrupt(world, NoticeKind.STATE_CHANGE, state) == "drained"
     assert world.cluster.called("force_delete_pod") == ["default/a"]
     assert world.node.unschedulable
@@ -161,14 +151,14 @@ def test_pods_of_a_machine_that_is_off_are_deleted_with_the_notice(state: str) -
 @pytest.mark.parametrize("state", ["stopping", "shutting-down"])
 def test_a_machine_that_still_shuts_down_keeps_its_pods(state: str) -> None:
     world = running()
-    world.cloud.add(Instance(instance_id="i-n1", state=state, offering=offering()))
+    world.cloud.add(instance("i-n1", state=state))
     assert interrupt(world, NoticeKind.STATE_CHANGE, state) == "drained"
     assert world.cluster.called("force_delete_pod") == []
 
 
 def test_a_late_notice_of_a_machine_that_was_started_again_deletes_no_pod() -> None:
     world = running()
-    world.cloud.add(Instance(instance_id="i-n1", state="running", offering=offering(), tags=OURS))
+    world.cloud.add(instance())
     interrupt(world, NoticeKind.STATE_CHANGE, "stopped")
     assert world.cluster.called("force_delete_pod") == []
 

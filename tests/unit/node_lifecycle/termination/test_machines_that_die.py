@@ -4,7 +4,7 @@ import pytest
 
 from infra.local.ec2.refusals import Reason
 from tests.builders import pod, provisioner
-from tests.unit.brakes.refusing import condition, marked, said
+from tests.unit.brakes.refusing import condition, marked
 from tests.unit.worlds import MINUTE, NAME, SECOND, World
 
 
@@ -21,10 +21,10 @@ def test_a_machine_that_dies_for_its_key_is_a_refusal_with_ec2_s_text() -> None:
     active, _, message = condition(world)
     assert not active
     assert "Client.InternalError: Client error on launch; mostly an encrypted volume" in message
-    (text,) = said(world, "DiedPending")
+    (text,) = world.messages("DiedPending", "Provisioner")
     assert "m5.large" in text
     assert "Client error on launch" in text
-    assert said(world, "FailedProvisioning", "Pod")[0] == text
+    assert world.messages("FailedProvisioning", "Pod")[0] == text
     # No machine is bought while it backs off, and the next launch is no success yet.
     bought = len(world.cloud.all_instances)
     world.advance(30 * SECOND)
@@ -72,4 +72,4 @@ def test_a_machine_that_dies_for_another_reason_concerns_its_cluster_alone(code:
     assert world.ledger.unavailable_offerings(world.clock.now()) == frozenset()
     assert marked(world) == {world.cloud.all_instances[0].offering}
     assert world.cluster.conditions == {}
-    assert len(said(world, "DiedPending")) == 1
+    assert len(world.messages("DiedPending", "Provisioner")) == 1

@@ -67,7 +67,7 @@ def test_a_budget_holds_the_drain_and_the_node_says_so() -> None:
         "since 2026-01-01T00:00:00+00:00 by default/a (a PodDisruptionBudget), "
         "default/b (a PodDisruptionBudget), default/c (a PodDisruptionBudget) and 1 more"
     )
-    (said,) = [event for event in world.cluster.kube_events if event.reason == "DrainBlocked"]
+    (said,) = world.events("DrainBlocked")
     assert said.message.endswith(" and 1 more, since 2026-01-01T00:00:00+00:00")
     waits = []
     for _ in range(4):
@@ -89,7 +89,7 @@ def test_refusal_for_one_pod_blocks_no_other_and_is_reported() -> None:
     world.cluster.fail_next("evict", UnauthorizedError("evict pod default/a: 403 policy denies it"))
     step(world)
     assert world.cluster.called("evict") == ["default/a", "default/b"]
-    (said,) = [event for event in world.cluster.kube_events if event.reason == "DrainBlocked"]
+    (said,) = world.events("DrainBlocked")
     assert "default/a (evict pod default/a: 403 policy denies it)" in said.message
 
 
