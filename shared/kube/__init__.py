@@ -1,4 +1,4 @@
-"""The only importer of `kubernetes`: its configuration, authentication and connection pool.
+"""Clusters over their API servers. The only importer of `kubernetes`, which reads kubeconfig files.
 
 Documents are raw JSON; typed models cost seconds and hundreds of megabytes for 10,000 pods.
 """

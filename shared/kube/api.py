@@ -8,7 +8,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http.client import HTTPException
@@ -16,7 +16,6 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import urllib3
-from kubernetes.client.api_client import ApiClient
 from urllib3.response import BaseHTTPResponse
 
 from shared.kube.bounds import TooLargeError, read_bounded
@@ -32,6 +31,7 @@ from shared.model.errors import (
     UnavailableError,
 )
 
+USER_AGENT: Final = "dovetail"
 JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -92,26 +92,32 @@ class Reply:
 
 
 class KubeApi:
-    """An API server, reached through the official client's pool.
+    """An API server, reached through a pool of connections.
 
     Safe for several threads. Every call is made once; only a kept connection that the other side
     had closed meanwhile is replaced and the call made again, which is harmless: all our writes
     are conditional or idempotent.
 
     Args:
-        client: Built by `shared.kube.connection`.
+        url: Of its endpoint, without a path.
+        pool: Of connections, made by `shared.kube.connection`.
+        authorization: Called for each request; returns the headers that identify the caller.
         timeout: Longest wait for an answer, complete.
         compress: Whether to ask for gzip: worth it across networks, not inside the cluster.
     """
 
     def __init__(
         self,
-        client: ApiClient,
+        url: str,
+        pool: urllib3.PoolManager,
+        authorization: Callable[[], Mapping[str, str]],
         *,
         timeout: timedelta = timedelta(seconds=20),
         compress: bool = False,
     ) -> None:
-        self._client = client
+        self._url = url.rstrip("/")
+        self._pool = pool
+        self._authorization = authorization
         self._seconds = timeout.total_seconds()
         self._compress = compress
 
@@ -181,24 +187,16 @@ class KubeApi:
         content_type: str,
         read_seconds: float,
     ) -> BaseHTTPResponse:
-        configuration = self._client.configuration
-        headers = {"Accept": JSON, "User-Agent": self._client.user_agent}
+        headers = {"Accept": JSON, "User-Agent": USER_AGENT, **self._authorization()}
         if self._compress:
             headers["Accept-Encoding"] = "gzip"
-        # Named one by one: these four attributes are all that is used of the client, so that its
-        # next rewrite changes little here.
-        for setting in configuration.auth_settings().values():
-            if setting["in"] == "header":
-                headers[setting["key"]] = setting["value"]
         content = None
         if body is not None:
             headers["Content-Type"] = content_type
             content = json.dumps(body, separators=(",", ":")).encode()
-        url = (
-            configuration.host.rstrip("/") + path + ("?" + urlencode(list(query)) if query else "")
-        )
+        url = self._url + path + ("?" + urlencode(list(query)) if query else "")
         try:
-            response: BaseHTTPResponse = self._client.rest_client.pool_manager.request(
+            response: BaseHTTPResponse = self._pool.request(
                 method,
                 url,
                 headers=headers,
@@ -210,7 +208,7 @@ class KubeApi:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in error.args):
                 raise CertificateError(
-                    f"{configuration.host}: its certificate is not accepted: {error}; compare the "
+                    f"{self._url}: its certificate is not accepted: {error}; compare the "
                     "certificate authority of the connection with that of the cluster"
                 ) from error
             raise UnavailableError(f"{method} {path}: no answer: {error}") from error

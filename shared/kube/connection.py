@@ -1,23 +1,22 @@
-"""Three ways to reach a cluster: as a Lambda function, as a pod, by a kubeconfig file."""
+"""How a function outside a cluster reaches its API server, and what all connections share."""
 
 import base64
 import ssl
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-from kubernetes.client.api_client import ApiClient
-from kubernetes.client.configuration import Configuration
-from kubernetes.config.config_exception import ConfigException
-from kubernetes.config.incluster_config import load_incluster_config
-from kubernetes.config.kube_config import load_kube_config
+import urllib3
 from urllib3.util import create_urllib3_context
 
 from shared.kube.api import KubeApi
 from shared.kube.bounds import POOLS
 from shared.model.errors import PermanentError
 
-USER_AGENT = "dovetail"
-_TIMEOUT = timedelta(seconds=20)
+TIMEOUT: Final = timedelta(seconds=20)
+_CONNECTIONS: Final = 10
 
 
 def connect_endpoint(
@@ -25,7 +24,7 @@ def connect_endpoint(
     certificate_authority: str,
     token: Callable[[], str],
     *,
-    timeout: timedelta = _TIMEOUT,
+    timeout: timedelta = TIMEOUT,
 ) -> KubeApi:
     """Return the API server at a URL, as a function outside the cluster reaches it.
 
@@ -39,64 +38,28 @@ def connect_endpoint(
     Raises:
         PermanentError: If the certificate authority is not a certificate.
     """
-    configuration = Configuration(host=url)
-    if certificate_authority:
-        # Not as a file, which another process could replace. Certificates are ASCII; other text
-        # can only be a comment beside them.
-        pem = base64.b64decode(certificate_authority).decode("ascii", "ignore")
-        configuration.ca_cert_data = pem
-
-    def refresh(current: Configuration) -> None:
-        current.api_key["authorization"] = f"Bearer {token()}"
-
-    # The hook runs only for a key that is there.
-    configuration.api_key["authorization"] = ""
-    # Set by name: the client declares the attribute as None only.
-    setattr(configuration, "refresh_api_key_hook", refresh)  # noqa: B010
-    return _api(configuration, timeout, compress=True)
-
-
-def connect_in_cluster(*, timeout: timedelta = _TIMEOUT) -> KubeApi:
-    """Return the API server of the cluster this process runs in, by its service account.
-
-    Raises:
-        PermanentError: If this is no pod, or its certificate authority is not a certificate.
-    """
-    configuration = Configuration()
-    try:
-        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except ConfigException as error:
-        raise PermanentError(
-            f"no service account found ({error}); run inside a cluster or name a kubeconfig file"
-        ) from error
-    return _api(configuration, timeout, compress=False)
+    # Not as a file, which another process could replace. Certificates are ASCII; other text
+    # can only be a comment beside them.
+    pem = base64.b64decode(certificate_authority).decode("ascii", "ignore")
+    options: dict[str, Any] = {
+        "maxsize": _CONNECTIONS,
+        "ssl_context": tls_context(url, text=pem),
+    }
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme)
+    if proxy and not proxy_bypass(parts.hostname or ""):
+        pool: urllib3.PoolManager = urllib3.ProxyManager(proxy, **options)
+    else:
+        pool = urllib3.PoolManager(**options)
+    pool.pool_classes_by_scheme = POOLS
+    return KubeApi(
+        url, pool, lambda: {"authorization": f"Bearer {token()}"}, timeout=timeout, compress=True
+    )
 
 
-def connect_kubeconfig(path: str, *, timeout: timedelta = _TIMEOUT) -> KubeApi:
-    """Return the API server of a kubeconfig file's current context.
-
-    Raises:
-        PermanentError: If the file is missing or says nothing usable, or its certificate authority
-            is not a certificate.
-    """
-    configuration = Configuration()
-    try:
-        load_kube_config(config_file=path, client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except (ConfigException, OSError) as error:
-        raise PermanentError(f"kubeconfig {path}: {error}; name a readable file") from error
-    return _api(configuration, timeout, compress=False)
-
-
-def _api(configuration: Configuration, timeout: timedelta, *, compress: bool) -> KubeApi:
-    client = ApiClient(configuration)
-    client.user_agent = USER_AGENT
-    pools = client.rest_client.pool_manager
-    pools.pool_classes_by_scheme = POOLS
-    pools.connection_pool_kw["ssl_context"] = _tls_context(configuration)
-    return KubeApi(client, timeout=timeout, compress=compress)
-
-
-def _tls_context(configuration: Configuration) -> ssl.SSLContext:
+def tls_context(
+    url: str, *, file: str | None = None, text: str | bytes | None = None, verify: bool = True
+) -> ssl.SSLContext:
     """Return a context that checks chain, dates and host name, but no form of the certificates.
 
     Python 3.13 and later set VERIFY_X509_STRICT, which refuses certificates without key
@@ -104,13 +67,17 @@ def _tls_context(configuration: Configuration) -> ssl.SSLContext:
     Source: https://docs.python.org/3.13/library/ssl.html#ssl.create_default_context and
     https://github.com/kubernetes-client/python/issues/2394 (2026-11).
 
+    Args:
+        url: Of the server.
+        file: Path of certificates that are trusted.
+        text: Certificates that are trusted; without file and text, those of the system are.
+        verify: Whether anything is checked.
+
     Raises:
         PermanentError: If the certificate authority is not a certificate.
     """
-    wanted = ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
-    context = create_urllib3_context(cert_reqs=wanted)
+    context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if verify else ssl.CERT_NONE)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    file, text = configuration.ssl_ca_cert, configuration.ca_cert_data
     if not file and not text:
         context.load_default_certs()
         return context
@@ -118,6 +85,6 @@ def _tls_context(configuration: Configuration) -> ssl.SSLContext:
         context.load_verify_locations(cafile=file, cadata=text)
     except OSError as error:
         raise PermanentError(
-            f"the certificate authority of {configuration.host} cannot be read: {error}"
+            f"the certificate authority of {url} cannot be read: {error}"
         ) from error
     return context

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from shared.aws.event_bus import EventBusPublisher
 from shared.kube.api import KubeApi
-from shared.kube.connection import connect_in_cluster, connect_kubeconfig
+from shared.kube.configured import connect_in_cluster, connect_kubeconfig
 from shared.kube.nodes import NODES_PATH, PODS_PATH
 from shared.kube.provisioners import PROVISIONERS_PATH
 from shared.kube.reflector import Reflector

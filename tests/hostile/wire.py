@@ -8,11 +8,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from types import SimpleNamespace
 from typing import Any, Final, cast
 from urllib.parse import parse_qs
 
-from kubernetes.client.api_client import ApiClient
+from urllib3 import PoolManager
 from urllib3.response import HTTPResponse
 from urllib3.util import parse_url
 
@@ -59,12 +58,7 @@ class Wire:
     def __init__(self, objects: Mapping[str, Sequence[Any]]) -> None:
         self.paths: list[str] = []
         self._shelves = {_COLLECTIONS[kind]: list(found) for kind, found in objects.items()}
-        client = SimpleNamespace(
-            configuration=SimpleNamespace(host="http://api.example", auth_settings=dict),
-            user_agent="dovetail",
-            rest_client=SimpleNamespace(pool_manager=self),
-        )
-        self.api = KubeApi(cast("ApiClient", client))
+        self.api = KubeApi("http://api.example", cast("PoolManager", self), dict)
 
     def request(self, method: str, url: str, **options: Any) -> HTTPResponse:
         """Return the answer to a call, in place of the pool of connections."""

@@ -12,7 +12,8 @@ from kubernetes.client.configuration import Configuration
 
 from shared.kube.api import ExpiredError, RejectedError
 from shared.kube.cluster import KubeCluster
-from shared.kube.connection import connect_endpoint, connect_in_cluster, connect_kubeconfig
+from shared.kube.configured import connect_in_cluster, connect_kubeconfig
+from shared.kube.connection import connect_endpoint
 from shared.kube.lists import Pages, list_all
 from shared.model.errors import (
     AutoscalerError,
@@ -28,12 +29,12 @@ from tests.contract.kube.scripted import Answer, Request, scripted
 
 
 def test_the_four_attributes_used_of_the_client_exist() -> None:
-    client = ApiClient(Configuration(host="http://127.0.0.1:1"))
-    assert client.configuration.host == "http://127.0.0.1:1"
-    assert client.configuration.auth_settings() == {}
-    assert callable(client.rest_client.pool_manager.request)
-    client.user_agent = "x"
-    assert client.user_agent == "x"
+    configuration = Configuration(host="http://127.0.0.1:1")
+    assert configuration.host == "http://127.0.0.1:1"
+    assert configuration.auth_settings() == {}
+    pool = ApiClient(configuration).rest_client.pool_manager
+    assert callable(pool.request)
+    assert isinstance(pool.connection_pool_kw, dict)
 
 
 def test_a_call_carries_a_fresh_token_and_asks_for_gzip() -> None:
@@ -50,6 +51,18 @@ def test_a_call_carries_a_fresh_token_and_asks_for_gzip() -> None:
         assert first.headers["accept-encoding"] == "gzip"
         assert first.headers["user-agent"] == "dovetail"
         assert first.query == {"a": "b c"}
+
+
+def test_calls_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted([Answer(body={})]) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "beside.example")
+        api = connect_endpoint("http://api.example", "", lambda: "t")
+        assert api.get("/x") == {}
+        assert proxy.requests[0].headers["host"] == "api.example"
+        beside = connect_endpoint("http://beside.example", "", lambda: "t")
+        with pytest.raises(UnavailableError):
+            beside.get("/x")
 
 
 @pytest.mark.parametrize("raw", [b"<html>", b"", b"[]", b'{"items":' + b"[" * 5000])

@@ -15,7 +15,8 @@ from infra.local.kube import certificates
 from infra.local.kube.auth import Authenticator
 from infra.local.kube.server import EmbeddedKube
 from shared.kube.api import KubeApi
-from shared.kube.connection import connect_endpoint, connect_in_cluster
+from shared.kube.configured import connect_in_cluster
+from shared.kube.connection import connect_endpoint
 from shared.kube.nodes import NODES_PATH, PODS_PATH
 from shared.kube.reflector import Reflector, Tuning
 from shared.model.errors import CertificateError, UnauthorizedError
