@@ -9,23 +9,26 @@ import pytest
 # Node 20 still works; the banner of eleven lines would drown the results.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
-from tests.infra.templates import CEILINGS, CLUSTERS, CONTROL_PLANE, Template, cluster_stack
+from tests.infra.templates import (
+    CEILINGS,
+    CLUSTERS,
+    CONTROL_PLANE,
+    Template,
+    cluster_stack,
+    synthesized,
+)
 
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The app, synthesised once, with the security rules on."""
-    from infra.aws.app import build_app
-
-    folder = tmp_path_factory.mktemp("assembly")
-    context = {
-        "clusters": ",".join(CLUSTERS),
-        "max_price_per_hour": ",".join(f"{name}:{CEILINGS[name] or 'none'}" for name in CLUSTERS),
-        "bundle": "code",
-        "nag": "true",
-    }
-    build_app(context, outdir=str(folder)).synth()
-    return folder
+    ceilings = ",".join(f"{name}:{CEILINGS[name] or 'none'}" for name in CLUSTERS)
+    return synthesized(
+        tmp_path_factory.mktemp("assembly"),
+        clusters=",".join(CLUSTERS),
+        max_price_per_hour=ceilings,
+        nag="true",
+    )
 
 
 @pytest.fixture(scope="session")

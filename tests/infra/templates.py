@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra.aws.app import build_app
+
 PSEUDO = {
     "AWS::Partition": "aws",
     "AWS::Region": "eu-west-1",
@@ -30,6 +32,12 @@ _ARN_PARTS = {
 
 def cluster_stack(name: str) -> str:
     return f"DovetailCluster-{name}"
+
+
+def synthesized(folder: Path, **context: str) -> Path:
+    """Synthesise the app of a context without its bundle; return the folder."""
+    build_app({"bundle": "code", **context}, outdir=str(folder)).synth()
+    return folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from infra.local.kube.kinds import custom_resources
+from infra.local.kube.kinds import Resource, custom_resources
 from infra.local.kube.schemas.custom_resources import Schemas
 
 PATH = Path(__file__).resolve().parents[3] / "infra" / "cluster" / "provisioners.yaml"
@@ -70,12 +70,12 @@ def document(spec: Any, **beside: Any) -> dict[str, Any]:
     }
 
 
-def complaints(manifest: dict[str, Any]) -> list[str]:
+def complaints(manifest: dict[str, Any], resource: Resource = RESOURCE) -> list[str]:
     """Return what the API server says of a document, as `field: message`."""
     given = deepcopy(manifest)
     schemas = Schemas()
-    schemas.prune_and_default(RESOURCE, given)
-    return [f"{field}: {why}" for _, why, field in schemas.complaints(RESOURCE, given)]
+    schemas.prune_and_default(resource, given)
+    return [f"{field}: {why}" for _, why, field in schemas.complaints(resource, given)]
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.aws.app import build_app
 from tests.infra.policies import asked
 from tests.infra.policies.evaluation import Ask
 from tests.infra.policies.granted import Grants
-from tests.infra.templates import Template, cluster_stack
+from tests.infra.templates import Template, cluster_stack, synthesized
 
 NEEDED = {"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"}
 PARAMETER = f"arn:aws:ssm:{asked.REGION}:{asked.ACCOUNT}:parameter/dovetail/clusters/prod"
@@ -18,17 +17,14 @@ PARAMETER = f"arn:aws:ssm:{asked.REGION}:{asked.ACCOUNT}:parameter/dovetail/clus
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("nodes")
-    context = {
-        "clusters": "prod",
-        "max_price_per_hour": "prod:none",
-        "bundle": "code",
-        "nag": "true",
-        "cni_role": "own",
-        "ssm": "on",
-    }
-    build_app(context, outdir=str(made)).synth()
-    return made
+    return synthesized(
+        tmp_path_factory.mktemp("nodes"),
+        clusters="prod",
+        max_price_per_hour="prod:none",
+        nag="true",
+        cni_role="own",
+        ssm="on",
+    )
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from infra.local.kube.kinds import custom_resources
-from infra.local.kube.schemas.custom_resources import Schemas
 from shared.manifests.api.aws_node_template import WITHOUT_LAUNCH_TEMPLATE
 from shared.manifests.custom_resources import node_templates
 from shared.manifests.problems import FieldProblem
@@ -42,10 +41,7 @@ def template(spec: dict[str, Any], **beside: Any) -> dict[str, Any]:
 
 
 def said(manifest: dict[str, Any]) -> list[str]:
-    given = deepcopy(manifest)
-    schemas = Schemas()
-    schemas.prune_and_default(RESOURCE, given)
-    return [f"{field}: {why}" for _, why, field in schemas.complaints(RESOURCE, given)]
+    return complaints(manifest, RESOURCE)
 
 
 def refused_by_functions(manifest: dict[str, Any]) -> bool:

@@ -57,18 +57,9 @@ def test_every_queue_has_a_dead_letter_queue_or_is_one(control_plane: Template) 
     assert {name[:17] for name in without} == {"QueuesWakeFailure", "QueuesDeadLetters"}
 
 
-def test_queues_are_encrypted_and_refuse_plain_http(control_plane: Template) -> None:
+def test_queues_are_encrypted(control_plane: Template) -> None:
     queues = control_plane.of("AWS::SQS::Queue")
-    refusing = set()
-    for policy in control_plane.of("AWS::SQS::QueuePolicy"):
-        for statement in policy.properties["PolicyDocument"]["Statement"]:
-            if statement["Effect"] == "Deny":
-                assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-                assert statement["Action"] == "sqs:*"
-                refusing.add(statement["Resource"])
-
     assert all(queue.properties["SqsManagedSseEnabled"] is True for queue in queues)
-    assert len(refusing) == len(queues)
 
 
 def test_visibility_outlasts_six_attempts_of_provision(control_plane: Template) -> None:
@@ -219,7 +210,6 @@ def test_the_ledger_is_one_recoverable_table_that_outlives_the_stack(
 
 def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: Template) -> None:
     (bucket,) = control_plane.of("AWS::S3::Bucket")
-    (policy,) = control_plane.of("AWS::S3::BucketPolicy")
     rules = bucket.properties["LifecycleConfiguration"]["Rules"]
 
     # Launches hold user data, in which people keep secrets.
@@ -232,9 +222,6 @@ def test_the_archive_is_private_encrypted_and_forgets_decisions(control_plane: T
     assert all(bucket.properties["PublicAccessBlockConfiguration"].values())
     assert "BucketEncryption" in bucket.properties
     assert bucket.raw["DeletionPolicy"] == "Retain"
-    (statement,) = policy.properties["PolicyDocument"]["Statement"]
-    assert statement["Effect"] == "Deny"
-    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
 def test_a_stack_for_trying_out_leaves_nothing_behind() -> None:

@@ -1,14 +1,11 @@
 """Rights on customer managed keys: given when a deployment names them, and for EC2's use only."""
 
-from pathlib import Path
-
 import pytest
 
-from infra.aws.app import build_app
 from tests.infra.policies import asked
 from tests.infra.policies.evaluation import Ask
 from tests.infra.policies.granted import Grants
-from tests.infra.templates import Template, cluster_stack
+from tests.infra.templates import Template, cluster_stack, synthesized
 
 PROD = {"clusters": "prod", "max_price_per_hour": "prod:none"}
 KEY = f"arn:aws:kms:{asked.REGION}:{asked.ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -26,9 +23,7 @@ FOR_EC2 = {**BY_EC2, "kms:GrantIsForAWSResource": "true"}
 
 @pytest.fixture(scope="module")
 def rights(tmp_path_factory: pytest.TempPathFactory) -> Grants:
-    folder: Path = tmp_path_factory.mktemp("keys")
-    context = {**PROD, "bundle": "code", "kms_keys": KEY}
-    build_app(context, outdir=str(folder)).synth()
+    folder = synthesized(tmp_path_factory.mktemp("keys"), **PROD, kms_keys=KEY)
     return Grants({"prod": Template(folder / f"{cluster_stack('prod')}.template.json")})
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from infra.aws.app import build_app
 from tests.infra.policies import asked
 from tests.infra.policies.evaluation import Ask
 from tests.infra.policies.granted import Grants
-from tests.infra.templates import CONTROL_PLANE, Template, cluster_stack, walk
+from tests.infra.templates import CONTROL_PLANE, Template, cluster_stack, synthesized, walk
 
 SUBNETS = ["subnet-0aaaaaaaaaaaaaaaa", "subnet-0bbbbbbbbbbbbbbbb"]
 GROUP = "sg-0cccccccccccccccc"
@@ -31,20 +30,17 @@ CALLERS = tuple(asked.RIGHTS)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("private")
-    context = {
-        "clusters": "prod,staging",
-        "max_price_per_hour": "prod:none,staging:none",
-        "bundle": "code",
-        "nag": "true",
-        "subnets": ",".join(SUBNETS),
-        "security_groups": GROUP,
-        "tracing": "on",
-        "existing_access_entries": "prod:nodes,prod:terminate",
-        "node_roles": "prod:Mine,staging:Theirs",
-    }
-    build_app(context, outdir=str(made)).synth()
-    return made
+    return synthesized(
+        tmp_path_factory.mktemp("private"),
+        clusters="prod,staging",
+        max_price_per_hour="prod:none,staging:none",
+        nag="true",
+        subnets=",".join(SUBNETS),
+        security_groups=GROUP,
+        tracing="on",
+        existing_access_entries="prod:nodes,prod:terminate",
+        node_roles="prod:Mine,staging:Theirs",
+    )
 
 
 @pytest.fixture(scope="module")

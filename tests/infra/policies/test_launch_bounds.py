@@ -1,15 +1,13 @@
 """What a launch may use is the cluster's own or listed; how a machine is made is bounded."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
-from infra.aws.app import build_app
 from tests.infra.policies import asked
 from tests.infra.policies.evaluation import Ask
 from tests.infra.policies.granted import Grants
-from tests.infra.templates import Template, cluster_stack
+from tests.infra.templates import Template, cluster_stack, synthesized
 
 EC2 = f"arn:aws:ec2:{asked.REGION}:{asked.ACCOUNT}:"
 LISTED = f"{EC2}subnet/subnet-0listed"
@@ -42,17 +40,15 @@ FOREIGN: tuple[Mapping[str, str], ...] = (
 @pytest.fixture(scope="module")
 def chosen(tmp_path_factory: pytest.TempPathFactory) -> Grants:
     """Two clusters, one of which may use a subnet without tags; metadata is left open."""
-    folder: Path = tmp_path_factory.mktemp("bounds")
-    context = {
-        "clusters": "prod,staging",
-        "max_price_per_hour": "prod:none,staging:none",
-        "bundle": "code",
-        "launch_resources": f"prod:{LISTED}",
-        "image_owners": "999999999999",
-        "metadata_tokens": "optional",
-        "metadata_hop_limit": "1",
-    }
-    build_app(context, outdir=str(folder)).synth()
+    folder = synthesized(
+        tmp_path_factory.mktemp("bounds"),
+        clusters="prod,staging",
+        max_price_per_hour="prod:none,staging:none",
+        launch_resources=f"prod:{LISTED}",
+        image_owners="999999999999",
+        metadata_tokens="optional",
+        metadata_hop_limit="1",
+    )
     return Grants(
         {n: Template(folder / f"{cluster_stack(n)}.template.json") for n in ("prod", "staging")}
     )

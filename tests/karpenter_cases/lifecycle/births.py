@@ -15,6 +15,7 @@ from shared.model.ec2.instance_types import InstanceType
 from shared.model.kubernetes.pods import Pod
 from shared.ports import MachineImage
 from tests.builders import CATALOG, GIB, NOW, instance_type, pod
+from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 
 ACCELERATED = (
@@ -35,15 +36,6 @@ def provisioner(name: str = "default", **spec: Any) -> dict[str, Any]:
         "kind": "Provisioner",
         "metadata": {"name": name, "uid": f"uid-{name}"},
         "spec": made,
-    }
-
-
-def template(name: str = "nodes", **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "karpenter.k8s.aws/v1alpha1",
-        "kind": "AWSNodeTemplate",
-        "metadata": {"name": name},
-        "spec": spec,
     }
 
 

@@ -56,24 +56,6 @@ def test_when_all_options_are_refused_the_pods_are_planned_again() -> None:
     assert len(world.bound) == 2
 
 
-def test_when_ec2_has_no_capacity_at_all_the_pods_get_events() -> None:
-    world = two_nodes()
-    world.cloud.run_out_of(
-        *(
-            offering(instance_type.name, zone)
-            for instance_type in world.catalog.instance_types()
-            for zone in ZONES
-        )
-    )
-    report = world.provision()
-    assert world.alive == []
-    assert report.pods_unschedulable == 2
-    assert any(
-        "EC2 is out of capacity" in kube_event.message for kube_event in world.cluster.kube_events
-    )
-    assert set(states(world)) == {IntentState.DONE}
-
-
 def test_fewer_machines_without_a_reason_do_not_loop() -> None:
     world = two_nodes()
     original = world.cloud.create_fleet

@@ -29,7 +29,7 @@ from shared.model.resources import Resources
 from shared.node_templates.images import ImageTable
 from shared.ports import ClusterEndpoint, Site, Subnet
 from shared.snapshot.launch_body import LaunchAttempt, LaunchBody, PromisedSlot
-from tests.builders import CATALOG, ZONES, option, planned, pod, provisioner, ref
+from tests.builders import CATALOG, SHAPES, ZONES, option, planned, pod, provisioner, ref
 
 AMD = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id"
 ARM = AMD.replace("x86_64", "arm64")
@@ -168,11 +168,8 @@ def test_the_client_token_is_of_plan_group_and_attempt() -> None:
 
 def test_the_template_carries_how_machines_are_made() -> None:
     disk = BlockDevice(device_name="/dev/xvdb", volume_size_gib=50, iops=4000, kms_key_id="key")
-    template = replace(provisioner().template, instance_profile="own", block_devices=(disk,))
+    template = replace(provisioner().template, block_devices=(disk,))
     (data,) = launch_body(context(provisioner(template=template)), attempt()).templates.values()
-    assert data["IamInstanceProfile"] == {"Name": "own"}
-    assert data["SecurityGroupIds"] == ["sg-1"]
-    assert data["MetadataOptions"]["HttpTokens"] == "required"
     assert data["BlockDeviceMappings"] == [
         {
             "DeviceName": "/dev/xvdb",
@@ -187,8 +184,6 @@ def test_the_template_carries_how_machines_are_made() -> None:
         }
     ]
     (plain,) = launch_body(context(), attempt()).templates.values()
-    assert plain["IamInstanceProfile"] == {"Name": "nodes"}
-    assert plain["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 20
     config = node_config(base64.b64decode(plain["UserData"]).decode())
     flags = config["spec"]["kubelet"]["flags"]
     assert flags == [
@@ -222,17 +217,6 @@ def test_a_launch_template_of_the_users_own_is_taken_as_it_is() -> None:
 def test_a_launch_without_subnet_or_image_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(PermanentError, match="provisioner default: no subnet and image for m5"):
         launch_body(context(**changes), attempt())
-
-
-def test_monitoring_and_context_are_asked_for_when_they_are_wanted() -> None:
-    template = replace(provisioner().template, detailed_monitoring=True, context="ctx-1")
-    body = launch_body(context(provisioner(template=template)), attempt())
-    (data,) = body.templates.values()
-    assert data["Monitoring"] == {"Enabled": True}
-    assert body.request["Context"] == "ctx-1"
-    plain = launch_body(context(), attempt())
-    assert "Context" not in plain.request
-    assert all("Monitoring" not in entry for entry in plain.templates.values())
 
 
 @pytest.mark.parametrize(
@@ -281,7 +265,7 @@ def pod_limits(body: LaunchBody) -> dict[str, int | None]:
 def test_kubelet_gets_the_pod_limit_that_its_image_would_not_compute(
     of_the_user: int | None, expected: dict[str, int | None]
 ) -> None:
-    known = {known.name: known for known in CATALOG}
+    known = dict(SHAPES)
     for name, limit in (("m5.large", 110), ("m5.2xlarge", 234)):
         capacity = Resources.from_mapping({**dict(known[name].capacity.items), "pods": limit})
         known[name] = replace(known[name], capacity=capacity, image_max_pods=29)
@@ -289,37 +273,6 @@ def test_kubelet_gets_the_pod_limit_that_its_image_would_not_compute(
     options = (option(name="c6g.large"), option(), option(name="m5.2xlarge"))
     body = launch_body(context(owner, instance_types=known), attempt(*options))
     assert pod_limits(body) == expected
-
-
-def test_what_the_user_wants_at_boot_is_in_the_template() -> None:
-    template = replace(provisioner().template, ami_family="Custom", user_data="mine")
-    (data,) = launch_body(context(provisioner(template=template)), attempt()).templates.values()
-    assert base64.b64decode(data["UserData"]) == b"mine"
-
-
-def test_the_subnet_with_most_addresses_left_is_taken() -> None:
-    subnets = (
-        Subnet(subnet_id="subnet-a", zone=ZONES[0], free_addresses=90),
-        Subnet(subnet_id="subnet-b", zone=ZONES[0], free_addresses=100),
-    )
-    where = context(site=Site(subnets=subnets, security_groups=("sg-1",)))
-    first = launch_body(where, attempt())
-    assert subnets_of(first) == {"subnet-b"}
-    # Two machines of 29 addresses each leave less there than in the other.
-    where.addresses.note(first)
-    where.addresses.note(first)
-    second = launch_body(where, attempt(group=2))
-    assert subnets_of(second) == {"subnet-a"}
-    where.addresses.note(second)
-    assert subnets_of(launch_body(where, attempt(group=3))) == {"subnet-b"}
-
-
-def subnets_of(body: LaunchBody) -> set[str]:
-    return {
-        override["SubnetId"]
-        for config in body.request["LaunchTemplateConfigs"]
-        for override in config["Overrides"]
-    }
 
 
 def test_a_body_is_read_back_as_it_was_written() -> None:

@@ -24,9 +24,9 @@ from shared.model.resources import Resources
 from shared.ports import NodeManifest, TimerKind
 from shared.timers.heartbeats import running_timers
 from tests.builders import (
-    CATALOG,
     DEFAULT_TOLERATIONS,
     NOT_READY,
+    SHAPES,
     instance_type,
     offering,
     pod,
@@ -66,12 +66,8 @@ def test_the_node_has_all_it_needs() -> None:
         taint.key for taint in node.taints
     }
     # Pods are bound to it already, and the kubelet admits them against these amounts.
-    (of_type,) = (
-        other_instance_type
-        for other_instance_type in CATALOG
-        if other_instance_type.name == "m5.large"
-    )
-    assert (node.capacity, node.allocatable) == (of_type.capacity, of_type.allocatable)
+    shape = SHAPES["m5.large"]
+    assert (node.capacity, node.allocatable) == (shape.capacity, shape.allocatable)
     assert world.bound == {"a": node.name}
 
 
@@ -361,12 +357,6 @@ def test_machine_that_ec2_never_shows_is_abandoned() -> None:
     world.cloud.ec2.machines.clear()
     world.provision_until_quiet()
     assert len(world.bound) == 2
-
-
-def test_a_node_its_kubelet_made_first_gets_its_owner() -> None:
-    world = World(provisioner(), pod())
-    owned = joined_first(world)
-    assert owned.owners == (world.cluster.provisioner_values["default"].uid,)
 
 
 def test_node_that_the_api_server_refuses_costs_only_its_machine() -> None:

@@ -18,6 +18,15 @@ def provisioner(**spec: Any) -> dict[str, Any]:
     }
 
 
+def template(name: str = "nodes", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1alpha1",
+        "kind": "AWSNodeTemplate",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
 def problems(raw: dict[str, Any]) -> tuple[FieldProblem, ...]:
     with pytest.raises(InvalidProvisionerError) as caught:
         decode_provisioner(raw, check=refuse_wrong_user_data)

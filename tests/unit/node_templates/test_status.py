@@ -20,6 +20,7 @@ from tests.builders import ZONES, pod
 from tests.fakes.images import image_named
 from tests.unit.brakes.test_hold import Seen
 from tests.unit.launching.test_fleet_request import AMD
+from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 
 IMAGE = MachineImage(
@@ -28,15 +29,6 @@ IMAGE = MachineImage(
     architecture="amd64",
     created_at=datetime(2026, 8, 1, tzinfo=UTC),
 )
-
-
-def template(name: str = "nodes", **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "karpenter.k8s.aws/v1alpha1",
-        "kind": "AWSNodeTemplate",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
 
 
 def provisioner(name: str = "default", of: str = "nodes") -> dict[str, Any]:

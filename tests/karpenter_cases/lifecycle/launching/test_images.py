@@ -23,10 +23,10 @@ from tests.karpenter_cases.lifecycle.births import (
     only_data,
     provisioner,
     tagged,
-    template,
     world,
 )
 from tests.unit.launching.test_fleet_request import AMD
+from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 
 SELECTED = {"team": "red"}

@@ -18,9 +18,9 @@ from tests.karpenter_cases.lifecycle.births import (
     only_data,
     provisioner,
     request,
-    template,
     world,
 )
+from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 
 KMS = "arn:aws:kms:us-west-2:111122223333:key/1234"

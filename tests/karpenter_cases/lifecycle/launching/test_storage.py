@@ -13,9 +13,9 @@ from tests.karpenter_cases.lifecycle.births import (
     is_bound,
     provisioner,
     storing,
-    template,
     world,
 )
+from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 
 # What the image keeps for itself: a GiB, and a tenth of the disk that must stay free.

@@ -18,9 +18,9 @@ from tests.karpenter_cases.lifecycle.births import (
     image,
     provisioner,
     tagged,
-    template,
     world,
 )
+from tests.unit.manifests.documents import template
 from tests.unit.worlds import World, instead
 
 OWN = {"kubernetes.io/cluster/test": "*"}

@@ -22,10 +22,10 @@ from tests.karpenter_cases.lifecycle.births import (
     parts,
     provisioner,
     settings,
-    template,
     text_of,
     world,
 )
+from tests.unit.manifests.documents import template
 from tests.unit.worlds import World
 
 RESERVED = {"cpu": "500m", "memory": "1Gi", "ephemeral-storage": "2Gi"}

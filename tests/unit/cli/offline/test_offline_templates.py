@@ -9,21 +9,13 @@ from shared.catalog.reading import Catalog
 from shared.manifests.documents import Document, InvalidDocumentError
 from tests import builders as make
 from tests.unit.cli.running import PROVISIONER
+from tests.unit.manifests.documents import template
 
 CATALOG = Catalog(
     region="us-east-1", source="a test", date="2026-01-01", instance_types=(make.instance_type(),)
 )
 PLAIN: dict[str, Any] = dict(PROVISIONER)
 NAMING = {**PLAIN, "spec": {**PLAIN["spec"], "providerRef": {"name": "nodes"}}}
-
-
-def template(**spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "karpenter.k8s.aws/v1alpha1",
-        "kind": "AWSNodeTemplate",
-        "metadata": {"name": "nodes"},
-        "spec": spec,
-    }
 
 
 def read(*raws: dict[str, Any]) -> Offline:
@@ -44,6 +36,10 @@ def test_provisioner_is_planned_with_its_template_in_any_order() -> None:
         (
             (PLAIN, template(userData="echo")),
             r"a: document 2: AWSNodeTemplate nodes.spec.userData, line 1: echo: write a NodeC",
+        ),
+        (
+            ({**PLAIN, "spec": {**PLAIN["spec"], "provider": {"userData": "echo"}}},),
+            r"a: document 1: spec.provider.userData, line 1: echo: write a NodeC",
         ),
         ((template(), template(amiFamily="AL2")), "another AWSNodeTemplate of that name"),
     ],

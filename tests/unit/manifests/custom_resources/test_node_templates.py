@@ -12,16 +12,7 @@ from shared.manifests.custom_resources.node_templates import (
 )
 from shared.manifests.custom_resources.provisioners import decode_provisioner, decode_provisioners
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError
-from tests.unit.manifests.documents import provisioner
-
-
-def template(name: str = "nodes", **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "karpenter.k8s.aws/v1alpha1",
-        "kind": "AWSNodeTemplate",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
+from tests.unit.manifests.documents import provisioner, template
 
 
 def wrong(raw: dict[str, Any], *templates: dict[str, Any]) -> list[str]:
