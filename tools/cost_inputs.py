@@ -29,7 +29,7 @@ PRICES: Final[Mapping[str, float]] = {
 ASSUMED: Final[Mapping[str, tuple[float, str]]] = {
     "sweep_seconds": (0.8, "about ten calls of 50 ms and decoding, for one quiet cluster"),
     "sweep_reads": (11, "queries of a few rows each"),
-    "heartbeat_seconds": (0.1, "one row is written"),
+    "heartbeat_seconds": (0.1, "one row is read and written"),
     "heartbeats_an_hour": (12, "functions/forwarder: one in five minutes"),
     "catalogues_a_day": (
         2,

@@ -81,8 +81,8 @@ class Bill:
             Line(
                 name="ledger",
                 dollars=sweeps * assumed("sweep_reads") * PRICES["ledger_read"]
-                + beats * PRICES["ledger_write"],
-                how="what sweep reads, what heartbeats write",
+                + beats * (PRICES["ledger_read"] + PRICES["ledger_write"]),
+                how="what sweep reads, what heartbeats read and write",
             ),
         )
 

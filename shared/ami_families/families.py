@@ -9,11 +9,12 @@ from shared.ami_families.bottlerocket import BOTTLEROCKET
 from shared.ami_families.custom import CUSTOM
 from shared.ami_families.family import Family
 from shared.model.errors import PermanentError
+from shared.model.provisioner import AMI_FAMILIES
 
 FAMILIES: Final[Mapping[str, Family]] = {
     family.name: family for family in (AL2023, BOTTLEROCKET, AL2, UBUNTU, CUSTOM)
 }
-DEFAULT: Final = AL2023.name
+DEFAULT: Final = AMI_FAMILIES[0]
 
 
 def refuse_wrong_user_data(family: str, custom: str) -> None:

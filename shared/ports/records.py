@@ -153,7 +153,7 @@ class Ledger(NodeLedger, Protocol):
         """Remove a slot; its instance's row stays until the instance is gone.
 
         Args:
-            lease: Of a caller that plans; bind and the timers have none.
+            lease: Of a caller that plans, whose write is then fenced.
 
         Raises:
             ConflictError: If the lease was lost.

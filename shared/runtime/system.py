@@ -15,7 +15,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def sleep(self, span: timedelta) -> None:
-        """Wait."""
+        """Wait, as provision does while the list of pending pods still changes."""
         time.sleep(max(span.total_seconds(), 0))
 
 

@@ -203,6 +203,7 @@ def kubelet_of(block: dict[str, Any]) -> KubeletConfiguration | None:
 def installed() -> Path:
     found = cloud_init()
     if found is None:
+        # A judge that is missing is reported by name, and never counts as a pass.
         pytest.skip("cloud-init is not installed: it did not judge user data")
     return found
 

@@ -31,6 +31,7 @@ def send_to_destination(arn: str, body: str) -> None:
     Raises:
         NotImplementedError: The destination is no queue.
     """
+    # Every destination of the deployment is a queue; a record for another must not vanish.
     if ":sqs:" not in arn:
         raise NotImplementedError(f"destination {arn} is not emulated")
     try:

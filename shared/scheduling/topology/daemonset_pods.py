@@ -1,4 +1,4 @@
-"""Companions: pods of DaemonSets that rules of other pods count on nodes still to come."""
+"""Pods of DaemonSets on nodes to be launched, where the rules of other pods count them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

@@ -56,6 +56,27 @@ def test_a_missing_target_harms_neither_the_caller_nor_the_others(lab: Lab) -> N
     assert letter["TARGET_ARN"]["StringValue"] == missing
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"Arn": "arn:aws:kinesis:us-east-1:123456789012:stream/s"},
+        {"Arn": "arn:aws:sqs:us-east-1:123456789012:q", "InputPath": "$.detail"},
+    ],
+)
+def test_a_target_that_is_not_emulated_is_refused_when_it_is_put(
+    lab: Lab, target: dict[str, Any]
+) -> None:
+    with pytest.raises(ClientError, match="emulated"):
+        lab.bus(target)
+
+
+def test_a_schedule_that_is_not_emulated_is_refused_when_it_is_put(lab: Lab) -> None:
+    events = lab.aws.client("events")
+    with pytest.raises(ClientError, match=r"use rate\(\.\.\.\)"):
+        events.put_rule(Name="daily", ScheduleExpression="cron(0 12 * * ? *)")
+    assert events.list_rules(NamePrefix="daily")["Rules"] == []
+
+
 def test_a_function_is_invoked_and_retried_as_its_own_settings_say(lab: Lab) -> None:
     name = lab.function()
     lab.aws.client("lambda").put_function_event_invoke_config(

@@ -4,15 +4,19 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws.events.schedules import Scheduler, period_of
+from infra.local.aws.events.schedules import Scheduler, schedule_problem
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)  # a Saturday
 
 
 @pytest.mark.parametrize("expression", ["rate(1 week)", "cron(0 12 * * ? *)", "at"])
-def test_other_expressions_are_refused(expression: str) -> None:
-    with pytest.raises(NotImplementedError):
-        period_of(expression)
+def test_other_expressions_have_a_problem(expression: str) -> None:
+    assert "is not emulated: use rate(...)" in schedule_problem(expression)
+
+
+@pytest.mark.parametrize("expression", ["", "rate(5 minutes)", "rate(1 hour)"])
+def test_rates_and_rules_without_a_schedule_have_none(expression: str) -> None:
+    assert schedule_problem(expression) == ""
 
 
 def test_a_rate_waits_one_period_first() -> None:

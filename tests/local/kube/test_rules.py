@@ -39,7 +39,14 @@ def test_a_true_rule_holds(rule: str) -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    ["self.absent == 1", "self.name < 1", "1 in 1", "'a'.matches('(')", "size(1) == 1"],
+    [
+        "self.absent == 1",
+        "self.name < 1",
+        "1 in 1",
+        "'a'.matches('(')",
+        "size(1) == 1",
+        "has(self.name.k)",
+    ],
 )
 def test_a_rule_that_cannot_be_decided_is_an_error(rule: str) -> None:
     with pytest.raises(CelError):

@@ -37,6 +37,7 @@ def repair(repairs: Repairs, world: World) -> None:
         self.error_on_dryrun()
         wanted = tuple(self._get_param("InstanceIds", []) or ())
         if not wanted:
+            # The cloud controller manager gives ids; others get UnsupportedOperation (`gaps`).
             raise NotImplementedError("give instance ids")
         with world.lock:
             found = {

@@ -33,14 +33,8 @@ class Deliveries:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="delivery")
 
     def send(self, event: Mapping[str, Any], target: Mapping[str, Any], rule_arn: str) -> None:
-        """Deliver an event.
-
-        Raises:
-            NotImplementedError: The target is neither a queue nor a function.
-        """
-        service = target["Arn"].split(":")[2]
-        if service not in self._senders:
-            raise NotImplementedError(f"rule {rule_arn}: target {target['Arn']} is not emulated")
+        """Deliver an event to a target in which `target_problem` finds nothing."""
+        service = _service(target)
         event = plain_event(event)
         if service == "sqs":
             self._attempt(self._senders[service], event, target, rule_arn)
@@ -70,6 +64,19 @@ class Deliveries:
             if queue:
                 with suppress(QueueMissingError):
                     send_to_queue(queue, json.dumps(event), attributes=attributes)
+
+
+def target_problem(target: Mapping[str, Any]) -> str:
+    """Return why a target would never get what it asks for here, empty when it does."""
+    if _service(target) not in ("lambda", "sqs"):
+        return f"target {target['Arn']} is not emulated: use a queue or a function"
+    if {"InputPath", "InputTransformer"} & target.keys():
+        return f"target {target['Arn']}: only Input is emulated"
+    return ""
+
+
+def _service(target: Mapping[str, Any]) -> str:
+    return str(target["Arn"]).split(":")[2]
 
 
 def _to_queue(arn: str, text: str) -> None:

@@ -22,15 +22,16 @@ _UNITS = {
 }
 
 
-def period_of(expression: str) -> timedelta:
-    """Read `rate(5 minutes)`.
+def schedule_problem(expression: str) -> str:
+    """Return why a rule would never fire here, empty when it fires or has no schedule."""
+    if not expression or _RATE.match(expression):
+        return ""
+    return f"schedule {expression!r} is not emulated: use rate(...)"
 
-    Raises:
-        NotImplementedError: Another shape, such as cron().
-    """
+
+def _period_of(expression: str) -> timedelta:
     rate = _RATE.match(expression)
-    if rate is None:
-        raise NotImplementedError(f"schedule {expression!r} is not emulated: use rate(...)")
+    assert rate is not None, "refused when the rule was put"
     return int(rate[1]) * _UNITS[rate[2]]
 
 
@@ -77,7 +78,7 @@ class Scheduler:
                 continue
             key = (name, rule.scheduled_expression)
             last[key] = self._last.get(key, now)
-            if now - last[key] >= period_of(rule.scheduled_expression):
+            if now - last[key] >= _period_of(rule.scheduled_expression):
                 last[key] = now
                 self._bus.fire(rule)
         self._last = last

@@ -4,6 +4,8 @@ from typing import Any
 
 from infra.local.aws.backends import moto_name
 from infra.local.aws.events.bus import EventBus, RequestRefusedError
+from infra.local.aws.events.delivery import target_problem
+from infra.local.aws.events.schedules import schedule_problem
 from infra.local.aws.repairs.registry import (
     add,
     repair,
@@ -30,6 +32,29 @@ def deliver_through_our_bus() -> None:
             raise ValidationException(str(error)) from error
 
     replace(moto_name("events.models", "EventsBackend"), "put_events", put_events)
+
+
+@repair("events-refusals")
+def refuse_what_never_acts_here() -> None:
+    """PutRule and PutTargets, also of a stack, refuse what is not emulated."""
+    from moto.events.exceptions import ValidationException
+
+    events = moto_name("events.models", "EventsBackend")
+    stock_rule, stock_targets = events.put_rule, events.put_targets
+
+    def put_rule(self: Any, name: str, **settings: Any) -> Any:
+        if problem := schedule_problem(settings.get("scheduled_expression") or ""):
+            raise ValidationException(f"rule {name}: {problem}")
+        return stock_rule(self, name, **settings)
+
+    def put_targets(self: Any, name: str, event_bus_arn: Any, targets: Any) -> None:
+        for target in targets:
+            if problem := target_problem(target):
+                raise ValidationException(f"rule {name}: {problem}")
+        stock_targets(self, name, event_bus_arn, targets)
+
+    replace(events, "put_rule", put_rule)
+    replace(events, "put_targets", put_targets)
 
 
 @repair("events-cloudformation")

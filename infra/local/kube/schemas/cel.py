@@ -61,7 +61,7 @@ def compile_rule(rule: str) -> Callable[[Any], bool]:
     def keeps(value: Any) -> bool:
         try:
             return bool(program({"self": value}))
-        except (TypeError, KeyError, re.error) as error:
+        except (AttributeError, TypeError, KeyError, re.error) as error:
             raise CelError(f"{type(error).__name__}: {error}") from error
 
     return keeps
