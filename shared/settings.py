@@ -35,7 +35,7 @@ class FunctionSettings(BaseModel):
         fleet_per_second: Its refill, requests per second (users measured 2).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     table: str = Field(min_length=3)
     bucket: str = Field(min_length=3)
@@ -200,7 +200,7 @@ class ClusterBrakes(BaseModel):
         max_price_per_hour: Dollars an hour they may cost together.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     paused: bool = False
     shadow: bool = False
@@ -250,7 +250,7 @@ class ForwarderSettings(BaseModel):
         tracing: Whether each message begins a trace; the control plane has a choice of that name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     cluster: str = Field(min_length=1, max_length=100, pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]*$")
     bus: str = Field(min_length=1)

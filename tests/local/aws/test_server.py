@@ -20,6 +20,7 @@ SELF_TESTS = {
     "buckets-policies": "test_a_policy_with_a_condition_does_not_lock_the_bucket",
     "events-cloudformation": "test_everything_the_templates_declare_exists",
     "events-delivery": "test_a_missing_target_harms_neither_the_caller_nor_the_others",
+    "events-refusals": "test_a_target_that_is_not_emulated_is_refused_when_it_is_put",
     "machines-clients": "test_many_executions_run_beside_each_other",
     "machines-execute": "test_a_task_runs_the_real_handler",
     "machines-outputs": "test_a_task_may_answer_with_execution_dates",
