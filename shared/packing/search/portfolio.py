@@ -15,7 +15,7 @@ _COARSE: Final = 45  # pods per node
 _FEW_NODES: Final = 16
 _FEWEST_PODS: Final = 2_000
 # Classes times nodes that all procedures together look at, the first one's aside.
-_MUCH: Final = 600_000
+_MUCH: Final = 8_000_000
 PROCEDURES: Final[tuple[tuple[str, Rules | None], ...]] = (
     ("deal", Rules()),
     ("patterns", None),
