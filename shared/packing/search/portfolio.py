@@ -15,17 +15,19 @@ _COARSE: Final = 45  # pods per node
 _FEW_NODES: Final = 16
 _FEWEST_PODS: Final = 2_000
 # Classes times nodes that all procedures together look at, the first one's aside.
-_MUCH: Final = 8_000_000
+_MUCH: Final = 10_000_000
 PROCEDURES: Final[tuple[tuple[str, Rules | None], ...]] = (
     ("deal", Rules()),
     ("patterns", None),
     ("deal evenly", Rules(tilt=0.0, slant=3.0)),
     ("deal less", Rules(share=0.95, tilt=0.1, slant=1.2)),
+    ("large pods first", Rules(tilt=0.4, slant=1.2)),
     ("top up only", Rules(share=0.0, balance=2.0)),
 )
 # Many pods on a few nodes: what is left over on each counts for more.
 FOR_FEW_NODES: Final[tuple[tuple[str, Rules | None], ...]] = (
     ("deal alike", Rules(tilt=0.0)),
+    ("deal, scarce first", Rules(slant=3.0, balance=2.0)),
     ("deal less, large and scarce first", Rules(share=0.95, tilt=0.4, balance=1.0)),
     ("deal a little less", Rules(share=0.98, slant=1.0)),
     *PROCEDURES,
