@@ -44,7 +44,8 @@ def _parameter(request: ImageRequest) -> str:
 
 def _check(custom: str) -> dict[str, Any]:
     try:
-        found = tomllib.loads(custom)
+        # Blank to us may be no blank to TOML.
+        found = tomllib.loads(custom) if custom.strip() else {}
     except tomllib.TOMLDecodeError as error:
         raise wrong(*_place_of(custom, str(error))) from error
     except RecursionError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.encodable import REMEDY
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.taints import Taint
 from shared.model.provisioner import BlockDevice, KubeletConfiguration
@@ -132,7 +133,8 @@ class Family:
             custom: The user's own, in a form this family understands.
 
         Raises:
-            InvalidManifestError: If `custom` cannot be understood, or both together are too long.
+            InvalidManifestError: If `custom` cannot be understood, both together are too long, or
+                something to write is no character.
         """
         text = self.write(joining, custom)
         refuse_too_long(text)
@@ -157,8 +159,11 @@ def wrong(where: str, value: str, remedy: str) -> InvalidManifestError:
 
 
 def refuse_too_long(text: str) -> None:
-    """Raise InvalidManifestError when EC2 would not take so much user data."""
-    size = len(text.encode())
+    """Raise InvalidManifestError when EC2 would not take the text, or not so much of it."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise wrong("", ascii(text[error.start]), REMEDY) from error
     if size > USER_DATA_LIMIT_BYTES:
         remedy = f"is {size} bytes long, EC2 takes {USER_DATA_LIMIT_BYTES}; fetch the rest at boot"
         raise wrong("", text, remedy)

@@ -126,26 +126,34 @@ def _script(text: str, where: str) -> None:
 
 def _cloud_config(text: str, where: str) -> None:
     for entry in _yaml(text, where):
-        if not isinstance(entry, Mapping):
+        if entry is not None and not isinstance(entry, Mapping):
             raise wrong(where, text, "write cloud-config as named settings")
 
 
 def _node_config(text: str, where: str) -> None:
-    for entry in _yaml(text, where):
-        version = str(entry.get("apiVersion")) if isinstance(entry, Mapping) else ""
-        if not version.startswith("node.eks.aws/") or entry.get("kind") != "NodeConfig":
-            remedy = (
-                "write a NodeConfig of node.eks.aws/v1alpha1, a script that begins with #!, or a "
-                "MIME multi-part document"
-            )
-            raise wrong(where or "line 1", text, remedy)
-        if not isinstance(entry.get("spec", {}), Mapping):
-            raise wrong(where, text, "spec of a NodeConfig must be an object")
+    """Check what nodeadm decodes: the first YAML document of a part, and no other.
+
+    Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/api/bridge/decode.go
+    and .../nodeadm/internal/configprovider/mime.go (2026-11).
+    """
+    first, *more = _yaml(text, where) or [None]
+    found = first if isinstance(first, Mapping) else {}
+    version = str(found.get("apiVersion"))
+    if not version.startswith("node.eks.aws/") or found.get("kind") != "NodeConfig":
+        remedy = (
+            "write a NodeConfig of node.eks.aws/v1alpha1, a script that begins with #!, or a "
+            "MIME multi-part document"
+        )
+        raise wrong(where or "line 1", text, remedy)
+    if not isinstance(found.get("spec", {}), Mapping):
+        raise wrong(where, text, "spec of a NodeConfig must be an object")
+    if any(entry is not None for entry in more):
+        raise wrong(where, text, "write each NodeConfig as a part of its own: one is read of each")
 
 
 def _yaml(text: str, where: str) -> list[Any]:
     try:
-        return [entry for entry in yaml.safe_load_all(text) if entry is not None]
+        return list(yaml.safe_load_all(text))
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         lines = text.splitlines()

@@ -117,7 +117,8 @@ def boot_of(data: bytes, instance: Instance) -> Boot:
     """
     text = _plain(data)
     try:
-        if text.lstrip().startswith(b"["):
+        # MIME headers are no TOML.
+        with contextlib.suppress(tomllib.TOMLDecodeError):
             return _bottlerocket(tomllib.loads(text.decode()), instance)
         parts = _parts(text)
         if documents := [value for kind, value in parts if kind == _NODE_CONFIG]:
@@ -125,7 +126,7 @@ def boot_of(data: bytes, instance: Instance) -> Boot:
         scripts = [value for kind, value in parts if kind == _SCRIPT and _SCRIPT_NAME in value]
         if scripts:
             return _bootstrap(scripts[-1], instance)
-    except (KeyError, tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+    except (KeyError, yaml.YAMLError) as error:
         raise UnusableError(f"{type(error).__name__}: {error}") from error
     raise UnusableError("no NodeConfig, no call of bootstrap.sh, no settings")
 

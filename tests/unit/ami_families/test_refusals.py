@@ -111,6 +111,35 @@ def test_a_value_that_systemd_or_a_shell_would_change_is_written_into_no_flag(
         FAMILIES["AL2"].user_data(joining(kubelet))
 
 
+NODE_CONFIG = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
+
+
+@pytest.mark.parametrize(
+    ("custom", "words"),
+    [
+        ("---", "write a NodeConfig"),
+        ("# nothing", "write a NodeConfig"),
+        (f"---\n---\n{NODE_CONFIG}", "write a NodeConfig"),
+        (f"{NODE_CONFIG}---\n{NODE_CONFIG}", "a part of its own"),
+    ],
+)
+def test_nodeadm_reads_the_first_document_of_a_part_alone(custom: str, words: str) -> None:
+    assert words in refused("AL2023", custom).remedy
+
+
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"Custom"}))
+def test_blank_user_data_is_none(family: str) -> None:
+    alone, blank = joining(), " \u2028\n"
+    FAMILIES[family].refuse_wrong(blank)
+    assert FAMILIES[family].user_data(alone, blank) == FAMILIES[family].user_data(alone)
+
+
+def test_half_a_character_is_refused_when_it_is_written() -> None:
+    kubelet = KubeletConfiguration(eviction_soft_grace_period={"\ud800": "5%"})
+    with pytest.raises(InvalidManifestError, match="half of a surrogate pair"):
+        FAMILIES["Bottlerocket"].user_data(joining(kubelet))
+
+
 def test_too_much_is_refused_whatever_it_is() -> None:
     found = refused("Custom", "é" * 8193)
     assert found.field == "userData"
