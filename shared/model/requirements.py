@@ -234,7 +234,8 @@ class Requirements:
 def _single_integer(operator: str, values: tuple[str, ...]) -> int:
     number = _integer(values[0]) if len(values) == 1 else None
     if number is None:
-        raise ValueError(f"operator {operator} needs exactly one integer, not {list(values)}")
+        given = repr(values[0])[:80] if len(values) == 1 else f"{len(values)} values"
+        raise ValueError(f"operator {operator} needs exactly one integer, not {given}")
     return number
 
 
