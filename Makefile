@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench faults real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
+.PHONY: help setup demo test check supply unit opinion schedules hostile infra contract e2e verify flaky bench faults peers real real-smoke smoke-inflate smoke-others real-judges deploy-local bundle sbom crds access chart lock \
         catalog clean
 
 help:  ## Show what can be made
@@ -53,7 +53,7 @@ supply: setup  ## What is installed is what is locked, hash by hash; licences of
 
 unit: setup  ## Unit tests and laws; the pure core is covered to the last branch
 	@$(BIN)/pytest tests/unit tests/property tests/functions tests/docs tests/karpenter_cases \
-	    -m "not slow" -n 2 --cov --cov-report=term:skip-covered
+	    tests/peers -m "not slow" -n 2 --cov --cov-report=term:skip-covered
 
 opinion: setup  ## A second opinion, on 1,000 random clusters: would kube-scheduler agree?
 	@$(BIN)/pytest tests/scheduler_oracle -m "not slow" -n 2
@@ -86,6 +86,11 @@ bench: setup  ## Benchmarks: one run, one table, written to docs/benchmarks.md (
 
 faults: setup  ## 100,000 random schedules, crash points, mutations, hard days; goes on where it stopped
 	@$(BIN)/python -m tests.simulation --schedules 100000 --workers 2 --write docs/reliability.md
+
+CASES ?=
+
+peers: setup  ## Beside the real Karpenter: price, nodes, time (CASES=); all cases are written to docs/peers.md
+	@$(BIN)/python -m tests.peers $(if $(CASES),$(CASES),--write docs/peers.md)
 
 MINOR ?=
 KUBELET ?= hollow

@@ -63,7 +63,7 @@ def build_cluster(minor: str) -> Path:
         f"-ldflags={' '.join(flags)}",
     ]
     others = [path for path in _SOURCES.glob("go-*") if not path.name.startswith(f"go-{minor}.")]
-    return _build(_SOURCES, CACHE / f"realcluster-{release}", [*arguments, "."], without=others)
+    return build(_SOURCES, CACHE / f"realcluster-{release}", [*arguments, "."], without=others)
 
 
 def build_cloud() -> Path:
@@ -72,9 +72,7 @@ def build_cloud() -> Path:
     Raises:
         Problem: There is no Go, or the build fails.
     """
-    return _build(
-        _CLOUD, CACHE / "aws-cloud-controller-manager", ["-ldflags=-s -w", _CLOUD_PACKAGE]
-    )
+    return build(_CLOUD, CACHE / "aws-cloud-controller-manager", ["-ldflags=-s -w", _CLOUD_PACKAGE])
 
 
 def say(text: str) -> None:
@@ -83,9 +81,20 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _build(
+def build(
     folder: Path, target: Path, arguments: list[str], *, without: Collection[Path] = ()
 ) -> Path:
+    """Return the program of a Go module, built if its sources, flags or toolchain changed.
+
+    Args:
+        folder: Of the module.
+        target: The program.
+        arguments: Of `go build`.
+        without: Files of the folder that do not matter.
+
+    Raises:
+        Problem: There is no Go, or the build fails.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
     go = _go()
     version = subprocess.run([go, "version"], capture_output=True, text=True, check=True).stdout

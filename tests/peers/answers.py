@@ -1,0 +1,68 @@
+"""What a side answers: machines, and the pods on them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.model.ec2.instance_types import CapacityType, OfferingKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One machine that is asked for.
+
+    Attributes:
+        options: Any of these may be launched; the first is the one that it is taken to be.
+        price_micros_per_hour: Of the first.
+        pods: Their names.
+    """
+
+    options: tuple[OfferingKey, ...]
+    price_micros_per_hour: int
+    pods: tuple[str, ...]
+
+    @property
+    def zone(self) -> str:
+        """The zone of all options, empty if they are in several."""
+        zones = {option.zone for option in self.options}
+        return zones.pop() if len(zones) == 1 else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one side makes of a problem.
+
+    Attributes:
+        left_out: Names of pods that it has no place for.
+        cpu_millis: CPU time of the decision.
+        bound_micros_per_hour: What it proves that no plan can cost less than; 0 if it proves none.
+    """
+
+    machines: tuple[Machine, ...]
+    left_out: tuple[str, ...] = ()
+    cpu_millis: float = 0
+    bound_micros_per_hour: int = 0
+
+    @property
+    def price_micros_per_hour(self) -> int:
+        """Of all machines."""
+        return sum(machine.price_micros_per_hour for machine in self.machines)
+
+
+def read_machines(nodes: Sequence[Mapping[str, Any]]) -> tuple[Machine, ...]:
+    """Return the machines of the Go program's nodes."""
+    return tuple(
+        Machine(
+            options=tuple(
+                OfferingKey(
+                    instance_type=option["instanceType"],
+                    zone=option["zone"],
+                    capacity_type=CapacityType(option["capacityType"]),
+                )
+                for option in node["options"]
+            ),
+            price_micros_per_hour=node["options"][0]["priceMicros"],
+            pods=tuple(node["pods"]),
+        )
+        for node in nodes
+    )

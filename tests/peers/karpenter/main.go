@@ -1,0 +1,74 @@
+// Command karpenter asks Karpenter's own code, unchanged, what it would launch for the pods of a
+// problem, and prints the answer as JSON.
+//
+//	karpenter decide PROBLEM --repetitions 5
+//	karpenter stream PROBLEM --batch 30
+//	karpenter consolidate PROBLEM --nodes NODES
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/karpenter/pkg/operator/logging"
+)
+
+func main() {
+	log.SetLogger(logging.NopLogger)
+	if len(os.Args) < 3 {
+		fail(fmt.Errorf("usage: karpenter decide|stream|consolidate PROBLEM [flags]"))
+	}
+	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
+	repetitions := flags.Int("repetitions", 1, "decide so often, each time with other UIDs")
+	seed := flags.Int64("seed", 1, "draws UIDs, and the order of pods in a stream")
+	batch := flags.Int("batch", 100, "pods of a stream that arrive together")
+	nodes := flags.String("nodes", "", "file of the nodes that consolidation begins with")
+	check(flags.Parse(os.Args[3:]))
+	problem := readProblem(os.Args[2])
+	var answer any
+	switch os.Args[1] {
+	case "decide":
+		answer = decideOften(problem, *seed, *repetitions)
+	case "stream":
+		answer = stream(problem, *seed, *batch)
+	case "consolidate":
+		answer = consolidate(problem, *seed, *nodes)
+	default:
+		fail(fmt.Errorf("%s: use decide, stream or consolidate", os.Args[1]))
+	}
+	check(json.NewEncoder(os.Stdout).Encode(answer))
+}
+
+// cpuTime returns the processor time that all threads have used.
+func cpuTime() time.Duration {
+	var used syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// peakMebibytes returns the most memory that the process has held.
+func peakMebibytes() float64 {
+	var used syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return float64(used.Maxrss) / 1024
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func check(err error) {
+	if err != nil {
+		debug.PrintStack()
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "karpenter:", err)
+	os.Exit(2)
+}
