@@ -46,7 +46,7 @@ TOO_LARGE: Final = 507
 # Segments of paths are constants or names of objects, which Kubernetes allows only these letters
 # for. Names come from messages and from fields that the API server does not check.
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ (2026-11).
-_PATH: Final = re.compile(r"(/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)+\Z")
+_PATH: Final = re.compile(r"(/[a-z0-9]([a-z0-9._-]*[a-z0-9])?)+\Z")
 
 Query = Sequence[tuple[str, str]]
 
