@@ -8,6 +8,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from shared.model.resources import Resources
+
 _Value = TypeVar("_Value")
 _Read = Callable[[Any], Any]
 
@@ -65,6 +67,8 @@ def _reader(hint: Hashable) -> _Read:
 
 
 def _of_class(kind: type[Any]) -> _Read:
+    if kind is Resources:
+        return _normal_resources
     if dataclasses.is_dataclass(kind):
         return _object(kind)
     if issubclass(kind, Enum):
@@ -104,6 +108,13 @@ def _object(kind: type[Any]) -> _Read:
         return kind(**values)
 
     return read
+
+
+def _normal_resources(plain: Any) -> Resources:
+    found: Resources = _object(Resources)(plain)
+    if found != Resources.from_mapping(dict(found.items)):
+        raise RestoreError("must have each resource once, sorted by name, and no amount of 0")
+    return found
 
 
 def _many(other_read: _Read, build: Callable[[list[Any]], Any]) -> _Read:

@@ -23,6 +23,9 @@ from shared.planning.decide import decide
 from tests import builders as make
 from tests.property import strategies as some
 
+st.register_type_strategy(
+    Resources, st.dictionaries(st.text(), st.integers()).map(Resources.from_mapping)
+)
 # As far as a Provisioner may look ahead.
 SPANS = st.none() | st.timedeltas(timedelta(), timedelta(days=36_500))
 
@@ -103,6 +106,14 @@ def test_another_form_is_refused_with_its_place(
     with pytest.raises(RestoreError) as refused:
         restore(kind, given_json)
     assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    "items", [[["pods", 0]], [["cpu", 1], ["cpu", 1]], [["pods", 1], ["cpu", 1]]]
+)
+def test_resources_are_refused_in_a_form_that_the_model_never_has(items: list[Any]) -> None:
+    with pytest.raises(RestoreError, match="once, sorted by name, and no amount of 0"):
+        restore(Resources, {"items": items})
 
 
 def test_enumerations_come_back_as_themselves() -> None:
