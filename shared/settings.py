@@ -35,6 +35,7 @@ class FunctionSettings(BaseModel):
         fleet_per_second: Its refill, requests per second (users measured 2).
     """
 
+    # Its validator is built when it is read: a function builds that of its own settings alone.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     table: str = Field(min_length=3)

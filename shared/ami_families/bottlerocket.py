@@ -44,7 +44,7 @@ def _parameter(request: ImageRequest) -> str:
 
 def _check(custom: str) -> dict[str, Any]:
     try:
-        # Blank to us may be no blank to TOML.
+        # White space of Unicode is none of TOML.
         found = tomllib.loads(custom) if custom.strip() else {}
     except tomllib.TOMLDecodeError as error:
         raise wrong(*_place_of(custom, str(error))) from error

@@ -162,15 +162,37 @@ class _Pods:
             keys.HOSTNAME: set(range(len(answer.machines))),
         }
         self._counts: dict[tuple[object, str], Counter[str | int]] = {}
+        self._all_spread: dict[tuple[object, str], bool] = {}
 
     def counts(self, selector: Raw, key: str) -> Counter[str | int]:
         """Return how many pods that the selector matches are in each domain."""
-        known = (tuple(sorted(selector["matchLabels"].items())), key)
+        known = (_frozen(selector), key)
         if known not in self._counts:
             self._counts[known] = Counter(
                 pod.domain(key) for pod in self.all if _matches(selector, pod.template)
             )
         return self._counts[known]
+
+    def all_spread(self, selector: Raw, key: str) -> bool:
+        """Return whether every pod that the selector matches is under such a rule itself.
+
+        Others may have come later, and made a skew that no rule forbids.
+        """
+        known = (_frozen(selector), key)
+        if known not in self._all_spread:
+            self._all_spread[known] = all(
+                any(
+                    rule["topologyKey"] == key and rule["labelSelector"] == selector
+                    for rule in pod.spec.get("topologySpreadConstraints", ())
+                )
+                for pod in self.all
+                if _matches(selector, pod.template)
+            )
+        return self._all_spread[known]
+
+
+def _frozen(selector: Raw) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(selector["matchLabels"].items()))
 
 
 def _matches(selector: Raw, template: Raw) -> bool:
@@ -189,8 +211,7 @@ def _broken_rules(answer: Answer, templates: Mapping[str, Raw]) -> Counter[str]:
         for term in pod.terms("podAntiAffinity", _REQUIRED):
             found[_broken_distance(term, pod, pods)] += 1
         for term in pod.terms("podAffinity", _REQUIRED):
-            selector = tuple(sorted(term["labelSelector"]["matchLabels"].items()))
-            affine[selector, term["topologyKey"]].append(pod)
+            affine[_frozen(term["labelSelector"]), term["topologyKey"]].append(pod)
             if pod.domain(term["topologyKey"]) == "":
                 found["pods with a rule over zones, their zone not known"] += 1
     for (selector, key), group in affine.items():
@@ -209,7 +230,7 @@ def _broken_spread(rule: Raw, pod: _Stood, pods: _Pods) -> str:
     key, selector = rule["topologyKey"], rule["labelSelector"]
     if pod.domain(key) == "":
         return "pods with a rule over zones, their zone not known"
-    if not _matches(selector, pod.template) or not _all_spread(selector, key, pods):
+    if not _matches(selector, pod.template) or not pods.all_spread(selector, key):
         return ""
     counts = pods.counts(selector, key)
     if counts[""]:
@@ -217,21 +238,6 @@ def _broken_spread(rule: Raw, pod: _Stood, pods: _Pods) -> str:
     domains = pods.domains[key] - {""}
     skew = counts[pod.domain(key)] - min(counts[domain] for domain in domains)
     return "pods beyond the allowed skew" if skew > rule["maxSkew"] else ""
-
-
-def _all_spread(selector: Raw, key: str, pods: _Pods) -> bool:
-    """Return whether every pod that the selector matches is under such a rule itself.
-
-    Others may have come later, and made a skew that no rule forbids.
-    """
-    return all(
-        any(
-            rule["topologyKey"] == key and rule["labelSelector"] == selector
-            for rule in pod.spec.get("topologySpreadConstraints", ())
-        )
-        for pod in pods.all
-        if _matches(selector, pod.template)
-    )
 
 
 def _broken_distance(term: Raw, pod: _Stood, pods: _Pods) -> str:

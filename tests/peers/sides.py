@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 from shared.model.plan import Plan
 from shared.packing.problem import PackingSettings
@@ -29,7 +29,11 @@ def build_karpenter() -> Path:
 
 def ask_karpenter(program: Path, problem: Problem, repetitions: int = 1) -> tuple[Answer, ...]:
     """Return what Karpenter decides, each time with other UIDs: they break its ties."""
-    said = _run(program, problem, "decide", "--repetitions", str(repetitions))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.json"
+        path.write_text(problem.for_karpenter(), encoding="utf-8")
+        command = [str(program), str(path), "--repetitions", str(repetitions)]
+        said = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return tuple(
         Answer(
             machines=read_machines(decision["nodes"]),
@@ -38,14 +42,6 @@ def ask_karpenter(program: Path, problem: Problem, repetitions: int = 1) -> tupl
         )
         for decision in said["decisions"]
     )
-
-
-def _run(program: Path, problem: Problem, verb: str, *flags: str) -> Any:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "problem.json"
-        path.write_text(problem.for_karpenter(), encoding="utf-8")
-        command = [str(program), verb, str(path), *flags]
-        return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
 def ask_dovetail(

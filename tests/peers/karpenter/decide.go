@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
@@ -20,6 +21,9 @@ import (
 
 // solveLimit is the time that Karpenter's provisioner gives its scheduler.
 const solveLimit = time.Minute
+
+// noCloud is asked nothing by a decision for an empty cluster.
+type noCloud struct{ cloudprovider.CloudProvider }
 
 // Decision is one answer to all pods at once.
 type Decision struct {
@@ -50,14 +54,14 @@ func decide(
 	problem Problem, types []*cloudprovider.InstanceType, exotic map[string]bool, pods []*corev1.Pod,
 ) Decision {
 	ctx := withOptions(problem)
-	client := fake.NewFakeClient()
-	cluster := state.NewCluster(clock.RealClock{}, client, cloud{})
+	kube := fake.NewFakeClient()
+	cluster := state.NewCluster(clock.RealClock{}, kube, noCloud{})
 	pools := []*v1.NodePool{problem.Pool.DeepCopy()}
 	runtime.GC()
 	began := cpuTime()
 	limited, cancel := context.WithTimeout(ctx, solveLimit)
 	defer cancel()
-	results, err := solve(limited, pools, types, cluster, client, nil, pods)
+	results, err := solve(limited, pools, types, cluster, kube, pods)
 	took := cpuTime() - began
 	results = results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes)
 	made := Decision{
@@ -85,7 +89,7 @@ func decide(
 // solve asks the scheduler as Karpenter's provisioner does.
 func solve(
 	ctx context.Context, pools []*v1.NodePool, types []*cloudprovider.InstanceType,
-	cluster *state.Cluster, client kubeClient, nodes []*state.StateNode, pods []*corev1.Pod,
+	cluster *state.Cluster, kube client.Client, pods []*corev1.Pod,
 ) (scheduling.Results, error) {
 	byPool := map[string][]*cloudprovider.InstanceType{}
 	for _, pool := range pools {
@@ -99,10 +103,10 @@ func solve(
 	if options.FromContext(ctx).PreferencePolicy == options.PreferencePolicyIgnore {
 		chosen = append(chosen, scheduling.IgnorePreferences)
 	}
-	topology, err := scheduling.NewTopology(ctx, client, cluster, nodes, pools, byPool, pods, chosen...)
+	topology, err := scheduling.NewTopology(ctx, kube, cluster, nil, pools, byPool, pods, chosen...)
 	check(err)
 	scheduler := scheduling.NewScheduler(
-		ctx, client, pools, cluster, nodes, topology, byPool, nil,
+		ctx, kube, pools, cluster, nil, topology, byPool, nil,
 		events.NewRecorder(&record.FakeRecorder{}), clock.RealClock{}, nil, nil, chosen...,
 	)
 	return scheduler.Solve(ctx, pods)

@@ -1,9 +1,7 @@
 // Command karpenter asks Karpenter's own code, unchanged, what it would launch for the pods of a
 // problem, and prints the answer as JSON.
 //
-//	karpenter decide PROBLEM --repetitions 5
-//	karpenter stream PROBLEM --batch 30
-//	karpenter consolidate PROBLEM --nodes NODES
+//	karpenter PROBLEM --repetitions 5
 package main
 
 import (
@@ -21,27 +19,14 @@ import (
 
 func main() {
 	log.SetLogger(logging.NopLogger)
-	if len(os.Args) < 3 {
-		fail(fmt.Errorf("usage: karpenter decide|stream|consolidate PROBLEM [flags]"))
+	if len(os.Args) < 2 {
+		fail(fmt.Errorf("usage: karpenter PROBLEM [--repetitions N] [--seed N]"))
 	}
-	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
+	flags := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
 	repetitions := flags.Int("repetitions", 1, "decide so often, each time with other UIDs")
-	seed := flags.Int64("seed", 1, "draws UIDs, and the order of pods in a stream")
-	batch := flags.Int("batch", 100, "pods of a stream that arrive together")
-	nodes := flags.String("nodes", "", "file of the nodes that consolidation begins with")
-	check(flags.Parse(os.Args[3:]))
-	problem := readProblem(os.Args[2])
-	var answer any
-	switch os.Args[1] {
-	case "decide":
-		answer = decideOften(problem, *seed, *repetitions)
-	case "stream":
-		answer = stream(problem, *seed, *batch)
-	case "consolidate":
-		answer = consolidate(problem, *seed, *nodes)
-	default:
-		fail(fmt.Errorf("%s: use decide, stream or consolidate", os.Args[1]))
-	}
+	seed := flags.Int64("seed", 1, "draws the UIDs of the pods")
+	check(flags.Parse(os.Args[2:]))
+	answer := decideOften(readProblem(os.Args[1]), *seed, *repetitions)
 	check(json.NewEncoder(os.Stdout).Encode(answer))
 }
 
