@@ -101,7 +101,7 @@ class Row:
 
 
 def _told(broken: Counter[str]) -> str:
-    return "; ".join(f"{count} {name}" for name, count in sorted(broken.items())) or "nothing"
+    return "; ".join(f"{name}: {count}" for name, count in sorted(broken.items())) or "nothing"
 
 
 def measure(program: Path, problem: Problem, repetitions: int) -> Row:

@@ -243,7 +243,11 @@ def apart_if_possible(name: str, count: int, seed: int) -> Problem:
 def capped(asked: Problem, most_vcpus: int = 64) -> Problem:
     """Return the same with a pool that buys no machine of more vCPUs, as careful users write it."""
     cap = needs(_CPU_COUNT, "Lt", str(most_vcpus + 1))
-    return replace(asked, requirements=(*asked.requirements, cap))
+    return replace(
+        asked,
+        name=f"{asked.name}, {most_vcpus} vCPUs at most",
+        requirements=(*asked.requirements, cap),
+    )
 
 
 FAMILIES: Final[dict[str, Callable[[int, int], Problem]]] = {
