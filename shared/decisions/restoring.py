@@ -105,7 +105,10 @@ def _object(kind: type[Any]) -> _Read:
                 values[name] = fields[name](value)
             except RestoreError as error:
                 raise error.inside(name) from error
-        return kind(**values)
+        try:
+            return kind(**values)
+        except ValueError as error:
+            raise RestoreError(str(error)) from error
 
     return read
 

@@ -6,6 +6,7 @@ plain numbers; who may run where is given as bit masks. Nothing here knows label
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from shared.model.ec2.instance_types import Offering
 from shared.model.resources import Resources
@@ -48,6 +49,34 @@ class Shape:
     vcpus: int
 
 
+# Least and most of each setting that is a number; None is no most.
+BOUNDS: Final[Mapping[str, tuple[int, int | None]]] = {
+    "node_fee_micros_per_hour": (0, None),
+    "leftover_value_percent": (0, 100),
+    "small_batch_pods": (0, None),
+    "growth_percent": (0, 100),
+    "max_node_vcpus": (0, None),
+    "diversification_k_on_demand": (1, None),
+    "diversification_k_spot": (1, None),
+    "option_price_ceiling_percent": (0, None),
+    "max_options": (1, 60),
+    "max_launch_groups": (0, None),
+    "improve_iterations": (0, None),
+}
+
+
+def within_bounds(setting: str, number: int) -> bool:
+    """Return whether a setting may have this value."""
+    least, most = BOUNDS[setting]
+    return least <= number and (most is None or number <= most)
+
+
+def bounds_text(setting: str) -> str:
+    """Return the bounds of a setting in words, such as `from 1 to 60`."""
+    least, most = BOUNDS[setting]
+    return f"of at least {least}" if most is None else f"from {least} to {most}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackingSettings:
     """What a good plan is, beyond its price.
@@ -81,6 +110,9 @@ class PackingSettings:
             improvement. Default off.
         type_weights: Percent by which an instance type's price is multiplied when plans are
             compared, by name; absent means 100. 80 says its cores are worth 25 % more.
+
+    Raises:
+        ValueError: A setting is beyond what it may be.
     """
 
     node_fee_micros_per_hour: int = 2_000
@@ -96,6 +128,13 @@ class PackingSettings:
     improve_iterations: int = 60
     thorough: bool = False
     type_weights: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        for name in BOUNDS:
+            if not within_bounds(name, getattr(self, name)):
+                raise ValueError(f"{name} must be a whole number {bounds_text(name)}")
+        if any(percent < 1 for percent in self.type_weights.values()):
+            raise ValueError("type_weights must be percentages of at least 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

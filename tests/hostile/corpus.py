@@ -24,7 +24,10 @@ def try_batch(
     check: Callable[[Input], object],
     size: int = BATCH_SIZE,
 ) -> None:
-    """Check a batch of inputs; the same number always yields the same inputs.
+    """Check a batch of inputs; the same number yields the same inputs in the same run.
+
+    Hypothesis also draws constants of the product's modules that are loaded by then: a batch alone
+    may differ a little from the same one among others.
 
     A failing input is made smaller first, then shown.
 

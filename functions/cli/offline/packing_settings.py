@@ -5,19 +5,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from shared.packing.problem import PackingSettings
+from shared.packing.problem import PackingSettings, bounds_text, within_bounds
 
 _DEFAULTS: Final = PackingSettings()
 # One key for both capacity types.
 BOTH_K: Final = "diversification_k"
 _K_FIELDS: Final = ("diversification_k_on_demand", "diversification_k_spot")
-# (least, most) where it is not "0 or more".
-_BOUNDS: Final[Mapping[str, tuple[int, int | None]]] = {
-    **dict.fromkeys((BOTH_K, *_K_FIELDS), (1, None)),
-    "leftover_value_percent": (0, 100),
-    "growth_percent": (0, 100),
-    "max_options": (1, 60),
-}
 _FLAGS: Final = {"true": True, "false": False}
 _ATTRIBUTE: Final = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 
@@ -104,12 +97,11 @@ def _change(key: str, value: str) -> dict[str, Any]:
 
 
 def _whole(key: str, value: str) -> int:
-    least, most = _BOUNDS.get(key, (0, None))
+    name = _K_FIELDS[0] if key == BOTH_K else key
     digits = value.replace("_", "")
     number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else -1
-    if number < least or (most is not None and number > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InvalidSettingError(f"--set {key}={value}: write a whole number {bounds}")
+    if not within_bounds(name, number):
+        raise InvalidSettingError(f"--set {key}={value}: write a whole number {bounds_text(name)}")
     return number
 
 

@@ -18,13 +18,22 @@ from shared.model.plan import Plan
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
-from shared.packing.problem import PackingSettings
+from shared.packing.problem import BOUNDS, PackingSettings
 from shared.planning.decide import decide
 from tests import builders as make
 from tests.property import strategies as some
 
 st.register_type_strategy(
     Resources, st.dictionaries(st.text(), st.integers()).map(Resources.from_mapping)
+)
+st.register_type_strategy(
+    PackingSettings,
+    st.builds(
+        PackingSettings,
+        thorough=st.booleans(),
+        type_weights=st.dictionaries(st.text(), st.integers(min_value=1)),
+        **{name: st.integers(*bounds) for name, bounds in BOUNDS.items()},
+    ),
 )
 # As far as a Provisioner may look ahead.
 SPANS = st.none() | st.timedeltas(timedelta(), timedelta(days=36_500))
@@ -98,6 +107,21 @@ def test_a_type_without_a_plain_form_is_a_mistake_of_the_program(kind: type[Any]
         (Plan, {"nodes": {}}, "nodes: must be a list"),
         (Resources, {"items": [["cpu"]]}, "items.0: must be a list of 2"),
         (PackingSettings, {"type_weights": []}, "type_weights: must be an object"),
+        (
+            PackingSettings,
+            {"max_options": 61},
+            "max_options must be a whole number from 1 to 60",
+        ),
+        (
+            PackingSettings,
+            {"diversification_k_on_demand": 0},
+            "diversification_k_on_demand must be a whole number of at least 1",
+        ),
+        (
+            PackingSettings,
+            {"type_weights": {"m5.large": 0}},
+            "type_weights must be percentages of at least 1",
+        ),
     ],
 )
 def test_another_form_is_refused_with_its_place(
