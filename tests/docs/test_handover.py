@@ -103,17 +103,16 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> None:
-    (pause,) = steps(UNINSTALL, "1. Stop buying")
+    (pause,) = steps(UNINSTALL, "1. ")
     terminal.run(pause)
-    delete, look = steps(UNINSTALL, "2. Give the machines back")[:2]
+    delete, look = steps(UNINSTALL, "2. ")[:2]
     assert delete.startswith("kubectl delete nodes -l")
     terminal.run(delete)
     terminal.until(lambda: terminal.run(look).strip() == "", "our nodes stay")
-    provisioners, manifests = steps(UNINSTALL, "3. Remove what is in the cluster")
-    terminal.run(provisioners)
-    terminal.run(manifests)
+    for command in steps(UNINSTALL, "3. "):
+        terminal.run(command)
     terminal.until(lambda: terminal.machines() == {}, "machines run on")
-    instances, templates, *_ = steps(UNINSTALL, "5. See that nothing is left")
+    instances, templates, *_ = steps(UNINSTALL, "5. ")
     assert terminal.run(instances).strip() in {"", "None"}
     made = terminal.run(templates).split()
     for value in made:
@@ -124,23 +123,21 @@ def test_drained_nodes_leave_no_machine_and_no_finalizer(terminal: Terminal) -> 
 
 @pytest.mark.parametrize("page", [UNINSTALL, MIGRATION], ids=lambda page: str(page.stem))
 def test_nodes_that_are_handed_over_are_not_terminated(terminal: Terminal, page: Path) -> None:
-    heading = "2. Give the machines back" if page == UNINSTALL else "Node by node"
+    heading = "2. " if page == UNINSTALL else "Node by node"
     words = ("kubectl label nodes", "kubectl get nodes -l dovetail.dev/released")
     handing = [step for step in steps(page, heading) if step.startswith(words)]
     assert len(handing) == 3
     nodes = terminal.run(f"kubectl get nodes -l {OURS} -o name").split()
     machines = set(terminal.machines())
-    terminal.run(steps(UNINSTALL, "1. Stop buying")[0])
+    terminal.run(steps(UNINSTALL, "1. ")[0])
     for command in handing:
         terminal.run(command)
-    (untag,) = [
-        step for step in steps(UNINSTALL, "2. Give") if step.startswith("aws ec2 delete-tags")
-    ]
+    (untag,) = [step for step in steps(UNINSTALL, "2. ") if step.startswith("aws ec2 delete-tags")]
     for machine in sorted(machines):
         terminal.run(untag.replace("i-0123456789abcdef0", machine))
     terminal.run("kubectl delete deployment inflate")
     # Kubernetes deletes what a Provisioner owns with it.
-    terminal.run(steps(UNINSTALL, "3. Remove what is in the cluster")[0])
+    terminal.run(steps(UNINSTALL, "3. ")[0])
     for _ in range(2):
         Mischief(terminal.world.control, terminal.world.client).sweep_now()
         time.sleep(3)

@@ -137,14 +137,14 @@ def test_why_shows_for_nodes_and_pods_what_happened_and_what_they_wait_for(
         time.sleep(1)
     assert of_node["state"].startswith("takes pods, and has ")
     assert of_node["waits_for"] == []
-    assert "was launched" in of_node["happened"][0]
+    assert "was launched" in of_node["history"][0]
     reasons = [event["reason"] for event in of_node["events"] if event["source"] == "dovetail"]
     assert {"Launched", "Registered", "Initialized"} <= set(reasons)
 
     of_pod = why(world, monkeypatch, capsys, f"pod/default/{name}")
     assert of_pod["state"] == f"is Running on node {node}"
-    assert of_pod["happened"][0].startswith(f"decision decisions/{CLUSTER}/")
-    assert any("goes to new node" in line for line in of_pod["happened"])
+    assert of_pod["history"][0].startswith(f"decision decisions/{CLUSTER}/")
+    assert any("goes to new node" in line for line in of_pod["history"])
     assert "Nominated" in {event["reason"] for event in of_pod["events"]}
 
     too_big = dict(read_documents([ROOT / "docs" / "walk-through" / "too-big.yaml"])[0])

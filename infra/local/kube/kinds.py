@@ -21,6 +21,7 @@ apps|v1|daemonsets|DaemonSet|ns|ds|all|status
 apps|v1|statefulsets|StatefulSet|ns|sts|all|status,scale
 batch|v1|jobs|Job|ns||all|status
 policy|v1|poddisruptionbudgets|PodDisruptionBudget|ns|pdb||status
+networking.k8s.io|v1|networkpolicies|NetworkPolicy|ns|netpol||
 storage.k8s.io|v1|storageclasses|StorageClass||sc||
 storage.k8s.io|v1|csinodes|CSINode||||
 storage.k8s.io|v1|volumeattachments|VolumeAttachment||||status
@@ -34,7 +35,7 @@ rbac.authorization.k8s.io|v1|clusterrolebindings|ClusterRoleBinding||||
 apiextensions.k8s.io|v1|customresourcedefinitions|CustomResourceDefinition||crd,crds||status
 """
 
-_GENERATIONS = {"apps", "batch", "policy", "apiextensions.k8s.io"}
+_GENERATIONS = {"apps", "batch", "policy", "networking.k8s.io", "apiextensions.k8s.io"}
 _RETURNS_DELETED = {
     "pods", "services", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts",
     "namespaces",
