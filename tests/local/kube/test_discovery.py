@@ -6,6 +6,7 @@ GROUPS = {
     "apps",
     "batch",
     "policy",
+    "networking.k8s.io",
     "storage.k8s.io",
     "node.k8s.io",
     "scheduling.k8s.io",
