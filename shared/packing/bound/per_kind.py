@@ -8,6 +8,7 @@ fractional fillings of a kind; a rough programme only makes the bound weaker, ne
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
 from math import log2
 from typing import Final
 
@@ -21,6 +22,7 @@ _SCALE: Final = 1 << 80
 _MOST_CLUSTERS: Final = 40
 _FEW_CLUSTERS: Final = 16
 _FILLINGS: Final = 900
+_MOST_ROWS: Final = 24  # a step of the programme takes the square of its rows
 _STEPS: Final = (4.0, 2.0, 1.0, 0.0)  # steps per doubling of memory per cpu that tell classes apart
 _FINEST: Final = [(True, _STEPS[0])]
 
@@ -193,10 +195,14 @@ def _best_filling(
     """Return a function from the clusters' values to how a kind is filled best.
 
     That is (cluster, part of it) of the clusters that fit it, and what resources are worth then.
+    Where the clusters ask for many resources (each host port is one), those that they take least
+    of are worth nothing.
     """
     members = [g for g, mask in enumerate(masks) if mask >> kind & 1]
     asked = [amounts[g] for g in members]
-    places = [i for i in range(len(room)) if any(entry[i] for entry in asked)]
+    taken = [sum([entry[i] for entry in asked]) / max(r, 1e-9) for i, r in enumerate(room)]
+    scarce = nlargest(_MOST_ROWS, range(len(room)), key=taken.__getitem__)
+    places = sorted(i for i in scarce if taken[i])
     columns = [[entry[i] for i in places] for entry in asked]
     rows = [room[i] for i in places]
 

@@ -1,11 +1,14 @@
 """The lower bound for given pods and free room."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from shared.packing.best_bound import least_cost
-from shared.packing.bound import free_capacity
+from shared.packing.bound import free_capacity, per_kind
+from shared.packing.bound.simplex import best_mix
 from shared.packing.problem import PackingProblem
 from tests.unit.packing.packing_cases import SHAPES, amounts, good, pod, problem, shape
 
@@ -48,3 +51,25 @@ def test_too_many_rooms_to_look_at_one_by_one_count_by_their_amounts(
     monkeypatch.setattr(free_capacity, "_MOST_LOOKS", 0)
     roughly, _ = least(asked)
     assert 0.9 * cost < roughly <= closely <= cost
+
+
+def test_of_many_resources_the_scarce_ones_are_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = []
+
+    def counted(
+        values: Sequence[float], columns: Sequence[Sequence[float]], room: Sequence[float]
+    ) -> tuple[list[tuple[int, float]], list[float]]:
+        rows.append(len(room))
+        return best_mix(values, columns, room)
+
+    monkeypatch.setattr(per_kind, "best_mix", counted)
+    ports: dict[str, Any] = {f"port_{number}": 1 for number in range(60)}
+    shapes = [
+        shape("small", 90_000, cores=2, gib=8, **ports),
+        shape("large", 170_000, cores=4, gib=16, **ports),
+    ]
+    halves = [dict(list(ports.items())[:30]), dict(list(ports.items())[30:])]
+    pods = [pod(400, 3, 9, **halves[0]), pod(700, 1, 7, **halves[1]), pod(300, 2, 40)]
+    bound, cost = least(problem(pods, shapes=shapes))
+    assert max(rows) <= 24
+    assert 0.9 * cost < bound <= cost
