@@ -5,7 +5,7 @@ conflicts, watches, grace and finalizers, patches, binding, eviction, custom
 resources. It differs from a real server, on purpose, in these points:
 
 * Authorization is not evaluated, and the access review APIs are not served.
-* `managedFields` are not kept, and server-side apply is always by force.
+* `managedFields` are not shown, and server-side apply is always by force.
 * Dependents are deleted in the background or left behind, not first; only `v1` has Events.
 * A list in pages is not a snapshot (events that fall between two pages come with a watch from
   the list's version).

@@ -120,16 +120,26 @@ def test_apply_creates_and_then_merges_by_force(api: Api) -> None:
     assert apply(api, "two", {"a": "2"}).body["data"] == {"a": "2", "b": "1"}
 
 
-def test_apply_merges_keyed_items(api: Api) -> None:
+def test_apply_merges_and_drops_keyed_items(api: Api) -> None:
     web = deployment("web")
     containers = web["spec"]["template"]["spec"]["containers"]
     containers.append({"name": "side", "image": "example.com/side:1"})
     assert api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").status == 201
     containers[:] = [{"name": "side", "image": "example.com/side:2"}]
-    made = api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").body
+    made = api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="two").body
     found = made["spec"]["template"]["spec"]["containers"]
     assert [container["name"] for container in found] == ["main", "side"]
     assert found[1]["image"] == "example.com/side:2"
+    made = api.patch(f"{DEPLOYMENTS}/web", web, APPLY, fieldManager="one").body
+    found = made["spec"]["template"]["spec"]["containers"]
+    assert [container["name"] for container in found] == ["side"]
+
+
+def test_apply_drops_what_the_same_manager_leaves_out(api: Api) -> None:
+    apply(api, "one", {"a": "1", "b": "1"})
+    assert apply(api, "one", {"c": "3"}).body["data"] == {"c": "3"}
+    apply(api, "two", {"c": "3", "d": "4"})
+    assert apply(api, "one", {"e": "5"}).body["data"] == {"c": "3", "d": "4", "e": "5"}
 
 
 def test_apply_needs_a_manager_and_repeating_it_changes_nothing(api: Api) -> None:

@@ -41,6 +41,8 @@ class Lifecycle:
         self.kinds = kinds
         self.schemas = Schemas()
         self.deletion = Deletion(store, kinds, clock)
+        # What server-side apply was last told, by uid and manager.
+        self.applied: dict[str, dict[str, JsonObject]] = {}
         self._clock = clock
 
     def now(self) -> datetime:
