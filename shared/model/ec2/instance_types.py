@@ -21,12 +21,19 @@ class Offering:
     Attributes:
         price_micros_per_hour: Price in millionths of a US dollar per hour, above zero.
         interpolated: Whether the price was derived because the source's own was unusable.
+
+    Raises:
+        ValueError: The price is not above zero.
     """
 
     zone: str
     capacity_type: CapacityType
     price_micros_per_hour: int
     interpolated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.price_micros_per_hour < 1:
+            raise ValueError("price_micros_per_hour must be above zero")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

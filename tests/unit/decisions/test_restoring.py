@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shared.decisions.record import to_plain
 from shared.decisions.restoring import RestoreError, restore
-from shared.model.ec2.instance_types import CapacityType, InstanceType, OfferingKey
+from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, OfferingKey
 from shared.model.ec2.launches import IntentState, LaunchIntent, Slot
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
@@ -34,6 +34,10 @@ st.register_type_strategy(
         type_weights=st.dictionaries(st.text(), st.integers(min_value=1)),
         **{name: st.integers(*bounds) for name, bounds in BOUNDS.items()},
     ),
+)
+st.register_type_strategy(
+    Offering,
+    st.builds(Offering, price_micros_per_hour=st.integers(min_value=1), interpolated=st.booleans()),
 )
 # As far as a Provisioner may look ahead.
 SPANS = st.none() | st.timedeltas(timedelta(), timedelta(days=36_500))
@@ -116,6 +120,11 @@ def test_a_type_without_a_plain_form_is_a_mistake_of_the_program(kind: type[Any]
             PackingSettings,
             {"diversification_k_on_demand": 0},
             "diversification_k_on_demand must be a whole number of at least 1",
+        ),
+        (
+            Offering,
+            {"zone": "a", "capacity_type": "spot", "price_micros_per_hour": -1},
+            "price_micros_per_hour must be above zero",
         ),
         (
             PackingSettings,
