@@ -1,4 +1,4 @@
-"""One run, one table: what is bought, how fast, beside two published procedures.
+"""One run, one table: what is bought, how fast.
 
 Run as `python -m tests.benchmarks.bench [--quick] [--write FILE]`. What is done is told on standard
 error; a bar that is not met is told in the table, never by the exit code: timings are noisy.
@@ -20,8 +20,6 @@ from tests.benchmarks.planning.rows import decision_rows
 from tests.benchmarks.report import Row, machine, markdown, summary, table
 from tests.benchmarks.timing import reference_milliseconds
 
-_LIMIT_SECONDS: Final = 25.0
-_QUICK_LIMIT_SECONDS: Final = 5.0
 _NOTES: Final = """
 Workloads are synthetic and seeded, none is a trace; prices are those of the embedded catalogue,
 some of them interpolated. Types: c, m and r of more than the second generation, amd64, no metal,
@@ -31,12 +29,9 @@ cpu, 320 MiB and 4 pods on each node.
 * **bound**: no plan can cost less; printed by the planner with each plan. For `topo` it keeps of
   all rules only those that keep pods apart on hosts; for streams it is the bound of all pods at
   once. **gap**: percent over it.
-* **ms**: CPU time on one core, the plan's checker included; median of up to nine runs, of the
-  baselines one run. For streams: of one batch, in the mean. Cold rows: the whole process, from
-  the interpreter's start; the first two without site-packages, the command as people start it.
-* **v0.6**, **v1**: ports of two published procedures of Karpenter; what they buy is meant, not how
-  fast the originals are. They are stopped after {limit:.0f} s of CPU time. Their prices are
-  compared in the column ÷. v1 keeps rules between pods where there are some.
+* **ms**: CPU time on one core, the plan's checker included; median of up to nine runs. For streams:
+  of one batch, in the mean. Cold rows: the whole process, from the interpreter's start; the first
+  two without site-packages, the command as people start it.
 * **plain**: node size uncapped, by the cheapest pool alone (k = 1), no fee per node. **default**:
   at most 64 vCPUs a node, by the mean of the 5 (spot: 15) cheapest usable pools.
 * **batches of n**: the pods arrive in random order, n at a time; room that is left is used by those
@@ -59,8 +54,7 @@ def main() -> None:
     chosen = parser.parse_args()
     began = time.monotonic()
     speeds = [reference_milliseconds()]
-    limit = _QUICK_LIMIT_SECONDS if chosen.quick else _LIMIT_SECONDS
-    rows = list(_told(_rows(quick=chosen.quick, limit_seconds=limit)))
+    rows = list(_told(_rows(quick=chosen.quick)))
     told = summary(rows)
     speeds.append(reference_milliseconds())
     text = [
@@ -70,7 +64,7 @@ def main() -> None:
         "",
         f"**{told}**",
         "",
-        _NOTES.format(types=len(price_table.listed()), limit=limit),
+        _NOTES.format(types=len(price_table.listed())),
         "",
         *table(rows),
         "",
@@ -139,10 +133,10 @@ def _forwarder() -> str:
     return ended.stdout.strip() or f"It failed: {ended.stderr.strip().splitlines()[-1]}"
 
 
-def _rows(*, quick: bool, limit_seconds: float) -> Iterator[Row]:
-    yield from plans.plan_rows(quick=quick, limit_seconds=limit_seconds)
+def _rows(*, quick: bool) -> Iterator[Row]:
+    yield from plans.plan_rows(quick=quick)
     yield from decision_rows(quick=quick)
-    yield from streams.stream_rows(quick=quick, limit_seconds=limit_seconds)
+    yield from streams.stream_rows(quick=quick)
     yield from cold_rows()
 
 

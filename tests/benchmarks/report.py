@@ -8,8 +8,7 @@ from pathlib import Path
 
 HEADINGS = (
     *("case", "pods", "classes", "settings", "bound $/h"),
-    *("ours: gap % / nodes / ms", "v0.6: gap % / nodes / ms", "v1: gap % / nodes / ms"),
-    *("v0.6 ÷ ours, v1 ÷ ours", "bar", "met"),
+    *("gap % / nodes / ms", "bar", "met"),
 )
 _MICROS = 1_000_000
 
@@ -37,13 +36,11 @@ class Bar:
 
     Attributes:
         exact: The cost must be this: the optimum, found another way.
-        below_v1: The cost must be below that of the v1 baseline.
     """
 
     gap_percent: float | None = None
     milliseconds: float | None = None
     exact: int | None = None
-    below_v1: bool = False
 
     def __str__(self) -> str:
         """What is asked, as text."""
@@ -52,8 +49,6 @@ class Bar:
             parts.append(f"exactly ${self.exact / _MICROS:.4f}")
         if self.gap_percent is not None:
             parts.append(f"≤ {self.gap_percent:g} %")
-        if self.below_v1:
-            parts.append("below v1")
         if self.milliseconds is not None:
             parts.append(f"≤ {self.milliseconds:g} ms")
         return ", ".join(parts)
@@ -61,12 +56,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table.
-
-    Attributes:
-        v06: Of the v0.6 baseline; a text says why there is none.
-        v1: Likewise.
-    """
+    """One line of the table."""
 
     case: str
     pods: int
@@ -74,14 +64,13 @@ class Row:
     settings: str
     bound_micros_per_hour: int
     ours: Bought
-    v06: Bought | str = "–"
-    v1: Bought | str = "–"
     bar: Bar | None = None
 
-    def gap(self, bought: Bought) -> float:
-        """Return by how much a price is over the bound, in percent."""
+    @property
+    def gap(self) -> float:
+        """By how much the price is over the bound, in percent."""
         floor = self.bound_micros_per_hour
-        return 100 * (bought.cost_micros_per_hour / floor - 1) if floor else 0.0
+        return 100 * (self.ours.cost_micros_per_hour / floor - 1) if floor else 0.0
 
     def missed(self) -> list[str]:
         """Return what of the bar is not met."""
@@ -93,16 +82,10 @@ class Row:
             found.append(ours.broken)
         if bar.exact is not None and ours.cost_micros_per_hour != bar.exact:
             found.append("optimum")
-        if bar.gap_percent is not None and self.gap(ours) > bar.gap_percent:
+        if bar.gap_percent is not None and self.gap > bar.gap_percent:
             found.append("gap")
         if bar.milliseconds is not None and (ours.milliseconds or 0) > bar.milliseconds:
             found.append("time")
-        dearer = (
-            isinstance(self.v1, Bought)
-            and ours.cost_micros_per_hour >= self.v1.cost_micros_per_hour
-        )
-        if bar.below_v1 and dearer:
-            found.append("v1 is cheaper")
         return found
 
     def cells(self) -> list[str]:
@@ -115,38 +98,23 @@ class Row:
             "–" if self.classes is None else f"{self.classes:,}",
             self.settings,
             f"{self.bound_micros_per_hour / _MICROS:,.4f}" if self.bound_micros_per_hour else "–",
-            self._told(self.ours, 2),
-            *(
-                bought if isinstance(bought, str) else self._told(bought, 1)
-                for bought in (self.v06, self.v1)
-            ),
-            self._ratios(),
+            self._told(),
             str(self.bar) if self.bar is not None else "–",
             met,
         ]
 
-    def _told(self, bought: Bought, digits: int) -> str:
+    def _told(self) -> str:
+        ours = self.ours
         parts = []
         if self.bound_micros_per_hour:
-            parts = [f"{self.gap(bought):.{digits}f}", f"{bought.nodes:,}"]
-        if bought.milliseconds is not None:
-            took = bought.milliseconds
+            parts = [f"{self.gap:.2f}", f"{ours.nodes:,}"]
+        if ours.milliseconds is not None:
+            took = ours.milliseconds
             parts.append(f"{took:,.1f}" if took < 100 else f"{took:,.0f}")
         told = " / ".join(parts)
-        if bought.left_out:
-            told += f" ({bought.left_out} left out)"
-        return f"{told} ({bought.broken})" if bought.broken else told
-
-    def _ratios(self) -> str:
-        if isinstance(self.v06, str) and isinstance(self.v1, str):
-            return "–"
-        told = [
-            "–"
-            if isinstance(bought, str)
-            else f"{bought.cost_micros_per_hour / max(self.ours.cost_micros_per_hour, 1):.2f}"
-            for bought in (self.v06, self.v1)
-        ]
-        return ", ".join(told)
+        if ours.left_out:
+            told += f" ({ours.left_out} left out)"
+        return f"{told} ({ours.broken})" if ours.broken else told
 
 
 def table(rows: Iterable[Row]) -> list[str]:

@@ -4,11 +4,12 @@
 """
 
 import argparse
+import random
 import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,8 +21,17 @@ from tests.benchmarks.packing.workloads import PLAIN
 from tests.peers.answers import Answer
 from tests.peers.cases import FAMILIES, capped
 from tests.peers.judge import judge, kept_preferences
+from tests.peers.leaving import half, without_leaving
 from tests.peers.problems import Problem
-from tests.peers.sides import ask_dovetail, ask_karpenter, build_karpenter
+from tests.peers.sides import (
+    ask_dovetail,
+    ask_karpenter,
+    build_karpenter,
+    consolidate_dovetail,
+    consolidate_karpenter,
+    stream_dovetail,
+    stream_karpenter,
+)
 
 _SIZES: Final[dict[str, tuple[int, ...]]] = {
     "S400": (400,),
@@ -41,12 +51,21 @@ _SIZES: Final[dict[str, tuple[int, ...]]] = {
     "soft-apart": (1_000,),
 }
 _CAPPED: Final = (("S400", 400), ("kmix", 1_000), ("kmix", 10_000))
+# Pods that arrive so many at a time; half of the pods leave.
+_STREAMS: Final = (("kmix", 10_000), ("skew", 10_000))
+_BATCHES: Final = (10, 30, 100, 1_000)
+_LEAVING: Final = (("S400", 400), ("kmix", 1_000), ("skew", 1_000))
 # Above so many pods Karpenter takes half a minute.
 _MANY_PODS: Final = 5_000
 _HEADINGS: Final = (
     *("case", "pods", "bound $/h"),
     *("Karpenter: $/h, over %, nodes, ms", "Dovetail: $/h, over %, nodes, ms"),
     *("plain: $/h, over %, nodes", "price ÷", "CPU ÷", "preferences kept, K / D", "broken, K / D"),
+)
+_CONSOLIDATION_HEADINGS: Final = (
+    *("case", "pods that stay", "machines of", "before: $/h, nodes", "bound $/h"),
+    *("Karpenter: $/h, over %, nodes, moves", "Dovetail: $/h, over %, nodes, moves"),
+    *("moves to Karpenter's price", "÷ Karpenter's", "s, K / D", "broken, K / D"),
 )
 
 
@@ -55,49 +74,48 @@ class Row:
     """What both sides made of one problem.
 
     Attributes:
+        name: Of the case.
+        bound: The best that was proved, in millionths of a dollar per hour.
         karpenter: The answer of median price.
         plain: Dovetail's with settings that weigh the price alone.
         cpu_millis: Median CPU time, Karpenter's and Dovetail's.
     """
 
+    name: str
     problem: Problem
+    bound: int
     karpenter: Answer
     dovetail: Answer
     plain: Answer
     cpu_millis: tuple[float, float]
-
-    @property
-    def bound(self) -> int:
-        """The best that was proved, in millionths of a dollar per hour."""
-        return max(self.dovetail.bound_micros_per_hour, self.plain.bound_micros_per_hour)
 
     def cells(self) -> list[str]:
         """Return the row as text."""
         sides = (self.karpenter, self.dovetail)
         prices = [side.price_micros_per_hour for side in sides]
         figures = [
-            f"{self._bought(side)}, {millis:,.1f}"
+            f"{_bought(side, self.bound)}, {millis:,.1f}"
             for side, millis in zip(sides, self.cpu_millis, strict=True)
         ]
         preferences = [kept_preferences(self.problem, side) for side in sides]
         kept = [f"{kept:,} of {total:,}" if total else "–" for kept, total in preferences]
         return [
-            self.problem.name,
+            self.name,
             f"{self.problem.pods:,}",
             f"{self.bound / 1e6:,.4f}",
             *figures,
-            self._bought(self.plain),
+            _bought(self.plain, self.bound),
             f"{prices[1] / prices[0]:.3f}",
             f"{self.cpu_millis[1] / self.cpu_millis[0]:.2f}",
             " / ".join(kept),
             " / ".join(_told(judge(self.problem, side)) for side in sides),
         ]
 
-    def _bought(self, answer: Answer) -> str:
-        price = answer.price_micros_per_hour
-        left = f" ({len(answer.left_out)} left out)" if answer.left_out else ""
-        over = 100 * (price / self.bound - 1)
-        return f"{price / 1e6:,.4f}, {over:.1f}, {len(answer.machines):,}{left}"
+
+def _bought(answer: Answer, bound: int) -> str:
+    price = answer.price_micros_per_hour
+    left = f" ({len(answer.left_out)} left out)" if answer.left_out else ""
+    return f"{price / 1e6:,.4f}, {100 * (price / bound - 1):.1f}, {len(answer.machines):,}{left}"
 
 
 def _told(broken: Counter[str]) -> str:
@@ -112,7 +130,9 @@ def measure(program: Path, problem: Problem, repetitions: int) -> Row:
     (plain,) = ask_dovetail(problem, PLAIN)
     by_price = sorted(theirs, key=lambda answer: answer.price_micros_per_hour)
     return Row(
+        name=problem.name,
         problem=problem,
+        bound=max(ours[0].bound_micros_per_hour, plain.bound_micros_per_hour),
         karpenter=by_price[len(by_price) // 2],
         dovetail=ours[0],
         plain=plain,
@@ -121,6 +141,56 @@ def measure(program: Path, problem: Problem, repetitions: int) -> Row:
             statistics.median(answer.cpu_millis for answer in ours),
         ),
     )
+
+
+def measure_stream(program: Path, problem: Problem, batch: int, seed: int) -> Row:
+    """Let the pods arrive in random order, so many at a time; CPU times are those of one batch."""
+    arrivals = [pod for workload in problem.workloads for pod in workload.pods]
+    random.Random(seed).shuffle(arrivals)
+    theirs = stream_karpenter(program, problem, arrivals, batch)
+    ours = stream_dovetail(problem, arrivals, batch)
+    return Row(
+        name=f"{problem.name}, batches of {batch:,}",
+        problem=problem,
+        bound=_bound(problem),
+        karpenter=theirs,
+        dovetail=ours,
+        plain=stream_dovetail(problem, arrivals, batch, PLAIN),
+        cpu_millis=(theirs.cpu_millis, ours.cpu_millis),
+    )
+
+
+def _bound(problem: Problem) -> int:
+    answers = (*ask_dovetail(problem), *ask_dovetail(problem, PLAIN))
+    return max(answer.bound_micros_per_hour for answer in answers)
+
+
+def consolidations(program: Path, problem: Problem, seed: int) -> Iterator[list[str]]:
+    """Yield a row for each side's machines, half of whose pods have left."""
+    smaller, names = half(problem, seed)
+    bound = _bound(smaller)
+    planned = {
+        "Karpenter": ask_karpenter(program, problem)[0],
+        "Dovetail": ask_dovetail(problem)[0],
+    }
+    for side, plan in planned.items():
+        standing = without_leaving(plan, names)
+        theirs = consolidate_karpenter(program, smaller, standing)
+        ours = consolidate_dovetail(smaller, standing)
+        reached = ours.moved_until(theirs.answer.price_micros_per_hour)
+        both = (theirs, ours)
+        yield [
+            problem.name,
+            f"{smaller.pods:,}",
+            side,
+            f"{plan.price_micros_per_hour / 1e6:,.4f}, {len(standing):,}",
+            f"{bound / 1e6:,.4f}",
+            *(f"{_bought(done.answer, bound)}, {done.moved:,}" for done in both),
+            "–" if reached is None else f"{reached:,}",
+            "–" if reached is None or not theirs.moved else f"{reached / theirs.moved:.2f}",
+            " / ".join(f"{done.answer.cpu_millis / 1e3:.1f}" for done in both),
+            " / ".join(_told(judge(smaller, done.answer)) for done in both),
+        ]
 
 
 def problems(chosen: Sequence[str], seed: int, most_pods: int) -> list[Problem]:
@@ -154,19 +224,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CannotRun as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    lines = [f"| {' | '.join(_HEADINGS)} |", f"|{' --- |' * len(_HEADINGS)}"]
     began = time.monotonic()
-    for problem in problems(given.cases, given.seed, given.most_pods):
-        sys.stderr.write(f"{time.monotonic() - began:4.0f} s  {problem.name} {problem.pods:,}\n")
-        lines.append(f"| {' | '.join(measure(program, problem, given.repetitions).cells())} |")
+
+    def tell(case: str) -> None:
+        sys.stderr.write(f"{time.monotonic() - began:4.0f} s  {case}\n")
+
+    tables = list(_tables(program, given, tell))
     if given.write:
-        given.write.write_text(_document(lines, time.monotonic() - began), encoding="utf-8")
+        given.write.write_text(_document(tables, time.monotonic() - began), encoding="utf-8")
     else:
-        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.write("\n".join(tables))
     return 0
 
 
-def _document(lines: Sequence[str], seconds: float) -> str:
+def _tables(program: Path, given: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[str]:
+    decided = []
+    for problem in problems(given.cases, given.seed, given.most_pods):
+        tell(f"{problem.name} {problem.pods:,}")
+        decided.append(measure(program, problem, given.repetitions).cells())
+    yield _table(_HEADINGS, decided)
+    streamed = []
+    for problem in _chosen(_STREAMS, given):
+        for batch in _BATCHES:
+            tell(f"{problem.name} {problem.pods:,}, batches of {batch:,}")
+            streamed.append(measure_stream(program, problem, batch, given.seed).cells())
+    yield _table(_HEADINGS, streamed)
+    consolidated: list[list[str]] = []
+    for problem in _chosen(_LEAVING, given):
+        tell(f"{problem.name} {problem.pods:,}, half of which leave")
+        consolidated += consolidations(program, problem, given.seed)
+    yield _table(_CONSOLIDATION_HEADINGS, consolidated)
+
+
+def _chosen(cases: Sequence[tuple[str, int]], given: argparse.Namespace) -> list[Problem]:
+    return [
+        FAMILIES[name](count, given.seed)
+        for name, count in cases
+        if count <= given.most_pods and (not given.cases or name in given.cases)
+    ]
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(headings)} |", f"|{' --- |' * len(headings)}"]
+    lines += [f"| {' | '.join(cells)} |" for cells in rows]
+    return "\n".join([*lines, ""])
+
+
+def _document(tables: Sequence[str], seconds: float) -> str:
+    decisions, streams, consolidated = tables
     return f"""# Dovetail beside Karpenter
 
 Made by `make peers` in {seconds / 60:.0f} minutes, {datetime.now(UTC):%Y-%m-%d}: the code of
@@ -177,8 +282,19 @@ is that of the whole decision, in a process that lives. *plain* weighs the price
 (`max_node_vcpus` 0, one pool, no fee). The bound is the best that was proved in the run; *price ÷*
 and *CPU ÷* are Dovetail's by Karpenter's.
 
-{chr(10).join(lines)}
-"""
+{decisions}
+## Streams
+
+The pods arrive in random order, the same for both, so many at a time; what is launched is ready at
+once and stays. ms is the CPU time of one batch, the bound that of all pods at once.
+
+{streams}
+## Consolidation
+
+Half of the pods leave; each side consolidates the machines that one of them had planned, all at
+once if it likes, until it finds nothing. A move is a pod that must start on another node.
+
+{consolidated}"""
 
 
 if __name__ == "__main__":

@@ -49,6 +49,46 @@ class Answer:
         return sum(machine.price_micros_per_hour for machine in self.machines)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of the nodes that stand.
+
+    Attributes:
+        moved: Pods that ran on other nodes before.
+        price_micros_per_hour: Of all nodes afterwards.
+    """
+
+    moved: int
+    price_micros_per_hour: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidated:
+    """What one side makes of nodes that stand.
+
+    Attributes:
+        answer: What stands at the end; its CPU time is that of all changes.
+        changes: In their order.
+    """
+
+    answer: Answer
+    changes: tuple[Change, ...]
+
+    @property
+    def moved(self) -> int:
+        """How often a pod was moved."""
+        return sum(change.moved for change in self.changes)
+
+    def moved_until(self, price_micros_per_hour: int) -> int | None:
+        """Return how often until this price was reached; None if it never was."""
+        moved = 0
+        for change in self.changes:
+            moved += change.moved
+            if change.price_micros_per_hour <= price_micros_per_hour:
+                return moved
+        return None
+
+
 def read_machines(nodes: Sequence[Mapping[str, Any]]) -> tuple[Machine, ...]:
     """Return the machines of the Go program's nodes."""
     return tuple(

@@ -1,6 +1,5 @@
 """What both sides are asked: the pods of some workloads, one pool, and what may be bought."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -62,8 +61,8 @@ class Problem:
         """How many pods wait."""
         return sum(workload.replicas for workload in self.workloads)
 
-    def for_karpenter(self) -> str:
-        """Return the JSON document that the Go program reads."""
+    def for_karpenter(self) -> dict[str, Any]:
+        """Return the document that the Go program reads."""
         pool = {
             "metadata": {"name": _POOL, "uid": "pool-default"},
             "spec": {
@@ -72,7 +71,7 @@ class Problem:
                 }
             },
         }
-        found = {
+        return {
             "preferencePolicy": self.preference_policy,
             "pool": pool,
             "types": [_type(instance_type) for instance_type in self.instance_types],
@@ -81,7 +80,6 @@ class Problem:
                 for entry in self.workloads
             ],
         }
-        return json.dumps(found, separators=(",", ":"))
 
     def snapshot(self) -> ClusterSnapshot:
         """Return the cluster as the command line reads it from manifests."""

@@ -2,20 +2,29 @@
 
 import gc
 import json
+import statistics
 import subprocess
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
+from shared.disruption.consolidation import consolidate
+from shared.disruption.settings import DisruptionSettings
+from shared.disruption.simulation import by_price
 from shared.model.plan import Plan
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
-from tests.peers.answers import Answer, Machine, read_machines
-from tests.peers.problems import Problem
+from tests.peers.answers import Answer, Change, Consolidated, Machine, read_machines
+from tests.peers.problems import Problem, Raw
+from tests.peers.standing import Standing
 from tests.real.build import CACHE, build
 
 _SOURCES: Final = Path(__file__).parent / "karpenter"
+# More than any cluster needs.
+_MOST_CHANGES: Final = 500
 
 
 def build_karpenter() -> Path:
@@ -29,18 +38,58 @@ def build_karpenter() -> Path:
 
 def ask_karpenter(program: Path, problem: Problem, repetitions: int = 1) -> tuple[Answer, ...]:
     """Return what Karpenter decides, each time with other UIDs: they break its ties."""
+    said = _run(program, "decide", problem.for_karpenter(), "--repetitions", repetitions)
+    return tuple(_karpenter(decision) for decision in said["decisions"])
+
+
+def stream_karpenter(
+    program: Path, problem: Problem, arrivals: Sequence[str], batch: int
+) -> Answer:
+    """Return what stands once the pods have arrived, so many at a time; CPU time of one batch."""
+    asked = {**problem.for_karpenter(), "arrivals": arrivals}
+    said = _run(program, "stream", asked, "--batch", batch)
+    return replace(_karpenter(said), cpu_millis=said["cpuMillis"] / said["batches"])
+
+
+def consolidate_karpenter(
+    program: Path, problem: Problem, standing: Iterable[Machine]
+) -> Consolidated:
+    """Return what Karpenter's consolidation makes of these machines."""
+    machines = [
+        {
+            "pods": machine.pods,
+            "options": [
+                {
+                    "instanceType": machine.options[0].instance_type,
+                    "zone": machine.options[0].zone,
+                    "capacityType": machine.options[0].capacity_type.value,
+                    "priceMicros": machine.price_micros_per_hour,
+                }
+            ],
+        }
+        for machine in standing
+    ]
+    said = _run(program, "consolidate", {**problem.for_karpenter(), "standing": machines})
+    changes = (
+        Change(moved=change["moved"], price_micros_per_hour=change["priceMicros"])
+        for change in said["changes"]
+    )
+    return Consolidated(answer=_karpenter({"leftOut": {}, **said}), changes=tuple(changes))
+
+
+def _run(program: Path, command: str, asked: Raw, *flags: str | int) -> Any:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "problem.json"
-        path.write_text(problem.for_karpenter(), encoding="utf-8")
-        command = [str(program), str(path), "--repetitions", str(repetitions)]
-        said = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    return tuple(
-        Answer(
-            machines=read_machines(decision["nodes"]),
-            left_out=tuple(sorted(decision["leftOut"])),
-            cpu_millis=decision["cpuMillis"],
-        )
-        for decision in said["decisions"]
+        path.write_text(json.dumps(asked, separators=(",", ":")), encoding="utf-8")
+        words = [str(program), command, str(path), *map(str, flags)]
+        return json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+
+
+def _karpenter(said: Raw) -> Answer:
+    return Answer(
+        machines=read_machines(said["nodes"]),
+        left_out=tuple(sorted(said["leftOut"])),
+        cpu_millis=said["cpuMillis"],
     )
 
 
@@ -60,6 +109,53 @@ def ask_dovetail(
         plan = decide(snapshot, settings)
         found.append(_answer(plan, (time.process_time() - began) * 1000))
     return tuple(found)
+
+
+def stream_dovetail(
+    problem: Problem, arrivals: Sequence[str], batch: int, settings: PackingSettings | None = None
+) -> Answer:
+    """Return the same of Dovetail: each batch is a whole decision about the cluster as it is."""
+    standing = Standing(problem)
+    decide(standing.snapshot(), settings)
+    spent, left_out = [], []
+    for first in range(0, len(arrivals), batch):
+        snapshot = standing.snapshot(arrivals[first : first + batch])
+        began = time.process_time()
+        plan = decide(snapshot, settings)
+        spent.append((time.process_time() - began) * 1000)
+        standing.carry_out(plan)
+        left_out += [left.pod.name for left in plan.unschedulable]
+    return Answer(
+        machines=standing.machines(),
+        left_out=tuple(left_out),
+        cpu_millis=statistics.mean(spent),
+    )
+
+
+def consolidate_dovetail(problem: Problem, standing: Iterable[Machine]) -> Consolidated:
+    """Return what Dovetail's consolidation makes of these machines, until it finds nothing."""
+    cluster = Standing(problem)
+    for machine in standing:
+        cluster.start(machine)
+    changes: list[Change] = []
+    began = time.process_time()
+    while len(changes) < _MOST_CHANGES:
+        seen = cluster.snapshot()
+        best = consolidate(
+            seen,
+            (),
+            DisruptionSettings().within_reason(problem.pods),
+            by_price(PackingSettings()),
+            most_nodes=len(seen.nodes),
+        ).best
+        if best is None:
+            break
+        moved = cluster.carry_out(best.plan, best.remove)
+        price = cluster.price_micros_per_hour
+        changes.append(Change(moved=moved, price_micros_per_hour=price))
+    spent = (time.process_time() - began) * 1000
+    answer = Answer(machines=cluster.machines(), cpu_millis=spent)
+    return Consolidated(answer=answer, changes=tuple(changes))
 
 
 def _answer(plan: Plan, cpu_millis: float) -> Answer:

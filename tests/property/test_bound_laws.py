@@ -15,7 +15,6 @@ from shared.packing.best_bound import least_cost
 from shared.packing.packer import pack
 from shared.packing.problem import PackingProblem, PackingSettings
 from shared.planning.decide import decide
-from tests.benchmarks.packing import published
 from tests.property.strategies import snapshots
 from tests.property.test_packing_laws import QUICK, problems
 
@@ -85,7 +84,3 @@ def test_no_packing_of_the_same_pods_costs_less_than_the_bound(asked: PackingPro
         other = pack(replace(question, settings=settings, seed=9))
         if not other.unplaced:
             assert bound <= other.cost_micros_per_hour
-    if not asked.bins:
-        price, _, left_out = published.v1(question)
-        if not left_out:
-            assert bound <= price

@@ -1,4 +1,4 @@
-"""Rows about single plans: what the packer buys, beside two published procedures."""
+"""Rows about single plans: what the packer buys."""
 
 import gc
 import statistics
@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from shared.packing.packer import pack
 from shared.packing.problem import PackingProblem, PackingSettings
-from tests.benchmarks.packing import price_table, published, workloads
+from tests.benchmarks.packing import price_table, workloads
 from tests.benchmarks.report import Bar, Bought, Row
-from tests.benchmarks.timing import StoppedError, several, within
+from tests.benchmarks.timing import several
 
 WALKTHROUGH: Final = {
     "S400": (400, 250, 256),
@@ -66,16 +66,12 @@ def optimum(asked: PackingProblem) -> int:
     return least[-1]
 
 
-def plan_rows(*, quick: bool, limit_seconds: float) -> Iterator[Row]:
-    """Yield the rows about single plans.
-
-    Args:
-        limit_seconds: CPU time a baseline may take.
-    """
+def plan_rows(*, quick: bool) -> Iterator[Row]:
+    """Yield the rows about single plans."""
     for name, (count, cpu, memory) in WALKTHROUGH.items():
         asked = workloads.problem(workloads.single(count, cpu, memory))
         bar = Bar(exact=optimum(asked), milliseconds=5)
-        yield row(name, asked, PLAIN, limit_seconds=limit_seconds, bar=bar)
+        yield row(name, asked, PLAIN, bar=bar)
     for name, sizes in SIZES.items():
         for count in sizes:
             if quick and count > QUICK_PODS:
@@ -83,27 +79,20 @@ def plan_rows(*, quick: bool, limit_seconds: float) -> Iterator[Row]:
             rows = workloads.WORKLOADS[name](count)
             asked = workloads.problem(rows, POOLS.get(name, price_table.general))
             bar_of_size = BARS.get((name, count))
-            yield row(name, asked, PLAIN, limit_seconds=limit_seconds, bar=bar_of_size)
+            yield row(name, asked, PLAIN, bar=bar_of_size)
     for name, bar in BY_DEFAULT.items():
         rows = workloads.WORKLOADS[name](QUICK_PODS if quick else 10_000)
         asked = workloads.problem(rows, settings=PackingSettings())
         counted = None if quick else bar
-        yield row(name, asked, "default", limit_seconds=limit_seconds, bar=counted)
+        yield row(name, asked, "default", bar=counted)
         spot = workloads.problem(rows, settings=PackingSettings(), capacity_type="spot")
-        yield row(name, spot, "default, spot", limit_seconds=limit_seconds)
+        yield row(name, spot, "default, spot")
     if not quick:
         yield from whole_rows()
 
 
-def row(
-    name: str,
-    asked: PackingProblem,
-    settings: str,
-    *,
-    limit_seconds: float,
-    bar: Bar | None = None,
-) -> Row:
-    """Return one row: our plan and those of the baselines."""
+def row(name: str, asked: PackingProblem, settings: str, bar: Bar | None = None) -> Row:
+    """Return one row."""
     made, milliseconds = several(lambda: pack(asked))
     return Row(
         case=name,
@@ -118,24 +107,7 @@ def row(
             left_out=sum(pods for _, pods, _ in made.unplaced),
             broken=f"fallback: {made.fallback}" if made.fallback else "",
         ),
-        v06=_baseline(published.v06, asked, limit_seconds),
-        v1=_baseline(published.v1, asked, limit_seconds),
         bar=bar,
-    )
-
-
-def _baseline(
-    procedure: Callable[[PackingProblem], tuple[int, int, int]],
-    asked: PackingProblem,
-    limit_seconds: float,
-) -> Bought | str:
-    try:
-        found, milliseconds = within(limit_seconds, lambda: procedure(asked))
-    except StoppedError:
-        return f"stopped after {limit_seconds:.0f} s"
-    price, nodes, left_out = found
-    return Bought(
-        cost_micros_per_hour=price, nodes=nodes, milliseconds=milliseconds, left_out=left_out
     )
 
 

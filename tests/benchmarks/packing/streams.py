@@ -7,9 +7,9 @@ from typing import Final
 from shared.model.resources import Resources
 from shared.packing.packer import pack
 from shared.packing.problem import PackingSettings, PodClass
-from tests.benchmarks.packing import published, workloads
+from tests.benchmarks.packing import workloads
 from tests.benchmarks.report import Bar, Bought, Row
-from tests.benchmarks.timing import StoppedError, cpu_time, within
+from tests.benchmarks.timing import cpu_time
 
 Buy = Callable[[list[workloads.Row], list[Resources]], int]
 BARS: Final = {
@@ -17,7 +17,6 @@ BARS: Final = {
     ("skew", 100): Bar(gap_percent=5.0),
     ("kmix", 1_000): Bar(gap_percent=1.5),
     ("skew", 1_000): Bar(gap_percent=1.5),
-    **{(name, batch): Bar(below_v1=True) for name in ("kmix", "skew") for batch in (10, 30)},
 }
 
 
@@ -46,11 +45,6 @@ def ours(settings: PackingSettings) -> Buy:
     return buy
 
 
-def v1(rows: list[workloads.Row], rooms: list[Resources]) -> int:
-    """Buy with the v1 baseline."""
-    return published.v1(workloads.problem(rows), rooms)[0]
-
-
 def run(rows: list[workloads.Row], batch: int, buy: Buy, seed: int = 1) -> tuple[int, int]:
     """Return what a stream costs, in micro-dollars per hour, and its nodes."""
     rows = list(rows)
@@ -67,7 +61,7 @@ def run(rows: list[workloads.Row], batch: int, buy: Buy, seed: int = 1) -> tuple
     return cost, nodes
 
 
-def stream_rows(*, quick: bool, limit_seconds: float) -> Iterator[Row]:
+def stream_rows(*, quick: bool) -> Iterator[Row]:
     """Yield the rows about streams: CPU time is that of one batch, in the mean."""
     pods = 1_000 if quick else 10_000
     for name in ("kmix", "skew"):
@@ -81,16 +75,8 @@ def stream_rows(*, quick: bool, limit_seconds: float) -> Iterator[Row]:
                 settings="plain",
                 bound_micros_per_hour=whole.lower_bound_micros_per_hour,
                 ours=_bought(rows, batch, ours(workloads.PLAIN)),
-                v1=_limited(rows, batch, limit_seconds),
-                bar=None if quick else BARS[name, batch],
+                bar=None if quick else BARS.get((name, batch)),
             )
-
-
-def _limited(rows: list[workloads.Row], batch: int, limit_seconds: float) -> Bought | str:
-    try:
-        return within(limit_seconds, lambda: _bought(rows, batch, v1))[0]
-    except StoppedError:
-        return f"stopped after {limit_seconds:.0f} s"
 
 
 def _bought(rows: list[workloads.Row], batch: int, buy: Buy) -> Bought:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from tests.benchmarks.packing.workloads import PLAIN
-from tests.benchmarks.planning import clusters, published_rules
+from tests.benchmarks.planning import clusters
 from tests.benchmarks.planning.deciding import SIZES, bound, classes_of, measure
 from tests.benchmarks.report import Bar, Bought, Row
 from tests.benchmarks.timing import StoppedError, within
@@ -61,17 +60,5 @@ def _row(case: str, pods: int, settings: PackingSettings, named: str, bar: Bar |
         settings=named,
         bound_micros_per_hour=floor,
         ours=ours,
-        v1=_v1(snapshot) if case != "preferences" else "–",
         bar=bar,
-    )
-
-
-def _v1(snapshot: ClusterSnapshot) -> Bought | str:
-    try:
-        found, milliseconds = within(_LIMIT_SECONDS, lambda: published_rules.v1(snapshot))
-    except StoppedError:
-        return f"stopped after {_LIMIT_SECONDS} s"
-    price, nodes, left_out = found
-    return Bought(
-        cost_micros_per_hour=price, nodes=nodes, milliseconds=milliseconds, left_out=left_out
     )

@@ -61,7 +61,7 @@ func decide(
 	began := cpuTime()
 	limited, cancel := context.WithTimeout(ctx, solveLimit)
 	defer cancel()
-	results, err := solve(limited, pools, types, cluster, kube, pods)
+	results, err := solve(limited, pools, types, cluster, nil, kube, pods)
 	took := cpuTime() - began
 	results = results.TruncateInstanceTypes(ctx, scheduling.MaxInstanceTypes)
 	made := Decision{
@@ -86,10 +86,10 @@ func decide(
 	return made
 }
 
-// solve asks the scheduler as Karpenter's provisioner does.
+// solve asks the scheduler as Karpenter's provisioner does. The nodes are those that stand.
 func solve(
 	ctx context.Context, pools []*v1.NodePool, types []*cloudprovider.InstanceType,
-	cluster *state.Cluster, kube client.Client, pods []*corev1.Pod,
+	cluster *state.Cluster, nodes state.StateNodes, kube client.Client, pods []*corev1.Pod,
 ) (scheduling.Results, error) {
 	byPool := map[string][]*cloudprovider.InstanceType{}
 	for _, pool := range pools {
@@ -103,10 +103,10 @@ func solve(
 	if options.FromContext(ctx).PreferencePolicy == options.PreferencePolicyIgnore {
 		chosen = append(chosen, scheduling.IgnorePreferences)
 	}
-	topology, err := scheduling.NewTopology(ctx, kube, cluster, nil, pools, byPool, pods, chosen...)
+	topology, err := scheduling.NewTopology(ctx, kube, cluster, nodes, pools, byPool, pods, chosen...)
 	check(err)
 	scheduler := scheduling.NewScheduler(
-		ctx, kube, pools, cluster, nil, topology, byPool, nil,
+		ctx, kube, pools, cluster, nodes, topology, byPool, nil,
 		events.NewRecorder(&record.FakeRecorder{}), clock.RealClock{}, nil, nil, chosen...,
 	)
 	return scheduler.Solve(ctx, pods)

@@ -1,7 +1,9 @@
-// Command karpenter asks Karpenter's own code, unchanged, what it would launch for the pods of a
-// problem, and prints the answer as JSON.
+// Command karpenter asks Karpenter's own code, unchanged, what it would do about a problem, and
+// prints the answer as JSON.
 //
-//	karpenter PROBLEM --repetitions 5
+//	karpenter decide PROBLEM --repetitions 5  for all pods at once, each time with other UIDs
+//	karpenter stream PROBLEM --batch 30       for 30 pods at a time, as they arrive
+//	karpenter consolidate PROBLEM             with what stands, until it finds nothing to change
 package main
 
 import (
@@ -19,14 +21,26 @@ import (
 
 func main() {
 	log.SetLogger(logging.NopLogger)
-	if len(os.Args) < 2 {
-		fail(fmt.Errorf("usage: karpenter PROBLEM [--repetitions N] [--seed N]"))
+	if len(os.Args) < 3 {
+		fail(fmt.Errorf("usage: karpenter decide|stream|consolidate PROBLEM [flags]"))
 	}
 	flags := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
 	repetitions := flags.Int("repetitions", 1, "decide so often, each time with other UIDs")
+	batch := flags.Int("batch", 1, "pods that arrive at a time")
 	seed := flags.Int64("seed", 1, "draws the UIDs of the pods")
-	check(flags.Parse(os.Args[2:]))
-	answer := decideOften(readProblem(os.Args[1]), *seed, *repetitions)
+	check(flags.Parse(os.Args[3:]))
+	problem := readProblem(os.Args[2])
+	var answer any
+	switch os.Args[1] {
+	case "decide":
+		answer = decideOften(problem, *seed, *repetitions)
+	case "stream":
+		answer = stream(problem, *seed, *batch)
+	case "consolidate":
+		answer = consolidate(problem, *seed)
+	default:
+		fail(fmt.Errorf("%s: use decide, stream or consolidate", os.Args[1]))
+	}
 	check(json.NewEncoder(os.Stdout).Encode(answer))
 }
 

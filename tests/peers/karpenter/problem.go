@@ -27,6 +27,10 @@ type Problem struct {
 	Pool             v1.NodePool              `json:"pool"`
 	Types            []InstanceType           `json:"types"`
 	Workloads        []Workload               `json:"workloads"`
+	// Arrivals are the names of all pods in the order in which they come, for a stream.
+	Arrivals []string `json:"arrivals"`
+	// Standing are nodes of one option each, with the pods on them, for a consolidation.
+	Standing []Node `json:"standing"`
 }
 
 // InstanceType has the resources that are left for pods once overhead and daemons are subtracted.

@@ -9,8 +9,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.planning.decide import decide
 from tests import builders as make
-from tests.benchmarks.packing.workloads import PLAIN
-from tests.benchmarks.planning import clusters, published_rules
+from tests.benchmarks.planning import clusters
 from tests.benchmarks.planning.violations import violations
 
 A, B, C = make.ZONES
@@ -103,11 +102,3 @@ def test_the_mix_of_constraints_has_a_fifth_of_each() -> None:
     assert sum(bool(pod.scheduling.spreads) for pod in pods) == 40
     assert sum(bool(pod.scheduling.affinity) for pod in pods) == 20
     assert sum(bool(pod.scheduling.anti_affinity) for pod in pods) == 20
-
-
-def test_the_published_procedure_places_every_pod_of_the_mix() -> None:
-    snapshot = clusters.topo(60)
-    price, nodes, left_out = published_rules.v1(snapshot)
-    assert left_out == 0
-    assert nodes >= 12
-    assert price >= decide(snapshot, PLAIN).lower_bound_micros_per_hour
