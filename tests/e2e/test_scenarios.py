@@ -77,7 +77,7 @@ def test_a_scenario_with_a_falsified_expectation_fails(
     document = yaml.safe_load((folder / "expect" / "scenario.yaml").read_text(encoding="utf-8"))
     first = next(step for step in document["steps"] if "pods_running" in step["expect"])
     first["expect"]["pods_running"]["count"] += 1
-    first["within_seconds"] = 25
+    first["within_seconds"] = 60
     (folder / "expect" / "scenario.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     examples = str(tmp_path / "examples")
     code, report, output = demo("--scenario", name, "--speed", "20", "--examples", examples)
