@@ -67,7 +67,7 @@ class Consolidated:
     """What one side makes of nodes that stand.
 
     Attributes:
-        answer: What stands at the end; its CPU time is that of all changes.
+        answer: What runs at the end; its CPU time is that of all changes.
         changes: In their order.
     """
 

@@ -1,4 +1,4 @@
-"""What stands on Dovetail's side: what arrives is placed, what leaves is paid for no longer."""
+"""Streams and consolidations: what arrives is placed, and what leaves costs nothing."""
 
 import random
 from dataclasses import replace

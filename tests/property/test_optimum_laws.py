@@ -1,4 +1,4 @@
-"""Bound, optimum and plan stand in this order, whatever the rule between pods.
+"""The bound is at most the optimum, and the plan at least, whatever the rule between pods.
 
 An exhaustive search finds the optimum and knows nothing of the planner: it tries each way to put a
 handful of pods into groups, each group on the cheapest machine that holds it, and each zone for it.
