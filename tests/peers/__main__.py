@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.write:
         given.write.write_text(_document(tables, time.monotonic() - began), encoding="utf-8")
     else:
-        sys.stdout.write("\n".join(tables))
+        sys.stdout.write("\n".join(filter(None, tables)))
     return 0
 
 
@@ -265,6 +265,8 @@ def _chosen(cases: Sequence[tuple[str, int]], given: argparse.Namespace) -> list
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
     lines = [f"| {' | '.join(headings)} |", f"|{' --- |' * len(headings)}"]
     lines += [f"| {' | '.join(cells)} |" for cells in rows]
     return "\n".join([*lines, ""])
@@ -292,7 +294,8 @@ once and stays. ms is the CPU time of one batch, the bound that of all pods at o
 ## Consolidation
 
 Half of the pods leave; each side consolidates the machines that one of them had planned, all at
-once if it likes, until it finds nothing. A move is a pod that must start on another node.
+once if it likes, until it finds nothing. A move is a pod that must start on another node; s is the
+CPU time of all decisions.
 
 {consolidated}"""
 

@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of the nodes that stand.
+    """One change of the nodes.
 
     Attributes:
         moved: Pods that ran on other nodes before.
@@ -64,10 +64,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consolidated:
-    """What one side makes of nodes that stand.
+    """What one side's consolidation makes of running nodes.
 
     Attributes:
-        answer: What runs at the end; its CPU time is that of all changes.
+        answer: The machines at the end; its CPU time is that of all decisions.
         changes: In their order.
     """
 

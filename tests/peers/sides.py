@@ -45,7 +45,7 @@ def ask_karpenter(program: Path, problem: Problem, repetitions: int = 1) -> tupl
 def stream_karpenter(
     program: Path, problem: Problem, arrivals: Sequence[str], batch: int
 ) -> Answer:
-    """Return what stands once the pods have arrived, so many at a time; CPU time of one batch."""
+    """Return the machines once all pods have arrived, so many at a time; CPU time of one batch."""
     asked = {**problem.for_karpenter(), "arrivals": arrivals}
     said = _run(program, "stream", asked, "--batch", batch)
     return replace(_karpenter(said), cpu_millis=said["cpuMillis"] / said["batches"])
@@ -138,9 +138,10 @@ def consolidate_dovetail(problem: Problem, standing: Iterable[Machine]) -> Conso
     for machine in standing:
         cluster.start(machine)
     changes: list[Change] = []
-    began = time.process_time()
+    spent = 0.0
     while len(changes) < _MOST_CHANGES:
         seen = cluster.snapshot()
+        began = time.process_time()
         best = consolidate(
             seen,
             (),
@@ -148,12 +149,12 @@ def consolidate_dovetail(problem: Problem, standing: Iterable[Machine]) -> Conso
             by_price(PackingSettings()),
             most_nodes=len(seen.nodes),
         ).best
+        spent += (time.process_time() - began) * 1000
         if best is None:
             break
         moved = cluster.carry_out(best.plan, best.remove)
         price = cluster.price_micros_per_hour
         changes.append(Change(moved=moved, price_micros_per_hour=price))
-    spent = (time.process_time() - began) * 1000
     answer = Answer(machines=cluster.machines(), cpu_millis=spent)
     return Consolidated(answer=answer, changes=tuple(changes))
 

@@ -1,4 +1,4 @@
-"""A cluster that stands, for Dovetail's side: what was launched, and the pods on it."""
+"""A cluster with nodes, for Dovetail's side: what was launched, and the pods that run there."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -45,7 +45,7 @@ class Standing:
         return sum(price for _, price in self._bought.values())
 
     def machines(self) -> tuple[Machine, ...]:
-        """Return what stands, in the order in which it was launched."""
+        """Return the machines in the order in which they were launched."""
         on: dict[str, list[str]] = {name: [] for name in self._nodes}
         for pod in self._bound.values():
             on[pod.node_name].append(pod.name)

@@ -154,18 +154,25 @@ def test_so_it_is_for_a_thousand_clusters(rule: str, settings: PackingSettings) 
 
 
 def _wrong(rule: str, settings: PackingSettings, seeds: range) -> list[str]:
-    found = []
+    """Return the clusters whose figures are in another order, or whose plan breaks the rule.
+
+    In one of two hundred, a pod may be left that an exhaustive search has a place for.
+    """
+    found, left = [], []
     for seed in seeds:
         snapshot = instance(seed, rules()[rule])
         plan = decide(snapshot, settings)
-        # Where no even spread can be bought, the planner takes any that kube-scheduler allows.
-        if plan.unschedulable or not holds(rule, _placed(snapshot, plan), _sold(snapshot)):
-            continue
         least = optimum(snapshot, rule)
         bound, cost = plan.lower_bound_micros_per_hour, plan.cost_micros_per_hour
-        if least is None or not bound <= least <= cost:
-            found.append(f"seed {seed}: {bound} ≤ {least} ≤ {cost}")
-    return found
+        told = f"seed {seed}: {bound} ≤ {least} ≤ {cost}"
+        if plan.unschedulable:
+            left += [] if least is None else [told]
+        elif not holds(rule, _placed(snapshot, plan), _sold(snapshot)):
+            # Where no even spread can be bought, the planner takes any that kube-scheduler allows.
+            found += [] if rule == "spread over zones" else [told]
+        elif least is None or not bound <= least <= cost:
+            found.append(told)
+    return found + (left if len(left) * 200 > len(seeds) else [])
 
 
 def _placed(snapshot: ClusterSnapshot, plan: Plan) -> Placed:

@@ -3,7 +3,7 @@
 //
 //	karpenter decide PROBLEM --repetitions 5  for all pods at once, each time with other UIDs
 //	karpenter stream PROBLEM --batch 30       for 30 pods at a time, as they arrive
-//	karpenter consolidate PROBLEM             with what stands, until it finds nothing to change
+//	karpenter consolidate PROBLEM             about running nodes, until it finds nothing to change
 package main
 
 import (

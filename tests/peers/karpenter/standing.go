@@ -203,7 +203,7 @@ func (s *standing) priceMicros() (sum int64) {
 	return sum
 }
 
-// nodes returns what stands, by name.
+// nodes returns the nodes by name.
 func (s *standing) nodes() []Node {
 	found := []Node{}
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
 )
 
-// Stream is what stands once all pods have arrived, some at a time.
+// Stream is the cluster once all pods have arrived, some at a time.
 type Stream struct {
 	Nodes   []Node            `json:"nodes"`
 	LeftOut map[string]string `json:"leftOut"`
