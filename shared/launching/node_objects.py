@@ -117,6 +117,10 @@ class NodeMaker:
                 if instance is not None and instance.is_ending:
                     self._ports.ledger.drop_instance(slot.instance_id)
                 look_again += 1
+            elif slot.interrupted_at is not None:
+                # EC2 ends it soon and says so; sweep terminates one that it does not end.
+                if given_up:
+                    self._ports.ledger.drop_slot(slot, self._lease.keep())
             elif instance is None or not (instance.is_running and instance.private_dns_name):
                 look_again += 1
             else:

@@ -91,6 +91,8 @@ class Binding:
                 # It could not be completed after it was labelled.
                 self._complete(node, slot)
             return BindReport(node=node_name, initialized=True)
+        if slot is not None and slot.interrupted_at is not None:
+            return BindReport(node=node_name, waiting_for="the end of its machine, which EC2 takes")
         closed = closed_by(node)
         if closed:
             return self._waits(node, BindReport(node=node_name, waiting_for=closed))

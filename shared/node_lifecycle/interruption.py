@@ -13,15 +13,17 @@ from shared.model.ec2.instance_types import CapacityType, OfferingKey
 from shared.model.errors import ConflictError, NotFoundError, RetryableError
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.force_deletion import free_node
+from shared.node_lifecycle.interrupted_slots import (
+    ASKED_FOR,
+    mark_interrupted,
+    tell_interrupted,
+)
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_editor import change_node, read_again
 from shared.ports import NodeChange, NodePorts
 
 # Provision is not called again within this.
 _SETTLED: Final = timedelta(seconds=2)
-# A spot machine ends two minutes after its warning: from then pods are no longer asked, so that
-# they can still end in order.
-_ASKED_FOR: Final = timedelta(seconds=90)
 _TAKEN: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
 _STOPPED: Final = frozenset({"stopping", "stopped"})
 # In these states no kubelet runs; before, it may still run pods.
@@ -99,10 +101,24 @@ class Interruption:
         self._index = index or NodeIndex()
 
     def run(self, notice: Notice, instance_id: str) -> InterruptReport:
-        """Act on a notice about one of the cluster's instances."""
+        """Act on a notice about one of the cluster's instances.
+
+        Raises:
+            ConflictError: If its slot or its Node changes too fast: the notice comes again.
+        """
+        for _ in range(_ATTEMPTS):
+            report = self._run(notice, instance_id)
+            if report is not None:
+                return report
+        raise ConflictError(f"the slot of {instance_id} changes too fast: the notice comes again")
+
+    def _run(self, notice: Notice, instance_id: str) -> InterruptReport | None:
+        """Return what came of it, None when its slot was changed meanwhile."""
         node = self._index.find(self._ports, instance_id)
         if node is None or not node.is_ours:
             action = self._without_node(notice, instance_id)
+            if action is None:
+                return None
             return InterruptReport(
                 instance_id=instance_id,
                 node="",
@@ -120,7 +136,7 @@ class Interruption:
         taken = not going or notice.kind == NoticeKind.SPOT_INTERRUPTION
         if taken:
             if not going:
-                self._say(node, "Interrupted", f"{notice.kind.value}: drained and replaced")
+                tell_interrupted(self._ports, node, notice.kind)
             self._remove(node, notice.kind)
             # Its pods get new nodes now, before they are evicted.
             self._index.look(self._ports)
@@ -153,7 +169,7 @@ class Interruption:
         """Remove a node, or let its drain know by when it must be over."""
         deadline = None
         if kind == NoticeKind.SPOT_INTERRUPTION:
-            deadline = self._ports.clock.now() + _ASKED_FOR
+            deadline = self._ports.clock.now() + ASKED_FOR
         for _ in range(_ATTEMPTS):
             if remove(self._ports, node, kind.value, deadline):
                 return
@@ -178,8 +194,12 @@ class Interruption:
         self._ports.outbox.look(self._ports.cluster.name)
         return "recorded"
 
-    def _without_node(self, notice: Notice, instance_id: str) -> str:
-        """A machine that ends before it is a node: its pods are planned again."""
+    def _without_node(self, notice: Notice, instance_id: str) -> str | None:
+        """A machine that ends before it is a node: its pods are planned again.
+
+        Returns:
+            None when its slot was changed meanwhile: its Node may exist now.
+        """
         if notice.kind not in (NoticeKind.STATE_CHANGE, NoticeKind.SPOT_INTERRUPTION):
             return "ignored"
         if notice.kind == NoticeKind.STATE_CHANGE and notice.state not in _TAKEN:
@@ -191,11 +211,10 @@ class Interruption:
             self._ports.cloud.terminate([instance_id])
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
             if slot.instance_id == instance_id and not slot.node_name:
-                if notice.kind == NoticeKind.SPOT_INTERRUPTION:
-                    # It still runs: no other may be launched in its place before it has ended.
-                    self._ports.cloud.terminate([instance_id])
+                if notice.kind == NoticeKind.SPOT_INTERRUPTION and slot.interrupted_at is None:
                     note(self._ports, Fact.INTERRUPTED, [slot.offering])
-                    self._ports.ledger.drop_slot(slot)
+                    if not mark_interrupted(self._ports, slot):
+                        return None
                 # Of one that died provision reads why, and frees its pods.
                 self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
                 return "planned again"

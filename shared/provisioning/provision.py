@@ -29,6 +29,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Plan
 from shared.model.policy import LaunchPolicy
 from shared.model.snapshot import ClusterSnapshot
+from shared.node_lifecycle.interrupted_slots import drain_interrupted
 from shared.node_templates.status import resolve, write_template_statuses
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
@@ -163,6 +164,8 @@ class Provisioning:
         plan_id = self._new_id()
         gathered = gather(self._ports, plan_id, whole=look, keep=turn.keep)
         report = dataclasses.replace(report, rounds=report.rounds + 1, notes=gathered.notes)
+        if drain_interrupted(self._ports, gathered.snapshot.slots):
+            return report, True, look
         if turn.held_back not in ("", SHADOW):
             self._conditions.waiting(gathered.snapshot.pending)
             turn.make_nodes(gathered)

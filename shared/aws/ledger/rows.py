@@ -185,6 +185,7 @@ def slot_row(slot: Slot) -> dict[str, Any]:
         "bound": slot.bound,
         "opened": slot.opened,
         "replaces": slot.replaces,
+        "interrupted_at": _millis_or_none(slot.interrupted_at),
         "launched_at": millis(slot.launched_at),
     }
 
@@ -209,6 +210,7 @@ def slot_of(row: Mapping[str, Any]) -> Slot:
         bound=row["bound"],
         opened=row.get("opened", False),
         replaces=row.get("replaces", ""),
+        interrupted_at=_moment_or_none(row.get("interrupted_at")),
         launched_at=moment(row["launched_at"]),
         version=row.get("version", 0),
     )

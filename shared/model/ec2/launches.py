@@ -136,6 +136,7 @@ class Slot:
         opened: Whether its Node is open for kube-scheduler or about to be: only kube-scheduler
             binds the nominated pods that are left.
         replaces: Names of the nodes it was bought to replace, separated by commas; usually empty.
+        interrupted_at: When EC2 said that it takes the machine, which was no node yet; None if not.
         version: Of the row it was read from; 0 when it was not read.
     """
 
@@ -156,6 +157,7 @@ class Slot:
     bound: bool = False
     opened: bool = False
     replaces: str = ""
+    interrupted_at: datetime | None = None
     launched_at: datetime
     version: int = field(default=0, compare=False)
 

@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from shared.messages.notices import Notice, NoticeKind
 from shared.model.kubernetes.nodes import Node
 from shared.node_lifecycle.emptiness import Emptiness
-from shared.node_lifecycle.interruption import Interruption
 from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.termination import Termination
 from shared.ports import TimerKind
-from tests.builders import NOW, node, pod, provisioner
-from tests.unit.worlds import NAME, SECOND, World, instead
+from tests.builders import NOW, node, provisioner
+from tests.unit.worlds import SECOND, World, instead
 
 
 def vanishing(world: World) -> World:
@@ -57,15 +55,3 @@ def test_machine_of_a_draining_node_that_was_deleted_is_terminated() -> None:
 def test_removing_a_node_that_is_gone_says_look_again(reason: str) -> None:
     world = vanishing(World(provisioner(), node()))
     assert remove(world.ports, world.node, reason) is False
-
-
-def test_a_warned_machine_without_a_node_is_ended_before_its_pods_are_planned_again() -> None:
-    world = World(provisioner(), pod("a"))
-    world.cloud.delays.named = timedelta(minutes=1)
-    world.provision()
-    (machine,) = world.alive
-    notice = Notice(kind=NoticeKind.SPOT_INTERRUPTION, instance_ids=(machine.instance_id,))
-    report = Interruption(world.ports).run(notice, machine.instance_id)
-    assert report.action == "planned again"
-    assert world.alive == []
-    assert world.ledger.slots(NAME) == ()

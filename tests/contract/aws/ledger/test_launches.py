@@ -96,7 +96,14 @@ def test_slots_are_sorted_by_name(ledger: Ledger, lease: Lease) -> None:
 
 def test_a_slot_can_be_changed_but_not_brought_back(ledger: Ledger, lease: Lease) -> None:
     ledger.fill_slot(lease, slot())
-    named = dataclasses.replace(slot(), node_name="node-1", pods=(), bound=True, opened=True)
+    named = dataclasses.replace(
+        slot(),
+        node_name="node-1",
+        pods=(),
+        bound=True,
+        opened=True,
+        interrupted_at=slot().launched_at,
+    )
     ledger.change_slot(named)
     assert ledger.slots("test") == (named,)
     ledger.drop_slot(named)

@@ -116,9 +116,10 @@ def test_a_machine_that_ends_before_it_is_a_node_frees_its_pods(
     waiting = (slot(0, node_name="known"), slot(1, pods=(ref(pod()),)))
     world.ledger.slot_values.update({(NAME, other_slot.name): other_slot for other_slot in waiting})
     assert interrupt(world, kind, state, "i-slot1") == action
-    # Of a machine that died provision reads why, and frees its pods.
-    left = (waiting[0],) if kind == NoticeKind.SPOT_INTERRUPTION else waiting
-    assert world.ledger.slots(NAME) == left
+    # Of a machine that died provision reads why, and frees its pods; of one that dies we do.
+    known, ending = world.ledger.slots(NAME)
+    assert known == waiting[0]
+    assert (ending.pods == ()) == (kind == NoticeKind.SPOT_INTERRUPTION)
     assert len(world.outbox.wakes) == (1 if action == "planned again" else 0)
 
 

@@ -1,0 +1,70 @@
+"""Machines that EC2 takes before they are nodes: no pod may come to run on them.
+
+Provision makes Nodes and binds pods while it holds the lease, which the handler of a notice does
+not hold. Terminating the machine there would let it end under pods that are being bound. So the
+handler writes into the slot that the machine is taken, and EC2 ends it two minutes later.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from shared.events.node_events import event_on
+from shared.messages.notices import NoticeKind
+from shared.model.ec2.launches import Slot
+from shared.model.kubernetes.nodes import Node
+from shared.model.resources import Resources
+from shared.node_lifecycle.node_deletion import remove
+from shared.ports import NodePorts
+
+# A spot machine ends two minutes after its warning: from then pods are no longer asked, so that
+# they can still end in order.
+ASKED_FOR: Final = timedelta(seconds=90)
+
+
+def mark_interrupted(ports: NodePorts, slot: Slot) -> bool:
+    """Write into a slot that EC2 takes its machine: it has no room, and its pods are free.
+
+    Its capacity still counts towards limits until it has ended.
+
+    Returns:
+        False when the slot was changed since it was read: its Node may exist now.
+    """
+    marked = replace(
+        slot, interrupted_at=ports.clock.now(), pods=(), allocatable=Resources(), bound=False
+    )
+    return ports.ledger.change_slot(marked)
+
+
+def drain_interrupted(ports: NodePorts, slots: Iterable[Slot]) -> bool:
+    """Drain the Nodes that were being made for machines while their slots were marked.
+
+    Args:
+        slots: As read under the lease: no Node of a marked one is made any more.
+
+    Returns:
+        Whether there are any: the cluster is to be looked at anew.
+    """
+    marked = {
+        slot.instance_id: slot.interrupted_at + ASKED_FOR
+        for slot in slots
+        if slot.interrupted_at is not None
+    }
+    if not marked:
+        return False
+    nodes = [
+        node
+        for node in ports.cluster.nodes()
+        if node.instance_id in marked and node.is_ours and node.deletion_at is None
+    ]
+    for node in nodes:
+        if remove(ports, node, NoticeKind.SPOT_INTERRUPTION.value, marked[node.instance_id]):
+            tell_interrupted(ports, node, NoticeKind.SPOT_INTERRUPTION)
+    return bool(nodes)
+
+
+def tell_interrupted(ports: NodePorts, node: Node, kind: NoticeKind) -> None:
+    """Record on a Node that AWS takes its machine."""
+    text = f"{kind.value}: drained and replaced"
+    ports.cluster.record_events([event_on(node, "Interrupted", text)])
