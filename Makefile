@@ -71,7 +71,7 @@ contract: setup  ## Adapters and fakes against the same contracts; the embedded 
 	@$(BIN)/pytest tests/contract tests/local -m "not slow" -n 2
 
 e2e: setup  ## One scenario from event to running pod, on the embedded world
-	@$(BIN)/pytest tests/e2e -m "not slow"
+	@$(BIN)/pytest tests/e2e -m "not slow" -n 2
 
 verify: setup  ## The long runs: every scenario, every expectation falsified once
 	@$(BIN)/pytest tests/scheduler_oracle -m slow -n 2

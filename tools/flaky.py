@@ -22,7 +22,7 @@ FOLDERS = {
     "contract": ["-n", "2"],
     "local": ["-n", "2"],
     "infra": ["-n", "2"],
-    "e2e": [],
+    "e2e": ["-n", "2"],
     "functions": ["-n", "2"],
 }
 
