@@ -67,9 +67,15 @@ class NodeTimer(Timer):
 
     def _step(self, state: TimerState) -> TimerState:
         node = self._ports.cluster.node(state.node)
-        if node is None or node.uid != state.uid or node.deletion_at is not None:
+        if node is None or node.uid != state.uid:
             return self._finish_and_forget(state, "gone")
+        if node.deletion_at is not None:
+            return self._act_on_deleted(node, state)
         return self._act(node, state)
+
+    def _act_on_deleted(self, _: Node, state: TimerState) -> TimerState:
+        """Return wait or done, after what has to be done for a node that is being deleted."""
+        return self._finish_and_forget(state, "gone")
 
     @abstractmethod
     def _act(self, node: Node, state: TimerState) -> TimerState:

@@ -12,15 +12,13 @@ from shared.launching.ami_canary import ImageRollout
 from shared.launching.offering_facts import Fact, note
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
-from shared.model.ec2.launches import Trial
-from shared.model.errors import ConflictError, NotFoundError
+from shared.model.ec2.launches import Trial, slot_of
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
 from shared.model.timer_state import TimerState
-from shared.node_lifecycle.node_deletion import remove, with_reason
+from shared.node_lifecycle.node_deletion import remove
 from shared.node_lifecycle.node_timer import SOON, NodeTimer
 from shared.ports import TimerKind
-from shared.scheduling.binding import binds_early
 
 NEVER_JOINED: Final = "never joined"
 _LOOK_AGAIN = timedelta(seconds=30)
@@ -31,6 +29,15 @@ class Registration(NodeTimer):
     """Terminates machines of one cluster that do not join."""
 
     kind = TimerKind.REGISTRATION
+
+    def _act_on_deleted(self, node: Node, state: TimerState) -> TimerState:
+        slots = self._ports.ledger.slots(self._ports.cluster.name)
+        removed_here = node.annotations.get(keys.REMOVAL_REASON) == _REASON
+        if not removed_here or slot_of(slots, node.instance_id) is None:
+            return super()._act_on_deleted(node, state)
+        # A step removed the node and failed before it had done the rest.
+        bound = self._ports.cluster.pods_on(node.name)
+        return self._give_up(node, self._trial_of(node, bound), state)
 
     def _act(self, node: Node, state: TimerState) -> TimerState:
         if not node.is_ours or node.is_open or node.has_joined:
@@ -44,17 +51,21 @@ class Registration(NodeTimer):
         return self._time_out(node, state)
 
     def _time_out(self, node: Node, state: TimerState) -> TimerState:
-        """Evict the pods that their controllers replace, remove the node, record the offering."""
+        """Remove the node as it was read; nothing is bound to it from then on."""
         bound = self._ports.cluster.pods_on(node.name)
         if any(pod.phase == "Running" for pod in bound):
             # A kubelet runs them: it has joined since the node was read.
             return state.wait_again(_LOOK_AGAIN)
         failed = self._trial_of(node, bound)
-        try:
-            node = with_reason(self._ports, node, _REASON)
-        except (ConflictError, NotFoundError):
+        if not remove(self._ports, node, _REASON):
             return state.wait_again(SOON)
-        # The node is as it was read: what follows is about a machine whose kubelet has not joined.
+        return self._give_up(node, failed, state)
+
+    def _give_up(self, node: Node, failed: Trial | None, state: TimerState) -> TimerState:
+        """Record what did not join, and free what was promised to it; its drain frees the others.
+
+        The slot is dropped last: while it is there, this is not done.
+        """
         if failed is not None:
             name, now = self._ports.cluster.name, self._ports.clock.now()
             note_failure(
@@ -62,9 +73,6 @@ class Registration(NodeTimer):
             )
         if ImageRollout(self._ports).failed(node):
             state = replace(state, image_stopped=True)
-        self._free(node, bound)
-        if not remove(self._ports, node, _REASON):
-            return state.wait_again(SOON)
         offering = _offering_of(node)
         if offering is not None:
             note(self._ports, Fact.NEVER_JOINED, [offering])
@@ -73,19 +81,12 @@ class Registration(NodeTimer):
             f"'Unable to register node' in its kubelet's log: {CONSOLE} {node.instance_id}"
         )
         self._ports.cluster.record_events([event_on(node, "NeverJoined", text)])
-        # The pods nominated to it are planned again.
-        self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
-        return self._finish_and_forget(state, NEVER_JOINED)
-
-    def _free(self, node: Node, bound: Sequence[Pod]) -> None:
-        """Evict the pods of a node, and delete the nominations to it."""
-        for pod in bound:
-            if pod.counts_for_emptiness and not pod.is_terminating and not binds_early(pod):
-                # A kubelet that joins just now may run it: its PodDisruptionBudget counts.
-                self._ports.cluster.evict(pod)
         for slot in self._ports.ledger.slots(self._ports.cluster.name):
             if slot.instance_id == node.instance_id:
                 self._ports.ledger.drop_slot(slot)
+        # The pods nominated to it are planned again.
+        self._ports.outbox.wake(self._ports.cluster.name, timedelta(0))
+        return self._finish_and_forget(state, NEVER_JOINED)
 
     def _trial_of(self, node: Node, bound: Sequence[Pod]) -> Trial | None:
         """Return what the machine was launched for in vain, None when EC2 has terminated it."""

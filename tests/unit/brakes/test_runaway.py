@@ -7,15 +7,16 @@ import pytest
 from shared.brakes.runaway import subjects_of
 from shared.brakes.trials import note_trial, recent_trials
 from shared.model import labels as keys
-from shared.model.ec2.launches import Trial
-from shared.model.errors import ConflictError
+from shared.model.ec2.launches import Slot, Trial
+from shared.model.errors import ConflictError, UnavailableError
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.policy import BindingPolicy, LaunchPolicy
 from shared.model.resources import Resources
 from shared.node_lifecycle.registration import Registration
 from tests.builders import needs, node, pod, provisioner
-from tests.unit.worlds import MINUTE, NAME, World
+from tests.unit.worlds import MINUTE, NAME, SECOND, World, failing, instead
 
 USELESS = "NodesNeverUsable"
 JOB = Owner(kind="Job", name="nightly", uid="uid-nightly")
@@ -140,6 +141,50 @@ def test_machine_that_joined_during_late_termination_is_no_evidence() -> None:
     world.bind(one.name)
     assert Registration(world.ports).step(after)["result"] == "joined"
     assert recent_trials(world.ledger, NAME, world.clock.now()) == ()
+
+
+def test_machine_that_joins_once_its_node_is_removed_gets_no_pods() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    world.cloud.delays.shown = 3 * SECOND
+    world.provision()
+    world.cloud.delays.shown = 0 * SECOND
+    world.policy = LaunchPolicy(binding=BindingPolicy.SCHEDULER)
+    world.provision()
+    one = world.node
+    world.advance(5 * MINUTE)
+    drop_slot = world.ledger.drop_slot
+
+    def joins_first(slot: Slot) -> None:
+        world.kubelet_joins(one.name)
+        world.bind(one.name)
+        drop_slot(slot)
+
+    instead(world.ledger, "drop_slot", joins_first)
+    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
+    assert Registration(world.ports).step(state)["result"] == "never joined"
+    # What was recorded of it stays true.
+    assert len(recent_trials(world.ledger, NAME, world.clock.now())) == 1
+    assert world.node.deletion_at is not None
+    assert not world.node.is_open
+
+
+def test_what_did_not_join_is_recorded_by_the_next_step_after_a_crash() -> None:
+    world = World(provisioner(), pod(cpu=1500))
+    world.provision()
+    one = world.node
+    world.advance(5 * MINUTE)
+    state = {"cluster": NAME, "node": one.name, "uid": one.uid}
+    drop_slot = world.ledger.drop_slot
+    instead(world.ledger, "drop_slot", failing(UnavailableError("crash")))
+    with pytest.raises(UnavailableError):
+        Registration(world.ports).step(state)
+    assert world.node.deletion_at is not None
+    assert len(world.ledger.slots(NAME)) == 1
+    instead(world.ledger, "drop_slot", drop_slot)
+    assert Registration(world.ports).step(state)["result"] == "never joined"
+    assert len(recent_trials(world.ledger, NAME, world.clock.now())) == 1
+    assert world.ledger.slots(NAME) == ()
+    assert Registration(world.ports).step(state)["result"] == "gone"
 
 
 def test_pods_that_the_kubelet_rejects_get_two_machines_an_hour() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.model import labels as keys
-from shared.model.errors import ConflictError, EvictionRefusedError
+from shared.model.errors import ConflictError
 from shared.model.kubernetes.pods import Owner
 from shared.model.resources import Resources
 from shared.model.timer_state import whole_seconds
@@ -15,7 +15,19 @@ from shared.node_lifecycle.registration import Registration
 from shared.ports import TimerKind
 from shared.timers.heartbeats import note_timer, running_timers
 from shared.timers.timers import start_expiration, timer_name
-from tests.builders import NOT_READY, NOW, node, offering, pod, pods, provisioner, ref, slot
+from tests.builders import (
+    NOT_READY,
+    NOW,
+    instance,
+    node,
+    offering,
+    pod,
+    pods,
+    provisioner,
+    ref,
+    slot,
+)
+from tests.unit.node_lifecycle.termination import drains
 from tests.unit.worlds import NAME, SECOND, World, moving_in
 
 HOUR = timedelta(hours=1)
@@ -144,9 +156,12 @@ def test_budget_is_respected_when_the_kubelet_joins_during_late_termination() ->
     early = pod("early", node_name="n1", phase="Pending")
     world = World(provisioner(), node(**starting()), early)
     world.cluster.budgeted.add(early.key)
-    with pytest.raises(EvictionRefusedError):
-        register(world)
-    assert world.node.deletion_at is None
+    world.cloud.add(instance())
+    assert register(world)["result"] == "never joined"
+    assert drains.step(world)["next"] == "wait"
+    assert world.cluster.called("evict") == [early.key]
+    assert early.key in world.cluster.pods
+    assert len(world.alive) == 1
 
 
 def test_machine_that_never_joins_is_terminated() -> None:
@@ -159,7 +174,6 @@ def test_machine_that_never_joins_is_terminated() -> None:
     promised = slot(instance_id="i-n1", node_name="n1", pods=(ref(pod("later")),))
     world.ledger.slot_values[NAME, promised.name] = promised
     assert register(world)["result"] == "never joined"
-    assert world.cluster.called("evict") == ["default/early"]
     assert world.ledger.slots(NAME) == ()
     assert world.node.deletion_at is not None
     assert world.ledger.unavailable_offerings(world.clock.now(), NAME) == {offering()}
@@ -228,6 +242,7 @@ def test_pods_bound_early_come_back_and_are_planned_again() -> None:
     timer = world.outbox.timers_of(TimerKind.REGISTRATION)[0]
     world.advance(timedelta(minutes=5))
     assert Registration(world.ports).step(timer.payload)["result"] == "never joined"
+    drains.step(world)
     assert world.cluster.called("evict") == ["default/p000", "default/p001"]
     world.cluster.kubelets_stop_pods()
     world.cluster.add(*pods(2, "again"))
