@@ -56,6 +56,9 @@ _VOLUMES_WAIT: Final = timedelta(minutes=6)
 _UNSEEN_POLL: Final = timedelta(seconds=30)
 # A step that waits longer records beforehand when the next one comes.
 _LONG_WAIT: Final = timedelta(seconds=4)
+# Pods may be on their way to a node that was still starting when it was deleted: who binds them
+# read it before, and a call takes 15 s at most.
+_SETTLED_AFTER: Final = timedelta(seconds=30)
 # EC2 may not yet show a machine that is younger than this.
 _SHOWN_AFTER: Final = timedelta(minutes=5)
 
@@ -136,7 +139,8 @@ class Termination(Timer):
         step = drain_step(pods, now, voluntary=is_voluntary(node), deadline=deadline)
         attached = self._ports.cluster.volume_attachments(node.name) if step.drained else ()
         waits = bool(attached) and self._waits_for_volumes(node, attached, state)
-        end = step.drained and not waits
+        settles = _settles_in(node, now)
+        end = step.drained and not waits and not settles
         if end and not state.drained:
             self._recorder.record_each(drained(node))
             state = replace(state, drained=True)
@@ -145,6 +149,8 @@ class Termination(Timer):
             return self._free(node, seen, state)
         if end:
             return self._end_machine(node, seen, state, wait, clean=not attached)
+        if step.drained and settles:
+            return _unblocked(state).wait_again(settles)
         if step.drained:
             since = state.volumes_since or now.isoformat()
             return replace(_unblocked(state), volumes_since=since).wait_again(_POLL)
@@ -332,6 +338,14 @@ def _without_finalizer(node: Node) -> NodeChange | None:
         finalizer for finalizer in node.finalizers if finalizer != keys.TERMINATION_FINALIZER
     )
     return NodeChange(finalizers=left)
+
+
+def _settles_in(node: Node, now: datetime) -> timedelta:
+    """Return how long Dovetail may still bind pods to a node that is being deleted."""
+    closed = any(taint.key == keys.NOT_READY_TAINT for taint in node.taints)
+    if not closed or node.deletion_at is None:
+        return timedelta(0)
+    return max(node.deletion_at + _SETTLED_AFTER - now, timedelta(0))
 
 
 def _is_off(node: Node, seen: Seen | None, now: datetime) -> bool:

@@ -149,6 +149,22 @@ class Ledger(NodeLedger, Protocol):
         """
         ...
 
+    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
+        """Replace a slot's row if it still has that instance and is as the slot was read.
+
+        The row's version grows by 1.
+
+        Args:
+            lease: Of a caller that plans, whose write is then fenced.
+
+        Returns:
+            False when the row is gone (it stays gone) or was changed since it was read.
+
+        Raises:
+            ConflictError: If the lease was lost.
+        """
+        ...
+
     def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
         """Remove a slot; its instance's row stays until the instance is gone.
 

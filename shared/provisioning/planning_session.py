@@ -83,9 +83,8 @@ class Turn:
     def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:
         """Promise in-flight nodes the pods that were placed on them.
 
-        The version of the slot fences a stale holder of the lease: a later holder that used the
-        capacity has written the slot. A transaction with the lease would check no more, at three
-        times the price, for each pod that arrives alone.
+        Under the lease: what a stale holder of it promises late, a later one may have launched
+        another node for.
 
         Returns:
             False when one of them was changed meanwhile: plan again.
@@ -99,8 +98,7 @@ class Turn:
             if slot is not None:
                 pods = tuple(sorted({*slot.pods, *placement.pods}))
                 promised = dataclasses.replace(slot, pods=pods, bound=False)
-                self._held.keep()
-                if self._ports.ledger.change_slot(promised):
+                if self._ports.ledger.change_slot(promised, self._held.keep()):
                     node = nodes.get(slot.node_name)
                     told += [nominated(ref, slot, node) for ref in placement.pods]
                 else:

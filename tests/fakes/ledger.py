@@ -153,8 +153,10 @@ class FakeLedger:
         self.paired[slot.instance_id] = slot.name
         return True
 
-    def change_slot(self, slot: Slot) -> bool:
+    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
         self._called("change_slot", slot)
+        if lease is not None:
+            self._fence(lease)
         known = self.slot_values.get((slot.cluster, slot.name))
         if known is None or known.instance_id != slot.instance_id:
             return False

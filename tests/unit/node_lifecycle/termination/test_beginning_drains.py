@@ -11,7 +11,7 @@ from shared.node_lifecycle.termination import Termination
 from shared.ports import NodeChange, TimerKind
 from shared.sweep.timer_recovery import start_missing_timers
 from shared.timers.heartbeats import note_timer, running_timers
-from tests.builders import NOW, node, pod, provisioner
+from tests.builders import NOT_READY, NOW, node, pod, provisioner
 from tests.unit.node_lifecycle.termination.drains import going, step
 from tests.unit.worlds import NAME, SECOND, World, instead
 
@@ -142,3 +142,17 @@ def test_a_sweep_that_takes_its_time_starts_no_second_drain() -> None:
     nodes = world.cluster.nodes()
     start_missing_timers(world.ports, nodes, (), owners, (), registration=300 * SECOND)
     assert len(world.outbox.timers_of(TimerKind.TERMINATION)) == 1
+
+
+def test_pods_that_are_being_bound_to_a_starting_node_arrive_before_its_machine_ends() -> None:
+    world = going(taints=(NOT_READY,))
+    state = step(world)
+    assert (state["wait_seconds"], len(world.alive)) == (30, 1)
+    world.cluster.add(pod("late", node_name="n1"))
+    world.advance(30 * SECOND)
+    state = step(world, state)
+    assert world.cluster.called("evict") == ["default/late"]
+    assert len(world.alive) == 1
+    world.cluster.kubelets_stop_pods()
+    step(world, state)
+    assert world.alive == []

@@ -111,6 +111,8 @@ def going(world: World) -> dict[str, Any]:
     one = world.node
     world.cluster.pods.clear()
     world.cluster.delete_node(one)
+    # No pod is on its way to it any more.
+    world.advance(30 * SECOND)
     return {
         "cluster": NAME,
         "node": one.name,
