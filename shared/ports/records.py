@@ -105,6 +105,9 @@ class Ledger(NodeLedger, Protocol):
 
         When it is held, leave the dirty mark on that very lease and return None: the holder will
         plan once more. When it was released in between, try again.
+
+        Where the last holder did not release it, the version of each slot of the cluster grows by
+        1, so that what that holder writes late about slots it has read is not taken.
         """
         ...
 
@@ -146,22 +149,6 @@ class Ledger(NodeLedger, Protocol):
 
         Returns:
             False when the slot or the instance is paired already (with whatever).
-        """
-        ...
-
-    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
-        """Replace a slot's row if it still has that instance and is as the slot was read.
-
-        The row's version grows by 1.
-
-        Args:
-            lease: Of a caller that plans, whose write is then fenced.
-
-        Returns:
-            False when the row is gone (it stays gone) or was changed since it was read.
-
-        Raises:
-            ConflictError: If the lease was lost.
         """
         ...
 

@@ -83,8 +83,9 @@ class Turn:
     def nominate(self, snapshot: ClusterSnapshot, plan: Plan) -> bool:
         """Promise in-flight nodes the pods that were placed on them.
 
-        Under the lease: what a stale holder of it promises late, a later one may have launched
-        another node for.
+        The version of the slot fences a stale holder of the lease: all of them grow when an expired
+        lease is acquired. A transaction with the lease would check no more, at three times the
+        price, for each pod that arrives alone.
 
         Returns:
             False when one of them was changed meanwhile: plan again.
@@ -98,7 +99,8 @@ class Turn:
             if slot is not None:
                 pods = tuple(sorted({*slot.pods, *placement.pods}))
                 promised = dataclasses.replace(slot, pods=pods, bound=False)
-                if self._ports.ledger.change_slot(promised, self._held.keep()):
+                self._held.keep()
+                if self._ports.ledger.change_slot(promised):
                     node = nodes.get(slot.node_name)
                     told += [nominated(ref, slot, node) for ref in placement.pods]
                 else:

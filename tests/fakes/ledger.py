@@ -20,6 +20,7 @@ class _LeaseRow:
     until: datetime
     dirty: bool = False
     free: bool = False
+    released: int = 0
 
 
 class Call(NamedTuple):
@@ -88,7 +89,11 @@ class FakeLedger:
             row.dirty = True
             return None
         token = row.token + 1 if row is not None else 1
-        self._leases[cluster] = _LeaseRow(holder, token, now + self._span)
+        released = row.released if row is not None else 0
+        self._leases[cluster] = _LeaseRow(holder, token, now + self._span, released=released)
+        if token != released + 1:
+            for slot in self.slots(cluster):
+                self.slot_values[cluster, slot.name] = replace(slot, version=slot.version + 1)
         return Lease(cluster=cluster, holder=holder, token=token, expires_at=now + self._span)
 
     def renew(self, lease: Lease, now: datetime) -> Lease:
@@ -106,7 +111,7 @@ class FakeLedger:
         if row.dirty:
             row.dirty = False
             return False
-        row.free = True
+        row.free, row.released = True, row.token
         return True
 
     def abandoned(self, cluster: str, now: datetime) -> bool:
@@ -153,10 +158,8 @@ class FakeLedger:
         self.paired[slot.instance_id] = slot.name
         return True
 
-    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
+    def change_slot(self, slot: Slot) -> bool:
         self._called("change_slot", slot)
-        if lease is not None:
-            self._fence(lease)
         known = self.slot_values.get((slot.cluster, slot.name))
         if known is None or known.instance_id != slot.instance_id:
             return False

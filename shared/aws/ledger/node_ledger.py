@@ -52,10 +52,13 @@ class DynamoNodeLedger(Memos, Offerings):
     def change_slot(self, slot: Slot) -> bool:
         """Replace a slot's row if it still has that instance and is as the slot was read.
 
+        The row's version holds a stale holder of the lease back as well as the lease would:
+        a later holder that used the slot has written its row.
+
         Returns:
             False when the row is gone (it stays gone) or was changed since it was read.
         """
-        return self._table.write(rows.slot_key(slot), self._slot(slot), as_read(slot)).done
+        return self._table.write(rows.slot_key(slot), self._slot(slot), _as_read(slot)).done
 
     def drop_slot(self, slot: Slot) -> None:
         """Remove a slot; its instance's row stays until the instance is gone."""
@@ -81,8 +84,7 @@ class DynamoNodeLedger(Memos, Offerings):
         return {**rows.slot_row(slot), "expires_at": rows.seconds(kept)}
 
 
-def as_read(slot: Slot) -> Condition:
-    """Return the condition that a slot's row is as the slot was read."""
+def _as_read(slot: Slot) -> Condition:
     same = same_pair(slot)
     if not slot.version:
         return same

@@ -293,11 +293,11 @@ def test_a_nomination_that_bind_overtook_is_planned_again() -> None:
     original = world.ledger.change_slot
     overtaken: list[Any] = []
 
-    def change_slot(slot: Any, lease: Any) -> bool:
+    def change_slot(slot: Any) -> bool:
         if not overtaken:
             overtaken.append(slot)
             original(replace(slot, version=0))
-        return original(slot, lease)
+        return original(slot)
 
     instead(world.ledger, "change_slot", change_slot)
     report = world.provision()

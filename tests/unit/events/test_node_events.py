@@ -129,7 +129,7 @@ def test_pod_whose_nomination_was_lost_meanwhile_gets_no_event() -> None:
     world = World(provisioner(), *apart(1))
     world.provision()
     world.cluster.add(pod("late", cpu=100, memory=64 * 2**20))
-    instead(world.ledger, "change_slot", lambda *_: False)
+    instead(world.ledger, "change_slot", lambda _: False)
     world.provision()
     assert [
         kube_event for kube_event in world.cluster.kube_events if kube_event.name == "late"
