@@ -165,6 +165,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from shared.planning.cheaper_provisioners import cheaper_provisioners  # noqa: PLC0415
     from shared.planning.decide import decide  # noqa: PLC0415
     from shared.planning.explanation import explanation, find_pod, keys_near  # noqa: PLC0415
+    from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
     given = [*(["thorough=true"] if arguments.thorough else []), *arguments.settings]
     settings = with_settings(PackingSettings(), given)
@@ -183,6 +184,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     began = time.perf_counter()
     plan = decide(offline.snapshot, settings)
     elapsed_ms = (time.perf_counter() - began) * 1000
+    plan = with_bound(offline.snapshot, plan)
     from functions.cli.planned import Planned  # noqa: PLC0415
 
     without = tuple(
@@ -234,6 +236,7 @@ def _replay(arguments: argparse.Namespace) -> int:
     from functions.cli.inputs import InputError, read_bytes  # noqa: PLC0415
     from shared.decisions.replay import load_decision  # noqa: PLC0415
     from shared.model.errors import InvalidManifestError  # noqa: PLC0415
+    from shared.planning.lower_bound import with_bound  # noqa: PLC0415
 
     try:
         decision = load_decision(read_bytes(arguments.decision))
@@ -241,7 +244,7 @@ def _replay(arguments: argparse.Namespace) -> int:
         told = f"{error.field}: {error.remedy}"
         raise InputError(f"{arguments.decision}: document 1: {told}") from error
     settings = with_settings(decision.settings, arguments.settings)
-    plan = decision.again(settings)
+    plan = with_bound(decision.snapshot, decision.again(settings))
     if settings != decision.settings:
         changed = changed_keys(settings, decision.settings)
         sys.stdout.write(printing.difference_text(decision.plan, plan, changed))

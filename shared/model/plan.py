@@ -45,7 +45,7 @@ class Plan:
         order: Every pod of `nodes` and `placements` in an order of binding in which each is
             acceptable to kube-scheduler at its moment, all nodes being there from the start.
         cost_micros_per_hour: Price of `nodes` at their cheapest options.
-        lower_bound_micros_per_hour: No plan for the same pods can cost less.
+        lower_bound_micros_per_hour: No plan for the same pods can cost less; 0 until it is proved.
         remark: Why a simpler plan than the best was taken, empty usually.
     """
 

@@ -10,6 +10,7 @@ from shared.packing.exact import cover_exactly, is_small
 from shared.packing.machine_kinds import MachineKind, find_kinds, front
 from shared.packing.priced_problem import make_ground
 from shared.packing.problem import PackingProblem, PackingSettings
+from shared.packing.usable_capacity import amounts_of
 
 LOOSE: Final = 1.008  # of a plan's cost over the quick bound, above which the other is sought
 _VERY_FEW_PODS: Final = 60
@@ -32,9 +33,9 @@ def least_cost(problem: PackingProblem, bought: Sequence[int], cost: int) -> int
     if not cost:
         return 0
     demand = read_demand(problem)
-    plain = front(
-        find_kinds(problem, demand, range(len(problem.shapes)), _BY_PRICE, whole=True), {}
-    )
+    everything = range(len(problem.shapes))
+    amounts = amounts_of(problem.shapes, demand)
+    plain = front(find_kinds(problem, demand, everything, amounts, _BY_PRICE, whole=True), {})
     prices = [kind.price for kind in plain]
     counts = housed([pod_class.count for pod_class in problem.classes], demand, plain)
     rooms = free_rooms(problem, demand, counts)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from shared.model.ec2.instance_types import CapacityType
 from shared.packing.demand import Demand
 from shared.packing.problem import PackingProblem, PackingSettings
-from shared.packing.usable_capacity import amounts_of, usable_amounts
+from shared.packing.usable_capacity import usable_amounts
 
 
 class MachineKind(NamedTuple):
@@ -34,13 +34,20 @@ class MachineKind(NamedTuple):
     planning_price: int
 
 
-def allowed_shapes(problem: PackingProblem, demand: Demand) -> list[int]:
-    """Return the shapes within the cap on node size, and the smallest that larger pods need."""
+def allowed_shapes(
+    problem: PackingProblem, demand: Demand, rooms: Sequence[tuple[int, ...]]
+) -> list[int]:
+    """Return the shapes within the cap on node size, and the smallest that larger pods need.
+
+    Args:
+        problem: Whose shapes they are.
+        demand: Its classes.
+        rooms: Amounts by shape (`amounts_of`).
+    """
     cap, shapes = problem.settings.max_node_vcpus, problem.shapes
     within = [i for i, shape in enumerate(shapes) if cap == 0 or shape.vcpus <= cap]
     if len(within) == len(shapes):
         return within
-    rooms = amounts_of(shapes, demand)
     within.sort(key=lambda i: (-shapes[i].vcpus, i))
     allowed = set(within)
     for index, pod_class in enumerate(problem.classes):
@@ -59,6 +66,7 @@ def find_kinds(
     problem: PackingProblem,
     demand: Demand,
     shapes: Iterable[int],
+    rooms: Sequence[tuple[int, ...]],
     settings: PackingSettings,
     *,
     whole: bool = False,
@@ -69,13 +77,14 @@ def find_kinds(
         problem: Whose shapes they are.
         demand: Its classes.
         shapes: Indexes.
+        rooms: Amounts by shape (`amounts_of`).
         settings: How prices are compared.
         whole: Whether cpu, memory and pods are cut to what the pods can use, as other resources
             always are: fewer kinds, and the room left over is no longer told.
     """
     grouped: dict[tuple[str, int, tuple[int, ...]], list[int]] = {}
     open_to = _open_to(demand.masks, len(problem.shapes))
-    rooms = usable_amounts(problem, demand, open_to, whole=whole)
+    rooms = usable_amounts(problem, demand, rooms, open_to, whole=whole)
     for index in shapes:
         shape, mask = problem.shapes[index], open_to[index]
         if not mask:

@@ -19,6 +19,7 @@ from shared.packing.purchase.launch_options import list_offers
 from shared.packing.purchase.purchase import Limits, could_be_held, purchase, within_limits
 from shared.packing.search.budget import OutOfTime, SearchBudget
 from shared.packing.search.first_fit import pack_simply
+from shared.packing.usable_capacity import amounts_of
 
 _MANY_BINS: Final = 10
 _MANY_PODS: Final = 300  # to plan for fewer is quick, whether or not limits allow it
@@ -46,7 +47,9 @@ def pack(
     wrong = check(problem, packing)
     if not wrong:
         return packing
-    allowed = frozenset(allowed_shapes(problem, read_demand(problem)))
+    demand = read_demand(problem)
+    rooms = amounts_of(problem.shapes, demand)
+    allowed = frozenset(allowed_shapes(problem, demand, rooms))
     return replace(pack_simply(problem, allowed), fallback="; ".join(wrong[:3]))
 
 
@@ -56,7 +59,9 @@ def plan(
     """Return the cheapest plan found, unchecked."""
     search_budget = search_budget or SearchBudget()
     demand = read_demand(problem)
-    kinds = find_kinds(problem, demand, allowed_shapes(problem, demand), problem.settings)
+    amounts = amounts_of(problem.shapes, demand)
+    shapes = allowed_shapes(problem, demand, amounts)
+    kinds = find_kinds(problem, demand, shapes, amounts, problem.settings)
     counts = [pod_class.count for pod_class in problem.classes]
     fitting = housed(counts, demand, kinds)
     best = front(kinds, problem.limits)

@@ -28,19 +28,24 @@ def amounts_of(shapes: Iterable[Shape], demand: Demand) -> list[tuple[int, ...]]
 
 
 def usable_amounts(
-    problem: PackingProblem, demand: Demand, open_to: Sequence[int], *, whole: bool
-) -> list[tuple[int, ...]]:
+    problem: PackingProblem,
+    demand: Demand,
+    rooms: Sequence[tuple[int, ...]],
+    open_to: Sequence[int],
+    *,
+    whole: bool,
+) -> Sequence[tuple[int, ...]]:
     """Return per shape the amounts that the pods which may run on it can have.
 
     Args:
         problem: Whose shapes they are.
         demand: Its classes.
+        rooms: Amounts by shape (`amounts_of`).
         open_to: Per shape, the signatures that may run on it, as a mask.
         whole: Whether cpu, memory and pods are cut to what can be used as well. Where a plan
             is made they are not: what is left of them may be of use to pods to come.
     """
     start = 0 if whole else _BESIDE
-    rooms = amounts_of(problem.shapes, demand)
     if start == len(demand.names):
         return rooms
     by_signature = _asked(problem, demand)

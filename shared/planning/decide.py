@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from shared.model.ec2.instance_types import OfferingKey
 from shared.model.ec2.launches import LaunchOption, PlannedNode
 from shared.model.kubernetes.pods import Pod
 from shared.model.plan import Placement, Plan, Unschedulable
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
-from shared.planning.initial_state import initial_state
-from shared.planning.lower_bound import bound
-from shared.planning.offerings.offering_index import LaunchableOffering
+from shared.planning.initial_state import asking, initial_state
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.reasons import Explainer
 from shared.planning.setting_aside import (
@@ -24,7 +21,6 @@ from shared.planning.setting_aside import (
 from shared.planning.solver import solve
 from shared.planning.state import PlanState
 from shared.planning.work import OverBudgetError, Work
-from shared.scheduling.existing_nodes import nominated
 from shared.scheduling.topology.constraints import obstacles
 
 # However often pods are set aside, the others are decided for with this part of the budget.
@@ -40,7 +36,8 @@ def decide(
     """Return what to do about the pods of a snapshot that wait for capacity.
 
     Existing and in-flight nodes are filled first, at no price; what is left is packed onto new
-    nodes. The same snapshot, settings and budget always give the same plan.
+    nodes. The same snapshot, settings and budget always give the same plan, whose lower bound is
+    yet to be proved (`lower_bound.with_bound`).
 
     Args:
         snapshot: What is known of the cluster.
@@ -49,12 +46,11 @@ def decide(
             and the others are decided for with half of it, until they fit.
     """
     settings = settings or PackingSettings()
-    placed = nominated(snapshot.slots) | snapshot.promised
-    asking = [pod for pod in snapshot.pending if pod.is_provisionable and pod.uid not in placed]
-    if not asking:
+    asked = asking(snapshot)
+    if not asked:
         return Plan()
-    unplaced = [_refused(pod) for pod in asking if pod.scheduling.refusals]
-    waiting = [pod for pod in asking if not pod.scheduling.refusals]
+    unplaced = [_refused(pod) for pod in asked if pod.scheduling.refusals]
+    waiting = [pod for pod in asked if not pod.scheduling.refusals]
     least = budget_steps // _LEAST_PART
     tries = 0
     while waiting:
@@ -127,7 +123,6 @@ def _to_plan(
     ]
     known: dict[int, tuple[LaunchOption, ...]] = {}
     nodes = [_planned(plan_state, spot, known) for spot in plan_state.spots if spot.room is None]
-    cost = sum(node.price_micros_per_hour for node in nodes)
     unplaced = [*apart]
     explainer = Explainer(snapshot, plan_state.all_left())
     for pod_group in plan_state.unplaced():
@@ -147,8 +142,7 @@ def _to_plan(
         placements=tuple(sorted(placements, key=lambda placement: placement.node)),
         unschedulable=_sorted(unplaced),
         order=tuple(ref for _, ref, _ in plan_state.order),
-        cost_micros_per_hour=cost,
-        lower_bound_micros_per_hour=bound(plan_state, cost),
+        cost_micros_per_hour=sum(node.price_micros_per_hour for node in nodes),
         remark=plan_state.remark,
     )
 
@@ -159,8 +153,8 @@ def _planned(
     """Return a node to be launched; `known` are options by list, since lists come many times."""
     for ways in (spot.ways, spot.fallback):
         if id(ways) not in known:
-            known[id(ways)] = tuple(_option(plan_state, way) for way in ways)
-    offer = plan_state.launchables.offers[spot.ways[0].offer]
+            known[id(ways)] = tuple(map(plan_state.table.option, ways))
+    offer = plan_state.table.offers[spot.ways[0].offer]
     own = {k: v for k, v in offer.labels.items() if k not in offer.instance_type.labels}
     return PlannedNode(
         provisioner=offer.provisioner.name,
@@ -170,18 +164,4 @@ def _planned(
         pods=tuple(sorted(ref for refs in spot.contents.values() for ref in refs)),
         requests=spot.requests,
         daemon_requests=spot.daemons,
-    )
-
-
-def _option(plan_state: PlanState, way: LaunchableOffering) -> LaunchOption:
-    instance_type = plan_state.launchables.offers[way.offer].instance_type
-    return LaunchOption(
-        offering=OfferingKey(
-            instance_type=instance_type.name,
-            zone=way.offering.zone,
-            capacity_type=way.offering.capacity_type,
-        ),
-        price_micros_per_hour=way.offering.price_micros_per_hour,
-        capacity=instance_type.capacity,
-        allocatable=instance_type.allocatable,
     )

@@ -7,6 +7,7 @@ from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_table import OfferingTable, Seller, offering_table
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.picks import Picks
 from shared.planning.offerings.target_node import TargetNode
@@ -19,11 +20,12 @@ from shared.scheduling.existing_nodes import (
     ExistingNode,
     counted_nodes,
     daemons_on,
+    nominated,
     rooms,
 )
 from shared.scheduling.limits import remaining
 from shared.scheduling.pod_classes import PodClass, group, selected_keys
-from shared.scheduling.provisioner_offerings import ProvisionerOffering, in_order, offers
+from shared.scheduling.provisioner_offerings import in_order
 from shared.scheduling.topology.compile import TopologyRules
 from shared.scheduling.topology.counts import Place, Profile, TopologyCounts, add, expect
 from shared.scheduling.topology.daemonset_pods import (
@@ -32,6 +34,12 @@ from shared.scheduling.topology.daemonset_pods import (
     daemonset_pods,
 )
 from shared.scheduling.topology.selector import namespace_labels
+
+
+def asking(snapshot: ClusterSnapshot) -> list[Pod]:
+    """Return the pending pods that a decision is for: those with a place in sight are not asked."""
+    placed = nominated(snapshot.slots) | snapshot.promised
+    return [pod for pod in snapshot.pending if pod.is_provisionable and pod.uid not in placed]
 
 
 def initial_state(
@@ -52,9 +60,9 @@ def initial_state(
     topology_counts = TopologyCounts()
     book = _rulebook(snapshot, topology_counts, classes, standing)
     daemonsets = counted_daemonsets(snapshot.daemonsets, book)
-    found, cut, brought = _offers(snapshot, classes, work)
-    launchables = OfferingIndex(found, existing)
-    taints = [offer.provisioner.taints for offer in found] + [room.taints for room in existing]
+    table, cut, brought = _table(snapshot, classes, work)
+    launchables = OfferingIndex(table, existing)
+    taints = [*table.by_taints(), *(room.taints for room in existing)]
     soft_taints = _soft(taints)
     spots = [TargetNode(room.name, room.labels, room) for room in existing]
     aside = [(node, _place_of(node)) for node in others]
@@ -124,9 +132,9 @@ def _rulebook(
     return book
 
 
-def _offers(
+def _table(
     snapshot: ClusterSnapshot, classes: Sequence[PodClass], work: Work
-) -> tuple[tuple[ProvisionerOffering, ...], frozenset[int], dict[int, int]]:
+) -> tuple[OfferingTable, frozenset[int], dict[int, int]]:
     """Return what could be bought, the classes without a pick, and who asked for how many first."""
     sites = {site.provisioner: site for site in snapshot.sites}
     order = _in_turn(classes)
@@ -139,7 +147,7 @@ def _offers(
         topology.update(term.key for term in scheduling.anti_affinity)
         topology.update(tie.key for tie in scheduling.ties)
     telling = topology | daemon_keys(snapshot.daemonsets)
-    found: list[ProvisionerOffering] = []
+    sellers: list[Seller] = []
     cut: set[int] = set()
     brought: dict[int, int] = {}
     for provisioner in in_order(snapshot.provisioners):
@@ -158,15 +166,12 @@ def _offers(
                 picks.prefer(preferred_node.requirements)
             brought[index] = brought.get(index, 0) + len(picks) - size
             work.spend(picks.looks - looks, index)
-        found += offers(
-            provisioner,
-            sites[provisioner.name],
-            snapshot.instance_types,
-            snapshot.daemonsets,
-            unavailable=snapshot.unavailable,
-            picks=picks.listed(sorted(topology)),
-        )
-    return tuple(found), frozenset(cut), {index: many for index, many in brought.items() if many}
+        site, listed = sites[provisioner.name], picks.listed(sorted(topology))
+        sellers.append(Seller(provisioner=provisioner, site=site, picks=listed))
+    table = offering_table(
+        sellers, snapshot.instance_types, snapshot.daemonsets, snapshot.unavailable
+    )
+    return table, frozenset(cut), {index: many for index, many in brought.items() if many}
 
 
 def _in_turn(classes: Sequence[PodClass]) -> list[int]:

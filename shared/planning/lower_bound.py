@@ -1,44 +1,61 @@
-"""The lower bound printed with a plan: what any plan that places the same pods costs at least."""
+"""The lower bound of a plan: what any plan that places the same pods costs at least.
 
+It is proved from snapshot and plan alone, so nothing that is to be launched waits for it.
+"""
+
+import dataclasses
+import sys
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
+from shared.model.plan import Plan
 from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
 from shared.packing.best_bound import least_cost
-from shared.packing.problem import PackingProblem
+from shared.packing.problem import PackingProblem, PackingSettings
 from shared.packing.problem import PodClass as PackedClass
+from shared.planning.initial_state import asking, initial_state
 from shared.planning.offerings.host_limits import host_limits, slots_of_new_node, slots_taken
-from shared.planning.offerings.offering_index import bit_mask
+from shared.planning.offerings.offering_table import bit_mask
 from shared.planning.offerings.pending_group import PendingGroup
-from shared.planning.packing_problem import shelve
+from shared.planning.setting_aside import SET_ASIDE
 from shared.planning.state import PlanState
+from shared.planning.work import Work
 from shared.scheduling.node_constraints import NodeConstraints
 
 
-def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
-    """Return what placing the pods that have a place costs at least, in micro-dollars per hour.
+def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
+    """Return the plan with the least that placing the pods it places can cost.
 
     Only the pods' own requirements count: assigned domains, kept preferences, settings and limits
     are choices that another plan may make differently. Of the rules between pods, the bound keeps
     those that no other pod can change: which pods must not share a host.
 
-    The remaining preferences are dropped for good: do not decide on this state afterwards.
-
     Args:
-        plan_state: With every pod on its target node.
-        cost_micros_per_hour: What that costs.
+        snapshot: What the plan was decided for.
+        plan: Any plan for it.
     """
-    if not cost_micros_per_hour:
-        return 0
+    if not plan.cost_micros_per_hour:
+        return dataclasses.replace(plan, lower_bound_micros_per_hour=0)
+    aside = {left.pod.uid for left in plan.unschedulable if SET_ASIDE in left.reasons}
+    waiting = [
+        pod for pod in asking(snapshot) if pod.uid not in aside and not pod.scheduling.refusals
+    ]
+    plan_state = initial_state(snapshot, waiting, PackingSettings(), Work(sys.maxsize))
+    return dataclasses.replace(plan, lower_bound_micros_per_hour=_bound(plan_state, plan))
+
+
+def _bound(plan_state: PlanState, plan: Plan) -> int:
     in_order = not plan_state.limits and not any(
         _is_led(pod_group) for pod_group in plan_state.pod_groups
     )
-    placed = [0] * len(plan_state.pod_groups)
-    bought = [0] * len(plan_state.pod_groups)
-    for spot in plan_state.spots:
-        for index, pods in spot.contents.items():
-            placed[index] += len(pods)
-            if spot.room is None:
-                bought[index] += len(pods)
+    on_new = {ref.uid for node in plan.nodes for ref in node.pods}
+    there = {ref.uid for placement in plan.placements for ref in placement.pods}
+    bought = [_among(on_new, pod_group) for pod_group in plan_state.pod_groups]
+    placed = [
+        count + _among(there, pod_group)
+        for count, pod_group in zip(bought, plan_state.pod_groups, strict=True)
+    ]
     some = [pod_group for pod_group in plan_state.pod_groups if placed[pod_group.index]]
     for pod_group in some:
         while pod_group.relax():
@@ -56,22 +73,28 @@ def bound(plan_state: PlanState, cost_micros_per_hour: int) -> int:
         counts = merged.setdefault((requests, number, rooms), [0, 0])
         counts[0] += placed[pod_group.index]
         counts[1] += bought[pod_group.index]
-    shapes, _, accepted = shelve(plan_state, tuple(signatures), of_new_node)
+    shapes, _, accepted = plan_state.launchables.shapes(signatures, of_new_node)
     if in_order:
         sold = _sold(plan_state, some)
         on_sale = [i for i, shape in enumerate(shapes) if shape.provisioner in sold]
-        accepted = [mask & bit_mask(on_sale, len(shapes)) for mask in accepted]
+        accepted = tuple(mask & bit_mask(on_sale, len(shapes)) for mask in accepted)
     problem = PackingProblem(
         classes=tuple(
             PackedClass(requests=requests, count=count)
             for (requests, _, _), (count, _) in merged.items()
         ),
-        shapes=tuple(shapes),
+        shapes=shapes,
         bins=tuple(room.available + of_new_node for room in plan_state.launchables.rooms),
         compatible=tuple(accepted[number] for _, number, _ in merged),
         compatible_bins=tuple(rooms for _, _, rooms in merged),
     )
-    return least_cost(problem, [count for _, count in merged.values()], cost_micros_per_hour)
+    paid = [count for _, count in merged.values()]
+    return least_cost(problem, paid, plan.cost_micros_per_hour)
+
+
+def _among(uids: AbstractSet[str], pod_group: PendingGroup) -> int:
+    """Return how many pods of a pending group are among some."""
+    return sum(ref.uid in uids for ref in pod_group.waiting)
 
 
 def _is_led(other_pod_group: PendingGroup) -> bool:
@@ -89,8 +112,8 @@ def _sold(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> frozense
         if question not in found:
             found[question] = next(
                 (
-                    str(name)
-                    for name, own in launchables.by_seller().items()
+                    name
+                    for name, own in launchables.table.by_seller().items()
                     if launchables.could_hold(pod_group.signature, pod_group.requests, own)
                 ),
                 "",

@@ -72,12 +72,12 @@ def _lists(plan_state: PlanState) -> dict[int, _List]:
 def _add(plan_state: PlanState, options: _List, spot: TargetNode) -> None:
     launchables = plan_state.launchables
     options.spots.append(spot)
-    options.allowed &= launchables.of_variant(launchables.variant(spot.ways[0].offer))
+    options.allowed &= launchables.table.of_variant(launchables.table.variant(spot.ways[0].offer))
     for signature in spot.signatures:
         options.allowed &= launchables.accepting(signature)
     for key in plan_state.topology_keys:
         if key in spot.labels:
-            options.allowed &= launchables.labelled(key, spot.labels[key])
+            options.allowed &= launchables.table.labelled(key, spot.labels[key])
     for name, amount in spot.used.items():
         options.used[name] = max(amount, options.used.get(name, 0))
 
@@ -98,7 +98,7 @@ def _best(
 
 def _affordable(plan_state: PlanState, options: _List, other: _List) -> bool:
     """Return whether limits leave room for the larger machines."""
-    offer = plan_state.launchables.offers[options.spots[0].ways[0].offer]
+    offer = plan_state.table.offers[options.spots[0].ways[0].offer]
     left = plan_state.left(offer.provisioner.name)
     if left is None:
         return True

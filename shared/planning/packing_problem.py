@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shared.model import labels as keys
-from shared.model.resources import CPU, Resources
+from shared.model.resources import Resources
 from shared.packing.problem import PackingProblem, Shape
 from shared.packing.problem import PodClass as PackedClass
 from shared.planning.offerings.domain_assignment import DomainShare
@@ -17,7 +17,7 @@ from shared.planning.offerings.host_limits import (
     slots_taken,
     without_slack,
 )
-from shared.planning.offerings.offering_index import LaunchableOffering, bit_mask
+from shared.planning.offerings.offering_table import Ways, bit_mask
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.state import PlanState
 from shared.scheduling.node_constraints import NodeConstraints
@@ -25,7 +25,6 @@ from shared.scheduling.node_constraints import NodeConstraints
 # With more classes than this, rules over hosts that are easily kept get no slots: the topology
 # constraints check them at admission.
 _MANY_CLASSES = 150
-_Ways = tuple[LaunchableOffering, ...]
 _Identity = tuple[Resources, NodeConstraints, int, frozenset[str]]
 
 
@@ -138,7 +137,7 @@ def _open_to(
 
 def assemble(
     plan_state: PlanState, lots: Sequence[Lot], slots: Sequence[HostLimit]
-) -> tuple[PackingProblem, list[_Ways]]:
+) -> tuple[PackingProblem, tuple[Ways, ...]]:
     """Return the packing problem of these lots, and launchable offerings by shape, then pool.
 
     Each lot is offered only the first provisioner, in the order of `offers`, that could serve it
@@ -147,7 +146,7 @@ def assemble(
     signatures: dict[NodeConstraints, int] = {}
     for lot in lots:
         signatures.setdefault(lot.signature, len(signatures))
-    shapes, ways, accepted = shelve(plan_state, tuple(signatures), slots_of_new_node(slots))
+    shapes, ways, accepted = plan_state.launchables.shapes(signatures, slots_of_new_node(slots))
     sold_by = _by_provisioner(shapes)
     masks = {name: bit_mask(indexes, len(shapes)) for name, indexes in sold_by.items()}
     amounts = [dict(shape.allocatable.items) for shape in shapes]
@@ -168,7 +167,7 @@ def assemble(
     bins = plan_state.spots if any(lot.bins for lot in lots) else []
     problem = PackingProblem(
         classes=tuple(PackedClass(requests=lot.requests, count=lot.count) for lot in lots),
-        shapes=tuple(shapes),
+        shapes=shapes,
         bins=tuple(Resources.from_mapping(spot.free) + slots_left(slots, spot) for spot in bins),
         compatible=tuple(compatible),
         compatible_bins=tuple(lot.bins for lot in lots),
@@ -201,44 +200,3 @@ def _running(plan_state: PlanState, waiting: int) -> Resources:
     return Resources.total(
         pod.scheduling.requests for room in plan_state.launchables.rooms for pod in room.pods
     )
-
-
-def shelve(
-    plan_state: PlanState, signatures: Sequence[NodeConstraints], slots: Resources
-) -> tuple[list[Shape], list[_Ways], list[int]]:
-    """Return the shapes that some signatures accept, and their launchable offerings.
-
-    Also, by signature, the shapes that it accepts as a bit mask.
-
-    Args:
-        slots: Pseudo resources of an empty node.
-    """
-    shapes: list[Shape] = []
-    ways: list[_Ways] = []
-    accepted: list[list[int]] = [[] for _ in signatures]
-    rooms: dict[int, Resources] = {}
-    for index, mask, group in plan_state.launchables.grouped(signatures):
-        offer = plan_state.launchables.offers[index]
-        if index not in rooms:
-            rooms[index] = offer.available
-            if slots:
-                # Slots are pseudo resources that no machine has: nothing needs to be added up.
-                both = sorted((*offer.available.items, *slots.items))
-                rooms[index] = Resources(tuple(both))
-        left = mask
-        while left:
-            lowest = left & -left
-            left ^= lowest
-            accepted[lowest.bit_length() - 1].append(len(shapes))
-        shapes.append(
-            Shape(
-                provisioner=offer.provisioner.name,
-                instance_type=offer.instance_type.name,
-                allocatable=rooms[index],
-                capacity=offer.instance_type.capacity,
-                pools=tuple([launchable.offering for launchable in group]),
-                vcpus=offer.instance_type.capacity[CPU] // 1000,
-            )
-        )
-        ways.append(group)
-    return shapes, ways, [bit_mask(some, len(shapes)) for some in accepted]

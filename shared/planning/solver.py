@@ -139,7 +139,7 @@ def _charge(plan_state: PlanState, lots: Sequence[Lot]) -> None:
     """Count what packing takes: each node is filled from all lots, equal nodes once."""
     pods = sum(lot.count for lot in lots)
     fillings = min(pods, _FILLINGS_PER_LOT * len(lots)) // _FILLINGS_PER_LOT
-    shapes = len(plan_state.launchables.offers)
+    shapes = len(plan_state.table.offers)
     # Each pick of labels is a full list of shapes.
     part = _SHAPE * shapes // (1 + sum(plan_state.brought.values()))
     steps = {index: part * many for index, many in plan_state.brought.items()}

@@ -7,7 +7,8 @@ from shared.model import labels as keys
 from shared.model.ec2.launches import PodRef
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.planning.offerings.offering_index import LaunchableOffering, OfferingIndex
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_table import LaunchableOffering, OfferingTable
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetGroup, TargetNode, group_of
 from shared.planning.work import Work
@@ -55,6 +56,11 @@ class PlanState:
     _opened: int = 0
     _sold_out: frozenset[str] | None = None
     _groups: dict[tuple[int, int], tuple[TargetGroup, object, object]] = field(default_factory=dict)
+
+    @property
+    def table(self) -> OfferingTable:
+        """What can be bought."""
+        return self.launchables.table
 
     def admit(self, pod_group: PendingGroup, spot: TargetNode, count: int) -> None:
         """Place the next pods of a pending group, which the topology constraints accept."""
@@ -112,7 +118,7 @@ class PlanState:
         """Leave out options that would have other companions, or have them elsewhere."""
 
         def company(launchable: LaunchableOffering) -> tuple[object, ...]:
-            labels = self.launchables.labels(launchable)
+            labels = self.table.labels(launchable)
             found = self.company(launchable)
             counting = [
                 (counter.scope is None or counter.scope.allows(labels), labels.get(counter.key))
@@ -129,8 +135,8 @@ class PlanState:
 
     def company(self, launchable: LaunchableOffering) -> tuple[Profile, ...]:
         """Return what pods of DaemonSets add to the topology counts on a node bought this way."""
-        taints = self.launchables.offers[launchable.offer].provisioner.taints
-        return daemonset_pods(self.daemonsets, self.launchables.labels(launchable), taints)
+        taints = self.table.offers[launchable.offer].provisioner.taints
+        return daemonset_pods(self.daemonsets, self.table.labels(launchable), taints)
 
     def _accompany(self, spot: TargetNode) -> None:
         """Count the pods of DaemonSets that come with a node to be bought."""
@@ -164,7 +170,7 @@ class PlanState:
             for spot in self.spots
             if spot.ways
             and spot is not without
-            and self.launchables.offers[spot.ways[0].offer].provisioner.name == provisioner
+            and self.table.offers[spot.ways[0].offer].provisioner.name == provisioner
         ]
         used = Resources.total(taken)
         return Resources(tuple((name, amount - used[name]) for name, amount in limit.items))
@@ -196,7 +202,7 @@ class PlanState:
     def _within(
         self, ways: tuple[LaunchableOffering, ...], key: str, domains: frozenset[str]
     ) -> tuple[LaunchableOffering, ...]:
-        return tuple(way for way in ways if (self.launchables.label(way, key) or "") in domains)
+        return tuple(way for way in ways if (self.table.label(way, key) or "") in domains)
 
     def drop_empty(self) -> None:
         """Drop nodes to be bought on which no pod was placed."""
@@ -213,7 +219,7 @@ class PlanState:
             left = self.all_left()
             able = {
                 offer.provisioner.name
-                for offer in self.launchables.offers
+                for offer in self.table.offers
                 if offer.provisioner.name not in left
                 or within(offer.instance_type.capacity, left[offer.provisioner.name])
             }
@@ -237,7 +243,7 @@ class PlanState:
         wanted = [scope.allows(spot.full) for scope in scopes]
 
         def same(launchable: LaunchableOffering) -> bool:
-            labels = {**self.launchables.labels(launchable), keys.HOSTNAME: spot.name}
+            labels = {**self.table.labels(launchable), keys.HOSTNAME: spot.name}
             return all(labels.get(key) == spot.full.get(key) for key in open_keys) and (
                 [scope.allows(labels) for scope in scopes] == wanted
             )

@@ -34,6 +34,7 @@ from shared.node_templates.status import resolve, write_template_statuses
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
 from shared.planning.late_nodes import without_overdue
+from shared.planning.lower_bound import with_bound
 from shared.ports import ClusterPorts
 from shared.provisioning.disruption import Disrupting
 from shared.provisioning.planning_session import Turn
@@ -187,9 +188,8 @@ class Provisioning:
                 report = self._ceilings(gathered.snapshot, (), report)
         else:
             record(self._ports.decisions, plan_id, snapshot, plan, settings)
-            report, again = self._carry_out(
-                turn, gathered, plan_id, plan, report.plus(plan, plan_id)
-            )
+            report, again = self._carry_out(turn, gathered, plan_id, plan, report)
+            report = report.plus(with_bound(snapshot, plan), plan_id)
         if look and not again and not (plan.nodes or plan.placements):
             disrupted = self._disrupting.run(turn, gathered, self._new_id(), until)
             counted = report.nodes_disrupted + disrupted.nodes

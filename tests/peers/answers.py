@@ -36,12 +36,14 @@ class Answer:
         left_out: Names of pods that it has no place for.
         cpu_millis: CPU time of the decision.
         bound_micros_per_hour: What it proves that no plan can cost less than; 0 if it proves none.
+        bound_millis: CPU time of that, after the decision.
     """
 
     machines: tuple[Machine, ...]
     left_out: tuple[str, ...] = ()
     cpu_millis: float = 0
     bound_micros_per_hour: int = 0
+    bound_millis: float = 0
 
     @property
     def price_micros_per_hour(self) -> int:

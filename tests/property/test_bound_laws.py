@@ -15,6 +15,7 @@ from shared.packing.best_bound import least_cost
 from shared.packing.packer import pack
 from shared.packing.problem import PackingProblem, PackingSettings
 from shared.planning.decide import decide
+from shared.planning.lower_bound import with_bound
 from tests.property.strategies import snapshots
 from tests.property.test_packing_laws import QUICK, problems
 
@@ -42,7 +43,7 @@ def pinned(pod: Pod, zone: str) -> Pod:
 def test_no_other_plan_for_the_same_pods_costs_less_than_the_bound(
     snapshot: ClusterSnapshot, data: st.DataObject
 ) -> None:
-    plan = decide(snapshot, HASTY)
+    plan = with_bound(snapshot, decide(snapshot, HASTY))
     bound = plan.lower_bound_micros_per_hour
     assert 0 <= bound <= plan.cost_micros_per_hour
     zones = st.sampled_from(

@@ -18,6 +18,7 @@ from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.planning.lower_bound import with_bound
 from tests.property.strategies import snapshots
 
 T = TypeVar("T")
@@ -220,7 +221,7 @@ def test_what_is_promised_is_not_planned_again(snapshot: ClusterSnapshot) -> Non
 def test_every_planned_node_has_pods_and_a_price_no_lower_than_the_bound(
     snapshot: ClusterSnapshot,
 ) -> None:
-    plan = decide(snapshot, QUICK)
+    plan = with_bound(snapshot, decide(snapshot, QUICK))
     assert all(node.pods for node in plan.nodes)
     assert plan.cost_micros_per_hour == sum(node.price_micros_per_hour for node in plan.nodes)
     assert plan.lower_bound_micros_per_hour <= plan.cost_micros_per_hour

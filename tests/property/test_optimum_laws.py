@@ -20,6 +20,7 @@ from shared.model.plan import Plan
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.planning.lower_bound import with_bound
 from tests import builders as make
 from tests.benchmarks.packing.workloads import PLAIN
 
@@ -161,7 +162,7 @@ def _wrong(rule: str, settings: PackingSettings, seeds: range) -> list[str]:
     found, left = [], []
     for seed in seeds:
         snapshot = instance(seed, rules()[rule])
-        plan = decide(snapshot, settings)
+        plan = with_bound(snapshot, decide(snapshot, settings))
         least = optimum(snapshot, rule)
         bound, cost = plan.lower_bound_micros_per_hour, plan.cost_micros_per_hour
         told = f"seed {seed}: {bound} ≤ {least} ≤ {cost}"

@@ -15,6 +15,7 @@ from shared.packing.machine_kinds import allowed_shapes, find_kinds, front
 from shared.packing.packer import pack
 from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
 from shared.packing.search.first_fit import pack_simply
+from shared.packing.usable_capacity import amounts_of
 
 GIB = 2**30
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -180,7 +181,8 @@ def test_pods_in_zones_and_slots_all_find_a_seat(asked: PackingProblem) -> None:
 @given(asked=problems())
 @QUICK
 def test_the_simple_packers_plan_passes_the_checker(asked: PackingProblem) -> None:
-    allowed = frozenset(allowed_shapes(asked, read_demand(asked)))
+    demand = read_demand(asked)
+    allowed = frozenset(allowed_shapes(asked, demand, amounts_of(asked.shapes, demand)))
     assert check(asked, pack_simply(asked, allowed)) == ()
 
 
@@ -233,9 +235,18 @@ def test_the_bound_never_rises_when_a_type_is_added(asked: PackingProblem) -> No
 def test_no_plan_beats_either_bound(asked: PackingProblem) -> None:
     free = replace(asked, bins=(), compatible_bins=(0,) * len(asked.classes), limits={})
     demand = read_demand(free)
-    kinds = front(find_kinds(free, demand, allowed_shapes(free, demand), free.settings), {})
+    kinds = front(
+        find_kinds(
+            free,
+            demand,
+            allowed_shapes(free, demand, amounts_of(free.shapes, demand)),
+            amounts_of(free.shapes, demand),
+            free.settings,
+        ),
+        {},
+    )
     placed = _placeable(free)
-    allowed = frozenset(allowed_shapes(free, demand))
+    allowed = frozenset(allowed_shapes(free, demand, amounts_of(free.shapes, demand)))
     plans = (pack(free), pack_simply(free, allowed))
     cheapest = min(plan.cost_micros_per_hour for plan in plans)
     assert _bound(free, placed) <= cheapest
@@ -260,6 +271,8 @@ def _placeable(asked: PackingProblem) -> list[int]:
 def _bound(asked: PackingProblem, placed: list[int]) -> int:
     demand = read_demand(asked)
     # The cap on node size depends on the shapes there are: the bound here is without one.
-    kinds = find_kinds(asked, demand, range(len(asked.shapes)), asked.settings)
+    kinds = find_kinds(
+        asked, demand, range(len(asked.shapes)), amounts_of(asked.shapes, demand), asked.settings
+    )
     prices = [kind.price for kind in kinds]
     return lower_bound(demand, placed, kinds, find_prices(demand, placed, kinds, prices))

@@ -16,6 +16,8 @@ from infra.local.demo.world import CLUSTER, World
 from shared.catalog.reading import embedded_catalog, load_catalog
 from shared.catalog.summary import summarize
 
+_PROVISION = "dovetail-provision"
+_REPORTED = "provisioned"
 STAGES = ("seen", "event", "batch", "plan", "launch", "node", "bound", "running")
 
 
@@ -44,7 +46,7 @@ def build_report(
     early = timeline.bound_early()
     bought = [node for node in nodes if node["price_micros_per_hour"]]
     cost = sum(plan["plan"]["cost_micros_per_hour"] for plan in plans)
-    bound = sum(plan["plan"]["lower_bound_micros_per_hour"] for plan in plans)
+    bound = _bound(world)
     staying = [node for node in nodes if not node["gone"]]
     return {
         "version": 1,
@@ -96,6 +98,23 @@ def _plans(world: World) -> list[dict[str, Any]]:
     return found
 
 
+def _bound(world: World) -> int:
+    """Return what provision proved that its plans cost at least, as it logged it."""
+    logs = world.client("logs")
+    group = next(
+        entry["logGroupName"]
+        for entry in logs.describe_log_groups()["logGroups"]
+        if entry["logGroupName"].endswith(_PROVISION)
+    )
+    bound = 0
+    for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
+        for event in page["events"]:
+            line = json.loads(event["message"]) if _REPORTED in event["message"] else {}
+            if line.get("message") == _REPORTED:
+                bound += line["report"]["lower_bound_micros_per_hour"]
+    return bound
+
+
 def _node(track: Any, timeline: Timeline) -> Any:
     instance_type = track.labels.get("node.kubernetes.io/instance-type", "")
     zone = track.labels.get("topology.kubernetes.io/zone", "")
@@ -121,7 +140,7 @@ def _stages(
     if not waiting or not plans:
         return dict.fromkeys(STAGES)
     start = min(waiting)
-    invocations = world.control("functions/invocations", function="dovetail-provision")
+    invocations = world.control("functions/invocations", function=_PROVISION)
     begun = [
         moment.seconds_of(datetime.fromisoformat(invocation["at"]))
         for invocation in invocations["invocations"]

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shared.model import labels as keys
 from shared.model.requirements import Requirements
-from shared.planning.offerings.offering_index import Domain, OfferingIndex
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_table import Domain
 from shared.planning.offerings.pending_group import PendingGroup, domain_requirements
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.work import Work

@@ -7,7 +7,8 @@ from typing import Final
 from shared.model.ec2.launches import PodRef
 from shared.model.kubernetes.taints import Taint
 from shared.model.resources import Resources
-from shared.planning.offerings.offering_index import LaunchableOffering, OfferingIndex
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.scheduling.compatibility import Port, conflict
 from shared.scheduling.existing_nodes import ExistingNode
@@ -23,7 +24,7 @@ class TargetNode(Place):
     Attributes:
         room: The room it is; None for a node to be bought.
         free: Amounts left, by resource name: on a node to be bought, of its smallest option.
-        mask: Over `OfferingIndex.listed`: the options of a node to be bought, and its `fallback`.
+        mask: Over `OfferingTable.listed`: the options of a node to be bought, and its `fallback`.
         ways: Options of a node to be bought, cheapest first; all hold everything on it.
         fallback: Options of another capacity type.
         daemons: What DaemonSet pods will take on a node to be bought.
@@ -181,35 +182,37 @@ def group_of(
     topology_keys: Iterable[str],
 ) -> TargetGroup:
     """Return the group of these options, as far as they carry the labels of the first."""
-    variant = launchables.variant(ways[0].offer)
-    kept = tuple(way for way in ways if launchables.variant(way.offer) == variant)
+    variant = launchables.table.variant(ways[0].offer)
+    kept = tuple(way for way in ways if launchables.table.variant(way.offer) == variant)
     spare = tuple(
-        launchable for launchable in fallback if launchables.variant(launchable.offer) == variant
+        launchable
+        for launchable in fallback
+        if launchables.table.variant(launchable.offer) == variant
     )
     settled = {}
     undecided = set()
     for key in topology_keys:
-        values = {launchables.label(launchable, key) for launchable in (*kept, *spare)}
-        value = launchables.label(kept[0], key)
+        values = {launchables.table.label(launchable, key) for launchable in (*kept, *spare)}
+        value = launchables.table.label(kept[0], key)
         if len(values) > 1:
             undecided.add(key)
         elif value is not None:
             settled[key] = value
     offers = sorted({launchable.offer for launchable in (*kept, *spare)})
-    least = dict(launchables.offers[offers[0]].available.items)
+    least = dict(launchables.table.offers[offers[0]].available.items)
     for index in offers[1:]:
-        amounts = dict(launchables.offers[index].available.items)
+        amounts = dict(launchables.table.offers[index].available.items)
         least = {name: min(v, amounts.get(name, 0)) for name, v in least.items()}
-    first = launchables.offers[kept[0].offer]
+    first = launchables.table.offers[kept[0].offer]
     return TargetGroup(
         ways=kept,
         fallback=spare,
-        full=launchables.labels(kept[0]),
+        full=launchables.table.labels(kept[0]),
         settled=settled,
         undecided=frozenset(undecided),
         least=least,
-        reserved=launchables.largest_capacity((*kept, *spare)),
+        reserved=launchables.table.largest_capacity((*kept, *spare)),
         daemons=first.daemon_requests,
         taints=first.provisioner.taints,
-        mask=launchables.mask_of((*kept, *spare)),
+        mask=launchables.table.mask_of((*kept, *spare)),
     )

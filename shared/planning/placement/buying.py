@@ -6,7 +6,8 @@ from functools import cache
 
 from shared.model import labels as keys
 from shared.model.resources import CPU, Resources
-from shared.planning.offerings.offering_index import LaunchableOffering, OfferingIndex
+from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState, within
 from shared.scheduling.node_constraints import NodeConstraints
@@ -54,12 +55,12 @@ def buy(
         without: A node that this node replaces: its share of the limits is free.
     """
     launchables = plan_state.launchables
-    mask = -1 if variant is None else launchables.of_variant(variant)
+    mask = -1 if variant is None else launchables.table.of_variant(variant)
     for signature in signatures:
         mask &= launchables.accepting(signature)
     for key, value in labels.items():
-        mask &= launchables.labelled(key, value)
-    for name, own in launchables.by_seller().items():
+        mask &= launchables.table.labelled(key, value)
+    for name, own in launchables.table.by_seller().items():
         if not mask & own:
             continue
         cpu_of = _cpu_of(launchables, requests, plan_state.left(str(name), without))
@@ -82,8 +83,8 @@ def _cpu_of(
 
     @cache
     def cpu_of(offer: int) -> int:
-        capacity = launchables.offers[offer].instance_type.capacity
-        good = launchables.holds(requests, offer) and within(capacity, left)
+        capacity = launchables.table.offers[offer].instance_type.capacity
+        good = launchables.table.holds(requests, offer) and within(capacity, left)
         return capacity[CPU] if good else 0
 
     return cpu_of
@@ -96,7 +97,7 @@ def _able(
     while mask:
         lowest = mask & -mask
         mask ^= lowest
-        launchable = launchables.listed[lowest.bit_length() - 1]
+        launchable = launchables.table.listed[lowest.bit_length() - 1]
         cpu = cpu_of(launchable.offer)
         if cpu and (not most_cpu or cpu <= most_cpu):
             yield launchable
@@ -110,13 +111,13 @@ def _purchase(
     best = next(_able(launchables, mask, cpu_of, most_cpu), None)
     if best is None:
         return None
-    mask &= launchables.of_variant(launchables.variant(best.offer))
-    alike = launchables.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
+    mask &= launchables.table.of_variant(launchables.table.variant(best.offer))
+    alike = launchables.table.labelled(keys.CAPACITY_TYPE, best.offering.capacity_type.value)
     ways = _options(plan_state, _able(launchables, mask & alike, cpu_of, most_cpu))
     weights = plan_state.settings.type_weights
     worth = min(
         way.offering.price_micros_per_hour
-        * weights.get(launchables.offers[way.offer].instance_type.name, 100)
+        * weights.get(launchables.table.offers[way.offer].instance_type.name, 100)
         // 100
         for way in (ways if weights else ways[:1])
     )

@@ -214,7 +214,7 @@ def _grown(plan_state: PlanState, pod_group: PendingGroup) -> Iterator[Purchase]
                 signatures=(*spot.signatures, pod_group.signature),
                 requests=spot.requests + pod_group.requests_with(spot.volumes, count),
                 labels=settled,
-                variant=plan_state.launchables.variant(spot.ways[0].offer),
+                variant=plan_state.table.variant(spot.ways[0].offer),
                 without=spot,
             )
             if bought is not None:
@@ -234,7 +234,7 @@ def shrink(plan_state: PlanState) -> None:
             signatures=tuple(spot.signatures),
             requests=spot.requests,
             labels={k: v for k, v in spot.labels.items() if k in plan_state.topology_keys},
-            variant=plan_state.launchables.variant(spot.ways[0].offer),
+            variant=plan_state.table.variant(spot.ways[0].offer),
             without=spot,
         )
         if bought is not None and bought.price < spot.ways[0].offering.price_micros_per_hour:

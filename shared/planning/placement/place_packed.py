@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from shared.packing.problem import Packing
 from shared.planning.offerings.domain_assignment import DomainShare, accepts_domain
-from shared.planning.offerings.offering_index import LaunchableOffering
+from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.offerings.pending_group import PendingGroup
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.packing_problem import Lot

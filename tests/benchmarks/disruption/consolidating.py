@@ -23,6 +23,7 @@ from shared.model.kubernetes.pods import Pod
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
+from shared.planning.lower_bound import with_bound
 from tests.builders import GIB, NOW, ZONES, instance_type, node, pod, provisioner, snapshot, spread
 
 _ROUND: Final = timedelta(minutes=30)
@@ -178,7 +179,7 @@ def _bound(seen: ClusterSnapshot) -> int:
         for other_pod in seen.bound
     )
     fresh = dataclasses.replace(seen, nodes=(), bound=(), pending=waiting)
-    return decide(fresh, _PACKING).lower_bound_micros_per_hour
+    return with_bound(fresh, decide(fresh, _PACKING)).lower_bound_micros_per_hour
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

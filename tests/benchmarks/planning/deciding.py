@@ -19,6 +19,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.packer import pack
 from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
 from shared.planning.decide import decide
+from shared.planning.lower_bound import with_bound
 from tests.benchmarks.packing.workloads import PLAIN
 from tests.benchmarks.planning import clusters
 from tests.benchmarks.planning.violations import violations
@@ -51,7 +52,7 @@ def measure(
     return Decided(
         plan=plan,
         milliseconds=milliseconds,
-        broken=violations(snapshot, plan),
+        broken=violations(snapshot, with_bound(snapshot, plan)),
     )
 
 
@@ -119,7 +120,7 @@ def main() -> None:
         pstats.Stats(profile).sort_stats("cumulative").print_stats(35)
         return
     found = measure(snapshot, budget_seconds=chosen.seconds)
-    plan, floor = found.plan, bound(snapshot)
+    plan, floor = with_bound(snapshot, found.plan), bound(snapshot)
     gap = 100 * (plan.cost_micros_per_hour / floor - 1)
     lines = [
         f"{chosen.case}: {len(snapshot.pending)} pods, {classes_of(snapshot)} classes",

@@ -17,6 +17,7 @@ from shared.packing.search.completion import build_ending
 from shared.packing.search.fill_node import Rules, fill
 from shared.packing.search.greedy import build
 from shared.packing.seeded_random import SeededRandom
+from shared.packing.usable_capacity import amounts_of
 from tests.unit.packing.packing_cases import PLAIN, SHAPES, pod, problem, shape
 from tests.unit.packing.search.test_aggregate import ground_of
 
@@ -78,7 +79,7 @@ def test_pods_that_all_differ_in_extras_get_the_simpler_bound_alone() -> None:
     classes = [pod(100, 0.1, 9, **{f"slot__{n}": 1}) for n in range(45)]
     asked = problem(classes, shapes=shapes, compatible=tuple(1 << n for n in range(45)))
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(45), PLAIN), {})
+    kinds = front(find_kinds(asked, demand, range(45), amounts_of(asked.shapes, demand), PLAIN), {})
     prices = [kind.price for kind in kinds]
     assert tighter_bound(demand, [9] * 45, kinds, prices) == 0
 
@@ -128,7 +129,7 @@ def test_shapes_for_pods_that_are_not_there_do_not_weaken_the_bound() -> None:
     shapes = (shape("costly", 38_000, cores=1, gib=4), shape("cheap", 34_000, cores=1, gib=2))
     asked = problem([pod(600, 1, 2), pod(600, 1, 0)], shapes=shapes, compatible=(1, 3))
     demand = read_demand(asked)
-    kinds = find_kinds(asked, demand, range(2), PLAIN)
+    kinds = find_kinds(asked, demand, range(2), amounts_of(asked.shapes, demand), PLAIN)
     prices = [kind.price for kind in kinds]
     worth = find_prices(demand, [2, 0], kinds, prices)
     assert lower_bound(demand, [2, 0], kinds, worth) == 76_000
@@ -166,7 +167,12 @@ def test_too_many_resources_leave_the_least_wanted_out() -> None:
 def test_many_classes_of_all_proportions_get_the_simpler_bound_alone() -> None:
     asked = problem([pod(100 + 50 * n, 8 / (n + 1), 3) for n in range(30)])
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), PLAIN), {})
+    kinds = front(
+        find_kinds(
+            asked, demand, range(len(asked.shapes)), amounts_of(asked.shapes, demand), PLAIN
+        ),
+        {},
+    )
     prices = [kind.price for kind in kinds]
     assert tighter_bound(demand, [3] * 30, kinds, prices) == 0
 
@@ -198,7 +204,7 @@ def test_the_tighter_bound_knows_that_a_pod_needs_one_machine() -> None:
     )
     asked = problem([pod(1000, 8, 40), pod(2000, 16, 9)], shapes=shapes)
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
+    kinds = front(find_kinds(asked, demand, range(2), amounts_of(asked.shapes, demand), PLAIN), {})
     counts = [pod_class.count for pod_class in asked.classes]
     prices = [kind.price for kind in kinds]
     plain = lower_bound(demand, counts, kinds, find_prices(demand, counts, kinds, prices))
@@ -213,7 +219,7 @@ def test_the_tighter_bound_is_abandoned_where_bins_fit_no_pod() -> None:
     )
     asked = problem([pod(500, 1, 40), pod(700, 1, 9)], shapes=shapes, compatible=(1, 2))
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(2), PLAIN), {})
+    kinds = front(find_kinds(asked, demand, range(2), amounts_of(asked.shapes, demand), PLAIN), {})
     assert (
         tighter_bound(demand, [40, 9], kinds, [90_000, 80_000], rooms=one_room(500, 1 << 30, 1))
         == 0
@@ -226,7 +232,12 @@ def test_many_clusters_with_extras_are_distinguished_less_finely() -> None:
     classes += [pod(900, 2, 2, nvidia_com__gpu=1)]
     asked = problem(classes, shapes=(*SHAPES, gpu))
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), PLAIN), {})
+    kinds = front(
+        find_kinds(
+            asked, demand, range(len(asked.shapes)), amounts_of(asked.shapes, demand), PLAIN
+        ),
+        {},
+    )
     prices = [kind.price for kind in kinds]
     counts = [pod_class.count for pod_class in asked.classes]
     bound = tighter_bound(demand, counts, kinds, prices)
@@ -248,6 +259,6 @@ def test_a_row_that_a_kind_serves_gets_no_machine_of_its_own() -> None:
     )
     asked = problem([pod(0, 0, 1), pod(0, 0, 0)], shapes=shapes, compatible=(1, 3))
     demand = read_demand(asked)
-    kinds = find_kinds(asked, demand, range(2), PLAIN)
+    kinds = find_kinds(asked, demand, range(2), amounts_of(asked.shapes, demand), PLAIN)
     worth = find_prices(demand, [1, 0], kinds, [kind.price for kind in kinds])
     assert lower_bound(demand, [1, 0], kinds, worth) == 34_000 // 8

@@ -2,8 +2,11 @@
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import PreferredNodes
+from shared.model.plan import Plan
 from shared.model.resources import Resources
+from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
+from shared.planning.lower_bound import with_bound
 from tests import builders as make
 from tests.unit.planning.asking import QUICK
 
@@ -12,16 +15,20 @@ DEAR = make.provisioner("costly", weight=9)
 CHEAP = make.provisioner("cheap", requirements=SPOT)
 
 
+def decided(snapshot: ClusterSnapshot) -> Plan:
+    return with_bound(snapshot, decide(snapshot, QUICK))
+
+
 def test_bound_respects_the_order_of_provisioners() -> None:
     asked = make.pods(2, cpu=1500)
-    plan = decide(make.snapshot(*asked, provisioners=(DEAR, CHEAP)), QUICK)
+    plan = decided(make.snapshot(*asked, provisioners=(DEAR, CHEAP)))
     assert {node.provisioner for node in plan.nodes} == {"costly"}
     assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000
 
 
 def test_with_limits_any_provisioner_may_have_served_a_pod() -> None:
     limited = make.provisioner("costly", weight=9, limits=Resources.of(cpu=100_000))
-    plan = decide(make.snapshot(*make.pods(2, cpu=1500), provisioners=(limited, CHEAP)), QUICK)
+    plan = decided(make.snapshot(*make.pods(2, cpu=1500), provisioners=(limited, CHEAP)))
     assert plan.cost_micros_per_hour == 192_000
     assert 0 < plan.lower_bound_micros_per_hour <= 64_000
 
@@ -31,7 +38,7 @@ def test_a_preference_that_was_kept_is_no_need() -> None:
     liked = make.scheduling(
         1500, preferred_nodes=(PreferredNodes(weight=1, requirements=preference_kind),)
     )
-    plan = decide(make.snapshot(make.pod("a", scheduling=liked)), QUICK)
+    plan = decided(make.snapshot(make.pod("a", scheduling=liked)))
     assert plan.cost_micros_per_hour == 384_000
     assert plan.lower_bound_micros_per_hour == 96_000
 
@@ -39,7 +46,7 @@ def test_a_preference_that_was_kept_is_no_need() -> None:
 def test_pods_with_other_labels_are_counted_as_one_class() -> None:
     one = make.pods(2, "a", cpu=900, labels={"app": "a"})
     other = make.pods(2, "b", cpu=900, labels={"app": "b"})
-    plan = decide(make.snapshot(*one, *other), QUICK)
+    plan = decided(make.snapshot(*one, *other))
     assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000
 
 
@@ -48,5 +55,5 @@ def test_pods_of_two_priorities_are_served_by_the_first_provisioner_alike() -> N
         *make.pods(2, "a", cpu=900, priority=1),
         *make.pods(2, "b", cpu=900),
     )
-    plan = decide(make.snapshot(*asked, provisioners=(DEAR, CHEAP)), QUICK)
+    plan = decided(make.snapshot(*asked, provisioners=(DEAR, CHEAP)))
     assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000

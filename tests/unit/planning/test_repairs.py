@@ -12,7 +12,7 @@ from shared.packing.problem import PackingSettings
 from shared.planning import solver
 from shared.planning.decide import decide
 from shared.planning.initial_state import initial_state
-from shared.planning.offerings.offering_index import LaunchableOffering
+from shared.planning.offerings.offering_table import LaunchableOffering
 from shared.planning.placement.place import fill, shrink
 from shared.planning.placement.place_packed import Seats
 from shared.planning.revalidate import revalidate
@@ -56,7 +56,7 @@ def test_late_node_that_breaks_spread_relocates_pod() -> None:
     )
     plan_state = solved(snapshot(*ignoring))
     assert len(plan_state.order) == 4
-    offer = plan_state.launchables.offers[1]
+    offer = plan_state.table.offers[1]
     far = next(offering for offering in offer.offerings if offering.zone == C)
     spot = plan_state.open_node((LaunchableOffering(1, far),), ())
     assert plan_state.late
@@ -172,7 +172,7 @@ def test_pods_in_rooms_lose_their_place_too() -> None:
     waiting = pods(4, cpu=900, spreads=(rule,), node_selector=needs(keys.ZONE, "In", A, B))
     plan_state = solved(snapshot(*waiting, nodes=(in_zone(A, "n1"), in_zone(B, "n2"))))
     assert {spot.name for _, _, spot in plan_state.order} == {"n1", "n2"}
-    offer = plan_state.launchables.offers[1]
+    offer = plan_state.table.offers[1]
     spot = plan_state.open_node(
         (LaunchableOffering(1, next(o for o in offer.offerings if o.zone == C)),), ()
     )

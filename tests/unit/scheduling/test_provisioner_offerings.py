@@ -13,6 +13,7 @@ from shared.model.provisioner import BlockDevice, KubeletConfiguration, NodeTemp
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 from shared.planning.offerings.offering_index import OfferingIndex
+from shared.planning.offerings.offering_table import OfferingTable
 from shared.scheduling.compatibility import accepted_terms, labels_accepted, taint_refusal
 from shared.scheduling.daemon_overhead import daemon_requests
 from shared.scheduling.limits import remaining, used
@@ -181,12 +182,13 @@ def test_offerings_are_grouped_by_the_pods_they_fit() -> None:
     ]
     pinned = signature_of(anyone, needs(keys.ZONE, "In", C))
     large = next(offer for offer in bought(provisioner()) if offer.instance_type.name == "m5.large")
-    launchables = OfferingIndex((large,), ())
+    launchables = OfferingIndex(OfferingTable((large,)), ())
+    shapes, _, masks = launchables.shapes([*signatures, pinned], Resources())
     found = {
-        mask: [launchable.offering.zone for launchable in group]
-        for _, mask, group in launchables.grouped([*signatures, pinned])
+        tuple(mask >> number & 1 for mask in masks): [pool.zone for pool in shape.pools]
+        for number, shape in enumerate(shapes)
     }
-    assert found == {0b01001: [A], 0b00011: [B], 0b10001: [C]}
+    assert found == {(1, 0, 0, 1, 0): [A], (1, 1, 0, 0, 0): [B], (1, 0, 0, 0, 1): [C]}
     for signature in (*signatures, pinned):
         assert could_buy(signature, large) == bool(launchables.accepting(signature))
 
@@ -195,16 +197,17 @@ def test_offerings_no_pod_may_have_are_left_out() -> None:
     tainted = provisioner(taints=(Taint(key="only", effect=Effect.NO_SCHEDULE),))
     in_b = signature_of(make.scheduling(node_selector=needs(keys.ZONE, "In", B)), Requirements())
     (first, *_) = bought(provisioner())
-    (group,) = OfferingIndex((first,), ()).grouped([in_b])
-    assert [launchable.offering.zone for launchable in group[2]] == [B]
+    shapes, (ways,), _ = OfferingIndex(OfferingTable((first,)), ()).shapes([in_b], Resources())
+    assert [launchable.offering.zone for launchable in ways] == [B]
+    assert [pool.zone for shape in shapes for pool in shape.pools] == [B]
     (first, *_) = bought(tainted)
-    assert OfferingIndex((first,), ()).grouped([in_b]) == []
+    assert OfferingIndex(OfferingTable((first,)), ()).shapes([in_b], Resources())[0] == ()
     assert not could_buy(in_b, first)
 
 
 def test_a_host_that_is_not_there_yet_cannot_be_asked_for() -> None:
     (first, *_) = bought(provisioner())
-    launchables = OfferingIndex((first,), ())
+    launchables = OfferingIndex(OfferingTable((first,)), ())
     for operator, values, good in (("In", ("n1",), False), ("NotIn", ("n1",), True)):
         asked = make.scheduling(node_selector=needs(keys.HOSTNAME, operator, *values))
         signature = signature_of(asked, Requirements())

@@ -11,6 +11,7 @@ from shared.packing.purchase.purchase import could_be_held
 from shared.packing.search import search
 from shared.packing.search.fill_node import Rules
 from shared.packing.search.greedy import build
+from shared.packing.usable_capacity import amounts_of
 from tests.unit.packing.packing_cases import PLAIN, good, pod, problem, shape
 from tests.unit.packing.search.test_aggregate import ground_of, topology
 
@@ -76,7 +77,13 @@ def test_sizes_beside_the_first_are_those_that_save_most() -> None:
 
 def test_no_more_pods_are_planned_for_than_limits_have_room_for() -> None:
     asked = problem([pod(1000, 2, 60), pod(500, 8, 40)])
-    kinds = find_kinds(asked, ground_of(asked)[0].demand, range(len(asked.shapes)), PLAIN)
+    kinds = find_kinds(
+        asked,
+        ground_of(asked)[0].demand,
+        range(len(asked.shapes)),
+        amounts_of(asked.shapes, ground_of(asked)[0].demand),
+        PLAIN,
+    )
     for cores, part in ((40, 0.5), (400, 1.0), (0, 0.0)):
         limits = {"default": Resources((("cpu", cores * 1000),))}
         some = could_be_held(asked, kinds, limits, [60, 40])

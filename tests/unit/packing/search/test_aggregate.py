@@ -14,6 +14,7 @@ from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Sh
 from shared.packing.search.aggregate import coarsen
 from shared.packing.search.disaggregate import seat
 from shared.packing.symmetry import alike_signatures, pooled_room, pooled_slots
+from shared.packing.usable_capacity import amounts_of
 from tests.unit.packing.packing_cases import PLAIN, good, pod, problem, shape
 
 ZONES = ("a", "b", "c")
@@ -69,7 +70,16 @@ def topology(pods: int = 6, **changes: Any) -> PackingProblem:
 
 def ground_of(asked: PackingProblem) -> tuple[PricedProblem, list[int]]:
     demand = read_demand(asked)
-    kinds = front(find_kinds(asked, demand, range(len(asked.shapes)), asked.settings), {})
+    kinds = front(
+        find_kinds(
+            asked,
+            demand,
+            range(len(asked.shapes)),
+            amounts_of(asked.shapes, demand),
+            asked.settings,
+        ),
+        {},
+    )
     counts = [pod_class.count for pod_class in asked.classes]
     prices = [kind.planning_price for kind in kinds]
     return make_ground(demand, kinds, find_prices(demand, counts, kinds, prices), prices), counts
