@@ -8,6 +8,7 @@ from shared.packing.best_bound import LOOSE, close_bound, housed, quick_bound
 from shared.packing.bound.free_capacity import free_rooms
 from shared.packing.bound.resource_prices import find_prices
 from shared.packing.checker import check
+from shared.packing.components import components, joined
 from shared.packing.demand import Demand, read_demand
 from shared.packing.exact import EXACT, cover_exactly
 from shared.packing.free_nodes import Placements, place_on_bins
@@ -43,7 +44,10 @@ def pack(
         >>> pack(PackingProblem(classes=(), shapes=(), compatible=())).nodes
         ()
     """
-    packing = plan(problem, SearchBudget(out_of_time), bounded=bounded)
+    search_budget = SearchBudget(out_of_time)
+    parts = components(problem)
+    packings = [plan(part.problem, search_budget, bounded=bounded) for part in parts]
+    packing = joined(parts, packings) if len(parts) > 1 else packings[0]
     wrong = check(problem, packing)
     if not wrong:
         return packing

@@ -5,7 +5,8 @@ It is proved from snapshot and plan alone, so nothing that is to be launched wai
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from shared.model.plan import Plan
@@ -17,11 +18,12 @@ from shared.packing.problem import PodClass as PackedClass
 from shared.planning.initial_state import asking, initial_state
 from shared.planning.offerings.host_limits import host_limits, slots_of_new_node, slots_taken
 from shared.planning.offerings.offering_table import bit_mask
-from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.pending_group import PendingGroup, domain_requirements
 from shared.planning.setting_aside import SET_ASIDE
 from shared.planning.state import PlanState
 from shared.planning.work import Work
 from shared.scheduling.node_constraints import NodeConstraints
+from shared.scheduling.topology.counts import DomainCounter
 
 
 def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
@@ -29,7 +31,8 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
 
     Only the pods' own requirements count: assigned domains, kept preferences, settings and limits
     are choices that another plan may make differently. Of the rules between pods, the bound keeps
-    those that no other pod can change: which pods must not share a host.
+    those that no other pod can change: which pods must not share a host, and how many of them a
+    spread over zones sends to each, all zones in which nodes could be launched taken for domains.
 
     Args:
         snapshot: What the plan was decided for.
@@ -65,14 +68,17 @@ def _bound(plan_state: PlanState, plan: Plan) -> int:
     of_new_node = slots_of_new_node(slots)
     signatures: dict[NodeConstraints, int] = {}
     merged: dict[tuple[Resources, int, int], list[int]] = {}
+    counted = Counter(
+        counter for pod_group in plan_state.pod_groups for counter in pod_group.kind.profile
+    )
     for pod_group in some:
-        signature = pod_group.signature
-        number = signatures.setdefault(signature, len(signatures))
-        rooms = plan_state.launchables.rooms_accepting(signature)
         requests = pod_group.requests + taken.get(pod_group.index, Resources())
-        counts = merged.setdefault((requests, number, rooms), [0, 0])
-        counts[0] += placed[pod_group.index]
-        counts[1] += bought[pod_group.index]
+        for signature, count in _by_domain(plan_state, pod_group, placed[pod_group.index], counted):
+            number = signatures.setdefault(signature, len(signatures))
+            rooms = plan_state.launchables.rooms_accepting(signature)
+            counts = merged.setdefault((requests, number, rooms), [0, 0])
+            counts[0] += count
+            counts[1] += min(count, bought[pod_group.index])
     shapes, _, accepted = plan_state.launchables.shapes(signatures, of_new_node)
     if in_order:
         sold = _sold(plan_state, some)
@@ -90,6 +96,26 @@ def _bound(plan_state: PlanState, plan: Plan) -> int:
     )
     paid = [count for _, count in merged.values()]
     return least_cost(problem, paid, plan.cost_micros_per_hour)
+
+
+def _by_domain(
+    plan_state: PlanState,
+    pod_group: PendingGroup,
+    pods: int,
+    counted: Mapping[DomainCounter, int],
+) -> list[tuple[NodeConstraints, int]]:
+    """Return how many pods of a group accept which nodes: a spread forces some into each domain."""
+    signature = pod_group.signature
+    for spread in () if plan_state.daemonsets else pod_group.kind.spreads:
+        counter = spread.counter
+        if counter in pod_group.kind.profile and counted[counter] == 1:
+            forced = spread.forced(pods)
+            found = [
+                (signature.pinned(domain_requirements({counter.key: domain})), count)
+                for domain, count in forced.items()
+            ]
+            return [*found, (signature, pods - sum(forced.values()))]
+    return [(signature, pods)]
 
 
 def _among(uids: AbstractSet[str], pod_group: PendingGroup) -> int:

@@ -33,7 +33,9 @@ def placed(plan: Plan) -> set[str]:
 
 
 def pinned(pod: Pod, zone: str) -> Pod:
-    """Return the pod as if it had asked for a zone."""
+    """Return the pod as if it had asked for a zone; that would change what a spread looks at."""
+    if any(spread.key == keys.ZONE for spread in pod.scheduling.spreads):
+        return pod
     wanted = Requirements.of((Requirement.of(keys.ZONE, zone),))
     selector = pod.scheduling.node_selector.merge(wanted)
     return replace(pod, scheduling=replace(pod.scheduling, node_selector=selector))

@@ -19,7 +19,7 @@ from shared.model.provisioner import Provisioner
 from shared.model.resources import CPU, Resources
 from shared.model.snapshot import ProvisionerSite
 from shared.packing.problem import Shape
-from shared.planning.recent import Recent
+from shared.planning.offerings.recent import Recent
 from shared.scheduling.compatibility import Port
 from shared.scheduling.provisioner_offerings import (
     PLACE_KEYS,

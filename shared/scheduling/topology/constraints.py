@@ -5,7 +5,7 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ (2026-0
 PodTopologySpread and InterPodAffinity of kube-scheduler 1.34.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from shared.model import labels as keys
@@ -45,6 +45,28 @@ class Spread:
             return True
         there = self.counter.most(domain) + self.own
         return there > self.max_skew and there - self.floor() > self.max_skew
+
+    def forced(self, pods: int) -> Mapping[str, int]:
+        """Return how many of so many pods must go to each domain, where this rule counts no others.
+
+        Each domain may end at most maxSkew above the least crowded one, which therefore ends at
+        least so high that there is room for all pods. Empty where that is not known.
+        """
+        if self.reach is None or not self.own or self.counter.ghosts:
+            return {}
+        counts = {
+            domain: self.counter.counts.get(domain, 0)
+            for domain in sorted(self.counter.eligible.keys() | self.reach)
+        }
+        floor = min(counts.values(), default=0)
+        while counts and self._most(counts.values(), floor) < pods:
+            floor += 1
+        return {domain: floor - there for domain, there in counts.items() if there < floor}
+
+    def _most(self, counts: Collection[int], floor: int) -> int:
+        """Return how many more pods fit if the least crowded domain ends with so many."""
+        top = floor + self.max_skew
+        return sum(max(top - there, 0) for there in counts) - self.max_skew
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -57,3 +57,18 @@ def test_pods_of_two_priorities_are_served_by_the_first_provisioner_alike() -> N
     )
     plan = decided(make.snapshot(*asked, provisioners=(DEAR, CHEAP)))
     assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 192_000
+
+
+def test_a_spread_over_zones_forces_pods_into_each() -> None:
+    spread = make.spread(keys.ZONE, selector=make.selector(app="web"))
+    pods = [make.pod(name, cpu=900, spreads=(spread,), labels={"app": "web"}) for name in "abc"]
+    plan = decided(make.snapshot(*pods))
+    assert plan.lower_bound_micros_per_hour == plan.cost_micros_per_hour == 288_003
+
+
+def test_pods_that_others_may_stand_in_for_are_forced_nowhere() -> None:
+    spread = make.spread(keys.ZONE, selector=make.selector(app="web"))
+    spreading = [make.pod(name, cpu=900, spreads=(spread,), labels={"app": "web"}) for name in "ab"]
+    counted = make.pod("c", cpu=900, labels={"app": "web"})
+    plan = decided(make.snapshot(*spreading, counted))
+    assert plan.lower_bound_micros_per_hour < 288_000
