@@ -25,12 +25,14 @@ class Situation:
         speed: What ttls were divided by.
         events: (reason, name of the object) of each Kubernetes Event, when a step asks for them.
         bound_micros_per_hour: What the pods must cost at least, once a step asked for that.
+        slowness: What limits of time are multiplied by, since other programs use the machine, too.
     """
 
     timeline: Timeline
     known_nodes: frozenset[str]
     speed: float
     bound_micros_per_hour: int = 0
+    slowness: float = 1.0
     events: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -161,7 +163,7 @@ def _cordoned_before_gone(situation: Situation, _: Any) -> str:
 def _removed_after_empty(situation: Situation, argument: Mapping[str, Any]) -> str:
     """Each ended node waited its ttl, at the speed of the world, and not much longer."""
     ttl = max(1.0, round(argument["ttl_seconds"] / situation.speed))
-    slack = float(argument.get("slack_seconds", 30))
+    slack = float(argument.get("slack_seconds", 30)) * situation.slowness
     ended = [our_node for our_node in situation.timeline.our_nodes() if our_node.gone is not None]
     if not ended:
         return "no Dovetail node has been removed yet"

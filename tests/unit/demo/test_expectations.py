@@ -1,6 +1,7 @@
 """Each expectation holds where it should, and fails when what it names is falsified."""
 
 import copy
+import dataclasses
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -194,7 +195,10 @@ def test_a_held_drain_needs_a_drain_and_an_event_about_it() -> None:
 def test_a_node_that_was_removed_too_late_is_noticed() -> None:
     at = ended()
     _node(at, "a", deleting=90.0)
-    assert "waited" in check(at, "removed_after_empty", {"ttl_seconds": 30, "slack_seconds": 10})
+    expected = {"ttl_seconds": 30, "slack_seconds": 10}
+    assert "waited" in check(at, "removed_after_empty", expected)
+    busy = dataclasses.replace(at, slowness=9.0)
+    assert check(busy, "removed_after_empty", expected) == ""
 
 
 def test_pod_bound_to_a_node_that_never_shows_its_gpu_is_noticed() -> None:
