@@ -206,16 +206,16 @@ def test_each_of_several_settings_is_reported_with_its_own_cost(
     costs = {}
     for name, cap in (("capped", "2"), ("free", "64")):
         code, document = planned(
-            capsys, "-f", file, "--set", "diversification_k=1", "--set", f"max_node_vcpus={cap}"
+            capsys, "-f", file, "--set", "diversification_k=2", "--set", f"max_node_vcpus={cap}"
         )
         assert code == 0
         costs[name] = document["cost_micros_per_hour"]
-    settings = ("--set", "max_node_vcpus=2", "--set", "diversification_k=1")
+    settings = ("--set", "max_node_vcpus=2", "--set", "diversification_k=2")
     assert run("plan", "-f", file, *settings) == 0
     told = capsys.readouterr().out
     extra = f"{(costs['capped'] - costs['free']) / 1e6:.4f}"
     assert f"set max_node_vcpus=2: +${extra}/h" in told
-    assert "set diversification_k=1: " in told
+    assert "set diversification_k=2: " in told
     assert told.count(" without it\n") == 2
     assert "all settings: +$" in told
 

@@ -201,7 +201,7 @@ def test_a_plan_that_changes_with_every_revalidation_is_left_at_its_last(
 def test_a_node_for_others_opens_no_domain_behind_a_spread() -> None:
     rule = make.spread(honor_affinity=False)
     even = pods(4, cpu=900, spreads=(rule,), node_selector=needs(keys.ZONE, "In", B, C))
-    other = pod("other", namespace="other", cpu=1800)
+    other = pod("other", namespace="other", cpu=1800, node_selector=needs(keys.ZONE, "In", A))
     plan = decide(snapshot(*even, other), QUICK)
     zones = zones_of(plan)
     assert zones["other"] == A
