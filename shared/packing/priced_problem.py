@@ -59,6 +59,7 @@ class PricedProblem:
     slants: tuple[float, ...]
     with_extras: tuple[int, ...]
     _members: dict[int, list[int]] = field(default_factory=dict)
+    _powers: dict[float, list[float]] = field(default_factory=dict)
 
     def members(self, kind: int) -> list[int]:
         """Return the classes one pod of which fits the kind, by falling worth."""
@@ -78,6 +79,12 @@ class PricedProblem:
             ]
             self._members[kind] = known
         return known
+
+    def powers(self, exponent: float) -> list[float]:
+        """Return the worth of one pod of each class, at least 1, to the power of an exponent."""
+        if exponent not in self._powers:
+            self._powers[exponent] = [max(value, 1.0) ** exponent for value in self.values]
+        return self._powers[exponent]
 
     def needs(self, contents: Iterable[tuple[int, int]]) -> tuple[list[int], int]:
         """Return amounts by resource and the signatures, as a mask, of some contents."""
@@ -205,6 +212,7 @@ def narrow(priced: PricedProblem, some: Sequence[int]) -> PricedProblem:
         slants=tuple([priced.slants[k] for k in some]),
         with_extras=tuple([k for k, extras in enumerate(smaller.extras) if extras]),
         _members={},
+        _powers={},
     )
 
 

@@ -41,22 +41,22 @@ def fill(priced: PricedProblem, kind: int, counts: Sequence[int], rules: Rules) 
     members = [k for k in priced.members(kind) if counts[k]]
     if not members:
         return []
-    many = [counts[k] for k in members]
-    wanted = (
-        sum([n * cpu[k] for n, k in zip(many, members, strict=True)]),
-        sum([n * memory[k] for n, k in zip(many, members, strict=True)]),
-        sum([n * pods[k] for n, k in zip(many, members, strict=True)]),
-    )
+    wanted_cpu = wanted_memory = wanted_pods = 0
+    for k in members:
+        n = counts[k]
+        wanted_cpu += n * cpu[k]
+        wanted_memory += n * memory[k]
+        wanted_pods += n * pods[k]
     beside: dict[int, int] = {}
     for k in priced.with_extras:
         if counts[k]:
             for place, amount in extras[k]:
                 beside[place] = beside.get(place, 0) + amount * counts[k]
     tight = {p: room[p + 3] / amount for p, amount in beside.items() if amount > room[p + 3]}
-    scarce = [w / r for w, r in zip(wanted, room, strict=False)]
+    scarce = (wanted_cpu / room[0], wanted_memory / room[1], wanted_pods / room[2])
     most = max(scarce)
     if most <= 1.0 and not tight:
-        return list(zip(members, many, strict=True))
+        return [(k, counts[k]) for k in members]
     free = list(room)
     taken = _deal(priced, kind, members, counts, free, rules, tight) if rules.share else {}
     weights = [(s / most) ** rules.balance for s in scarce]
@@ -79,12 +79,13 @@ def _deal(  # noqa: PLR0913, PLR0917 - the state of one filling
     """
     cpu, memory, pods = priced.cpu, priced.memory, priced.pods
     leans = _leans(priced, kind, members, counts, rules)
-    lots = [counts[k] * lean for k, lean in zip(members, leans, strict=True)]
-    most = max(
-        sum([lot * cpu[k] for lot, k in zip(lots, members, strict=True)]) / free[0],
-        sum([lot * memory[k] for lot, k in zip(lots, members, strict=True)]) / free[1],
-        sum([lot * pods[k] for lot, k in zip(lots, members, strict=True)]) / free[2],
-    )
+    all_cpu = all_memory = all_pods = 0.0
+    for k, lean in zip(members, leans, strict=True):
+        lot = counts[k] * lean
+        all_cpu += lot * cpu[k]
+        all_memory += lot * memory[k]
+        all_pods += lot * pods[k]
+    most = max(all_cpu / free[0], all_memory / free[1], all_pods / free[2])
     scale = rules.share / (most or 1.0)
     tries = ([lean * scale * shrink for lean in leans] for shrink in _SHRINK)
     dealt = (_deal_parts(priced, members, counts, free, parts, tight) for parts in tries)
@@ -138,8 +139,8 @@ def _leans(
     1 + theta s, with theta such that cpu and memory are used up together:
     (Dc + theta Sc) / C = (Dm + theta Sm) / M, D being demand and S demand times slant.
     """
-    values, slants = priced.values, priced.slants
-    leans = [max(values[k], 1.0) ** rules.tilt for k in members]
+    powers = priced.powers(rules.tilt)
+    leans = [powers[k] for k in members]
     shares = priced.worth.shares.get(kind, ())
     if len(shares) > 1:
         group, signature = priced.worth.group, priced.demand.signature
@@ -148,18 +149,22 @@ def _leans(
         leans = [lean * parts[group[signature[k]]] for k, lean in zip(members, leans, strict=True)]
     if not rules.slant:
         return leans
-    cpu, memory = priced.cpu, priced.memory
-    cpus = [counts[k] * lean * cpu[k] for k, lean in zip(members, leans, strict=True)]
-    memories = [counts[k] * lean * memory[k] for k, lean in zip(members, leans, strict=True)]
-    some = [slants[k] for k in members]
+    cpu, memory, slants = priced.cpu, priced.memory, priced.slants
+    cpus = memories = turned_cpus = turned_memories = 0.0
+    for k, lean in zip(members, leans, strict=True):
+        lot, slant = counts[k] * lean, slants[k]
+        cpus += lot * cpu[k]
+        memories += lot * memory[k]
+        turned_cpus += lot * cpu[k] * slant
+        turned_memories += lot * memory[k] * slant
     room_cpu, room_memory = priced.kinds[kind].room[:2]
-    turn = (
-        sum([c * s for c, s in zip(cpus, some, strict=True)]) / room_cpu
-        - sum([m * s for m, s in zip(memories, some, strict=True)]) / room_memory
-    )
-    theta = (sum(memories) / room_memory - sum(cpus) / room_cpu) / turn if turn else 0.0
+    turn = turned_cpus / room_cpu - turned_memories / room_memory
+    theta = (memories / room_memory - cpus / room_cpu) / turn if turn else 0.0
     theta = max(-rules.slant, min(rules.slant, theta))
-    return [lean * max(1.0 + theta * s, _LEAST_LEAN) for lean, s in zip(leans, some, strict=True)]
+    return [
+        lean * max(1.0 + theta * slants[k], _LEAST_LEAN)
+        for k, lean in zip(members, leans, strict=True)
+    ]
 
 
 def _top_up(
