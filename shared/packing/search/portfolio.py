@@ -14,6 +14,9 @@ _LEAST_PODS: Final = 300
 _COARSE: Final = 45  # pods per node
 _FEW_NODES: Final = 16
 _FEWEST_PODS: Final = 2_000
+# Of plans that cost less than this, in micro-dollars per hour, the first procedures are enough.
+_CHEAP: Final = 10_000_000
+_FIRST: Final = 3
 # Classes times nodes that all procedures together look at, the first one's aside.
 _MUCH: Final = 10_000_000
 PROCEDURES: Final[tuple[tuple[str, Rules | None], ...]] = (
@@ -45,8 +48,8 @@ def best_plan(
     """Return the cheapest plan of all procedures and the name of the procedure that found it.
 
     Each class counted must fit some kind. Ties go to the procedure tried first; none is tried
-    after one has reached the target, or when they have looked at many classes for many nodes,
-    unless the search is to be thorough.
+    after one has reached the target, or when they have looked at many classes for many nodes, or
+    after the first few where little money is at stake, unless the search is to be thorough.
 
     Args:
         priced: Classes, kinds and what they are worth.
@@ -58,9 +61,10 @@ def best_plan(
     best: list[Planned] = []
     cost, name, spent = 0, "", 0.0
     nodes = sum([many for _, many in priced.worth.mix])
+    first = _FIRST if priced.worth_of(counts) < _CHEAP else len(FOR_FEW_NODES)
     few = nodes < _FEW_NODES and sum(counts) > nodes * _COARSE
-    for procedure, rules in FOR_FEW_NODES if few else PROCEDURES:
-        enough = cost <= target or name == "patterns" or spent > _MUCH
+    for number, (procedure, rules) in enumerate(FOR_FEW_NODES if few else PROCEDURES):
+        enough = number >= first or cost <= target or name == "patterns" or spent > _MUCH
         if best and ((enough and not thorough) or search_budget.ended()):
             break
         spent += nodes * len(counts)

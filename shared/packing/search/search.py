@@ -16,6 +16,7 @@ from shared.packing.search.fill_node import Rules
 from shared.packing.search.greedy import build
 from shared.packing.search.local_search import gather, improve
 from shared.packing.search.portfolio import best_plan
+from shared.packing.search.relocate import relocate
 
 _WORK_PER_TRY: Final = 25
 _FEW_PODS: Final = 300
@@ -60,6 +61,8 @@ def search(
     plan, name = best_plan(asked, some, search_budget, target=target, thorough=settings.thorough)
     if aggregated is not None:
         plan, name = _seated(priced, aggregated, plan, counts), f"{name}, seated"
+    if priced.cost(plan) > target:
+        plan = relocate(priced, plan)
     most = settings.max_launch_groups
     if most and len({entry.kind for entry in plan}) > most:
         priced, plan = _few_kinds(problem, priced, counts, plan, again=aggregated is None)

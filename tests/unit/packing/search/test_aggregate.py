@@ -101,6 +101,9 @@ def test_few_launch_groups_hold_for_seated_pods_too() -> None:
 
 
 def test_default_settings_and_limits_hold_for_seated_pods() -> None:
+    plain = good(topology(pods=12))
+    assert "seated" in plain.candidate
+    assert plain.unplaced == ()
     asked = topology(pods=12, settings=PackingSettings())
     assert good(asked).unplaced == ()
     shapes = tuple(replace(other_shape, provisioner="default") for other_shape in asked.shapes)
