@@ -21,10 +21,10 @@ from shared.planning.state import PlanState
 from shared.scheduling.topology.counts import DomainCounter
 
 _MAX_LIMIT_ROUNDS: Final = 8
-# Of packing: steps of one shape, and nodes that are filled for each lot at most, one by one. What
+# Of packing: steps of one shape, and pods of a node, at least: nodes are filled one by one. What
 # a pod asks for of cpu, memory, pods and one thing more is among the steps of its lot.
 _SHAPE: Final = 40
-_FILLINGS_PER_LOT: Final = 2
+_PODS_PER_NODE: Final = 4
 _PLAIN_RESOURCES: Final = 4
 # Pods that must all be kept apart are packed one batch after the other; the placer takes the rest.
 _MOST_BATCHES: Final = 8
@@ -138,7 +138,7 @@ def _pack_batch(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> No
 def _charge(plan_state: PlanState, lots: Sequence[Lot]) -> None:
     """Count what packing takes: each node is filled from all lots, equal nodes once."""
     pods = sum(lot.count for lot in lots)
-    fillings = min(pods, _FILLINGS_PER_LOT * len(lots)) // _FILLINGS_PER_LOT
+    fillings = min(pods // _PODS_PER_NODE, len(lots))
     shapes = len(plan_state.table.offers)
     # Each pick of labels is a full list of shapes.
     part = _SHAPE * shapes // (1 + sum(plan_state.brought.values()))

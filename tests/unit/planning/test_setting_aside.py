@@ -189,3 +189,11 @@ def test_a_preference_costs_what_it_has_alternatives_for() -> None:
     )
     assert steps[1] > steps[0]
     assert estimates(classes(pod(required_terms=terms)), 0)[0] > 0
+
+
+def test_two_thousand_pods_of_as_many_sizes_are_planned_at_once() -> None:
+    asked = [
+        pod(f"p{number:04}", cpu=100 + number % 1_000, memory=2**28 + number)
+        for number in range(2_000)
+    ]
+    assert not decide(snapshot(*asked)).unschedulable
