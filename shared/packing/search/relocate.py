@@ -14,6 +14,7 @@ from shared.packing.search.local_search import gather
 _QUESTIONS_PER_DOLLAR: Final = 1_500
 _MOST_QUESTIONS: Final = 20_000
 _MOST_NODES: Final = 300
+_MOST_PASSES: Final = 8
 _DOLLAR: Final = 1_000_000
 
 
@@ -80,10 +81,10 @@ class _Relocation:
         self.questions = questions
 
     def run(self) -> None:
-        """Move pods until no move saves anything, or all questions are asked."""
-        moved = True
-        while moved and self.questions > 0:
-            moved = False
+        """Move pods until no move saves anything, all questions are asked, or passes are done."""
+        moved, passes = True, 0
+        while moved and self.questions > 0 and passes < _MOST_PASSES:
+            moved, passes = False, passes + 1
             for node in self.nodes:
                 for k in sorted(node.contents):
                     # What was moved to the node or off it changed what it holds.
