@@ -51,7 +51,7 @@ MODULES: Final = {name: importlib.import_module(f"functions.{name}.handler") for
 HANDLERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     name: inspect.unwrap(module.handler) for name, module in MODULES.items()
 }
-_DECIDING: Final = importlib.import_module("shared.planning.decide")
+_PROVISION: Final = importlib.import_module("shared.provisioning.provision")
 _ENVIRONMENT: Final = {
     "table": "table",
     "bucket": "bucket",
@@ -193,7 +193,7 @@ def cut(functions: Functions, dead_letter: Callable[[str, str], None]) -> Iterat
         # Indented, user data takes the slow way through the encoder.
         stack.enter_context(swapped(al2023, json=_Compact))
         # What the plan might cost at least is only told.
-        stack.enter_context(swapped(_DECIDING, bound=lambda *_: 0))
+        stack.enter_context(swapped(_PROVISION, with_bound=lambda _, plan: plan))
         for name in ("provision", "sweep"):
             report = {f"report_{name}": lambda *_, **__: None}
             stack.enter_context(swapped(MODULES[name], **report))
