@@ -120,7 +120,10 @@ class Leases:
         return not self._table.write(key, {"dirty": False}, ours).done
 
     def _outdate_slots(self, cluster: str) -> None:
-        """Let the version of each slot grow: no write by an older reading of it is taken."""
+        """Let the version of each slot grow: no write by an older reading of it is taken.
+
+        The part of the ledger that knows the rows of slots does this.
+        """
         raise NotImplementedError
 
     def _ours(self, lease: Lease) -> Condition:
