@@ -103,6 +103,8 @@ class ProvisionSettings(TimerSettings):
             node is Ready, `scheduler` leaves binding to kube-scheduler.
         max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.
         max_launch_groups: Most CreateFleet calls of one plan; 0 for no limit.
+        preference_price_percent: A preference of pods is kept if that costs at most this much
+            more, in percent of their price; of preferences that are weighed.
         minimum_saving_percent: Consolidation must save so much of the price of the nodes that it
             removes: moving pods is never free.
         minimum_saving_per_hour: ... and at least so many dollars an hour.
@@ -120,6 +122,7 @@ class ProvisionSettings(TimerSettings):
     binding_policy: Literal["early", "ready", "scheduler"] = "early"
     max_node_vcpus: int = Field(default=64, ge=0)
     max_launch_groups: int = Field(default=20, ge=0)
+    preference_price_percent: int = Field(default=10, ge=0)
     minimum_saving_percent: int = Field(default=5, ge=0, le=100)
     minimum_saving_per_hour: float = Field(default=0.01, ge=0, le=1000)
     minimum_age_seconds: float = Field(default=300.0, ge=0)
@@ -222,6 +225,7 @@ class ClusterAttachment(BaseModel):
         metadata_tokens: Whether its machines must ask the metadata service with a token; an
             attachment of a former release leaves it and the hop limit to the Provisioners.
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
+        preference_policy: What becomes of what its pods prefer, where a Provisioner does not say.
         brakes: What holds it back from the day it is attached; an attachment of a former release
             has no ceiling.
     """
@@ -236,6 +240,7 @@ class ClusterAttachment(BaseModel):
     launch_resources: tuple[str, ...] = ()
     metadata_tokens: Literal["required", "optional"] = "optional"
     metadata_hop_limit: int = Field(default=64, ge=1, le=64)
+    preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
     brakes: ClusterBrakes = ClusterBrakes()
 
 

@@ -9,7 +9,7 @@ from functions.cli.planned import Planned
 from functions.cli.render.plan_document import plan_document
 from shared.catalog.summary import summarize
 from shared.model.ec2.launches import PlannedNode, PodRef
-from shared.model.plan import Plan
+from shared.model.plan import KeptPreferences, Plan
 from shared.planning.explanation import counted, dollars, gap
 
 _TYPES_SHOWN: Final = 3
@@ -112,6 +112,8 @@ def _table(planned: Planned) -> list[str]:
     lines = [_totals(plan), *settings_lines(planned)]
     if plan.remark:
         lines.append(f"a simpler plan was taken: {plan.remark}")
+    if plan.preferences.stated:
+        lines.append(preferences_line(plan.preferences))
     if plan.nodes:
         lines += ["", *_aligned([_HEADINGS, *_rows(plan.nodes)])]
     if plan.placements:
@@ -122,6 +124,13 @@ def _table(planned: Planned) -> list[str]:
         lines += _refusals(plan)
     took = f"decided in {planned.elapsed_ms:.1f} ms"
     return [*lines, "", f"{took}; prices: {summarize(planned.catalog)}"]
+
+
+def preferences_line(found: KeptPreferences) -> str:
+    """Return how many preferences of pods a plan keeps, and what keeping the others would cost."""
+    rest = found.rest_micros_per_hour
+    more = f"; keeping as many as possible costs {dollars(rest)}/h more" if rest else ""
+    return f"{found.kept:,} of {found.stated:,} preferences of pods are kept{more}"
 
 
 def _totals(plan: Plan) -> str:

@@ -92,6 +92,7 @@ class Cluster(Stack):
             "launch_resources": [arn for name, arn in config.launch_resources if name == cluster],
             "metadata_tokens": config.metadata_tokens,
             "metadata_hop_limit": config.metadata_hop_limit,
+            "preference_policy": config.preference_policy,
             "brakes": {"max_price_per_hour": dict(config.max_price_per_hour)[cluster]},
         }
         ssm.StringParameter(

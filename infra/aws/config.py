@@ -94,6 +94,7 @@ class Config:
             cluster's launches may use though they carry no tag of the cluster, sorted.
         metadata_tokens: Whether machines must ask for a token at the metadata service (IMDSv2).
         metadata_hop_limit: Most network hops that an answer of the metadata service may take.
+        preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
         cni_role: Whether the network plugin uses the `node` role or one of its `own`.
         ssm: Whether operators open sessions on nodes by Systems Manager.
         kms_keys: ARNs of customer managed keys that volumes may be encrypted with, sorted.
@@ -118,6 +119,7 @@ class Config:
     launch_resources: tuple[tuple[str, str], ...] = ()
     metadata_tokens: Literal["required", "optional"] = "required"
     metadata_hop_limit: int = 2
+    preference_policy: Literal["Respect", "Weigh", "Ignore"] = "Weigh"
     cni_role: Literal["node", "own"] = "node"
     ssm: bool = False
     kms_keys: tuple[str, ...] = ()
@@ -173,6 +175,7 @@ def read_config(get: Callable[[str], Any]) -> Config:
         metadata_hop_limit=_number(
             get, "metadata_hop_limit", default=2, lowest=1, highest=64, unit="hops"
         ),
+        preference_policy=_choice(get, "preference_policy", "Weigh", "Respect", "Ignore"),
         cni_role=_choice(get, "cni_role", "node", "own"),
         ssm=_choice(get, "ssm", "off", "on") == "on",
         kms_keys=_keys(get("kms_keys")),
@@ -306,12 +309,12 @@ def _matching(value: Any, pattern: re.Pattern[str], key: str, wanted: str) -> st
     return str(value)
 
 
-def _choice(get: Callable[[str], Any], key: str, first: Any, second: Any) -> Any:
+def _choice(get: Callable[[str], Any], key: str, first: Any, *others: Any) -> Any:
     value = get(key)
     if value is None:
         return first
-    if value not in {first, second}:
-        raise ConfigError(f"{key}: {value!r}: give {first} or {second}")
+    if value not in (first, *others):
+        raise ConfigError(f"{key}: {value!r}: give {' or '.join((first, *others))}")
     return value
 
 

@@ -35,6 +35,23 @@ class Unschedulable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPreferences:
+    """How far a plan keeps what the pods that it places prefer.
+
+    Attributes:
+        stated: Preferences of these pods, each once for each pod; those of pods whose policy is to
+            ignore them are left out.
+        kept: Those of them that the plan keeps.
+        rest_micros_per_hour: What keeping as many as possible would cost more, in micro-dollars an
+            hour; 0 if the plan does.
+    """
+
+    stated: int = 0
+    kept: int = 0
+    rest_micros_per_hour: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One provisioning decision.
 
@@ -47,6 +64,7 @@ class Plan:
         cost_micros_per_hour: Price of `nodes` at their cheapest options.
         lower_bound_micros_per_hour: No plan for the same pods can cost less; 0 until it is proved.
         remark: Why a simpler plan than the best was taken, empty usually.
+        preferences: How far it keeps what pods prefer.
     """
 
     nodes: tuple[PlannedNode, ...] = ()
@@ -56,6 +74,7 @@ class Plan:
     cost_micros_per_hour: int = 0
     lower_bound_micros_per_hour: int = 0
     remark: str = ""
+    preferences: KeptPreferences = KeptPreferences()
 
     @property
     def gap_percent(self) -> float:

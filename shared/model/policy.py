@@ -13,6 +13,14 @@ class BindingPolicy(StrEnum):
     SCHEDULER = "scheduler"  # never: kube-scheduler does it
 
 
+class PreferencePolicy(StrEnum):
+    """What becomes of what pods prefer: affinity with a weight, spreads that may be broken."""
+
+    RESPECT = "Respect"  # rules, dropped one by one when nothing else can place the pod
+    WEIGH = "Weigh"  # kept where that costs little more
+    IGNORE = "Ignore"  # as if it were not there
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPolicy:
     """How launches behave.

@@ -10,6 +10,7 @@ from typing import Final
 
 from shared.model.brakes import NO_CEILING, Ceiling
 from shared.model.kubernetes.taints import Taint
+from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 
@@ -149,6 +150,8 @@ class Provisioner:
         paused: Whether its annotation forbids any action.
         shadow: Whether what is decided for it is only recorded and told.
         ceiling: The most nodes and dollars an hour it may come to.
+        preference_policy: What becomes of pods' preferences on its nodes; None for what the
+            cluster's attachment says.
     """
 
     name: str
@@ -172,3 +175,4 @@ class Provisioner:
     paused: bool = False
     shadow: bool = False
     ceiling: Ceiling = NO_CEILING
+    preference_policy: PreferencePolicy | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.model.ec2.instance_types import Offering
+from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 
 NO_SHAPE = "no shape"
@@ -62,6 +63,7 @@ BOUNDS: Final[Mapping[str, tuple[int, int | None]]] = {
     "max_options": (1, 60),
     "max_launch_groups": (0, None),
     "improve_iterations": (0, None),
+    "preference_price_percent": (0, None),
 }
 
 
@@ -109,6 +111,12 @@ class PackingSettings:
             batches get fewer, since each try costs more.
         thorough: Run also the candidates that take long on large batches, and ten times the
             improvement. Default off.
+        preference_policy: What becomes of what pods prefer, unless the Provisioner of a node says
+            otherwise. Default Weigh: kept where it costs little more. Respect: rules, dropped
+            one by one when nothing else can place the pod. Ignore: as if it were not there.
+        preference_price_percent: A preference that is weighed is kept if that costs at most this
+            much more, in percent of the price of the pods that state it. Default 10; 0 keeps
+            what costs nothing.
         type_weights: Percent by which an instance type's price is multiplied when plans are
             compared, by name; absent means 100. 80 says its cores are worth 25 % more.
 
@@ -128,6 +136,8 @@ class PackingSettings:
     max_launch_groups: int = 20
     improve_iterations: int = 60
     thorough: bool = False
+    preference_policy: PreferencePolicy = PreferencePolicy.WEIGH
+    preference_price_percent: int = 10
     type_weights: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

@@ -1,6 +1,8 @@
 """The provisioning decision."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Final
 
 from shared.model.ec2.launches import LaunchOption, PlannedNode
@@ -9,6 +11,7 @@ from shared.model.plan import Placement, Plan, Unschedulable
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.initial_state import asking, initial_state
+from shared.planning.offerings.pending_group import Wish
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.reasons import Explainer
 from shared.planning.setting_aside import (
@@ -20,6 +23,7 @@ from shared.planning.setting_aside import (
 )
 from shared.planning.solver import solve
 from shared.planning.state import PlanState
+from shared.planning.weighing import Weighed, weigh
 from shared.planning.work import OverBudgetError, Work
 from shared.scheduling.topology.constraints import obstacles
 
@@ -57,13 +61,16 @@ def decide(
         tries += 1
         work = Work(budget_steps)
         try:
-            plan_state = _solved(snapshot, waiting, settings, work)
-            return _to_plan(snapshot, plan_state, unplaced)
+            plain = _solved(snapshot, waiting, settings, work, weighed=frozenset())
         except OverBudgetError:
             waiting, dear = cheapest(waiting, work, tries)
             unplaced += [_set_aside(pod) for pod in dear]
             if work.begun:
                 budget_steps = max(budget_steps // 2, least)
+        else:
+            solve = partial(_solved, snapshot, waiting, settings)
+            weighed = weigh(plain, solve, settings, budget_steps)
+            return _to_plan(snapshot, weighed, unplaced)
     return Plan(unschedulable=_sorted(unplaced))
 
 
@@ -80,38 +87,35 @@ def _sorted(unplaced: Sequence[Unschedulable]) -> tuple[Unschedulable, ...]:
 
 
 def _solved(
-    snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
+    snapshot: ClusterSnapshot,
+    waiting: Sequence[Pod],
+    settings: PackingSettings,
+    work: Work,
+    *,
+    weighed: AbstractSet[Wish],
 ) -> PlanState:
     """Return the state with all pods solved at once; where some are left, solved by priority."""
-    together = initial_state(snapshot, waiting, settings, work)
+    together = initial_state(snapshot, waiting, settings, work, weighed)
     solve(together, together.pod_groups)
     left = [pod_group.priority for pod_group in together.unplaced()]
     if not left or min(pod_group.priority for pod_group in together.pod_groups) >= max(left):
         return together
-    ranked = initial_state(snapshot, waiting, settings, work)
+    ranked = initial_state(snapshot, waiting, settings, work, weighed)
     for priority in sorted({pod_group.priority for pod_group in ranked.pod_groups}, reverse=True):
         solve(
             ranked, [pod_group for pod_group in ranked.pod_groups if pod_group.priority == priority]
         )
     ranked.remark = together.remark
-    return ranked if _unplaced_pods(ranked) < _unplaced_pods(together) else together
-
-
-def _unplaced_pods(plan_state: PlanState) -> list[tuple[int, int]]:
-    """Return how many pods have no place, by priority; less is better, highest priority first."""
-    unplaced: dict[int, int] = {}
-    for pod_group in plan_state.pod_groups:
-        rank = -pod_group.priority
-        unplaced[rank] = unplaced.get(rank, 0) + len(pod_group.waiting)
-    return sorted(unplaced.items())
+    return ranked if ranked.left_over() < together.left_over() else together
 
 
 def _to_plan(
     snapshot: ClusterSnapshot,
-    plan_state: PlanState,
+    weighed: Weighed,
     apart: Sequence[Unschedulable],
 ) -> Plan:
     """Return the plan; `apart` are the pods that were not asked about."""
+    plan_state = weighed.plan_state
     placements = [
         Placement(
             node=spot.room.name,
@@ -144,6 +148,7 @@ def _to_plan(
         order=tuple(ref for _, ref, _ in plan_state.order),
         cost_micros_per_hour=sum(node.price_micros_per_hour for node in nodes),
         remark=plan_state.remark,
+        preferences=weighed.preferences,
     )
 
 

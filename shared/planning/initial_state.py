@@ -1,6 +1,7 @@
 """The initial state: what a decision starts from, made of a snapshot."""
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from shared.model.kubernetes.pods import Pod, Scheduling
 from shared.model.kubernetes.taints import Effect, Taint
@@ -8,7 +9,7 @@ from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.offerings.offering_index import OfferingIndex
 from shared.planning.offerings.offering_table import OfferingTable, Seller, offering_table
-from shared.planning.offerings.pending_group import PendingGroup
+from shared.planning.offerings.pending_group import PendingGroup, PreferenceChoice, Wish
 from shared.planning.offerings.picks import Picks
 from shared.planning.offerings.target_node import TargetNode
 from shared.planning.state import PlanState
@@ -43,9 +44,20 @@ def asking(snapshot: ClusterSnapshot) -> list[Pod]:
 
 
 def initial_state(
-    snapshot: ClusterSnapshot, waiting: Sequence[Pod], settings: PackingSettings, work: Work
+    snapshot: ClusterSnapshot,
+    waiting: Sequence[Pod],
+    settings: PackingSettings,
+    work: Work,
+    weighed: AbstractSet[Wish] | None = None,
 ) -> PlanState:
     """Return the state before anything is decided: pods, nodes, and what can be bought.
+
+    Args:
+        snapshot: What is known of the cluster.
+        waiting: The pods that are decided for.
+        settings: What a good plan is.
+        work: What the decision costs is counted in it.
+        weighed: Of the preferences that are weighed, those that are rules; None for all.
 
     Raises:
         OverBudgetError: If that takes more steps than the decision may take.
@@ -63,7 +75,16 @@ def initial_state(
     table, cut, brought = _table(snapshot, classes, work)
     launchables = OfferingIndex(table, existing)
     taints = [*table.by_taints(), *(room.taints for room in existing)]
-    soft_taints = _soft(taints)
+    choice = PreferenceChoice(
+        policy=settings.preference_policy,
+        by_provisioner={
+            provisioner.name: provisioner.preference_policy
+            for provisioner in snapshot.provisioners
+            if provisioner.preference_policy is not None
+        },
+        weighed=weighed,
+        soft_taints=_soft(taints),
+    )
     spots = [TargetNode(room.name, room.labels, room) for room in existing]
     aside = [(node, _place_of(node)) for node in others]
     _count(
@@ -76,9 +97,13 @@ def initial_state(
     _expect_companions(daemonsets, spots, aside)
     topology_counts.mark()
     pod_groups = tuple(
-        PendingGroup(index, pod_class, book, launchables, soft_taints=soft_taints)
+        PendingGroup(index, pod_class, book, launchables, choice)
         for index, pod_class in enumerate(classes)
     )
+    for pod_group in pod_groups:
+        if pod_group.wanted:
+            book.keep_to(pod_group.one.namespace, pod_group.one.scheduling, pod_group.wanted)
+    topology_counts.leave_out(book.unused())
     return PlanState(
         launchables=launchables,
         topology_counts=topology_counts,

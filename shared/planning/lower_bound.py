@@ -44,7 +44,9 @@ def with_bound(snapshot: ClusterSnapshot, plan: Plan) -> Plan:
     waiting = [
         pod for pod in asking(snapshot) if pod.uid not in aside and not pod.scheduling.refusals
     ]
-    plan_state = initial_state(snapshot, waiting, PackingSettings(), Work(sys.maxsize))
+    plan_state = initial_state(
+        snapshot, waiting, PackingSettings(), Work(sys.maxsize), weighed=frozenset()
+    )
     return dataclasses.replace(plan, lower_bound_micros_per_hour=_bound(plan_state, plan))
 
 
@@ -126,7 +128,13 @@ def _among(uids: AbstractSet[str], pod_group: PendingGroup) -> int:
 def _is_led(other_pod_group: PendingGroup) -> bool:
     """Return whether rules or preferences may lead a pod away from the first provisioner."""
     kind = other_pod_group.kind
-    return bool(other_pod_group.ladder or kind.keys or kind.is_ruled or kind.by_host)
+    return bool(
+        other_pod_group.stated
+        or other_pod_group.wanted
+        or kind.keys
+        or kind.is_ruled
+        or kind.by_host
+    )
 
 
 def _sold(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """The solver: a round assigns pods to domains, packs them, and places what was packed.
 
-What is left is placed pod by pod. Then each group with pods left drops a preference, and a further
-round follows. At the end the order is validated again, and launch groups are merged.
+What is left is placed pod by pod. Then each group with pods left drops a preference, and a
+further round follows. At the end the order is validated again, and launch groups are merged.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def solve(plan_state: PlanState, pod_groups: Sequence[PendingGroup]) -> None:
 
 
 def _relax_until_able(pod_group: PendingGroup) -> bool:
-    """Drop preferences that no node could keep; return whether any node is left at all."""
+    """Drop preferences that no node could meet; return whether any node is left at all."""
     while not pod_group.is_able():
         if not pod_group.relax():
             return False

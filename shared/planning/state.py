@@ -226,9 +226,21 @@ class PlanState:
             self._sold_out = frozenset(left.keys() - able)
         return self._sold_out
 
+    def cost(self) -> int:
+        """Return the price of the nodes to be bought, in micro-dollars an hour."""
+        return sum(spot.ways[0].offering.price_micros_per_hour for spot in self.spots if spot.ways)
+
     def unplaced(self) -> list[PendingGroup]:
         """Return the pending groups with pods that have no place."""
         return [pod_group for pod_group in self.pod_groups if pod_group.waiting]
+
+    def left_over(self) -> list[tuple[int, int]]:
+        """Return how many pods have no place, highest priority first; less is better."""
+        found: dict[int, int] = {}
+        for pod_group in self.pod_groups:
+            rank = -pod_group.priority
+            found[rank] = found.get(rank, 0) + len(pod_group.waiting)
+        return sorted(found.items())
 
     def _settle(self, spot: TargetNode, concerned: Iterable[str], profile: Profile) -> None:
         """Settle what decides where the pod counts, on a node to be bought, before it does."""

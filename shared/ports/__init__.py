@@ -7,6 +7,7 @@ Every method may raise RetryableError (throttled, unavailable, conflict) or Perm
 from dataclasses import dataclass, field
 
 from shared.model.brakes import NO_BRAKES, Brakes
+from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import UNBOUND, MetadataBound
 from shared.ports.clock import Clock
 from shared.ports.cloud import (
@@ -91,6 +92,7 @@ class ClusterPorts(NodePorts):
     Attributes:
         instance_profile: Default instance profile of the cluster's nodes.
         metadata: What the attachment allows of the instance metadata service.
+        preference_policy: What becomes of what pods prefer, where a Provisioner does not say.
         rivals: Sees other autoscalers.
     """
 
@@ -101,4 +103,5 @@ class ClusterPorts(NodePorts):
     decisions: Decisions
     instance_profile: str = ""
     metadata: MetadataBound = UNBOUND
+    preference_policy: PreferencePolicy = PreferencePolicy.WEIGH
     rivals: Rivals = field(default_factory=NoRivals)

@@ -66,6 +66,7 @@ class Provisioning:
         new_id: Callable[[], str],
         disruption: DisruptionSettings | None = None,
     ) -> None:
+        settings = dataclasses.replace(settings, preference_policy=ports.preference_policy)
         self._ports = ports
         self._policy = policy
         self._settings = settings

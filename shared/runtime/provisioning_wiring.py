@@ -10,6 +10,7 @@ from shared.aws.ec2.cloud import Ec2Cloud
 from shared.aws.ledger.ledger import DynamoLedger
 from shared.kube.cluster import KubeCluster
 from shared.kube.other_autoscalers import KubeRivals
+from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import MetadataBound
 from shared.ports import ClusterPorts
 from shared.runtime.observability import count, logger
@@ -77,6 +78,7 @@ class ProvisioningWiring(Wiring):
                 hop_limit=attachment.metadata_hop_limit,
                 tokens_required=attachment.metadata_tokens == "required",
             ),
+            preference_policy=PreferencePolicy(attachment.preference_policy),
             rivals=KubeRivals(api, self.clock.now, self.settings.autoscaler_namespaces.split(",")),
         )
 

@@ -7,6 +7,9 @@ import pytest
 
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, OfferingKey
+from shared.model.policy import PreferencePolicy
+from shared.packing.problem import PackingSettings
+from shared.planning.decide import decide
 from tests.peers.answers import Answer, Machine
 from tests.peers.cases import FAMILIES, THREE_ZONES, linear_types, needs
 from tests.peers.judge import judge, kept_preferences
@@ -110,6 +113,16 @@ def test_soft_spreads_that_are_kept_are_counted() -> None:
     crowded = Answer(machines=(machine(0), machine(1), machine(2), machine(zones=ZONES[1:2])))
     assert kept_preferences(asked, even) == (3, 3)
     assert kept_preferences(asked, crowded) == (0, 3)
+
+
+@pytest.mark.parametrize("policy", [PreferencePolicy.RESPECT, PreferencePolicy.WEIGH])
+@pytest.mark.parametrize("family", ["soft-apart", "soft-spread"])
+def test_a_plan_tells_the_preferences_that_it_keeps(family: str, policy: PreferencePolicy) -> None:
+    asked = FAMILIES[family](60, 2)
+    settings = PackingSettings(preference_policy=policy)
+    (found,) = ask_dovetail(asked, settings)
+    told = decide(asked.snapshot(), settings).preferences
+    assert kept_preferences(asked, found) == (told.kept, told.stated)
 
 
 @pytest.mark.parametrize("family", ["S10", "kmix", "constr", "gpumix", "topo", "spread"])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import AffinityTerm, Pod, TopologySpread
 from shared.model.plan import Plan
+from shared.model.policy import PreferencePolicy
 from shared.model.snapshot import ClusterSnapshot
 from shared.packing.problem import PackingSettings
 from shared.planning.decide import decide
@@ -193,13 +194,15 @@ SOFT: Final[Sequence[dict[str, Any]]] = (
 )
 
 
-@given(snapshots(), st.sampled_from(SOFT))
+@given(snapshots(), st.sampled_from(SOFT), st.sampled_from(PreferencePolicy))
 def test_a_preference_never_leaves_a_pod_without_a_place(
-    snapshot: ClusterSnapshot, rules: Mapping[str, Any]
+    snapshot: ClusterSnapshot, rules: Mapping[str, Any], policy: PreferencePolicy
 ) -> None:
     plain = make.pods(3, "q", cpu=400)
     choosy = tuple(replace(pod, scheduling=replace(pod.scheduling, **rules)) for pod in plain)
     empty = replace(snapshot, pending=(), slots=())
     before = decide(replace(empty, pending=plain), QUICK)
-    after = decide(replace(empty, pending=choosy), QUICK)
+    settings = replace(QUICK, preference_policy=policy)
+    after = decide(replace(empty, pending=choosy), settings)
+    assert after.preferences.kept <= after.preferences.stated
     assert len(after.unschedulable) <= len(before.unschedulable)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from shared.model.policy import PreferencePolicy
 from shared.packing.problem import PackingSettings, bounds_text, within_bounds
 
 _DEFAULTS: Final = PackingSettings()
@@ -88,6 +89,8 @@ def _change(key: str, value: str) -> dict[str, Any]:
         if value.lower() not in _FLAGS:
             raise InvalidSettingError(f"--set {key}={value}: write true or false")
         return {key: _FLAGS[value.lower()]}
+    if isinstance(default, PreferencePolicy):
+        return {key: _policy(key, value)}
     if isinstance(default, int):
         return {key: _whole(key, value)}
     if isinstance(default, Mapping):
@@ -103,6 +106,13 @@ def _whole(key: str, value: str) -> int:
     if not within_bounds(name, number):
         raise InvalidSettingError(f"--set {key}={value}: write a whole number {bounds_text(name)}")
     return number
+
+
+def _policy(key: str, value: str) -> PreferencePolicy:
+    for policy in PreferencePolicy:
+        if value.lower() == policy.lower():
+            return policy
+    raise InvalidSettingError(f"--set {key}={value}: write {' or '.join(PreferencePolicy)}")
 
 
 def _weights(key: str, value: str) -> dict[str, int]:

@@ -34,6 +34,11 @@ def plan_document(plan: Plan, elapsed_ms: float) -> dict[str, Any]:
         ],
         "cost_micros_per_hour": plan.cost_micros_per_hour,
         "lower_bound_micros_per_hour": plan.lower_bound_micros_per_hour,
+        "preferences": {
+            "stated": plan.preferences.stated,
+            "kept": plan.preferences.kept,
+            "rest_micros_per_hour": plan.preferences.rest_micros_per_hour,
+        },
         "elapsed_ms": round(elapsed_ms, 3),
     }
 

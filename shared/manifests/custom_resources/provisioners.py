@@ -5,6 +5,7 @@ manifests that were stored before.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from shared.manifests.api import provisioner as api
@@ -20,6 +21,8 @@ from shared.manifests.custom_resources.node_templates import (
 )
 from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
+from shared.model import labels as keys
+from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import InvalidProvisioner
@@ -43,10 +46,13 @@ def decode_provisioner(
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
     brakes = read_brakes(metadata)
+    preferences = _preference_policy(metadata)
     template = read_named_template(raw, templates, problems, check)
     if document is None or problems:
         raise InvalidProvisionerError(problems)
-    return _provisioner(metadata.raw, document.spec, brakes, template)
+    return replace(
+        _provisioner(metadata.raw, document.spec, brakes, template), preference_policy=preferences
+    )
 
 
 def decode_provisioners(
@@ -111,6 +117,19 @@ def _provisioner(
         shadow=brakes.shadow,
         ceiling=brakes.ceiling,
     )
+
+
+def _preference_policy(metadata: Section) -> PreferencePolicy | None:
+    """Return what the annotation says, None without it; a wrong one makes it unusable."""
+    value = mapping(metadata.raw.get("annotations")).get(keys.PREFERENCE_POLICY)
+    if value is None:
+        return None
+    if value not in list(PreferencePolicy):
+        path = metadata.at("annotations")
+        annotations = Section({keys.PREFERENCE_POLICY: value}, path, metadata.problems)
+        annotations.refuse(keys.PREFERENCE_POLICY, f"write {' or '.join(PreferencePolicy)}")
+        return None
+    return PreferencePolicy(value)
 
 
 def _limits(given: Raw) -> tuple[Resources | None, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from shared.model.kubernetes.pods import (
     TopologySpread,
 )
 from shared.scheduling.compatibility import node_terms
-from shared.scheduling.preferences import Preference, PreferenceKind
+from shared.scheduling.preferences import Preference, PreferenceKind, stated
 from shared.scheduling.topology.constraints import Affinity, ConstraintKind, Spread
 from shared.scheduling.topology.counts import DomainCounter, Profile, Scope, TopologyCounts
 from shared.scheduling.topology.selector import NOBODY, Selection, own_selection
@@ -35,22 +35,48 @@ class TopologyRules:
         self._topology_counts = topology_counts
         self._namespaces = namespaces
         self._selected: dict[LabelSelector, frozenset[str]] = {}
+        self._of_rules: set[DomainCounter] = set()
+        self._of_preferences: set[DomainCounter] = set()
 
     def register(self, namespace: str, scheduling: Scheduling) -> None:
         """Make the counters of all rules and preferences of a pod that waits."""
         for rule in scheduling.spreads:
-            self._spread_counter(namespace, scheduling, rule)
+            counter = self._spread_counter(namespace, scheduling, rule)
+            if rule.policy == SpreadPolicy.DO_NOT_SCHEDULE:
+                self._of_rules.add(counter)
         required = tuple(term for term in scheduling.affinity if term.weight is None)
         if required:
-            self._together(namespace, required)
-        for term in scheduling.affinity:
-            if term.weight is not None:
-                self._together(namespace, (term,))
+            self._of_rules.update(self._together(namespace, required))
         for term in scheduling.ties:
-            self._together(namespace, (term,))
+            self._of_rules.update(self._together(namespace, (term,)))
         for term in scheduling.anti_affinity:
-            self._apart(namespace, term)
+            if term.weight is None:
+                self._of_rules.add(self._apart(namespace, term))
+        for preference in stated(scheduling):
+            if preference[0] != PreferenceKind.NODES:
+                self._of_preferences.add(self.counter(namespace, scheduling, preference))
         self.owned(namespace, scheduling)
+
+    def keep_to(self, namespace: str, scheduling: Scheduling, wanted: Iterable[Preference]) -> None:
+        """Take it that these preferences of a pod may be rules in this decision."""
+        for preference in wanted:
+            if preference[0] not in (PreferenceKind.NODES, PreferenceKind.TAINTS):
+                self._of_rules.add(self.counter(namespace, scheduling, preference))
+
+    def counter(
+        self, namespace: str, scheduling: Scheduling, preference: Preference
+    ) -> DomainCounter:
+        """Return the counter that a preference about other pods looks at."""
+        kind, index = preference
+        if kind == PreferenceKind.SPREAD:
+            return self._spread_counter(namespace, scheduling, scheduling.spreads[index])
+        if kind == PreferenceKind.AFFINITY:
+            return self._together(namespace, (scheduling.affinity[index],))[0]
+        return self._apart(namespace, scheduling.anti_affinity[index])
+
+    def unused(self) -> frozenset[DomainCounter]:
+        """Return the counters of preferences that are no rule of any pod in this decision."""
+        return frozenset(self._of_preferences - self._of_rules)
 
     def owned(self, namespace: str, scheduling: Scheduling) -> tuple[DomainCounter, ...]:
         """Return the counters of owners of a pod's required anti-affinity terms."""
@@ -68,7 +94,7 @@ class TopologyRules:
         *,
         terminating: bool = False,
     ) -> Profile:
-        """Return what such a pod adds to the topology counts."""
+        """Return what such a pod adds to the topology counts, those that are not used included."""
         owned = self.owned(namespace, scheduling) if scheduling.anti_affinity else ()
         return self._topology_counts.profile(namespace, labels, owned, terminating=terminating)
 
@@ -97,7 +123,7 @@ class TopologyRules:
             )
         )
         shunned = self._topology_counts.shunning(namespace, labels)
-        profile = self.profile(namespace, labels, scheduling)
+        profile = self._topology_counts.used(self.profile(namespace, labels, scheduling))
         judging = [spread.counter for spread in spreads]
         judging += [counter for affinity in affinities for counter in affinity.counters]
         judging += [*avoids, *shunned]

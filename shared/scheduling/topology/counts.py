@@ -181,7 +181,8 @@ class TopologyCounts:
     def __init__(self) -> None:
         self._counted = _Counters()
         self._owners = _Counters()
-        self._before: list[tuple[DomainCounter, dict[str, int], dict[str, int]]] = []
+        self._unused: frozenset[DomainCounter] = frozenset()
+        self._before: dict[DomainCounter, tuple[dict[str, int], dict[str, int]]] = {}
 
     def counted(
         self, key: str, selection: Selection, scope: Scope | None = None, *, living: bool = False
@@ -229,14 +230,28 @@ class TopologyCounts:
 
     def mark(self) -> None:
         """Remember the counts as they are: who stands before anything is decided."""
-        self._before = [
-            (counter, dict(counter.counts), dict(counter.eligible))
+        self._before = {
+            counter: (dict(counter.counts), dict(counter.eligible))
             for counter in (*self._counted, *self._owners)
-        ]
+        }
+
+    def standing(self, counter: DomainCounter) -> Mapping[str, int]:
+        """Return the counts, by domain, that were remembered."""
+        return self._before[counter][0]
+
+    def leave_out(self, unused: frozenset[DomainCounter]) -> None:
+        """Take it that nothing in this decision is judged by some counters."""
+        self._unused = unused
+
+    def used(self, profile: Profile) -> Profile:
+        """Return those of some counters that something is judged by."""
+        if not self._unused:
+            return profile
+        return tuple(counter for counter in profile if counter not in self._unused)
 
     def reset(self) -> None:
         """Return to the counts that were remembered."""
-        for counter, counts, eligible in self._before:
+        for counter, (counts, eligible) in self._before.items():
             counter.counts = dict(counts)
             counter.eligible = dict(eligible)
 
@@ -245,20 +260,22 @@ class TopologyCounts:
 
     def keys(self) -> tuple[str, ...]:
         """Return the topology keys of all rules but the host's, sorted."""
-        counters = (*self._counted, *self._owners)
+        counters = (*self.used(tuple(self._counted)), *self._owners)
         return tuple(sorted({counter.key for counter in counters} - {keys.HOSTNAME}))
 
     def eligible_domains(self) -> int:
         """Return how many domains the spreads look at, hosts left out, all spreads together."""
         return sum(
-            len(counter.eligible) for counter in self._counted if counter.key != keys.HOSTNAME
+            len(counter.eligible)
+            for counter in self.used(tuple(self._counted))
+            if counter.key != keys.HOSTNAME
         )
 
     def known_domains(self, key: str, place: Place) -> frozenset[str] | None:
         """Return the domains that all spreads over a key that count a place know; None for none."""
         listed = [
             frozenset(counter.eligible)
-            for counter in self._counted
+            for counter in self.used(tuple(self._counted))
             if counter.key == key and counter.scope is not None and place.within(counter.scope)
         ]
         return frozenset.intersection(*listed) if listed else None

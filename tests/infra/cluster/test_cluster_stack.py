@@ -21,6 +21,7 @@ def test_the_attachment_can_be_read_by_the_functions(clusters: Mapping[str, Temp
         assert written == set(ClusterAttachment.model_fields)
         assert attachment.brakes == ClusterBrakes(max_price_per_hour=CEILINGS[name])
         assert (attachment.metadata_tokens, attachment.metadata_hop_limit) == ("required", 2)
+        assert attachment.preference_policy == "Weigh"
         assert attachment.name == name
         assert attachment.launch_role.endswith(f"-{name}-eu-west-1-launch")
         assert attachment.inside_role.endswith(f"-{name}-eu-west-1-inside")

@@ -9,7 +9,17 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from tests.unit.cli.running import PROVISIONER, ROOT, catalogue, deployment, node, pod, run, written
+from tests.unit.cli.running import (
+    PROVISIONER,
+    ROOT,
+    catalogue,
+    container,
+    deployment,
+    node,
+    pod,
+    run,
+    written,
+)
 
 EXAMPLES = sorted(path.parents[1] for path in (ROOT / "examples").glob("*/expect/scenario.yaml"))
 
@@ -52,7 +62,7 @@ def test_the_json_has_exactly_the_agreed_keys(
     validate("plan-output", document)
     assert list(document) == [
         *("version", "nodes", "existing", "unschedulable"),
-        *("cost_micros_per_hour", "lower_bound_micros_per_hour", "elapsed_ms"),
+        *("cost_micros_per_hour", "lower_bound_micros_per_hour", "preferences", "elapsed_ms"),
     ]
     first = document["nodes"][0]
     assert list(first) == [
@@ -100,6 +110,26 @@ def test_the_table_names_nodes_price_bound_gap_and_lost_pods(
     assert "default/lonely-0, default/lonely-1" in told
     assert "and 2 more" in told
     assert "needs zone in [nowhere]" in told
+
+
+def test_the_table_says_how_many_preferences_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    term = {
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    preferred = [{"weight": 1, "podAffinityTerm": term}]
+    apart = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    small = [container("100m")]
+    workload: Any = deployment(replicas=2, containers=small, affinity={"podAntiAffinity": apart})
+    workload["spec"]["template"]["metadata"] = {"labels": {"app": "web"}}
+    file = written(tmp_path / "a.yaml", PROVISIONER, workload)
+    run("plan", "-f", file)
+    told = capsys.readouterr().out
+    assert "0 of 2 preferences of pods are kept; keeping as many as possible costs $0." in told
+    run("plan", "-f", file, "--set", "preference_policy=Respect")
+    assert "2 of 2 preferences of pods are kept\n" in capsys.readouterr().out
 
 
 def test_existing_nodes_are_filled_before_anything_is_bought(

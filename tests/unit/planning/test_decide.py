@@ -1,7 +1,6 @@
 """The provisioning decision, case by case, on four instance types."""
 
 from dataclasses import replace
-from typing import Any
 
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
@@ -161,19 +160,6 @@ def test_reasons_name_the_limits_that_were_in_the_way() -> None:
             "requirement topology.kubernetes.io/zone: no instance type here has elsewhere"
         ),
     )
-
-
-def test_a_soft_spread_is_kept_where_it_costs_nothing_and_dropped_where_it_would() -> None:
-    soft: dict[str, Any] = {"spreads": (make.spread(keys.HOSTNAME, hard=False),), "cpu": 100}
-    apart = decide(snapshot(*pods(2, **soft)), QUICK)
-    assert len(apart.nodes) == 2
-    limited = provisioner(limits=Resources.of(cpu=2000))
-    together = decide(snapshot(*pods(2, **soft), provisioners=(limited,)), QUICK)
-    assert len(together.nodes) == 1
-    assert together.unschedulable == ()
-    # Dropping the preference does not help a pod that is simply too large.
-    large = decide(snapshot(*pods(2, **{**soft, "cpu": 90_000})), QUICK)
-    assert len(large.unschedulable) == 2
 
 
 def test_pods_of_one_host_port_get_a_node_each() -> None:

@@ -3,6 +3,7 @@
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import PreferredNodes
 from shared.model.plan import Plan
+from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from shared.planning.decide import decide
@@ -38,7 +39,8 @@ def test_a_preference_that_was_kept_is_no_need() -> None:
     liked = make.scheduling(
         1500, preferred_nodes=(PreferredNodes(weight=1, requirements=preference_kind),)
     )
-    plan = decided(make.snapshot(make.pod("a", scheduling=liked)))
+    respecting = make.provisioner(preference_policy=PreferencePolicy.RESPECT)
+    plan = decided(make.snapshot(make.pod("a", scheduling=liked), provisioners=(respecting,)))
     assert plan.cost_micros_per_hour == 384_000
     assert plan.lower_bound_micros_per_hour == 96_000
 

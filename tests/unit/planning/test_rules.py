@@ -283,3 +283,26 @@ def test_priority_decides_which_pods_get_the_rest() -> None:
     assert together(plan) == [["z"]]
     large = pod("l", cpu=90_000, priority=7)
     assert list(why(decide(snapshot(large, pod("a")), QUICK))) == ["l"]
+
+
+def test_a_node_opens_no_more_than_one_domain_that_a_spread_does_not_know() -> None:
+    spread_out = pod("x", labels={"app": "web"}, cpu=100, spreads=(make.spread(keys.ARCH),))
+    small = make.node("n1", allocatable=Resources.of(cpu=100, memory=make.GIB, pods=9))
+    arm = make.instance_type("m6g.large", arch="arm64", price=90_000)
+    types = (make.instance_type(), arm)
+    beside_its_like = pod(
+        "y", labels={"app": "db"}, cpu=1500, affinity=(make.affinity(selector=DB),)
+    )
+    any_arch = make.provisioner(requirements=needs(keys.CAPACITY_TYPE, "In", "on-demand"))
+    plan = decide(
+        snapshot(
+            *(spread_out, beside_its_like),
+            nodes=(small,),
+            instance_types=types,
+            provisioners=(any_arch,),
+        ),
+        QUICK,
+    )
+    assert there(plan) == {"x": "n1"}
+    (node,) = plan.nodes
+    assert {option.offering.instance_type for option in node.options} == {"m6g.large"}

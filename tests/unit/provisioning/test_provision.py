@@ -11,11 +11,11 @@ from shared.model.brakes import Brakes, Ceiling
 from shared.model.ec2.launches import FleetAnswer, IntentState
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Pod
-from shared.model.policy import BindingPolicy, LaunchPolicy
+from shared.model.policy import BindingPolicy, LaunchPolicy, PreferencePolicy
 from shared.model.snapshot import InvalidProvisioner
 from shared.planning.offerings.picks import MOST_PICKS
 from shared.ports import NodeManifest, TimerKind
-from tests.builders import ZONES, needs, node, pod, provisioner
+from tests.builders import ZONES, affinity, needs, node, pod, pods, provisioner
 from tests.fakes.ledger import FakeLedger
 from tests.unit.launching.launches import states, two_nodes
 from tests.unit.worlds import NAME, SECOND, World, instead
@@ -33,6 +33,19 @@ def test_pods_get_nodes_and_are_bound_early() -> None:
     assert states(world) == [IntentState.DONE]
     assert not world.ledger.is_held(NAME)
     assert len(world.outbox.timers_of(TimerKind.REGISTRATION)) == 2
+
+
+def test_what_pods_prefer_counts_as_the_attachment_says() -> None:
+    apart: dict[str, Any] = {
+        "labels": {"app": "web"},
+        "anti_affinity": (affinity(weight=1),),
+        "cpu": 100,
+    }
+    for policy, nodes in ((PreferencePolicy.WEIGH, 1), (PreferencePolicy.RESPECT, 2)):
+        world = World(provisioner(), *pods(2, **apart))
+        world.ports = dataclasses.replace(world.ports, preference_policy=policy)
+        world.provision()
+        assert len(world.alive) == nodes
 
 
 def test_a_second_wake_has_nothing_to_do() -> None:

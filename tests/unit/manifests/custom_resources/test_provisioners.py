@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from shared.manifests.custom_resources.provisioners import decode_provisioner, decode_provisioners
+from shared.manifests.problems import InvalidProvisionerError
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.taints import Effect, Taint
+from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirement
 from shared.model.resources import Resources
 from tests.unit.manifests.documents import described, one_problem, problems, provisioner, wants
@@ -198,6 +200,16 @@ def test_a_zero_is_a_limit_and_a_reserve() -> None:
     assert found.limits == Resources((("hugepages-2Mi", 0), ("nvidia.com/gpu", 0)))
     assert found.kubelet.kube_reserved == Resources((("cpu", 0),))
     assert found.warnings == ()
+
+
+def test_the_preference_policy_is_read_from_the_annotations() -> None:
+    raw = provisioner()
+    assert decode_provisioner(raw).preference_policy is None
+    raw["metadata"]["annotations"] = {"dovetail.dev/preference-policy": "Respect"}
+    assert decode_provisioner(raw).preference_policy == PreferencePolicy.RESPECT
+    raw["metadata"]["annotations"] = {"dovetail.dev/preference-policy": "respect"}
+    with pytest.raises(InvalidProvisionerError, match="write Respect or Weigh or Ignore"):
+        decode_provisioner(raw)
 
 
 def test_brakes_are_read_from_the_annotations() -> None:
