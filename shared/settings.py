@@ -103,6 +103,8 @@ class ProvisionSettings(TimerSettings):
             node is Ready, `scheduler` leaves binding to kube-scheduler.
         max_node_vcpus: Largest machine to buy, in vCPU; 0 for no cap. Limits the blast radius.
         max_launch_groups: Most CreateFleet calls of one plan; 0 for no limit.
+        fewer_nodes_permille: Of plans whose prices differ by so many thousandths at most, the one
+            with fewer nodes is carried out.
         preference_price_percent: A preference of pods is kept if that costs at most this much
             more, in percent of their price; of preferences that are weighed.
         minimum_saving_percent: Consolidation must save so much of the price of the nodes that it
@@ -122,6 +124,7 @@ class ProvisionSettings(TimerSettings):
     binding_policy: Literal["early", "ready", "scheduler"] = "early"
     max_node_vcpus: int = Field(default=64, ge=0)
     max_launch_groups: int = Field(default=20, ge=0)
+    fewer_nodes_permille: int = Field(default=5, ge=0, le=1000)
     preference_price_percent: int = Field(default=10, ge=0)
     minimum_saving_percent: int = Field(default=5, ge=0, le=100)
     minimum_saving_per_hour: float = Field(default=0.01, ge=0, le=1000)

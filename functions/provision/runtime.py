@@ -42,6 +42,7 @@ class Runtime:
         self._packing = PackingSettings(
             max_node_vcpus=settings.max_node_vcpus,
             max_launch_groups=settings.max_launch_groups,
+            fewer_nodes_permille=settings.fewer_nodes_permille,
             preference_price_percent=settings.preference_price_percent,
         )
         self._disruption = DisruptionSettings(

@@ -75,7 +75,7 @@ def simulate(
 ) -> Plan | None:
     """Return the plan for the pods of some nodes without these, None when a pod finds no place."""
     # The pods are not new ones: no node is to be larger than they need.
-    settings = dataclasses.replace(settings, growth_percent=0)
+    settings = dataclasses.replace(settings, growth_percent=0, fewer_nodes_permille=0)
     plan = decide(without(snapshot, names), settings)
     return None if plan.unschedulable else plan
 

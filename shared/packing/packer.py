@@ -22,6 +22,15 @@ from shared.packing.search.budget import OutOfTime, SearchBudget
 from shared.packing.search.first_fit import pack_simply
 from shared.packing.usable_capacity import amounts_of
 
+_THOUSAND: Final = 1000
+_LEAST_NODES: Final = 2
+# Micro-dollars an hour that fewer nodes may cost more, at least: a second plan takes time, too.
+_LEAST_MORE: Final = 50_000
+# Nodes times classes beyond which a second plan takes too long.
+_MUCH: Final = 20_000
+# A node is worth so many times the part of its price that fewer nodes may cost more: with that,
+# plans come close to it when a sixth of the nodes goes.
+_FEE_PARTS: Final = 6
 _MANY_BINS: Final = 10
 _MANY_PODS: Final = 300  # to plan for fewer is quick, whether or not limits allow it
 
@@ -75,6 +84,12 @@ def plan(
     for k, _, _ in unplaced:
         counts[k] = 0
     bought, priced, tight = _buy(problem, demand, kinds, best, counts, search_budget)
+    fee = _fee_for_fewer(problem, bought)
+    if fee and not search_budget.ended():
+        dearer = [kind._replace(planning_price=kind.planning_price + fee) for kind in kinds]
+        again = _buy(problem, demand, dearer, front(dearer, problem.limits), counts, search_budget)
+        if is_better(problem, again[0], bought):
+            bought, priced, tight = again
     packing = replace(
         bought,
         placements=placements,
@@ -100,6 +115,28 @@ def plan(
         close = close_bound(demand, plain, asked, worth, rooms) if tight is None else tight
         bound = max(bound, close)
     return replace(packing, lower_bound_micros_per_hour=min(bound, cost))
+
+
+def _fee_for_fewer(problem: PackingProblem, bought: Packing) -> int:
+    """Return what each node should cost more, so that fewer are bought; 0 for no further try."""
+    many = len(bought.nodes)
+    more = bought.cost_micros_per_hour * problem.settings.fewer_nodes_permille // _THOUSAND
+    if many < _LEAST_NODES or more < _LEAST_MORE or many * len(problem.classes) > _MUCH:
+        return 0
+    return more * _FEE_PARTS // many
+
+
+def is_better(problem: PackingProblem, again: Packing, before: Packing) -> bool:
+    """Return whether a plan has fewer nodes at about the price of another, or costs less."""
+    if sum(count for _, count, _ in again.unplaced) > sum(count for _, count, _ in before.unplaced):
+        return False
+    cost, other = again.cost_micros_per_hour, before.cost_micros_per_hour
+    part = _THOUSAND + problem.settings.fewer_nodes_permille
+    if len(again.nodes) < len(before.nodes):
+        return _THOUSAND * cost <= part * other
+    if len(again.nodes) == len(before.nodes):
+        return cost < other
+    return part * cost < _THOUSAND * other
 
 
 def _placed(problem: PackingProblem, packing: Packing) -> list[int]:

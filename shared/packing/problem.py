@@ -53,6 +53,7 @@ class Shape:
 # Least and most of each setting that is a number; None is no most.
 BOUNDS: Final[Mapping[str, tuple[int, int | None]]] = {
     "node_fee_micros_per_hour": (0, None),
+    "fewer_nodes_permille": (0, 1000),
     "leftover_value_percent": (0, 100),
     "small_batch_pods": (0, None),
     "growth_percent": (0, 100),
@@ -87,6 +88,9 @@ class PackingSettings:
         node_fee_micros_per_hour: Added to each node's price when plans are compared, in
             micro-dollars per hour. Default 2,000 ($0.002): near-equal prices then go to fewer
             nodes, at no visible cost. More means fewer and larger nodes.
+        fewer_nodes_permille: Of plans whose prices differ by at most this many thousandths, the one
+            with fewer nodes is taken, up to `max_node_vcpus`. Default 5: fewer daemons, addresses
+            and boots at about the same price; 70 pays up to 7 % for them, 0 nothing.
         leftover_value_percent: Percent of its resource price that room left over on new nodes is
             worth in a small batch, when there are ten bins or more; in proportion when there are
             fewer, so a first node is never bought too large. Default 90: in a stream of small
@@ -125,6 +129,7 @@ class PackingSettings:
     """
 
     node_fee_micros_per_hour: int = 2_000
+    fewer_nodes_permille: int = 5
     leftover_value_percent: int = 90
     small_batch_pods: int = 100
     growth_percent: int = 1

@@ -96,7 +96,7 @@ class Disrupting:
             budgets=self._ports.cluster.disruption_budgets(),
             settings=self._settings.within_reason(len(snapshot.bound)),
             # As the simulation decides, so that what is written down is decided again the same.
-            packing=dataclasses.replace(self._packing, growth_percent=0),
+            packing=dataclasses.replace(self._packing, growth_percent=0, fewer_nodes_permille=0),
             pace=self._pace(snapshot.taken_at),
             images=self._images(gathered) if self._settings.drift else Images(),
             passed_over=passed_over(self._ports, snapshot.taken_at),

@@ -22,6 +22,7 @@ PLAIN = PackingSettings(
     diversification_k_on_demand=1,
     diversification_k_spot=1,
     node_fee_micros_per_hour=0,
+    fewer_nodes_permille=0,
 )
 
 

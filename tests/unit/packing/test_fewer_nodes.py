@@ -1,0 +1,61 @@
+"""Of plans at about the same price, the one with fewer nodes is taken."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.packing import packer
+from tests.unit.packing.packing_cases import PLAIN, amounts, good, names, pod, problem, shape
+
+SMALL = shape("m.large", 100_000, cores=2, gib=8)
+
+
+@pytest.mark.parametrize(
+    ("price", "permille", "taken"),
+    [
+        (200_600, 5, "m.xlarge"),
+        (200_600, 0, "m.large"),
+        (203_000, 5, "m.large"),
+        (203_000, 20, "m.xlarge"),
+    ],
+)
+def test_fewer_nodes_are_bought_where_they_cost_little_more(
+    price: int, permille: int, taken: str
+) -> None:
+    large = shape("m.xlarge", price, cores=4, gib=16)
+    settings = replace(PLAIN, fewer_nodes_permille=permille)
+    asked = problem([pod(1000, 1, 400)], shapes=(SMALL, large), settings=settings)
+    assert set(names(asked, good(asked))) == {taken}
+
+
+def test_a_plan_that_costs_little_is_left_as_it_is() -> None:
+    large = shape("m.xlarge", 200_600, cores=4, gib=16)
+    settings = replace(PLAIN, fewer_nodes_permille=5)
+    asked = problem([pod(1000, 1, 40)], shapes=(SMALL, large), settings=settings)
+    assert set(names(asked, good(asked))) == {"m.large"}
+
+
+def test_of_plans_that_differ_in_price_alone_the_cheaper_is_taken() -> None:
+    settings = replace(PLAIN, fewer_nodes_permille=5)
+    asked = problem([pod(1000, 1, 400)], shapes=(SMALL,), settings=settings)
+    before = good(asked)
+    cheaper = replace(before, cost_micros_per_hour=before.cost_micros_per_hour - 1)
+    assert packer.is_better(asked, cheaper, before)
+    assert not packer.is_better(asked, before, before)
+    more = replace(cheaper, nodes=(*before.nodes, before.nodes[0]))
+    assert not packer.is_better(asked, more, before)
+    half = replace(more, cost_micros_per_hour=before.cost_micros_per_hour // 2)
+    assert packer.is_better(asked, half, before)
+
+
+def test_a_plan_that_leaves_pods_out_is_never_taken() -> None:
+    settings = replace(PLAIN, fewer_nodes_permille=5)
+    asked = problem(
+        [pod(1000, 1, 400)],
+        shapes=(SMALL,),
+        settings=settings,
+        limits={"default": amounts(cpu=1_000_000)},
+    )
+    before = good(asked)
+    less = replace(before, nodes=before.nodes[:1], unplaced=((0, 399, "limit"),))
+    assert not packer.is_better(asked, less, before)
