@@ -65,7 +65,9 @@ def under_ceilings(snapshot: ClusterSnapshot, of_cluster: Ceiling) -> ClusterSna
             for instance_type in snapshot.instance_types
         ),
         nodes=tuple(
-            _counted(node, types) if node.instance_id not in slot_of else node
+            _counted(node, types)
+            if snapshot.owner_of(node) and node.instance_id not in slot_of
+            else node
             for node in snapshot.nodes
         ),
         slots=tuple(
@@ -208,9 +210,9 @@ def _used(snapshot: ClusterSnapshot, types: Mapping[str, InstanceType]) -> dict[
         (slot.provisioner, _amounts(1, slot.price_micros_per_hour)) for slot in snapshot.slots
     ]
     found += [
-        (node.provisioner, _amounts(1, _price_of(node, types)))
+        (owner, _amounts(1, _price_of(node, types)))
         for node in snapshot.nodes
-        if node.provisioner and node.instance_id not in slot_of
+        if (owner := snapshot.owner_of(node)) and node.instance_id not in slot_of
     ]
     found += [
         (intent.provisioner, _amounts(intent.count, intent.reserved_price_micros_per_hour))
@@ -224,8 +226,6 @@ def _used(snapshot: ClusterSnapshot, types: Mapping[str, InstanceType]) -> dict[
 
 def _counted(node: Node, types: Mapping[str, InstanceType]) -> Node:
     """Return a node of a provisioner with one node and its price among its capacity."""
-    if not node.provisioner:
-        return node
     of_type = types.get(node.labels.get(keys.INSTANCE_TYPE, ""))
     capacity = node.capacity or (of_type.capacity if of_type is not None else Resources())
     return dataclasses.replace(node, capacity=capacity + _amounts(1, _price_of(node, types)))

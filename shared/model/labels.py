@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 PROVISIONER_NAME: Final = "karpenter.sh/provisioner-name"
+NODE_POOL: Final = "karpenter.sh/nodepool"
+NODE_CLASS: Final = "karpenter.k8s.aws/ec2nodeclass"
 CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"
 INITIALIZED: Final = "karpenter.sh/initialized"
 REGISTERED: Final = "karpenter.sh/registered"
 DO_NOT_EVICT: Final = "karpenter.sh/do-not-evict"
 DO_NOT_CONSOLIDATE: Final = "karpenter.sh/do-not-consolidate"
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 EMPTINESS_TIMESTAMP: Final = "karpenter.sh/emptiness-timestamp"
 PROVISIONER_HASH: Final = "karpenter.sh/provisioner-hash"
 TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
@@ -106,6 +109,7 @@ ALIASES: Final[Mapping[str, str]] = {
 WELL_KNOWN: Final = frozenset(
     {
         PROVISIONER_NAME,
+        NODE_POOL,
         CAPACITY_TYPE,
         ZONE,
         REGION,
@@ -133,7 +137,9 @@ WELL_KNOWN: Final = frozenset(
     }
 )
 
-_RESTRICTED_KEYS: Final = frozenset({EMPTINESS_TIMESTAMP, HOSTNAME, PROVISIONER_NAME})
+# Each names the owner of a node, in one of the dialects.
+OWNER_LABELS: Final = frozenset({PROVISIONER_NAME, NODE_POOL})
+_RESTRICTED_KEYS: Final = OWNER_LABELS | {EMPTINESS_TIMESTAMP, HOSTNAME}
 CONTROL_DOMAINS: Final = ("dovetail.dev", "karpenter.sh", "karpenter.k8s.aws")
 RESTRICTED_DOMAINS: Final = ("kubernetes.io", "k8s.io", *CONTROL_DOMAINS)
 EXCEPTED_DOMAINS: Final = ("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")
@@ -165,11 +171,14 @@ def normalize(key: str) -> str:
     return ALIASES.get(key, key)
 
 
-def is_restricted(key: str) -> bool:
-    """Return whether a Provisioner may not set or require this label key.
+def is_restricted(key: str, reserved_domains: tuple[str, ...] = RESTRICTED_DOMAINS) -> bool:
+    """Return whether a Provisioner or NodePool may not set or require this label key.
 
     Well-known keys are allowed (they choose among instance types); other keys of the domains of
     Kubernetes, Karpenter and Dovetail belong to those projects.
+
+    Args:
+        reserved_domains: Those that the dialect of the document reserves.
     """
     key = normalize(key)
     if key in _RESTRICTED_KEYS:
@@ -179,16 +188,19 @@ def is_restricted(key: str) -> bool:
     domain = key.split("/", 1)[0]
     if _within(domain, EXCEPTED_DOMAINS):
         return False
-    return _within(domain, RESTRICTED_DOMAINS)
+    return _within(domain, reserved_domains)
 
 
-def is_control_annotation(key: str) -> bool:
-    """Return whether a Provisioner may not give its nodes this annotation.
+def is_control_annotation(key: str, allowed: str = DO_NOT_CONSOLIDATE) -> bool:
+    """Return whether a Provisioner or NodePool may not give its nodes this annotation.
 
     Drains, replacements and removals are steered by such annotations. What people may set on a node
     to keep it, they may set on all nodes of a Provisioner.
+
+    Args:
+        allowed: The annotation that keeps a node, in the dialect of the document.
     """
-    return key.rpartition("/")[0] in CONTROL_DOMAINS and key != DO_NOT_CONSOLIDATE
+    return key.rpartition("/")[0] in CONTROL_DOMAINS and key != allowed
 
 
 def is_of_a_known_domain(key: str) -> bool:

@@ -1,6 +1,6 @@
 """The user's declaration of what nodes may look like and how long they live.
 
-Karpenter renamed this NodePool in v1beta1; Dovetail keeps the v1alpha5 name throughout.
+A NodePool of Karpenter's v1 becomes the same value: Dovetail keeps the v1alpha5 name throughout.
 """
 
 from collections.abc import Mapping
@@ -9,13 +9,14 @@ from datetime import timedelta
 from typing import Final
 
 from shared.model.brakes import NO_CEILING, Ceiling
+from shared.model.dialect import BY_KIND, V1ALPHA5
 from shared.model.kubernetes.taints import Taint
 from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 
-API_VERSION: Final = "karpenter.sh/v1alpha5"
-KIND: Final = "Provisioner"
+API_VERSION: Final = V1ALPHA5.owner_version
+KIND: Final = V1ALPHA5.owner_kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class MetadataOptions:
 
     http_endpoint: str = "enabled"
     http_protocol_ipv6: str = "disabled"
-    http_put_response_hop_limit: int = 2
+    http_put_response_hop_limit: int = V1ALPHA5.hop_limit
     http_tokens: str = "required"
 
 
@@ -78,10 +79,10 @@ HASHED: Final = {"hashed": True}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTemplate:
-    """The AWS half of a Provisioner (`provider`, or an AWSNodeTemplate): how machines are made.
+    """The AWS half of a Provisioner (`provider`, an AWSNodeTemplate or EC2NodeClass).
 
     Attributes:
-        name: Of the AWSNodeTemplate; empty when the Provisioner says it all itself.
+        name: Of the AWSNodeTemplate or EC2NodeClass; empty when the Provisioner says it all itself.
         subnet_selector: Tag name to value (`*` for any), all must hold.
         instance_profile: Name; empty means the cluster's default.
         launch_template: Name of the user's own template; empty means we make one.
@@ -90,6 +91,7 @@ class NodeTemplate:
         user_data: What machines do at boot besides joining, in the form their family reads. Users
             write secrets into it: decisions hold its hash.
         context: Passed on to EC2 with each fleet.
+        image_family: Whose recommended image is booted, where it is not the family that joins.
     """
 
     name: str = ""
@@ -105,6 +107,7 @@ class NodeTemplate:
     block_devices: tuple[BlockDevice, ...] = ()
     detailed_monitoring: bool = False
     context: str = ""
+    image_family: str = ""
 
     @property
     def is_plain(self) -> bool:
@@ -138,9 +141,10 @@ class KubeletConfiguration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provisioner:
-    """One Provisioner, validated.
+    """One Provisioner or NodePool, validated.
 
     Attributes:
+        kind: `Provisioner` or `NodePool`; it decides which label of a node names its owner.
         requirements: Labels, requirements and defaults merged; without the provisioner's name.
         taints: On every node, to be tolerated by pods.
         startup_taints: On every new node, removed by another component, ignored when planning.
@@ -155,6 +159,7 @@ class Provisioner:
     """
 
     name: str
+    kind: str = KIND
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
@@ -176,3 +181,8 @@ class Provisioner:
     shadow: bool = False
     ceiling: Ceiling = NO_CEILING
     preference_policy: PreferencePolicy | None = None
+
+    @property
+    def owner_label(self) -> str:
+        """The label of each of its nodes that has its name."""
+        return BY_KIND[self.kind].owner_label

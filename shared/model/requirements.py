@@ -26,6 +26,19 @@ class Operator(StrEnum):
     DOES_NOT_EXIST = "DoesNotExist"
     GT = "Gt"
     LT = "Lt"
+    GTE = "Gte"
+    LTE = "Lte"
+
+
+# What pods and Provisioners may say; NodePools may say all.
+KUBERNETES_OPERATORS: Final = (
+    Operator.IN,
+    Operator.NOT_IN,
+    Operator.EXISTS,
+    Operator.DOES_NOT_EXIST,
+    Operator.GT,
+    Operator.LT,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +62,17 @@ class Requirement:
     absent: bool = False
 
     @classmethod
-    def parse(cls, key: str, operator: str, values: Iterable[str] = ()) -> "Requirement":
+    def parse(
+        cls,
+        key: str,
+        operator: str,
+        values: Iterable[str] = (),
+        known: Iterable[str] = KUBERNETES_OPERATORS,
+    ) -> "Requirement":
         """Return the requirement written as key, operator and values in a manifest.
+
+        Args:
+            known: The operators that the manifest may use.
 
         Raises:
             ValueError: If the operator is unknown or its number of values is wrong.
@@ -61,6 +83,8 @@ class Requirement:
         """
         key = labels.normalize(key)
         given = tuple(values)
+        if operator not in known:
+            raise ValueError(f"operator {operator!r} is unknown; use one of {', '.join(known)}")
         match operator:
             case Operator.IN:
                 if not given:
@@ -76,13 +100,10 @@ class Requirement:
                 if operator == Operator.EXISTS:
                     return cls(key=key)
                 return cls(key=key, complement=False, absent=True)
-            case Operator.GT | Operator.LT:
-                bound = _single_integer(operator, given)
-                if operator == Operator.GT:
-                    return cls(key=key, minimum=bound + 1)
-                return cls(key=key, maximum=bound - 1)
-        known = ", ".join(Operator)
-        raise ValueError(f"operator {operator!r} is unknown; use one of {known}")
+        bound = _single_integer(operator, given)
+        if operator in (Operator.GT, Operator.GTE):
+            return cls(key=key, minimum=bound + (operator == Operator.GT))
+        return cls(key=key, maximum=bound - (operator == Operator.LT))
 
     @classmethod
     def of(cls, key: str, *values: str) -> "Requirement":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from shared.model.dialect import V1
 from shared.model.ec2.instance_types import InstanceType, OfferingKey
 from shared.model.ec2.launches import LaunchIntent, PlannedNode, Slot
 from shared.model.kubernetes.daemonsets import DaemonSet
@@ -14,7 +15,7 @@ from shared.model.provisioner import Provisioner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidProvisioner:
-    """A Provisioner that cannot be used, with what to change; it never stops the others.
+    """A Provisioner or NodePool that cannot be used; it never stops the others.
 
     Attributes:
         template: The AWSNodeTemplate it names, if something is wrong in there.
@@ -80,3 +81,17 @@ class ClusterSnapshot:
     instance_types: tuple[InstanceType, ...]
     unavailable: frozenset[OfferingKey] = frozenset()
     seed: int = 0
+
+    def owner_of(self, node: Node) -> str:
+        """Return the name of the Provisioner of a node, or of the NodePool if it is known here.
+
+        A node of any other NodePool belongs to another autoscaler: it has no owner.
+        """
+        return node.provisioner or next(
+            (
+                pool.name
+                for pool in self.provisioners
+                if pool.kind == V1.owner_kind and node.labels.get(pool.owner_label) == pool.name
+            ),
+            "",
+        )

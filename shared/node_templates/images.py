@@ -63,7 +63,7 @@ def resolve_images(
         return ImageTable()
     if template.ami_selector:
         return selected_images(cloud.find_images(template.ami_selector), instance_types)
-    parameter = family_of(template.ami_family).parameter
+    parameter = family_of(template.image_family or template.ami_family).parameter
     if parameter is None:
         return ImageTable()
     kinds = {
@@ -139,7 +139,7 @@ def demanded_labels(image: MachineImage) -> dict[str, str]:
     tagged = {
         key: value
         for key, value in sorted(image.tags.items())
-        if key in keys.WELL_KNOWN and key != keys.PROVISIONER_NAME
+        if key in keys.WELL_KNOWN and key not in keys.OWNER_LABELS
     }
     return {**tagged, keys.ARCH: image.architecture}
 

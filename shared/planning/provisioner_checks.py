@@ -36,7 +36,7 @@ def requirement_warnings(
         if requirement.key not in keys.WELL_KNOWN:
             if requirement.key not in provisioner.labels:
                 found += _unknown_key(requirement.key)
-        elif not requirement.complement and requirement.key != keys.PROVISIONER_NAME:
+        elif not requirement.complement and requirement.key not in keys.OWNER_LABELS:
             found += _unknown_values(requirement, catalogue)
     return tuple(found)
 
@@ -58,7 +58,7 @@ def launch_problem(
 
 def excluded_by(provisioner: Provisioner, instance_types: Iterable[InstanceType]) -> str:
     """Return the requirement that refuses all of these types, empty if no single one does."""
-    chosen_by = keys.WELL_KNOWN - PLACE_KEYS - {keys.PROVISIONER_NAME}
+    chosen_by = keys.WELL_KNOWN - PLACE_KEYS - keys.OWNER_LABELS
     of_type = Requirements.of(
         requirement for requirement in provisioner.requirements if requirement.key in chosen_by
     )

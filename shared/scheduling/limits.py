@@ -11,7 +11,7 @@ def used(snapshot: ClusterSnapshot, provisioner: str) -> Resources:
     slot_of = {slot.instance_id: slot for slot in snapshot.slots}
     amounts = []
     for node in snapshot.nodes:
-        if node.provisioner != provisioner:
+        if snapshot.owner_of(node) != provisioner:
             continue
         slot = slot_of.pop(node.instance_id, None) if node.instance_id else None
         capacity = node.capacity

@@ -66,7 +66,7 @@ def node_labels(provisioner: Provisioner) -> dict[str, str]:
         and requirement.key not in keys.WELL_KNOWN
     }
     own = {k: v for k, v in provisioner.labels.items() if keys.normalize(k) not in keys.WELL_KNOWN}
-    return {**labels, **own, keys.PROVISIONER_NAME: provisioner.name}
+    return {**labels, **own, provisioner.owner_label: provisioner.name}
 
 
 def offers(

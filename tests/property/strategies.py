@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared.model import labels as keys
 from shared.model.kubernetes.pods import Pod
 from shared.model.kubernetes.taints import Effect, Taint, Toleration
-from shared.model.requirements import Operator, Requirement, Requirements
+from shared.model.requirements import KUBERNETES_OPERATORS, Operator, Requirement, Requirements
 from shared.model.resources import Resources
 from shared.model.snapshot import ClusterSnapshot
 from tests import builders as make
@@ -34,7 +34,7 @@ def requirement(draw: st.DrawFn, key: str = "k") -> Requirement:
     """A requirement as a manifest can say it, or the intersection of a few."""
     met = Requirement(key=key, absent=True)
     for _ in range(draw(st.integers(1, 3))):
-        operator = draw(st.sampled_from(list(Operator)))
+        operator = draw(st.sampled_from(KUBERNETES_OPERATORS))
         match operator:
             case Operator.IN | Operator.NOT_IN:
                 given = draw(st.lists(values, min_size=1, max_size=4))

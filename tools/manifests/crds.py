@@ -29,12 +29,16 @@ _UNCHECKED: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": T
 
 
 def kinds() -> list[type[CustomResource]]:
-    """Return the model of each kind, in the order of their names."""
+    """Return the model of each kind that Dovetail installs, in the order of their names."""
     modules = {
         importlib.import_module(f"{api.__name__}.{module.name}").__name__
         for module in pkgutil.iter_modules(api.__path__)
     }
-    found = [kind for kind in CustomResource.__subclasses__() if kind.__module__ in modules]
+    found = [
+        kind
+        for kind in CustomResource.__subclasses__()
+        if kind.__module__ in modules and kind.definition.file
+    ]
     return sorted(found, key=lambda kind: kind.__name__)
 
 

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from shared.manifests.api.parts import (
     QUANTITY,
-    Choice,
     Fault,
     Part,
     Rule,
@@ -143,7 +142,6 @@ class Kubelet(Part):
     cluster_dns: Annotated[list[Address], Shape(maxItems=10)] = Field(
         default=[], alias="clusterDNS", description="Addresses of the cluster's DNS"
     )
-    container_runtime: Annotated[str, Choice("containerd")] = ""
     max_pods: Whole32 | None = Field(default=None, ge=0, le=_INT32)
     pods_per_core: Whole32 | None = Field(default=None, ge=0, le=_INT32)
     system_reserved: Reserved = Field(default={}, description="Kept for the operating system")

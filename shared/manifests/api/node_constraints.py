@@ -1,29 +1,32 @@
-"""Labels, annotations, requirements and taints of nodes.
+"""Labels, annotations, requirements and taints of nodes, in both dialects.
 
-Source: https://karpenter.sh/v0.31/concepts/provisioners/ (2023-09).
+Source: https://karpenter.sh/v0.31/concepts/provisioners/ (2023-09),
+https://karpenter.sh/docs/concepts/nodepools/ (2026-11).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from shared.manifests.api.parts import Choice, Fault, Part, Rule, Shape, refuse
+from shared.manifests.api.parts import Choice, Fault, Part, Rule, Shape, Whole32, refuse
 from shared.manifests.api.status import MOMENT
 from shared.manifests.problems import key_fault, value_fault
 from shared.model import labels as keys
+from shared.model.dialect import V1, Dialect
 from shared.model.kubernetes.taints import Effect, Taint
-from shared.model.requirements import Operator, Requirement, Requirements
+from shared.model.requirements import (
+    KUBERNETES_OPERATORS,
+    Operator,
+    Requirement,
+    Requirements,
+)
 
 _KNOWN_VALUES: Final = (
     (keys.CAPACITY_TYPE, ("on-demand", "spot")),
     (keys.ARCH, ("amd64", "arm64")),
     (keys.OS, ("linux",)),
-)
-_DEFAULTS: Final = (
-    Requirement.of(keys.CAPACITY_TYPE, "on-demand"),
-    Requirement.of(keys.ARCH, "amd64"),
-    Requirement.of(keys.OS, "linux"),
 )
 _TYPE_KEYS: Final = (
     keys.INSTANCE_TYPE,
@@ -31,17 +34,42 @@ _TYPE_KEYS: Final = (
     keys.INSTANCE_CATEGORY,
     keys.INSTANCE_GENERATION,
 )
-_TYPE_DEFAULTS: Final = (
-    Requirement.of(keys.INSTANCE_CATEGORY, "c", "m", "r"),
-    Requirement.parse(keys.INSTANCE_GENERATION, "Gt", ["2"]),
-)
 _OF_OTHERS: Final = (
     "this key belongs to Kubernetes, Karpenter or Dovetail; use one of your own domain"
 )
-_CONTROLS: Final = (
-    "this annotation belongs to Dovetail or Karpenter; of their annotations only "
-    f"{keys.DO_NOT_CONSOLIDATE} may be set"
+_OF_THE_POOL: Final = "this key belongs to Karpenter or Dovetail; use one of your own domain"
+# Facts of machines that Karpenter's v1 knows and the catalogue of instance types does not.
+# Source: https://karpenter.sh/docs/concepts/scheduling/#well-known-labels (2026-11).
+_NOT_IN_THE_CATALOGUE: Final = frozenset(
+    f"karpenter.k8s.aws/{name}"
+    for name in (
+        "capacity-reservation-id",
+        "capacity-reservation-interruptible",
+        "capacity-reservation-type",
+        "instance-capability-flex",
+        "instance-cpu-manufacturer",
+        "instance-cpu-sustained-clock-speed-mhz",
+        "instance-ebs-bandwidth",
+        "instance-tenancy",
+        "nitro-sandbox",
+        "placement-group-id",
+        "placement-group-partition",
+    )
 )
+_UNANSWERED: Final = (
+    "Dovetail does not know this of instance types; remove it, and choose by "
+    f"{keys.INSTANCE_FAMILY} or {keys.INSTANCE_TYPE} where it matters"
+)
+
+
+def _controls(allowed: str) -> str:
+    return (
+        "this annotation belongs to Dovetail or Karpenter; of their annotations only "
+        f"{allowed} may be set"
+    )
+
+
+_CONTROLS: Final = _controls(keys.DO_NOT_CONSOLIDATE)
 
 
 def label_key_fault(key: str) -> str | None:
@@ -49,8 +77,18 @@ def label_key_fault(key: str) -> str | None:
     return key_fault(key) or (_OF_OTHERS if keys.is_restricted(key) else None)
 
 
-def _annotation_key_fault(key: str) -> str | None:
-    return key_fault(key) or (_CONTROLS if keys.is_control_annotation(key) else None)
+def pool_label_key_fault(key: str) -> str | None:
+    """Return the same for a NodePool, which may use the domains of Kubernetes, too."""
+    if key in _NOT_IN_THE_CATALOGUE:
+        return _UNANSWERED
+    restricted = key == keys.INSTANCE_PODS or keys.is_restricted(key, V1.reserved_domains)
+    return key_fault(key) or (_OF_THE_POOL if restricted else None)
+
+
+def _annotation_key_fault(allowed: str, key: str) -> str | None:
+    return key_fault(key) or (
+        _controls(allowed) if keys.is_control_annotation(key, allowed) else None
+    )
 
 
 def _refused(fault: Callable[[str], str | None]) -> AfterValidator:
@@ -64,14 +102,14 @@ def _refused(fault: Callable[[str], str | None]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _labels(given: dict[str, str]) -> dict[str, str]:
-    faults = ((key, label_key_fault(key) or value_fault(given[key])) for key in given)
+def _labels(key_fault_of: Callable[[str], str | None], given: dict[str, str]) -> dict[str, str]:
+    faults = ((key, key_fault_of(key) or value_fault(given[key])) for key in given)
     refuse(Fault((key,), given[key], remedy) for key, remedy in faults if remedy)
     return given
 
 
-def _annotations(given: dict[str, str]) -> dict[str, str]:
-    faults = ((key, _annotation_key_fault(key)) for key in given)
+def _annotations(allowed: str, given: dict[str, str]) -> dict[str, str]:
+    faults = ((key, _annotation_key_fault(allowed, key)) for key in given)
     refuse(Fault((key,), given[key], remedy) for key, remedy in faults if remedy)
     return given
 
@@ -103,7 +141,7 @@ _VALUE: Final[Mapping[str, object]] = {
 _KEY: Final = Shape(minLength=1, maxLength=316, pattern=_KEY_PATTERN)
 Labels = Annotated[
     dict[str, str],
-    AfterValidator(_labels),
+    AfterValidator(partial(_labels, label_key_fault)),
     Shape(
         Rule(
             "a label key is a name of at most 63 characters, after a domain and a slash if you "
@@ -117,7 +155,7 @@ Labels = Annotated[
 ]
 Annotations = Annotated[
     dict[str, str],
-    AfterValidator(_annotations),
+    AfterValidator(partial(_annotations, keys.DO_NOT_CONSOLIDATE)),
     Shape(
         Rule(
             _CONTROLS,
@@ -127,16 +165,32 @@ Annotations = Annotated[
         maxProperties=100,
     ),
 ]
+PoolLabels = Annotated[
+    dict[str, str],
+    AfterValidator(partial(_labels, pool_label_key_fault)),
+    Field(max_length=100),
+]
+PoolAnnotations = Annotated[
+    dict[str, str], AfterValidator(partial(_annotations, keys.DO_NOT_DISRUPT))
+]
+PoolLabelKey = Annotated[str, _refused(pool_label_key_fault)]
 LabelKey = Annotated[str, _refused(label_key_fault), _KEY]
 TaintKey = Annotated[str, _refused(key_fault), _KEY]
 Value = Annotated[str, _refused(value_fault), Shape(**_VALUE)]
+
+
+def _parsed(key: str, operator: str, values: Iterable[str]) -> Requirement:
+    # A model's field says which operators its dialect has.
+    return Requirement.parse(key, operator, values, tuple(Operator))
 
 
 class NodeRequirement(Part):
     """What nodes must answer about one label."""
 
     key: LabelKey = Field(description="A label of nodes, such as kubernetes.io/arch")
-    operator: Annotated[str, Choice(*Operator)] = Field(description=f"One of {', '.join(Operator)}")
+    operator: Annotated[str, Choice(*KUBERNETES_OPERATORS)] = Field(
+        description=f"One of {', '.join(KUBERNETES_OPERATORS)}"
+    )
     values: Annotated[list[Value], Shape(maxItems=1000)] = Field(default=[], validate_default=True)
 
     @field_validator("values")
@@ -145,7 +199,7 @@ class NodeRequirement(Part):
         if {"key", "operator"} <= info.data.keys():
             try:
                 # A negative bound is refused above: no label value begins with a minus.
-                Requirement.parse(info.data["key"], info.data["operator"], values)
+                _parsed(info.data["key"], info.data["operator"], values)
             except ValueError as error:
                 refuse([Fault((), values, str(error))])
         return values
@@ -153,7 +207,7 @@ class NodeRequirement(Part):
     @property
     def requirement(self) -> Requirement:
         """Return it as the value that decides."""
-        return Requirement.parse(self.key, self.operator, self.values)
+        return _parsed(self.key, self.operator, self.values)
 
 
 _REQUIREMENT: Final = Shape(
@@ -174,6 +228,22 @@ _REQUIREMENT: Final = Shape(
     Rule(_OF_OTHERS, _not_of_others("self.key")),
 )
 NodeRequirements = Annotated[list[Annotated[NodeRequirement, _REQUIREMENT]], Shape(maxItems=50)]
+
+
+class PoolRequirement(NodeRequirement):
+    """What nodes of a NodePool must answer about one label."""
+
+    key: PoolLabelKey = Field(description="A label of nodes, such as kubernetes.io/arch")
+    operator: Annotated[str, Choice(*Operator)] = Field(description=f"One of {', '.join(Operator)}")
+    min_values: Whole32 | None = Field(default=None, ge=1, le=50)
+
+    @field_validator("min_values")
+    @classmethod
+    def _are_among_the_values(cls, least: int, info: ValidationInfo) -> int:
+        values = info.data.get("values")
+        if info.data.get("operator") == Operator.IN and values is not None and len(values) < least:
+            refuse([Fault((), least, f"write at most {len(values)}, or give more values")])
+        return least
 
 
 class NodeTaint(Part):
@@ -233,11 +303,11 @@ def contradictions(asked: Iterable[Requirement]) -> Iterator[Fault]:
         yield Fault((), wanted.describe(), f"allow at least one of {', '.join(known)}")
 
 
-def with_defaults(asked: Iterable[Requirement]) -> Requirements:
-    """Return requirements merged, with defaults for keys that none of them mentions."""
+def with_defaults(asked: Iterable[Requirement], dialect: Dialect) -> Requirements:
+    """Return requirements merged, with a dialect's defaults for keys that none mentions."""
     merged = Requirements.of(asked)
     mentioned = {requirement.key for requirement in merged}
-    defaults = [requirement for requirement in _DEFAULTS if requirement.key not in mentioned]
+    defaults = [requirement for requirement in dialect.implied if requirement.key not in mentioned]
     if mentioned.isdisjoint(_TYPE_KEYS):
-        defaults.extend(_TYPE_DEFAULTS)
+        defaults.extend(dialect.implied_types)
     return merged.merge(Requirements.of(defaults))

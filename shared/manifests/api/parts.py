@@ -39,6 +39,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
 }
 _QUOTED: Final = re.compile("'([^']*)'")
 _NUMBER_ERRORS: Final = ("greater_than_equal", "int_type", "less_than_equal")
+_LENGTH_ERRORS: Final = ("too_long", "too_short")
 _UNKNOWN_ERRORS: Final = ("extra_forbidden", "invalid_key")
 
 
@@ -102,7 +103,7 @@ class Definition:
     """Names of a kind, and how `kubectl` shows it.
 
     Attributes:
-        file: Name of the manifest of its definition.
+        file: Name of the manifest of its definition; empty where Dovetail installs none.
         rules: About whole documents.
     """
 
@@ -185,6 +186,16 @@ def refuse_entries(given: dict[str, Any], *checks: Callable[[Section], object]) 
     refuse(Fault((problem.field,), problem.value, problem.remedy) for problem in problems)
 
 
+def quantities(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a map of resources to quantities, none of them negative.
+
+    Raises:
+        ValidationError: With each entry that is no such quantity.
+    """
+    refuse_entries(given, Section.ceilings)
+    return given
+
+
 def refuse(faults: Iterable[Fault]) -> None:
     """Refuse the value that is validated if anything was found wrong in it.
 
@@ -255,6 +266,9 @@ def _remedy(part: type[Part], name: str | int, details: ErrorDetails) -> str:
         return f"write {described[0].lower()}{described[1:]}"
     if kind in _NUMBER_ERRORS and field is not None:
         return _whole_number(field)
+    if kind in _LENGTH_ERRORS:
+        bound = "at least" if kind == "too_short" else "at most"
+        return f"write {bound} {context.get('min_length', context.get('max_length'))} entries"
     if kind == "list_type" and field is not None and inner_part(field.annotation) is not None:
         return "write a list of objects"
     return _REMEDIES.get(kind, details["msg"])

@@ -32,21 +32,15 @@ from shared.manifests.api.parts import (
     Shape,
     Whole32,
     Whole64,
+    quantities,
     refuse,
-    refuse_entries,
 )
 from shared.manifests.api.status import MOMENT, TEXT, conditions
-from shared.manifests.problems import Section
 from shared.model.provisioner import API_VERSION, KIND
 
 # Longest span a timer can be given; beyond it, leaving the field out says the same.
 _MAX_SECONDS: Final = 100 * 365 * 24 * 3600
 NATIVE_RESOURCES: Final = ("cpu", "ephemeral-storage", "memory", "pods")
-
-
-def _quantities(given: dict[str, Any]) -> dict[str, Any]:
-    refuse_entries(given, Section.ceilings)
-    return given
 
 
 class Limits(Part):
@@ -55,7 +49,7 @@ class Limits(Part):
     advice: ClassVar = dict.fromkeys(NATIVE_RESOURCES, "move it under limits.resources")
     resources: Annotated[
         dict[str, Any],
-        AfterValidator(_quantities),
+        AfterValidator(quantities),
         Shape(maxProperties=50, additionalProperties=QUANTITY),
     ] = Field(default={})
 
@@ -66,6 +60,12 @@ class Consolidation(Part):
     enabled: bool = Field(
         default=False, description="Whether nodes are replaced or removed to save money"
     )
+
+
+class ProvisionerKubelet(Kubelet):
+    """What is set on the kubelet of each node; its container runtime can only be containerd."""
+
+    container_runtime: Annotated[str, Choice("containerd")] = ""
 
 
 class Provider(Machines):
@@ -104,8 +104,8 @@ class ProvisionerSpec(Part):
         validate_default=True,
         description="What nodes may look like, over labels of nodes",
     )
-    kubelet_configuration: Annotated[Kubelet, KUBELET] = Field(
-        default_factory=Kubelet, description="What is set on the kubelet of each node"
+    kubelet_configuration: Annotated[ProvisionerKubelet, KUBELET] = Field(
+        default_factory=ProvisionerKubelet, description="What is set on the kubelet of each node"
     )
     provider_ref: ProviderRef | None = Field(default=None, description="Names an AWSNodeTemplate")
     provider: Annotated[Provider, MACHINES] = Field(

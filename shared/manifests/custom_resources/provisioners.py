@@ -23,6 +23,7 @@ from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
 from shared.model import labels as keys
 from shared.model.policy import PreferencePolicy
+from shared.model.dialect import V1ALPHA5
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.resources import Resources
 from shared.model.snapshot import InvalidProvisioner
@@ -101,7 +102,7 @@ def _provisioner(
         generation=integer(metadata.get("generation")) or 0,
         labels=spec.labels,
         annotations=spec.annotations,
-        requirements=with_defaults(asked_of_nodes(spec.labels, spec.requirements)),
+        requirements=with_defaults(asked_of_nodes(spec.labels, spec.requirements), V1ALPHA5),
         taints=tuple(taint.taint for taint in spec.taints),
         startup_taints=tuple(taint.taint for taint in spec.startup_taints),
         kubelet=spec.kubelet_configuration.configuration,
