@@ -6,44 +6,46 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from functions.cli.offline.provisioners import as_current, read_provisioners
 from functions.cli.offline.volumes import read_volumes, with_volumes
-from shared.ami_families import refuse_wrong_user_data
+from shared.brakes.ceilings import under_ceilings
 from shared.catalog.reading import Catalog
-from shared.manifests.custom_resources.node_templates import by_name, read_node_template
-from shared.manifests.custom_resources.provisioners import decode_provisioner
+from shared.manifests.custom_resources.node_pools import is_foreign
 from shared.manifests.daemonsets import decode_daemonset
 from shared.manifests.documents import Document
 from shared.manifests.fields import mapping, mappings, text_map
 from shared.manifests.nodes import decode_node
-from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section
+from shared.manifests.problems import Section
 from shared.manifests.runtime_classes import runtimes_by_name
 from shared.manifests.strictness import check_template, finish, metadata_of, spec_of
 from shared.manifests.volumes.node_demands import Volumes
 from shared.manifests.workloads import WORKLOADS, PodReader
 from shared.model import labels as keys
+from shared.model.brakes import NO_CEILING
+from shared.model.dialect import V1, V1ALPHA5
 from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
-from shared.model.provisioner import Provisioner
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
-from shared.planning.provisioner_checks import requirement_warnings
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
 
 CLUSTER: Final = "offline"
 _KINDS: Final = {
-    "AWSNodeTemplate": "karpenter.k8s.aws/v1alpha1",
+    V1ALPHA5.template_kind: V1ALPHA5.template_version,
     "CSINode": "storage.k8s.io/v1",
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
+    V1.template_kind: V1.template_version,
     "Job": "batch/v1",
     "Namespace": "v1",
     "Node": "v1",
+    V1.owner_kind: V1.owner_version,
     "PersistentVolume": "v1",
     "PersistentVolumeClaim": "v1",
     "Pod": "v1",
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
-    "Provisioner": "karpenter.sh/v1alpha5",
+    V1ALPHA5.owner_kind: V1ALPHA5.owner_version,
     "ReplicaSet": "apps/v1",
     "RuntimeClass": "node.k8s.io/v1",
     "StatefulSet": "apps/v1",
@@ -54,8 +56,10 @@ _CLUSTER_WIDE: Final = frozenset(
     {
         "AWSNodeTemplate",
         "CSINode",
+        "EC2NodeClass",
         "Namespace",
         "Node",
+        "NodePool",
         "PersistentVolume",
         "PriorityClass",
         "Provisioner",
@@ -90,7 +94,7 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
     """
     notes: list[str] = []
     known = _once(_recognized(documents, notes))
-    provisioners = _provisioners(known, catalog, notes)
+    provisioners = read_provisioners(known, catalog, notes)
     pods, volumes = _pods(known, notes)
     daemonsets = _daemonsets(known, notes)
     nodes = tuple(_node(document, catalog) for document in known if document.kind == "Node")
@@ -114,7 +118,7 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
         namespaces=_namespaces(known),
         instance_types=catalog.instance_types,
     )
-    snapshot = with_volumes(snapshot, volumes, known)
+    snapshot = under_ceilings(with_volumes(snapshot, volumes, known), NO_CEILING)
     return Offline(snapshot=snapshot, notes=tuple(notes))
 
 
@@ -126,7 +130,8 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
     """
     found = []
     ignored: Counter[str] = Counter()
-    for document in documents:
+    for written in documents:
+        document = as_current(written, notes)
         for field, value in (("apiVersion", document.api_version), ("kind", document.kind)):
             if not value:
                 remedy = f"write the {field} of a Kubernetes object, such as {_EXAMPLES[field]}"
@@ -136,7 +141,7 @@ def _recognized(documents: Iterable[Document], notes: list[str]) -> list[Documen
             ignored[document.kind] += 1
         elif version != document.api_version:
             raise document.refused("apiVersion", document.api_version, f"write {version}")
-        else:
+        elif document.kind != V1.owner_kind or not is_foreign(document.raw):
             found.append(document)
     if ignored:
         named = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
@@ -165,39 +170,6 @@ def _once(documents: Sequence[Document]) -> tuple[Document, ...]:
             remedy = f"another {document.kind} of that name is in {first.where}: keep one of them"
             raise document.refused("metadata.name", document.name, remedy)
     return (*(document for document in found.values() if document.name), *unnamed)
-
-
-def _provisioners(
-    documents: Iterable[Document], catalog: Catalog, notes: list[str]
-) -> tuple[Provisioner, ...]:
-    found = []
-    templates = by_name(
-        document.raw for document in documents if document.kind == "AWSNodeTemplate"
-    )
-    for document in documents:
-        if document.kind == "AWSNodeTemplate":
-            problems: list[FieldProblem] = []
-            metadata_of(document)
-            read_node_template(document.raw, problems, refuse_wrong_user_data)
-            finish(document, problems)
-    for document in documents:
-        if document.kind == "Provisioner":
-            metadata_of(document)
-            try:
-                found.append(
-                    decode_provisioner(document.raw, templates, check=refuse_wrong_user_data)
-                )
-            except InvalidProvisionerError as error:
-                finish(document, list(error.problems))
-    notes.extend(
-        f"Provisioner {provisioner.name}: {text}"
-        for provisioner in found
-        for text in (
-            *provisioner.warnings,
-            *requirement_warnings(provisioner, catalog.instance_types),
-        )
-    )
-    return tuple(sorted(found, key=lambda entry: entry.name))
 
 
 def _daemonsets(documents: Sequence[Document], notes: list[str]) -> tuple[DaemonSet, ...]:

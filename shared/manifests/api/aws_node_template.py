@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html (2026-08).
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final
@@ -67,6 +67,10 @@ _OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
 _RESTRICTED_TAGS: Final = re.compile(
     r"(karpenter\.sh/(provisioner-name|managed-by)\Z|kubernetes\.io/cluster/|dovetail\.dev/|aws:)"
 )
+_RESTRICTED_CLASS_TAGS: Final = re.compile(
+    r"(karpenter\.sh/(nodepool|nodeclaim)\Z|karpenter\.k8s\.aws/ec2nodeclass\Z"
+    r"|eks:eks-cluster-name\Z|kubernetes\.io/cluster|dovetail\.dev/|aws:)"
+)
 _GIB: Final = 2**30
 _DEFAULT_OPTIONS: Final = MetadataOptions()
 
@@ -101,19 +105,35 @@ def _selector_faults(
             yield Fault((name,), value, remedy)
 
 
-def _tags(given: dict[str, str]) -> dict[str, str]:
-    refuse(_tag_faults(given))
+def _tags(restricted: re.Pattern[str], given: dict[str, str]) -> dict[str, str]:
+    refuse(_tag_faults(restricted, given))
     return given
 
 
-def _tag_faults(given: dict[str, str]) -> Iterator[Fault]:
+def _tag_faults(restricted: re.Pattern[str], given: dict[str, str]) -> Iterator[Fault]:
     for name, value in given.items():
         if not name or len(name) > 128 or len(value) > 256:
             remedy = "write a name of 1 to 128 and a value of at most 256 characters"
             yield Fault((name,), value, remedy)
-        elif _RESTRICTED_TAGS.match(name):
+        elif restricted.match(name):
             remedy = "this tag is set by the autoscaler or by AWS; choose another name"
             yield Fault((name,), value, remedy)
+
+
+def refuse_user_data(check: UserDataCheck | None, family: str, custom: str) -> None:
+    """Refuse user data that an AMI family does not understand.
+
+    Args:
+        check: None to leave it unchecked.
+
+    Raises:
+        ValidationError: Names line or part, and what to write instead.
+    """
+    try:
+        if check is not None:
+            check(family, custom)
+    except InvalidManifestError as error:
+        refuse([Fault((), error.value, error.remedy, field=error.field)])
 
 
 def _gib(size: Any) -> int:
@@ -157,6 +177,7 @@ GroupSelector = Annotated[
 ImageSelector = Annotated[
     dict[str, str], AfterValidator(partial(_selector, "ami-", _IMAGE_SPELLINGS)), _SELECTOR
 ]
+ClassTags = Annotated[dict[str, str], AfterValidator(partial(_tags, _RESTRICTED_CLASS_TAGS))]
 Switch = Annotated[str, Choice("enabled", "disabled")]
 Name = Annotated[str, Shape(minLength=1, maxLength=128)]
 
@@ -208,6 +229,11 @@ class BlockDeviceMapping(Part):
         return name
 
 
+def block_devices(disks: Iterable[BlockDeviceMapping]) -> tuple[BlockDevice, ...]:
+    """Return disks as the values that launches use."""
+    return tuple(BlockDevice(device_name=disk.device_name, **dict(disk.ebs)) for disk in disks)
+
+
 class Machines(Part):
     """How machines are made; an absent selector selects what carries the cluster's own tag."""
 
@@ -251,8 +277,8 @@ class Machines(Part):
         description="Tags of the subnets, * for any value; what carries the tag of the cluster "
         "when absent",
     )
-    tags: Annotated[dict[str, str], AfterValidator(_tags), _TAGS] = Field(
-        default={}, description="Tags of machines and their disks, besides our own"
+    tags: Annotated[dict[str, str], AfterValidator(partial(_tags, _RESTRICTED_TAGS)), _TAGS] = (
+        Field(default={}, description="Tags of machines and their disks, besides our own")
     )
 
     @field_validator(
@@ -282,12 +308,7 @@ class Machines(Part):
     @field_validator("user_data")
     @classmethod
     def _is_read_by_its_family(cls, custom: str, info: ValidationInfo) -> str:
-        check: UserDataCheck | None = info.context
-        try:
-            if check is not None:
-                check(info.data.get("ami_family", AMI_FAMILIES[0]), custom)
-        except InvalidManifestError as error:
-            refuse([Fault((), error.value, error.remedy, field=error.field)])
+        refuse_user_data(info.context, info.data.get("ami_family", AMI_FAMILIES[0]), custom)
         return custom
 
     def node_template(self, name: str = "") -> NodeTemplate:
@@ -303,10 +324,7 @@ class Machines(Part):
             launch_template=self.launch_template or "",
             tags=self.tags,
             metadata_options=MetadataOptions(**dict(self.metadata_options)),
-            block_devices=tuple(
-                BlockDevice(device_name=disk.device_name, **dict(disk.ebs))
-                for disk in self.block_device_mappings
-            ),
+            block_devices=block_devices(self.block_device_mappings),
             detailed_monitoring=self.detailed_monitoring,
             context=self.context,
         )

@@ -13,6 +13,7 @@ from shared.manifests.api.aws_node_template import UserDataCheck
 from shared.manifests.api.node_constraints import asked_of_nodes, with_defaults
 from shared.manifests.api.parts import read
 from shared.manifests.custom_resources.brakes import ProvisionerBrakes, is_paused, read_brakes
+from shared.manifests.custom_resources.limits import read_limits
 from shared.manifests.custom_resources.node_templates import (
     NO_TEMPLATES,
     by_name,
@@ -25,7 +26,6 @@ from shared.model import labels as keys
 from shared.model.policy import PreferencePolicy
 from shared.model.dialect import V1ALPHA5
 from shared.model.provisioner import NodeTemplate, Provisioner
-from shared.model.resources import Resources
 from shared.model.snapshot import InvalidProvisioner
 
 
@@ -94,7 +94,7 @@ def _provisioner(
     brakes: ProvisionerBrakes,
     template: NodeTemplate | None,
 ) -> Provisioner:
-    limits, warnings = _limits(spec.limits.resources)
+    limits, warnings = read_limits(spec.limits.resources, "spec.limits.resources")
     return Provisioner(
         name=text(metadata.get("name")),
         uid=text(metadata.get("uid")),

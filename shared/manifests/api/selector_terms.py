@@ -1,0 +1,133 @@
+"""Selector terms of an EC2NodeClass: fields within a term are all met, one of the terms is enough.
+
+Source: https://karpenter.sh/docs/concepts/nodeclasses/ (2026-11).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Final, Self
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from shared.manifests.api.parts import Fault, Part, refuse
+
+# Families whose recommended images an alias can name, with the `amiFamily` that each stands for.
+ALIAS_FAMILIES: Final[Mapping[str, str]] = {
+    "al2": "AL2",
+    "al2023": "AL2023",
+    "bottlerocket": "Bottlerocket",
+}
+LATEST: Final = "latest"
+WINDOWS: Final = "Windows instances are not launched; use a managed node group for them"
+_ALIAS: Final = re.compile(r"([a-z0-9]+)@([-A-Za-z0-9_.]+)\Z")
+_LONGEST_ALIAS: Final = 30
+_OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
+_TAGS_ALONE: Final = "an id leaves nothing to select: remove it or tags"
+
+
+def _tags(given: dict[str, str]) -> dict[str, str]:
+    remedy = "write a tag name and a value, or * for any value"
+    refuse(Fault((k,), v, remedy) for k, v in given.items() if not k or not v)
+    return given
+
+
+Tags = Annotated[
+    dict[str, str], AfterValidator(_tags), Field(default={}, min_length=1, max_length=20)
+]
+
+
+class _Term(Part):
+    """A term by tags or by id."""
+
+    id_prefix: ClassVar[str]
+    tags: Tags
+    resource_id: str | None = Field(default=None, alias="id")
+
+    @field_validator("resource_id")
+    @classmethod
+    def _is_an_id(cls, value: str) -> str:
+        if not re.match(rf"{cls.id_prefix}-[0-9a-z]+\Z", value):
+            refuse([Fault((), value, f"write an id that begins with {cls.id_prefix}-")])
+        return value
+
+    def given(self) -> list[str]:
+        """Return the names of the fields that the term gives, sorted."""
+        return sorted(self.model_dump(by_alias=True, exclude_unset=True))
+
+
+class SubnetTerm(_Term):
+    """Subnets, by tags or by id."""
+
+    id_prefix: ClassVar = "subnet"
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        refuse(_exactly_one(self.given(), "tags or id"))
+        return self
+
+
+class SecurityGroupTerm(_Term):
+    """Security groups, by tags, by id or by name."""
+
+    id_prefix: ClassVar = "sg"
+    name: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        refuse(_exactly_one(self.given(), "tags, id or name"))
+        return self
+
+
+class ImageTerm(_Term):
+    """Images: an alias of a family's recommended one, an id, an SSM parameter, or a search."""
+
+    id_prefix: ClassVar = "ami"
+    alias: str | None = None
+    ssm_parameter: Annotated[str, Field(min_length=1)] | None = None
+    name: Annotated[str, Field(min_length=1)] | None = None
+    owner: str | None = None
+
+    @field_validator("alias")
+    @classmethod
+    def _names_a_family(cls, alias: str) -> str:
+        found = _ALIAS.match(alias) if len(alias) <= _LONGEST_ALIAS else None
+        if found is not None and found[1].startswith("windows"):
+            refuse([Fault((), alias, WINDOWS)])
+        if found is None or found[1] not in ALIAS_FAMILIES:
+            families = ", ".join(ALIAS_FAMILIES)
+            remedy = f"write family@version, such as al2023@latest; families are {families}"
+            refuse([Fault((), alias, remedy)])
+        return alias
+
+    @field_validator("owner")
+    @classmethod
+    def _is_an_account(cls, owner: str) -> str:
+        if not _OWNER.match(owner):
+            refuse([Fault((), owner, "write an account number of 12 digits, self or amazon")])
+        return owner
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        given = self.given()
+        if not given or given == ["owner"]:
+            remedy = "write alias, id, name, ssmParameter or tags"
+            refuse([Fault((), given or None, remedy)])
+        for alone in ("alias", "id"):
+            if alone in given and len(given) > 1:
+                refuse([Fault((), given, f"{alone} leaves nothing to select: remove the others")])
+        return self
+
+    @property
+    def family(self) -> str:
+        """The `amiFamily` that its alias names, empty without one."""
+        return ALIAS_FAMILIES[self.alias.partition("@")[0]] if self.alias else ""
+
+    @property
+    def version(self) -> str:
+        """The version that its alias names, empty without one."""
+        return self.alias.partition("@")[2] if self.alias else ""
+
+
+def _exactly_one(given: list[str], known: str) -> Iterator[Fault]:
+    if len(given) != 1:
+        yield Fault((), given or None, f"write exactly one of {known}")

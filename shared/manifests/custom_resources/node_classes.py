@@ -1,0 +1,127 @@
+"""EC2NodeClasses: what a NodePool's `nodeClassRef` names."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from shared.manifests.api.aws_node_template import UserDataCheck, block_devices
+from shared.manifests.api.ec2_node_class import EC2NodeClass, EC2NodeClassSpec
+from shared.manifests.api.parts import read
+from shared.manifests.api.selector_terms import LATEST
+from shared.manifests.custom_resources.selectors import Selected, select
+from shared.manifests.fields import Raw, mapping, text
+from shared.manifests.problems import FieldProblem
+from shared.model.provisioner import KubeletConfiguration, MetadataOptions, NodeTemplate
+
+KIND: Final = EC2NodeClass.definition.kind
+_NOTHING: Final = Selected()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeClass:
+    """The content of an EC2NodeClass.
+
+    Attributes:
+        kubelet: What is set on the kubelets of its nodes; v1 has it here, not in the NodePool.
+        warnings: What in it is not acted on, for people.
+    """
+
+    template: NodeTemplate = NodeTemplate()
+    kubelet: KubeletConfiguration = KubeletConfiguration()
+    warnings: tuple[str, ...] = ()
+
+
+def read_named_class(
+    name: str,
+    classes: Mapping[str, Raw],
+    problems: list[FieldProblem],
+    check: UserDataCheck | None = None,
+) -> NodeClass:
+    """Return the EC2NodeClass that a NodePool names; add what is wrong to `problems`.
+
+    Args:
+        classes: The EC2NodeClasses there are, by name.
+        check: Of user data; None to leave it unchecked.
+    """
+    if name in classes:
+        return read_node_class(classes[name], problems, check)
+    remedy = f"there is no {KIND} of that name; add its manifest, or name another"
+    field = "spec.template.spec.nodeClassRef.name"
+    problems.append(FieldProblem(field=field, value=name, remedy=remedy))
+    return NodeClass()
+
+
+def read_node_class(
+    raw: Raw, problems: list[FieldProblem], check: UserDataCheck | None = None
+) -> NodeClass:
+    """Return the content of an EC2NodeClass; add what is wrong in it to `problems`."""
+    name = text(mapping(raw.get("metadata")).get("name"))
+    found = read(EC2NodeClass, raw, f"{KIND} {name}", problems, check)
+    return NodeClass() if found is None else _content(name, found.spec)
+
+
+def _content(name: str, spec: EC2NodeClassSpec) -> NodeClass:
+    subnets, groups = select(spec.subnet_selector_terms), select(spec.security_group_selector_terms)
+    alias = spec.ami_selector_terms[0]
+    images = _NOTHING if alias.family else select(spec.ami_selector_terms)
+    template = NodeTemplate(
+        name=name,
+        subnet_selector=subnets.selector,
+        security_group_selector=groups.selector,
+        instance_profile=spec.instance_profile or "",
+        ami_family=spec.family,
+        image_family="" if alias.family == spec.family else alias.family,
+        ami_selector=images.selector,
+        user_data=spec.user_data,
+        tags=spec.tags,
+        metadata_options=MetadataOptions(**dict(spec.metadata_options)),
+        block_devices=block_devices(spec.block_device_mappings),
+        detailed_monitoring=spec.detailed_monitoring,
+        context=spec.context,
+    )
+    selected = {
+        "amiSelectorTerms": images,
+        "securityGroupSelectorTerms": groups,
+        "subnetSelectorTerms": subnets,
+    }
+    warnings = (*_unsaid(selected), *_not_acted_on(spec))
+    return NodeClass(
+        template=template, kubelet=spec.kubelet.configuration, warnings=tuple(sorted(warnings))
+    )
+
+
+def _unsaid(selected: Mapping[str, Selected]) -> Iterator[str]:
+    for field, found in selected.items():
+        if found.unsaid:
+            yield f"spec.{field}: not acted on yet: {found.unsaid}"
+
+
+def _not_acted_on(spec: EC2NodeClassSpec) -> Iterator[str]:
+    """Yield what of a valid document launches do not do."""
+    version = spec.ami_selector_terms[0].version
+    if version not in ("", LATEST):
+        yield (
+            f"spec.amiSelectorTerms[0].alias: version {version} is not acted on yet: the "
+            "recommended image is taken, as with latest"
+        )
+    if spec.role:
+        yield (
+            f"spec.role: {spec.role} is not acted on yet: instances get the instance profile that "
+            "the cluster was attached with; name another with instanceProfile"
+        )
+    if spec.instance_store_policy:
+        yield (
+            f"spec.instanceStorePolicy: {spec.instance_store_policy} is not acted on yet: pods get "
+            "the storage of the volumes alone"
+        )
+    if spec.associate_public_ip_address is not None:
+        yield (
+            "spec.associatePublicIPAddress: not acted on yet: the subnet decides about public "
+            "addresses"
+        )
+    for number, disk in enumerate(spec.block_device_mappings):
+        if disk.root_volume:
+            yield (
+                f"spec.blockDeviceMappings[{number}].rootVolume: not acted on yet: the AMI family "
+                "decides to which volume pods write"
+            )
