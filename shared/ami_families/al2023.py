@@ -5,7 +5,7 @@ https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/ and .../doc/examples/ 
 """
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from shared.ami_families import mime
 from shared.ami_families.family import Family, ImageRequest, Joining
@@ -19,9 +19,11 @@ def _parameter(request: ImageRequest) -> str:
     variant = next(
         (v for name, v in sorted(_VARIANTS.items()) if request.capacity[name]), "standard"
     )
+    named = f"amazon-eks-node-al2023-{request.machine}-{variant}-{request.version}"
+    release = f"{named}-{request.release}" if request.release else "recommended"
     return (
         f"/aws/service/eks/optimized-ami/{request.version}/amazon-linux-2023/"
-        f"{request.machine}/{variant}/recommended/image_id"
+        f"{request.machine}/{variant}/{release}/image_id"
     )
 
 
@@ -34,7 +36,7 @@ def _write(joining: Joining, custom: str) -> str:
         {"key": taint.key, "value": taint.value, "effect": taint.effect.value}
         for taint in joining.taints
     ]
-    document = {
+    document: dict[str, Any] = {
         "apiVersion": "node.eks.aws/v1alpha1",
         "kind": "NodeConfig",
         "spec": {
@@ -50,6 +52,8 @@ def _write(joining: Joining, custom: str) -> str:
             },
         },
     }
+    if joining.instance_store:
+        document["spec"]["instance"] = {"localStorage": {"strategy": "RAID0"}}
     # YAML is a superset of JSON. Ours comes last: it wins.
     ours = json.dumps(document, indent=2, sort_keys=True)
     return mime.document(

@@ -24,10 +24,10 @@ def _al2_parameter(request: ImageRequest) -> str:
         suffix = "-gpu"
     else:
         suffix = "-arm64" if request.architecture == "arm64" else ""
-    return (
-        f"/aws/service/eks/optimized-ami/{request.version}/amazon-linux-2{suffix}/"
-        "recommended/image_id"
-    )
+    named = f"amazon-eks{suffix}-node-{request.version}"
+    release = f"{named}-{request.release}" if request.release else "recommended"
+    published = f"/aws/service/eks/optimized-ami/{request.version}/amazon-linux-2{suffix}"
+    return f"{published}/{release}/image_id"
 
 
 def _ubuntu_parameter(request: ImageRequest) -> str:
@@ -67,6 +67,7 @@ def _write(joining: Joining, custom: str) -> str:
         ),
         *(("--ip-family", "ipv6", "--service-ipv6-cidr", joining.service_cidr) if six else ()),
         *(("--use-max-pods", "false") if kubelet.max_pods is not None else ()),
+        *(("--local-disks", "raid0") if joining.instance_store else ()),
         "--kubelet-extra-args",
         extra,
     ]

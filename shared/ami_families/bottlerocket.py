@@ -33,12 +33,28 @@ _PERCENTAGES: Final = {
     "imageGCLowThresholdPercent": "image-gc-low-threshold-percent",
 }
 
+# Makes one file system of the instance's own disks, and puts what pods write there.
+# Source: https://bottlerocket.dev/en/os/latest/api/settings/bootstrap-commands/ (2026-11).
+_INSTANCE_STORE: Final = {
+    "000-mount-instance-storage": {
+        "commands": [
+            ["apiclient", "ephemeral-storage", "init"],
+            [
+                *("apiclient", "ephemeral-storage", "bind", "--dirs"),
+                *("/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"),
+            ],
+        ],
+        "essential": True,
+        "mode": "always",
+    }
+}
+
 
 def _parameter(request: ImageRequest) -> str:
     variant = "-nvidia" if request.capacity["nvidia.com/gpu"] else ""
     return (
         f"/aws/service/bottlerocket/aws-k8s-{request.version}{variant}/"
-        f"{request.machine}/latest/image_id"
+        f"{request.machine}/{request.release.removeprefix('v') or 'latest'}/image_id"
     )
 
 
@@ -82,7 +98,10 @@ def _write(joining: Joining, custom: str) -> str:
     named = theirs.get("settings", {}).get("kubernetes", {}).get("cluster-dns-ip")
     if joining.kubelet.cluster_dns or (joining.dns_addresses and not named):
         ours["cluster-dns-ip"] = list(joining.dns_addresses)
-    return tomli_w.dumps(_merged(theirs, {"settings": {"kubernetes": ours}}))
+    settings: dict[str, Any] = {"kubernetes": ours}
+    if joining.instance_store:
+        settings["bootstrap-commands"] = _INSTANCE_STORE
+    return tomli_w.dumps(_merged(theirs, {"settings": settings}))
 
 
 def _taints(taints: tuple[Taint, ...]) -> dict[str, list[str]]:

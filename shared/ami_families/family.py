@@ -26,6 +26,7 @@ class Joining:
         service_cidr: Addresses of the cluster's services, as `172.20.0.0/16`.
         labels: Of the node to be; what a kubelet may not give itself is left out when written.
         taints: Of the node to be, startup taints among them, in the order they are written.
+        instance_store: Whether the instance's own NVMe disks become what pods write to.
     """
 
     cluster: str
@@ -35,6 +36,7 @@ class Joining:
     labels: Mapping[str, str] = field(hash=False)
     taints: tuple[Taint, ...]
     kubelet: KubeletConfiguration = KubeletConfiguration()
+    instance_store: bool = False
 
     def __post_init__(self) -> None:
         """Refuse labels and taints that Kubernetes does not accept.
@@ -78,11 +80,13 @@ class ImageRequest:
         version: Of the cluster, as `1.33`.
         architecture: `amd64` or `arm64`.
         capacity: Of the instance type: accelerators need an image with their driver.
+        release: Version of the image, such as `v20260120`; empty for the recommended one.
     """
 
     version: str
     architecture: str
     capacity: Resources = Resources()
+    release: str = ""
 
     @property
     def minor(self) -> int:

@@ -98,13 +98,20 @@ def _kind(custom: str, *, node_config: bool) -> str:
     raise wrong("line 1", custom, remedy)
 
 
+def _parsed(custom: str) -> Message:
+    return email.message_from_bytes(custom.encode(), policy=compat32)
+
+
 def _split(custom: str) -> tuple[Part, ...]:
-    message: Message = email.message_from_bytes(custom.encode(), policy=compat32)
+    message = _parsed(custom)
+    boundary = message.get_boundary()
+    if message.defects and custom.rstrip().endswith(f"\n--{boundary}"):
+        # A boundary that nothing follows is meant as the end; public manifests are written so.
+        message = _parsed(f"{custom.rstrip()}--\n")
     if not message.is_multipart():
         remedy = "a MIME document needs `Content-Type: multipart/mixed` with its boundary"
         raise wrong("line 1", custom, remedy)
     if message.defects:
-        boundary = message.get_boundary()
         raise wrong("", custom, f"end the MIME document with --{boundary}--")
     found = []
     for number, entry in enumerate(message.get_payload(), 1):

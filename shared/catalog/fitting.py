@@ -12,6 +12,7 @@ from shared.catalog.overhead import (
     kube_reserved_memory_mib,
     share_of_capacity,
 )
+from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType, Overhead
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
@@ -20,13 +21,26 @@ from shared.model.quantity import parse_amount
 from shared.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
 
 _GIB: Final = 2**30
+_GB: Final = 10**9
 _MIB: Final = 2**20
 _SIGNALS: Final = {"memory.available": MEMORY, "nodefs.available": EPHEMERAL_STORAGE}
 
 
 def apply_root_volume(instance_type: InstanceType, volume_size_gib: int) -> InstanceType:
     """Return the type with a root volume of this size, in GiB, instead of the default one."""
-    size = volume_size_gib * _GIB
+    return _with_pod_storage(instance_type, volume_size_gib * _GIB)
+
+
+def apply_instance_store(instance_type: InstanceType) -> InstanceType:
+    """Return the type with its own NVMe disks as what pods write to; unchanged without any.
+
+    The label counts gigabytes of 10^9 bytes, as EC2's InstanceStorageInfo does.
+    """
+    size = int(instance_type.labels.get(keys.INSTANCE_LOCAL_NVME, "0")) * _GB
+    return _with_pod_storage(instance_type, size) if size else instance_type
+
+
+def _with_pod_storage(instance_type: InstanceType, size: int) -> InstanceType:
     overhead = instance_type.overhead
     evicted = overhead.eviction_threshold
     if evicted[EPHEMERAL_STORAGE]:

@@ -185,6 +185,7 @@ def _template_data(
             labels={**labels, keys.CAPACITY_TYPE: capacity_type.value},
             taints=kubelet_taints(context.provisioner),
             kubelet=kubelet,
+            instance_store=template.instance_store,
         ),
         template.user_data,
     )
@@ -196,7 +197,7 @@ def _template_data(
     data: dict[str, Any] = {
         "ImageId": image,
         "UserData": base64.b64encode(text.encode()).decode(),
-        "SecurityGroupIds": list(context.site.security_groups),
+        **_network(context.site.security_groups, public_ip=template.public_ip),
         "IamInstanceProfile": {"Name": template.instance_profile or context.profile},
         "MetadataOptions": {
             "HttpEndpoint": options.http_endpoint,
@@ -217,6 +218,21 @@ def _template_data(
     if template.detailed_monitoring:
         data["Monitoring"] = {"Enabled": True}
     return data
+
+
+def _network(groups: Sequence[str], *, public_ip: bool | None) -> dict[str, Any]:
+    """Return the security groups, and whether instances get a public address where that is said.
+
+    The groups belong to the network interface once a launch template describes one.
+    """
+    if public_ip is None:
+        return {"SecurityGroupIds": list(groups)}
+    interface = {
+        "AssociatePublicIpAddress": public_ip,
+        "DeviceIndex": 0,
+        "Groups": list(groups),
+    }
+    return {"NetworkInterfaces": [interface]}
 
 
 def _disks(wanted: Sequence[BlockDevice]) -> list[dict[str, Any]]:

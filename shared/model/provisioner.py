@@ -92,6 +92,10 @@ class NodeTemplate:
             write secrets into it: decisions hold its hash.
         context: Passed on to EC2 with each fleet.
         image_family: Whose recommended image is booted, where it is not the family that joins.
+        image_version: Of that image, as its family names versions; empty for the newest.
+        instance_store: Whether the instance's own NVMe disks, where it has some, are what pods
+            write to.
+        public_ip: Whether instances get a public address; None leaves it to the subnet.
     """
 
     name: str = ""
@@ -108,6 +112,9 @@ class NodeTemplate:
     detailed_monitoring: bool = False
     context: str = ""
     image_family: str = ""
+    image_version: str = ""
+    instance_store: bool = False
+    public_ip: bool | None = None
 
     @property
     def is_plain(self) -> bool:

@@ -72,6 +72,7 @@ def resolve_images(
                 version=version,
                 architecture=instance_type.labels[keys.ARCH],
                 capacity=instance_type.capacity,
+                release=template.image_version,
             )
         )
         for instance_type in instance_types

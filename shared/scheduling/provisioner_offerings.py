@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.ami_families import DEFAULT, FAMILIES
-from shared.catalog.fitting import apply_disks, apply_kubelet, with_pod_limit
+from shared.catalog.fitting import apply_disks, apply_instance_store, apply_kubelet, with_pod_limit
 from shared.model import labels as keys
 from shared.model.ec2.instance_types import CapacityType, InstanceType, Offering, OfferingKey
 from shared.model.kubernetes.daemonsets import DaemonSet
@@ -157,6 +157,8 @@ def as_configured(provisioner: Provisioner, instance_type: InstanceType) -> Inst
     """Return the instance type with the disk and kubelet settings the provisioner gives it."""
     family = FAMILIES.get(provisioner.template.ami_family, FAMILIES[DEFAULT])
     instance_type = apply_disks(instance_type, provisioner.template.block_devices, family)
+    if provisioner.template.instance_store:
+        instance_type = apply_instance_store(instance_type)
     kubelet = family.understood(with_pod_limit(provisioner.kubelet, instance_type))
     if kubelet == KubeletConfiguration():
         return instance_type

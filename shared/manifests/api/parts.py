@@ -34,12 +34,13 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "list_type": "write a list of strings, numbers in quotes",
     "model_attributes_type": _OBJECT,
     "model_type": _OBJECT,
+    "string_too_short": "write at least one character",
     "string_type": _STRING,
     "string_unicode": _STRING,
+    "too_short": "write at least one entry",
 }
 _QUOTED: Final = re.compile("'([^']*)'")
 _NUMBER_ERRORS: Final = ("greater_than_equal", "int_type", "less_than_equal")
-_LENGTH_ERRORS: Final = ("too_long", "too_short")
 _UNKNOWN_ERRORS: Final = ("extra_forbidden", "invalid_key")
 
 
@@ -266,9 +267,8 @@ def _remedy(part: type[Part], name: str | int, details: ErrorDetails) -> str:
         return f"write {described[0].lower()}{described[1:]}"
     if kind in _NUMBER_ERRORS and field is not None:
         return _whole_number(field)
-    if kind in _LENGTH_ERRORS:
-        bound = "at least" if kind == "too_short" else "at most"
-        return f"write {bound} {context.get('min_length', context.get('max_length'))} entries"
+    if kind == "too_long":
+        return f"write at most {context['max_length']} entries"
     if kind == "list_type" and field is not None and inner_part(field.annotation) is not None:
         return "write a list of objects"
     return _REMEDIES.get(kind, details["msg"])

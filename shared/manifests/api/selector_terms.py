@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from shared.manifests.api.parts import Fault, Part, refuse
 
-# Families whose recommended images an alias can name, with the `amiFamily` that each stands for.
+# Families whose recommended images an alias can name, and the `amiFamily` of each.
 ALIAS_FAMILIES: Final[Mapping[str, str]] = {
     "al2": "AL2",
     "al2023": "AL2023",

@@ -1,5 +1,6 @@
 """EC2NodeClasses: what a NodePool's `nodeClassRef` names."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,7 @@ from shared.model.provisioner import KubeletConfiguration, MetadataOptions, Node
 
 KIND: Final = EC2NodeClass.definition.kind
 _NOTHING: Final = Selected()
+_AL_VERSION: Final = re.compile(rf"({LATEST}|v\d{{8}})\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,9 @@ def _content(name: str, spec: EC2NodeClassSpec) -> NodeClass:
         block_devices=block_devices(spec.block_device_mappings),
         detailed_monitoring=spec.detailed_monitoring,
         context=spec.context,
+        image_version="" if alias.version == LATEST else alias.version,
+        instance_store=bool(spec.instance_store_policy),
+        public_ip=spec.associate_public_ip_address,
     )
     selected = {
         "amiSelectorTerms": images,
@@ -98,26 +103,16 @@ def _unsaid(selected: Mapping[str, Selected]) -> Iterator[str]:
 
 def _not_acted_on(spec: EC2NodeClassSpec) -> Iterator[str]:
     """Yield what of a valid document launches do not do."""
-    version = spec.ami_selector_terms[0].version
-    if version not in ("", LATEST):
+    alias = spec.ami_selector_terms[0]
+    if alias.family.startswith("AL") and not _AL_VERSION.match(alias.version):
         yield (
-            f"spec.amiSelectorTerms[0].alias: version {version} is not acted on yet: the "
-            "recommended image is taken, as with latest"
+            f"spec.amiSelectorTerms[0].alias: {alias.alias}: versions of this family are latest "
+            "and dates such as v20260120; no image may be found"
         )
     if spec.role:
         yield (
             f"spec.role: {spec.role} is not acted on yet: instances get the instance profile that "
             "the cluster was attached with; name another with instanceProfile"
-        )
-    if spec.instance_store_policy:
-        yield (
-            f"spec.instanceStorePolicy: {spec.instance_store_policy} is not acted on yet: pods get "
-            "the storage of the volumes alone"
-        )
-    if spec.associate_public_ip_address is not None:
-        yield (
-            "spec.associatePublicIPAddress: not acted on yet: the subnet decides about public "
-            "addresses"
         )
     for number, disk in enumerate(spec.block_device_mappings):
         if disk.root_volume:

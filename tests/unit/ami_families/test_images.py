@@ -10,6 +10,7 @@ from shared.model.resources import Resources
 GPU = Resources.from_mapping({"nvidia.com/gpu": 1})
 NEURON = Resources.from_mapping({"aws.amazon.com/neuron": 1})
 PLAIN = Resources()
+AL2023_ARM = "amazon-linux-2023/arm64/standard"
 EKS = "/aws/service/eks/optimized-ami/1.33"
 ROCKET = "/aws/service/bottlerocket/aws-k8s-1.33"
 UBUNTU = "/aws/service/canonical/ubuntu/eks"
@@ -42,6 +43,37 @@ def test_the_recommended_image_has_a_name(
     parameter = FAMILIES[family].parameter
     assert parameter is not None
     request = ImageRequest(version="1.33", architecture=architecture, capacity=capacity)
+    assert parameter(request) == name
+
+
+@pytest.mark.parametrize(
+    ("family", "architecture", "capacity", "name"),
+    [
+        (
+            "AL2023",
+            "arm64",
+            PLAIN,
+            f"{EKS}/{AL2023_ARM}/amazon-eks-node-al2023-arm64-standard-1.33-v1.2/image_id",
+        ),
+        ("AL2", "amd64", PLAIN, f"{EKS}/amazon-linux-2/amazon-eks-node-1.33-v1.2/image_id"),
+        (
+            "AL2",
+            "arm64",
+            PLAIN,
+            f"{EKS}/amazon-linux-2-arm64/amazon-eks-arm64-node-1.33-v1.2/image_id",
+        ),
+        ("AL2", "amd64", GPU, f"{EKS}/amazon-linux-2-gpu/amazon-eks-gpu-node-1.33-v1.2/image_id"),
+        ("Bottlerocket", "amd64", GPU, f"{ROCKET}-nvidia/x86_64/1.2/image_id"),
+    ],
+)
+def test_an_image_of_a_version_has_a_name(
+    family: str, architecture: str, capacity: Resources, name: str
+) -> None:
+    parameter = FAMILIES[family].parameter
+    assert parameter is not None
+    request = ImageRequest(
+        version="1.33", architecture=architecture, capacity=capacity, release="v1.2"
+    )
     assert parameter(request) == name
 
 

@@ -307,3 +307,31 @@ def test_label_or_taint_that_kubernetes_refuses_reaches_no_command_line(value: s
         joining(taints=(Taint(key="team", value=value, effect=Effect.NO_SCHEDULE),))
     with pytest.raises(InvalidManifestError):
         joining(labels={f"a {value}": "x"})
+
+
+def test_the_instance_store_is_what_pods_of_al2023_write_to() -> None:
+    spec = node_config(FAMILIES["AL2023"].user_data(joining(instance_store=True)))["spec"]
+    assert spec["instance"] == {"localStorage": {"strategy": "RAID0"}}
+    assert "instance" not in node_config(FAMILIES["AL2023"].user_data(joining()))["spec"]
+
+
+def test_the_instance_store_is_what_pods_of_al2_write_to() -> None:
+    found = script_arguments(FAMILIES["AL2"].user_data(joining(instance_store=True)))
+    assert found[found.index("--local-disks") + 1] == "raid0"
+
+
+def test_the_instance_store_is_what_pods_of_bottlerocket_write_to() -> None:
+    custom = '[settings.bootstrap-commands.mine]\nmode = "once"'
+    text = FAMILIES["Bottlerocket"].user_data(joining(instance_store=True), custom)
+    commands = settings(text)["bootstrap-commands"]
+    assert sorted(commands) == ["000-mount-instance-storage", "mine"]
+    assert commands["000-mount-instance-storage"]["commands"][0] == [
+        *("apiclient", "ephemeral-storage", "init"),
+    ]
+
+
+def test_a_boundary_that_nothing_follows_ends_the_document() -> None:
+    ended = MULTI.rstrip().removesuffix("--")
+    assert not ended.endswith("--")
+    both = [FAMILIES["AL2023"].user_data(joining(), custom) for custom in (MULTI, ended)]
+    assert both[0] == both[1]

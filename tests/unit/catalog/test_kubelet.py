@@ -3,8 +3,14 @@ from dataclasses import replace
 import pytest
 
 from shared.ami_families import FAMILIES
-from shared.catalog.fitting import apply_disks, apply_kubelet, apply_root_volume
+from shared.catalog.fitting import (
+    apply_disks,
+    apply_instance_store,
+    apply_kubelet,
+    apply_root_volume,
+)
 from shared.catalog.reading import to_instance_type
+from shared.model import labels as keys
 from shared.model.ec2.instance_types import InstanceType
 from shared.model.errors import InvalidManifestError
 from shared.model.kubernetes.volumes import EBS_DRIVER, attachable
@@ -166,3 +172,10 @@ def test_some_images_reserve_memory_for_the_pods_that_are_allowed(m5_large: Inst
     assert memory(KubeletConfiguration(cpu_cfs_quota=True)) == 574
     reserved = Resources.of(memory=64 * MIB)
     assert memory(KubeletConfiguration(max_pods=10, kube_reserved=reserved)) == 64
+
+
+def test_nvme_disks_of_the_instance_are_what_pods_write_to(m5_large: InstanceType) -> None:
+    labels = {**m5_large.labels, keys.INSTANCE_LOCAL_NVME: "75"}
+    found = apply_instance_store(replace(m5_large, labels=labels))
+    assert found.capacity["ephemeral-storage"] == 75 * 10**9
+    assert apply_instance_store(m5_large) is m5_large

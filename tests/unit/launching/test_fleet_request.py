@@ -303,3 +303,12 @@ def test_the_stricter_of_attachment_and_provisioner_decides_about_metadata() -> 
     assert made(asked, strict) == (1, "required")
     assert made(provisioner(), MetadataBound()) == (2, "required")
     assert made(provisioner(), MetadataBound(hop_limit=5)) == (2, "required")
+
+
+def test_a_public_address_is_asked_for_on_the_interface_that_has_the_groups() -> None:
+    wanted = replace(provisioner().template, public_ip=False)
+    (data,) = launch_body(context(provisioner(template=wanted)), attempt()).templates.values()
+    assert data["NetworkInterfaces"] == [
+        {"AssociatePublicIpAddress": False, "DeviceIndex": 0, "Groups": ["sg-1"]}
+    ]
+    assert "SecurityGroupIds" not in data

@@ -45,3 +45,41 @@ def described(raw: dict[str, Any]) -> list[str]:
 
 def wants(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": list(values)}
+
+
+CLASS_REF = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "nodes"}
+
+
+def node_pool(
+    spec: dict[str, Any] | None = None, metadata: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Return a NodePool: `spec` is that of its template, `more` what is beside the template."""
+    template = {"metadata": metadata} if metadata is not None else {}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "default", "uid": "u", "resourceVersion": "9", "generation": 3},
+        "spec": {
+            "template": {
+                **template,
+                "spec": {"nodeClassRef": CLASS_REF, "requirements": [], **(spec or {})},
+            },
+            **more,
+        },
+    }
+
+
+def node_class(name: str = "nodes", **spec: Any) -> dict[str, Any]:
+    tagged = [{"tags": {"karpenter.sh/discovery": "demo"}}]
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": name},
+        "spec": {
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "instanceProfile": "workers",
+            "subnetSelectorTerms": tagged,
+            "securityGroupSelectorTerms": tagged,
+            **spec,
+        },
+    }

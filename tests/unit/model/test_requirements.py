@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.model.requirements import Requirement, Requirements
+from shared.model.requirements import Operator, Requirement, Requirements
 from tests.builders import needs
 
 
@@ -43,6 +43,20 @@ def test_a_wrong_operator_or_number_of_values_is_named(
 ) -> None:
     with pytest.raises(ValueError, match=text):
         Requirement.parse("k", operator, values)
+
+
+@pytest.mark.parametrize(
+    ("operator", "allowed", "refused"),
+    [("Gte", ["4", "5"], ["3", None]), ("Lte", ["4", "3"], ["5", None])],
+)
+def test_node_pools_have_bounds_that_are_allowed_themselves(
+    operator: str, allowed: list[str | None], refused: list[str | None]
+) -> None:
+    bound = Requirement.parse("k", operator, ["4"], tuple(Operator))
+    assert all(bound.allows(value) for value in allowed)
+    assert not any(bound.allows(value) for value in refused)
+    with pytest.raises(ValueError, match=f"operator '{operator}' is unknown"):
+        Requirement.parse("k", operator, ["4"])
 
 
 def test_old_names_of_labels_are_normalised() -> None:

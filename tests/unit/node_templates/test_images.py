@@ -116,3 +116,11 @@ def test_of_taints_with_the_same_key_and_effect_the_provisioners_own_comes_first
         node_taint.describe() for node_taint in node_taints(mixed) if node_taint.key == BATCH.key
     ]
     assert named == ["batch=no:NoExecute", "batch=yes:NoSchedule"]
+
+
+def test_an_image_of_another_family_can_be_booted() -> None:
+    cloud = FakeCloud()
+    template = NodeTemplate(ami_family="Custom", image_family="AL2023", image_version="v20260120")
+    table = resolve_images(cloud, template, "1.33", CATALOG)
+    asked = table.kinds["m5.large"]
+    assert "/amazon-eks-node-al2023-x86_64-standard-1.33-v20260120/" in asked

@@ -241,3 +241,18 @@ def test_a_limit_that_is_used_up_stays_a_limit() -> None:
     owner = provisioner(limits=Resources.of(cpu=2000))
     left = remaining(make.snapshot(provisioners=(owner,), nodes=(make.node(),)))
     assert left["default"].items == (("cpu", 0),)
+
+
+def test_a_pool_that_uses_the_instance_store_counts_it_as_storage() -> None:
+    plain = make.instance_type("m5d.large")
+    disk = replace(plain, labels={**plain.labels, keys.INSTANCE_LOCAL_NVME: "75"})
+    owner = provisioner(template=NodeTemplate(instance_store=True))
+    assert as_configured(owner, disk).capacity["ephemeral-storage"] == 75 * 10**9
+    assert as_configured(provisioner(), disk).capacity["ephemeral-storage"] != 75 * 10**9
+
+
+def test_each_dialect_has_its_own_label_for_the_owner() -> None:
+    assert node_labels(provisioner())[keys.PROVISIONER_NAME] == "default"
+    labels = node_labels(provisioner(kind="NodePool"))
+    assert labels[keys.NODE_POOL] == "default"
+    assert keys.PROVISIONER_NAME not in labels

@@ -1,0 +1,296 @@
+"""EC2NodeClasses, as what launches use."""
+
+from typing import Any
+
+import pytest
+
+from shared.ami_families import refuse_wrong_user_data
+from shared.manifests.custom_resources.node_classes import NodeClass, read_node_class
+from shared.manifests.problems import FieldProblem
+from shared.model.provisioner import BlockDevice, MetadataOptions, NodeTemplate
+from tests.unit.manifests.documents import node_class
+
+TAGGED = {"karpenter.sh/discovery": "demo"}
+
+
+def read(**spec: Any) -> NodeClass:
+    problems: list[FieldProblem] = []
+    found = read_node_class(node_class(**spec), problems, refuse_wrong_user_data)
+    assert problems == []
+    return found
+
+
+def wrong(**spec: Any) -> list[str]:
+    problems: list[FieldProblem] = []
+    raw = node_class(**spec)
+    raw["spec"] = {key: value for key, value in raw["spec"].items() if value != "absent"}
+    read_node_class(raw, problems, refuse_wrong_user_data)
+    return [f"{problem.field}: {problem.remedy}" for problem in problems]
+
+
+def test_what_is_left_out_is_filled_in_as_v1_says() -> None:
+    assert read() == NodeClass(
+        template=NodeTemplate(
+            name="nodes",
+            subnet_selector=TAGGED,
+            security_group_selector=TAGGED,
+            instance_profile="workers",
+            ami_family="AL2023",
+            metadata_options=MetadataOptions(http_put_response_hop_limit=1),
+        )
+    )
+
+
+def test_settings_of_launches_are_read() -> None:
+    found = read(
+        tags={"team": "red"},
+        userData="#!/bin/sh",
+        metadataOptions={"httpPutResponseHopLimit": 2, "httpTokens": "optional"},
+        blockDeviceMappings=[
+            {"deviceName": "/dev/xvda", "ebs": {"volumeSize": "50Gi", "iops": 4000}}
+        ],
+        detailedMonitoring=True,
+        context="reserved",
+        instanceStorePolicy="RAID0",
+        associatePublicIPAddress=False,
+    )
+    assert found.template == NodeTemplate(
+        name="nodes",
+        subnet_selector=TAGGED,
+        security_group_selector=TAGGED,
+        instance_profile="workers",
+        tags={"team": "red"},
+        user_data="#!/bin/sh",
+        metadata_options=MetadataOptions(http_tokens="optional"),
+        block_devices=(BlockDevice(device_name="/dev/xvda", volume_size_gib=50, iops=4000),),
+        detailed_monitoring=True,
+        context="reserved",
+        instance_store=True,
+        public_ip=False,
+    )
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("alias", "family", "joins_as", "boots", "version"),
+    [
+        ("al2@v20260120", None, "AL2", "", "v20260120"),
+        ("bottlerocket@v1.39.1", "Bottlerocket", "Bottlerocket", "", "v1.39.1"),
+        ("bottlerocket@latest", "Custom", "Custom", "Bottlerocket", ""),
+    ],
+)
+def test_an_alias_names_the_image_and_the_family_that_joins(
+    alias: str, family: str | None, joins_as: str, boots: str, version: str
+) -> None:
+    template = read(amiSelectorTerms=[{"alias": alias}], amiFamily=family).template
+    found = template.ami_family, template.image_family, template.image_version
+    assert found == (joins_as, boots, version)
+    assert template.ami_selector == {}
+
+
+@pytest.mark.parametrize(
+    ("terms", "selector"),
+    [
+        ([{"id": "ami-1"}, {"id": "ami-2"}], {"aws-ids": "ami-1,ami-2"}),
+        ([{"name": "mine-*"}], {"aws::name": "mine-*"}),
+        (
+            [{"name": "a", "owner": "self"}, {"name": "b", "owner": "self"}],
+            {"aws::name": "a,b", "aws::owners": "self"},
+        ),
+        ([{"tags": {"team": "red", "os": "*"}}], {"team": "red", "os": "*"}),
+        (
+            [{"tags": {"team": "red"}, "owner": "123456789012"}],
+            {"team": "red", "aws::owners": "123456789012"},
+        ),
+    ],
+)
+def test_terms_about_one_thing_become_one_selector(
+    terms: list[dict[str, Any]], selector: dict[str, str]
+) -> None:
+    found = read(amiSelectorTerms=terms, amiFamily="AL2023")
+    assert (found.template.ami_selector, found.warnings) == (selector, ())
+
+
+def test_subnets_and_groups_are_found_by_any_of_their_terms() -> None:
+    template = read(
+        subnetSelectorTerms=[{"id": "subnet-1"}, {"id": "subnet-2"}],
+        securityGroupSelectorTerms=[{"tags": {"team": "red"}}, {"tags": {"team": "blue"}}],
+    ).template
+    assert template.subnet_selector == {"aws-ids": "subnet-1,subnet-2"}
+    assert template.security_group_selector == {"team": "red,blue"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (
+            {"securityGroupSelectorTerms": [{"name": "nodes"}]},
+            "spec.securityGroupSelectorTerms: not acted on yet: a term by name or by SSM parameter",
+        ),
+        (
+            {"amiSelectorTerms": [{"ssmParameter": "mine"}], "amiFamily": "AL2023"},
+            "spec.amiSelectorTerms: not acted on yet: a term by name or by SSM parameter",
+        ),
+        (
+            {"subnetSelectorTerms": [{"tags": {"a": "x,y"}}]},
+            "spec.subnetSelectorTerms: not acted on yet: a value with a comma",
+        ),
+        (
+            {"subnetSelectorTerms": [{"tags": {"a": "x"}}, {"tags": {"b": "x"}}]},
+            "spec.subnetSelectorTerms: not acted on yet: terms that differ in more than one thing",
+        ),
+        (
+            {
+                "subnetSelectorTerms": [
+                    {"tags": {"a": "x", "b": "x"}},
+                    {"tags": {"a": "y", "b": "y"}},
+                ]
+            },
+            "spec.subnetSelectorTerms: not acted on yet: terms that differ in more than one thing",
+        ),
+        (
+            {"role": "workers", "instanceProfile": None},
+            "spec.role: workers is not acted on yet: instances get the instance profile that",
+        ),
+        (
+            {"amiSelectorTerms": [{"alias": "al2@lates"}]},
+            "spec.amiSelectorTerms[0].alias: al2@lates: versions of this family are latest and",
+        ),
+        (
+            {
+                "blockDeviceMappings": [
+                    {
+                        "deviceName": "/dev/xvdb",
+                        "rootVolume": True,
+                        "ebs": {"volumeSize": "1Gi"},
+                    }
+                ]
+            },
+            "spec.blockDeviceMappings[0].rootVolume: not acted on yet",
+        ),
+    ],
+)
+def test_what_does_nothing_yet_is_reported(spec: dict[str, Any], words: str) -> None:
+    (warning,) = read(**spec).warnings
+    assert warning.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("field", "terms", "words"),
+    [
+        ("subnetSelectorTerms", "absent", ": write a list of terms"),
+        ("subnetSelectorTerms", [], ": write at least one entry"),
+        ("subnetSelectorTerms", [{"id": "subnet-1"}] * 31, ": write at most 30 entries"),
+        ("subnetSelectorTerms", [{}], "[0]: write exactly one of tags or id"),
+        ("subnetSelectorTerms", [{"tags": {}}], "[0].tags: write at least one entry"),
+        ("subnetSelectorTerms", [{"tags": {"": "x"}}], "[0].tags.: write a tag name and a value"),
+        ("subnetSelectorTerms", [{"tags": {"a": ""}}], "[0].tags.a: write a tag name and a val"),
+        (
+            "subnetSelectorTerms",
+            [{"id": "subnet-1"}, {"id": "sg-1"}],
+            "[1].id: write an id that begins with subnet-",
+        ),
+        (
+            "subnetSelectorTerms",
+            [{"id": "subnet-1", "tags": {"a": "x"}}],
+            "[0]: write exactly one of tags or id",
+        ),
+        (
+            "securityGroupSelectorTerms",
+            [{"id": "sg-1", "name": "nodes"}],
+            "[0]: write exactly one of tags, id or name",
+        ),
+        ("securityGroupSelectorTerms", [{"name": ""}], "[0].name: write at least one char"),
+        ("amiSelectorTerms", [{}], "[0]: write alias, id, name, ssmParameter or tags"),
+        ("amiSelectorTerms", [{"owner": "self"}], "[0]: write alias, id, name, ssmParameter or"),
+        ("amiSelectorTerms", [{"name": "a", "owner": "me"}], "[0].owner: write an account numb"),
+        ("amiSelectorTerms", [{"id": "ami-1", "name": "a"}], "[0]: id leaves nothing to select"),
+        (
+            "amiSelectorTerms",
+            [{"alias": "al2023@latest", "name": "a"}],
+            "[0]: alias leaves nothing to select",
+        ),
+        (
+            "amiSelectorTerms",
+            [{"alias": "al2023@latest"}, {"id": "ami-1"}],
+            "[0].alias: an alias must be the only term",
+        ),
+        *(
+            ("amiSelectorTerms", [{"alias": alias}], "[0].alias: write family@version, such as")
+            for alias in ("al2023", "@latest", "al2023:latest", "ubuntu@latest", "al2@" + "1" * 27)
+        ),
+        (
+            "amiSelectorTerms",
+            [{"alias": "windows2022@latest"}],
+            "[0].alias: Windows instances are not launched; use a managed node group",
+        ),
+    ],
+)
+def test_a_wrong_term_is_refused(field: str, terms: object, words: str) -> None:
+    (found,) = wrong(**{field: terms})
+    assert found.startswith(f"EC2NodeClass nodes.spec.{field}{words}"), found
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"amiFamily": "Bottlerocket"}, "amiFamily: write AL2023, as the alias"),
+        ({"amiFamily": "Windows2022"}, "amiFamily: Windows instances are not launched"),
+        ({"amiFamily": "Ubuntu"}, "amiFamily: use one of AL2, AL2023, Bottlerocket, Custom"),
+        ({"amiSelectorTerms": [{"id": "ami-1"}]}, "amiFamily: write the family that decides how"),
+        ({"role": "workers"}, "role: write exactly one of role and instanceProfile"),
+        ({"instanceProfile": "absent"}, "role: write exactly one of role and instanceProfile"),
+        ({"instanceProfile": ""}, "instanceProfile: write a name, or remove the field"),
+        ({"userData": "[a"}, "userData, line 1: is no YAML"),
+        ({"metadataOptions": {"httpPutResponseHopLimit": 65}}, "metadataOptions.httpPutResponse"),
+        ({"instanceStorePolicy": "RAID1"}, "instanceStorePolicy: use one of RAID0"),
+        ({"kubelet": {"containerRuntime": "containerd"}}, "kubelet.containerRuntime: unknown f"),
+        *(
+            ({"tags": {name: "x"}}, f"tags.{name}: this tag is set by the autoscaler or by AWS")
+            for name in (
+                "eks:eks-cluster-name",
+                "kubernetes.io/cluster/demo",
+                "karpenter.sh/nodepool",
+                "karpenter.sh/nodeclaim",
+                "karpenter.k8s.aws/ec2nodeclass",
+            )
+        ),
+        *(
+            ({name: value}, f"{name}: remove it")
+            for name, value in {
+                "capacityReservationSelectorTerms": [{"id": "cr-1"}],
+                "connectionTracking": {"udpTimeout": 30},
+                "cpuOptions": {"nestedVirtualization": "enabled"},
+                "ipPrefixCount": 1,
+                "launchTemplate": "mine",
+                "networkInterfaces": [],
+                "placementGroupSelector": {"name": "near"},
+            }.items()
+        ),
+        ({"subnetSelector": {"a": "x"}}, "subnetSelector: write subnetSelectorTerms"),
+    ],
+)
+def test_a_wrong_field_is_refused(spec: dict[str, Any], words: str) -> None:
+    (found,) = wrong(**spec)
+    assert found.startswith(f"EC2NodeClass nodes.spec.{words}"), found
+
+
+def test_one_disk_is_the_root_volume() -> None:
+    disk = {"deviceName": "/dev/xvda", "rootVolume": True, "ebs": {"volumeSize": "1Gi"}}
+    (found,) = wrong(blockDeviceMappings=[disk, {**disk, "deviceName": "/dev/xvdb"}])
+    assert found.startswith(
+        "EC2NodeClass nodes.spec.blockDeviceMappings[1].rootVolume: another disk is the root"
+    )
+
+
+def test_volumes_are_initialized_at_the_rate_of_ec2() -> None:
+    ebs = {"volumeSize": "1Gi", "snapshotID": "snap-1", "volumeInitializationRate": 200}
+    (found,) = wrong(blockDeviceMappings=[{"deviceName": "/dev/xvda", "ebs": ebs}])
+    assert "volumeInitializationRate: remove it" in found
+
+
+def test_user_data_is_not_read_where_the_family_is_not_known() -> None:
+    (found,) = wrong(amiSelectorTerms=[{"id": "ami-1"}], userData="[a")
+    assert "amiFamily" in found
+    (found,) = wrong(amiSelectorTerms=[], userData="[a")
+    assert "amiSelectorTerms" in found

@@ -1,0 +1,187 @@
+"""NodePools, as the values that Provisioners are."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.manifests.custom_resources.node_pools import decode_node_pool, is_foreign
+from shared.manifests.custom_resources.node_templates import by_name
+from shared.model.provisioner import Provisioner
+from shared.model.resources import Resources
+from tests.unit.manifests.documents import node_class, node_pool, wants
+
+CLASSES = by_name([node_class()])
+DAY = timedelta(days=1)
+
+
+def decoded(*arguments: Any, **more: Any) -> Provisioner:
+    return decode_node_pool(node_pool(*arguments, **more), CLASSES)
+
+
+def disrupted(**disruption: Any) -> Provisioner:
+    return decoded(disruption=disruption)
+
+
+def test_what_is_left_out_is_filled_in_as_v1_says() -> None:
+    found = decoded()
+    assert (found.kind, found.name, found.generation) == ("NodePool", "default", 3)
+    assert tuple(found.requirements) == ()
+    assert found.ttl_until_expired == 30 * DAY
+    assert found.consolidation
+    assert (found.ttl_after_empty, found.limits, found.weight) == (None, None, 0)
+    assert found.template.metadata_options.http_put_response_hop_limit == 1
+    assert found.warnings == ()
+
+
+def test_each_operator_is_read() -> None:
+    asked = [
+        wants("a", "In", "x"),
+        wants("b", "NotIn", "x"),
+        wants("c", "Exists"),
+        wants("d", "DoesNotExist"),
+        *(wants(operator.lower(), operator, "4") for operator in ("Gt", "Gte", "Lt", "Lte")),
+    ]
+    found = [
+        requirement.describe() for requirement in decoded({"requirements": asked}).requirements
+    ]
+    assert found == [
+        *("a in [x]", "b not in [x]", "c exists", "d absent"),
+        *("gt >= 5", "gte >= 4", "lt <= 3", "lte <= 4"),
+    ]
+
+
+def test_keys_of_kubernetes_may_be_used() -> None:
+    found = decoded({}, {"labels": {"node.k8s.io/team": "red"}})
+    assert [requirement.describe() for requirement in found.requirements] == [
+        "node.k8s.io/team in [red]"
+    ]
+    assert found.labels == {
+        "node.k8s.io/team": "red",
+        "karpenter.k8s.aws/ec2nodeclass": "nodes",
+    }
+
+
+def test_labels_annotations_taints_and_weight_reach_the_nodes() -> None:
+    taint = {"key": "team", "value": "red", "effect": "NoSchedule"}
+    found = decoded(
+        {"taints": [taint], "startupTaints": [{**taint, "effect": "NoExecute"}]},
+        {"annotations": {"example.com/owner": "red"}},
+        weight=10,
+    )
+    assert found.annotations == {"example.com/owner": "red"}
+    assert [str(entry.effect) for entry in (*found.taints, *found.startup_taints)] == [
+        "NoSchedule",
+        "NoExecute",
+    ]
+    assert found.weight == 10
+
+
+@pytest.mark.parametrize(
+    ("written", "span"),
+    [("30s", timedelta(seconds=30)), ("1h30m", timedelta(minutes=90)), ("Never", None)],
+)
+def test_nodes_expire_after_the_span_that_is_written(written: str, span: timedelta | None) -> None:
+    assert decoded({"expireAfter": written}).ttl_until_expired == span
+
+
+@pytest.mark.parametrize(
+    ("policy", "after", "consolidates", "empty_for"),
+    [
+        ("WhenEmpty", "5m", False, timedelta(minutes=5)),
+        ("WhenEmpty", "Never", False, None),
+        ("WhenEmptyOrUnderutilized", "0s", True, None),
+        ("WhenEmptyOrUnderutilized", "Never", False, None),
+    ],
+)
+def test_the_policy_decides_between_emptiness_and_consolidation(
+    policy: str, after: str, *, consolidates: bool, empty_for: timedelta | None
+) -> None:
+    found = disrupted(consolidationPolicy=policy, consolidateAfter=after)
+    assert (found.consolidation, found.ttl_after_empty) == (consolidates, empty_for)
+    assert found.warnings == ()
+
+
+def test_empty_nodes_of_a_pool_without_a_span_are_removed_at_once() -> None:
+    assert disrupted(consolidationPolicy="WhenEmpty").ttl_after_empty == timedelta(0)
+
+
+def test_limits_count_resources_and_nodes() -> None:
+    found = decoded(limits={"cpu": 10, "nodes": "3"})
+    assert found.limits == Resources.of(cpu=10_000)
+    assert found.ceiling.max_nodes == 3
+
+
+def test_the_lower_of_limit_and_annotation_counts_for_nodes() -> None:
+    raw = node_pool(limits={"nodes": 3})
+    raw["metadata"]["annotations"] = {"dovetail.dev/max-nodes": "2"}
+    assert decode_node_pool(raw, CLASSES).ceiling.max_nodes == 2
+
+
+def test_a_limit_on_nothing_that_machines_have_is_reported() -> None:
+    (warning,) = decoded(limits={"gpu": 1}).warnings
+    assert warning.startswith("spec.limits.gpu: 1: no machine has a resource of that name")
+
+
+def test_kubelet_and_launch_settings_are_those_of_the_class() -> None:
+    named = by_name([node_class(kubelet={"maxPods": 20}, tags={"team": "red"})])
+    found = decode_node_pool(node_pool(), named)
+    assert (found.kubelet.max_pods, found.template.tags) == (20, {"team": "red"})
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (
+            node_pool(disruption={"consolidationPolicy": "Balanced"}),
+            "spec.disruption.consolidationPolicy: Balanced is read as WhenEmptyOrUnderutilized",
+        ),
+        (
+            node_pool(disruption={"consolidateAfter": "1m"}),
+            "spec.disruption.consolidateAfter: not acted on yet with this policy",
+        ),
+        (
+            node_pool(disruption={"budgets": [{"nodes": "0", "reasons": ["Drifted"]}]}),
+            "spec.disruption.budgets: not acted on yet",
+        ),
+        (
+            node_pool({"terminationGracePeriod": "1h"}),
+            "spec.template.spec.terminationGracePeriod: not acted on yet",
+        ),
+        (
+            node_pool({"requirements": [{**wants("a", "Exists"), "minValues": 2}]}),
+            "spec.template.spec.requirements[0].minValues: not acted on yet",
+        ),
+        (
+            node_pool({}, {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}),
+            "spec.template.metadata.annotations.karpenter.sh/do-not-disrupt: not acted on yet",
+        ),
+    ],
+)
+def test_what_does_nothing_yet_is_reported(raw: dict[str, Any], words: str) -> None:
+    (warning,) = decode_node_pool(raw, CLASSES).warnings
+    assert warning.startswith(words)
+
+
+def test_marks_on_the_object_hold_a_pool_back() -> None:
+    raw = node_pool()
+    raw["metadata"] |= {
+        "annotations": {"dovetail.dev/paused": "true", "dovetail.dev/shadow": "true"},
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+    }
+    found = decode_node_pool(raw, CLASSES)
+    assert (found.paused, found.shadow, found.deleting) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("group", "foreign"),
+    [
+        ("eks.amazonaws.com", True),
+        ("karpenter.kwok.sh", True),
+        ("karpenter.k8s.aws", False),
+        ("karpenter.k8s.aws/v1", False),
+        (None, False),
+    ],
+)
+def test_a_node_class_of_another_group_is_foreign(group: str | None, *, foreign: bool) -> None:
+    assert is_foreign(node_pool({"nodeClassRef": {"group": group, "name": "x"}})) is foreign
