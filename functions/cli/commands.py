@@ -30,9 +30,10 @@ INTERRUPTED: Final = 130  # as shells say it: 128 and the number of SIGINT
 _PLAN_TEXT: Final = """\
 Prints the nodes Dovetail would buy for the pods that wait, with a proven lower bound.
 Reads Pods, Deployments, ReplicaSets, StatefulSets, Jobs, DaemonSets, Nodes, Provisioners,
-AWSNodeTemplates, PersistentVolumes, claims, StorageClasses, CSINodes, Namespaces,
-PriorityClasses, RuntimeClasses and PodDisruptionBudgets, one or many in a file, as YAML or
-JSON, also what `kubectl get -o json` prints. Needs no cluster and no AWS.
+AWSNodeTemplates, NodePools and EC2NodeClasses (karpenter.sh/v1), PersistentVolumes, claims,
+StorageClasses, CSINodes, Namespaces, PriorityClasses, RuntimeClasses and
+PodDisruptionBudgets, one or many in a file, as YAML or JSON, also what
+`kubectl get -o json` prints. Needs no cluster and no AWS.
 """
 _REPLAY_TEXT: Final = """\
 Decides again what `plan --save` wrote or S3 holds and says whether the plan comes out
