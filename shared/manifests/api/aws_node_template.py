@@ -67,10 +67,6 @@ _OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
 _RESTRICTED_TAGS: Final = re.compile(
     r"(karpenter\.sh/(provisioner-name|managed-by)\Z|kubernetes\.io/cluster/|dovetail\.dev/|aws:)"
 )
-_RESTRICTED_CLASS_TAGS: Final = re.compile(
-    r"(karpenter\.sh/(nodepool|nodeclaim)\Z|karpenter\.k8s\.aws/ec2nodeclass\Z"
-    r"|eks:eks-cluster-name\Z|kubernetes\.io/cluster|dovetail\.dev/|aws:)"
-)
 _GIB: Final = 2**30
 _DEFAULT_OPTIONS: Final = MetadataOptions()
 
@@ -105,7 +101,8 @@ def _selector_faults(
             yield Fault((name,), value, remedy)
 
 
-def _tags(restricted: re.Pattern[str], given: dict[str, str]) -> dict[str, str]:
+def checked_tags(restricted: re.Pattern[str], given: dict[str, str]) -> dict[str, str]:
+    """Return tags, each of a length that EC2 takes, and none that is set for the user."""
     refuse(_tag_faults(restricted, given))
     return given
 
@@ -177,7 +174,6 @@ GroupSelector = Annotated[
 ImageSelector = Annotated[
     dict[str, str], AfterValidator(partial(_selector, "ami-", _IMAGE_SPELLINGS)), _SELECTOR
 ]
-ClassTags = Annotated[dict[str, str], AfterValidator(partial(_tags, _RESTRICTED_CLASS_TAGS))]
 Switch = Annotated[str, Choice("enabled", "disabled")]
 Name = Annotated[str, Shape(minLength=1, maxLength=128)]
 
@@ -277,9 +273,9 @@ class Machines(Part):
         description="Tags of the subnets, * for any value; what carries the tag of the cluster "
         "when absent",
     )
-    tags: Annotated[dict[str, str], AfterValidator(partial(_tags, _RESTRICTED_TAGS)), _TAGS] = (
-        Field(default={}, description="Tags of machines and their disks, besides our own")
-    )
+    tags: Annotated[
+        dict[str, str], AfterValidator(partial(checked_tags, _RESTRICTED_TAGS)), _TAGS
+    ] = Field(default={}, description="Tags of machines and their disks, besides our own")
 
     @field_validator(
         "ami_family",

@@ -3,16 +3,18 @@
 Source: https://karpenter.sh/docs/concepts/nodeclasses/ (2026-11).
 """
 
+import re
+from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from shared.manifests.api.aws_node_template import (
     BlockDeviceMapping,
-    ClassTags,
     Ebs,
     Metadata,
     Name,
+    checked_tags,
     refuse_user_data,
 )
 from shared.manifests.api.kubelet_configuration import Kubelet
@@ -36,6 +38,10 @@ from shared.model.dialect import V1
 
 FAMILIES: Final = (*ALIAS_FAMILIES.values(), "Custom")
 _CUSTOM: Final = "Custom"
+_RESTRICTED_TAGS: Final = re.compile(
+    r"(karpenter\.sh/(nodepool|nodeclaim)\Z|karpenter\.k8s\.aws/ec2nodeclass\Z"
+    r"|eks:eks-cluster-name\Z|kubernetes\.io/cluster|dovetail\.dev/|aws:)"
+)
 
 
 def _family(value: str) -> str:
@@ -99,7 +105,9 @@ class EC2NodeClassSpec(Part):
     role: Name | None = None
     instance_profile: Name | None = None
     user_data: str = ""
-    tags: ClassTags = Field(default={})
+    tags: Annotated[dict[str, str], AfterValidator(partial(checked_tags, _RESTRICTED_TAGS))] = (
+        Field(default={})
+    )
     kubelet: Kubelet = Field(default_factory=Kubelet)
     block_device_mappings: Annotated[list[NodeClassDisk], Field(max_length=50)] = Field(default=[])
     instance_store_policy: Annotated[str, Choice("RAID0")] = ""

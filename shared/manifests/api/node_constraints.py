@@ -1,7 +1,6 @@
-"""Labels, annotations, requirements and taints of nodes, in both dialects.
+"""Labels, annotations, requirements and taints of nodes.
 
-Source: https://karpenter.sh/v0.31/concepts/provisioners/ (2023-09),
-https://karpenter.sh/docs/concepts/nodepools/ (2026-11).
+Source: https://karpenter.sh/v0.31/concepts/provisioners/ (2023-09).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,11 +9,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from shared.manifests.api.parts import Choice, Fault, Part, Rule, Shape, Whole32, refuse
+from shared.manifests.api.parts import Choice, Fault, Part, Rule, Shape, refuse
 from shared.manifests.api.status import MOMENT
 from shared.manifests.problems import key_fault, value_fault
 from shared.model import labels as keys
-from shared.model.dialect import V1, Dialect
+from shared.model.dialect import Dialect
 from shared.model.kubernetes.taints import Effect, Taint
 from shared.model.requirements import (
     KUBERNETES_OPERATORS,
@@ -37,29 +36,6 @@ _TYPE_KEYS: Final = (
 _OF_OTHERS: Final = (
     "this key belongs to Kubernetes, Karpenter or Dovetail; use one of your own domain"
 )
-_OF_THE_POOL: Final = "this key belongs to Karpenter or Dovetail; use one of your own domain"
-# Facts of machines that Karpenter's v1 knows and the catalogue of instance types does not.
-# Source: https://karpenter.sh/docs/concepts/scheduling/#well-known-labels (2026-11).
-_NOT_IN_THE_CATALOGUE: Final = frozenset(
-    f"karpenter.k8s.aws/{name}"
-    for name in (
-        "capacity-reservation-id",
-        "capacity-reservation-interruptible",
-        "capacity-reservation-type",
-        "instance-capability-flex",
-        "instance-cpu-manufacturer",
-        "instance-cpu-sustained-clock-speed-mhz",
-        "instance-ebs-bandwidth",
-        "instance-tenancy",
-        "nitro-sandbox",
-        "placement-group-id",
-        "placement-group-partition",
-    )
-)
-_UNANSWERED: Final = (
-    "Dovetail does not know this of instance types; remove it, and choose by "
-    f"{keys.INSTANCE_FAMILY} or {keys.INSTANCE_TYPE} where it matters"
-)
 
 
 def _controls(allowed: str) -> str:
@@ -77,21 +53,13 @@ def label_key_fault(key: str) -> str | None:
     return key_fault(key) or (_OF_OTHERS if keys.is_restricted(key) else None)
 
 
-def pool_label_key_fault(key: str) -> str | None:
-    """Return the same for a NodePool, which may use the domains of Kubernetes, too."""
-    if key in _NOT_IN_THE_CATALOGUE:
-        return _UNANSWERED
-    restricted = key == keys.INSTANCE_PODS or keys.is_restricted(key, V1.reserved_domains)
-    return key_fault(key) or (_OF_THE_POOL if restricted else None)
-
-
 def _annotation_key_fault(allowed: str, key: str) -> str | None:
     return key_fault(key) or (
         _controls(allowed) if keys.is_control_annotation(key, allowed) else None
     )
 
 
-def _refused(fault: Callable[[str], str | None]) -> AfterValidator:
+def refused_by(fault: Callable[[str], str | None]) -> AfterValidator:
     """Return the validator of texts in which a function finds what to change."""
 
     def check(value: str) -> str:
@@ -102,13 +70,17 @@ def _refused(fault: Callable[[str], str | None]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _labels(key_fault_of: Callable[[str], str | None], given: dict[str, str]) -> dict[str, str]:
+def checked_labels(
+    key_fault_of: Callable[[str], str | None], given: dict[str, str]
+) -> dict[str, str]:
+    """Return labels whose keys and values may be used."""
     faults = ((key, key_fault_of(key) or value_fault(given[key])) for key in given)
     refuse(Fault((key,), given[key], remedy) for key, remedy in faults if remedy)
     return given
 
 
-def _annotations(allowed: str, given: dict[str, str]) -> dict[str, str]:
+def checked_annotations(allowed: str, given: dict[str, str]) -> dict[str, str]:
+    """Return annotations, none of them Dovetail's or Karpenter's but the one that is allowed."""
     faults = ((key, _annotation_key_fault(allowed, key)) for key in given)
     refuse(Fault((key,), given[key], remedy) for key, remedy in faults if remedy)
     return given
@@ -141,7 +113,7 @@ _VALUE: Final[Mapping[str, object]] = {
 _KEY: Final = Shape(minLength=1, maxLength=316, pattern=_KEY_PATTERN)
 Labels = Annotated[
     dict[str, str],
-    AfterValidator(partial(_labels, label_key_fault)),
+    AfterValidator(partial(checked_labels, label_key_fault)),
     Shape(
         Rule(
             "a label key is a name of at most 63 characters, after a domain and a slash if you "
@@ -155,7 +127,7 @@ Labels = Annotated[
 ]
 Annotations = Annotated[
     dict[str, str],
-    AfterValidator(partial(_annotations, keys.DO_NOT_CONSOLIDATE)),
+    AfterValidator(partial(checked_annotations, keys.DO_NOT_CONSOLIDATE)),
     Shape(
         Rule(
             _CONTROLS,
@@ -165,18 +137,9 @@ Annotations = Annotated[
         maxProperties=100,
     ),
 ]
-PoolLabels = Annotated[
-    dict[str, str],
-    AfterValidator(partial(_labels, pool_label_key_fault)),
-    Field(max_length=100),
-]
-PoolAnnotations = Annotated[
-    dict[str, str], AfterValidator(partial(_annotations, keys.DO_NOT_DISRUPT))
-]
-PoolLabelKey = Annotated[str, _refused(pool_label_key_fault)]
-LabelKey = Annotated[str, _refused(label_key_fault), _KEY]
-TaintKey = Annotated[str, _refused(key_fault), _KEY]
-Value = Annotated[str, _refused(value_fault), Shape(**_VALUE)]
+LabelKey = Annotated[str, refused_by(label_key_fault), _KEY]
+TaintKey = Annotated[str, refused_by(key_fault), _KEY]
+Value = Annotated[str, refused_by(value_fault), Shape(**_VALUE)]
 
 
 def _parsed(key: str, operator: str, values: Iterable[str]) -> Requirement:
@@ -228,22 +191,6 @@ _REQUIREMENT: Final = Shape(
     Rule(_OF_OTHERS, _not_of_others("self.key")),
 )
 NodeRequirements = Annotated[list[Annotated[NodeRequirement, _REQUIREMENT]], Shape(maxItems=50)]
-
-
-class PoolRequirement(NodeRequirement):
-    """What nodes of a NodePool must answer about one label."""
-
-    key: PoolLabelKey = Field(description="A label of nodes, such as kubernetes.io/arch")
-    operator: Annotated[str, Choice(*Operator)] = Field(description=f"One of {', '.join(Operator)}")
-    min_values: Whole32 | None = Field(default=None, ge=1, le=50)
-
-    @field_validator("min_values")
-    @classmethod
-    def _are_among_the_values(cls, least: int, info: ValidationInfo) -> int:
-        values = info.data.get("values")
-        if info.data.get("operator") == Operator.IN and values is not None and len(values) < least:
-            refuse([Fault((), least, f"write at most {len(values)}, or give more values")])
-        return least
 
 
 class NodeTaint(Part):

@@ -11,9 +11,6 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from shared.manifests.api.node_constraints import (
     NodeTaint,
-    PoolAnnotations,
-    PoolLabels,
-    PoolRequirement,
     asked_of_nodes,
     contradictions,
     repeated_taints,
@@ -28,6 +25,7 @@ from shared.manifests.api.parts import (
     quantities,
     refuse,
 )
+from shared.manifests.api.pool_constraints import PoolAnnotations, PoolLabels, PoolRequirement
 from shared.manifests.api.spans import Span, SpanOrNever
 from shared.model.dialect import V1
 

@@ -1,0 +1,81 @@
+"""Labels, annotations and requirements of the nodes of a NodePool.
+
+Source: https://karpenter.sh/docs/concepts/nodepools/ (2026-11).
+"""
+
+from functools import partial
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from shared.manifests.api.node_constraints import (
+    NodeRequirement,
+    checked_annotations,
+    checked_labels,
+    refused_by,
+)
+from shared.manifests.api.parts import Choice, Fault, Whole32, refuse
+from shared.manifests.problems import key_fault
+from shared.model import labels as keys
+from shared.model.dialect import V1
+from shared.model.requirements import Operator
+
+_OF_THE_POOL: Final = "this key belongs to Karpenter or Dovetail; use one of your own domain"
+# Facts of machines that Karpenter's v1 knows and the catalogue of instance types does not.
+# Source: https://karpenter.sh/docs/concepts/scheduling/#well-known-labels (2026-11).
+_NOT_IN_THE_CATALOGUE: Final = frozenset(
+    f"karpenter.k8s.aws/{name}"
+    for name in (
+        "capacity-reservation-id",
+        "capacity-reservation-interruptible",
+        "capacity-reservation-type",
+        "instance-capability-flex",
+        "instance-cpu-manufacturer",
+        "instance-cpu-sustained-clock-speed-mhz",
+        "instance-ebs-bandwidth",
+        "instance-tenancy",
+        "nitro-sandbox",
+        "placement-group-id",
+        "placement-group-partition",
+    )
+)
+_UNANSWERED: Final = (
+    "Dovetail does not know this of instance types; remove it, and choose by "
+    f"{keys.INSTANCE_FAMILY} or {keys.INSTANCE_TYPE} where it matters"
+)
+
+
+def pool_label_key_fault(key: str) -> str | None:
+    """Return what to change in a key of a label, None when a NodePool may choose it."""
+    if key in _NOT_IN_THE_CATALOGUE:
+        return _UNANSWERED
+    restricted = key == keys.INSTANCE_PODS or keys.is_restricted(key, V1.reserved_domains)
+    return key_fault(key) or (_OF_THE_POOL if restricted else None)
+
+
+PoolLabels = Annotated[
+    dict[str, str],
+    AfterValidator(partial(checked_labels, pool_label_key_fault)),
+    Field(max_length=100),
+]
+PoolAnnotations = Annotated[
+    dict[str, str], AfterValidator(partial(checked_annotations, keys.DO_NOT_DISRUPT))
+]
+
+
+class PoolRequirement(NodeRequirement):
+    """What nodes of a NodePool must answer about one label."""
+
+    key: Annotated[str, refused_by(pool_label_key_fault)] = Field(
+        description="A label of nodes, such as kubernetes.io/arch"
+    )
+    operator: Annotated[str, Choice(*Operator)] = Field(description=f"One of {', '.join(Operator)}")
+    min_values: Whole32 | None = Field(default=None, ge=1, le=50)
+
+    @field_validator("min_values")
+    @classmethod
+    def _are_among_the_values(cls, least: int, info: ValidationInfo) -> int:
+        values = info.data.get("values")
+        if info.data.get("operator") == Operator.IN and values is not None and len(values) < least:
+            refuse([Fault((), least, f"write at most {len(values)}, or give more values")])
+        return least
