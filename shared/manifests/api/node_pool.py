@@ -13,6 +13,7 @@ from shared.manifests.api.node_constraints import (
     NodeTaint,
     asked_of_nodes,
     contradictions,
+    refused_by,
     repeated_taints,
 )
 from shared.manifests.api.parts import (
@@ -27,6 +28,7 @@ from shared.manifests.api.parts import (
 )
 from shared.manifests.api.pool_constraints import PoolAnnotations, PoolLabels, PoolRequirement
 from shared.manifests.api.spans import Span, SpanOrNever
+from shared.manifests.problems import value_fault
 from shared.model.dialect import V1
 
 CLASS_GROUP: Final = V1.template_version.partition("/")[0]
@@ -87,7 +89,7 @@ class Disruption(Part):
         UNDERUTILIZED if V1.consolidates else EMPTY
     )
     consolidate_after: SpanOrNever = timedelta(0)
-    budgets: Annotated[list[Budget], Field(max_length=50)] = Field(default=[])
+    budgets: Annotated[list[Budget], Field(max_length=50)] = Field(default=[Budget()])
 
 
 class NodeClassRef(Part):
@@ -100,7 +102,9 @@ class NodeClassRef(Part):
     kind: Annotated[str, Choice(V1.template_kind)] = Field(
         description=f"The kind {V1.template_kind}"
     )
-    name: Annotated[str, Field(min_length=1)] = Field(description="The name of an EC2NodeClass")
+    name: Annotated[str, Field(min_length=1), refused_by(value_fault)] = Field(
+        description="The name of an EC2NodeClass"
+    )
 
 
 class NodePoolMetadata(Part):

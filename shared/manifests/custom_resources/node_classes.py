@@ -98,7 +98,10 @@ def _content(name: str, spec: EC2NodeClassSpec) -> NodeClass:
 def _unsaid(selected: Mapping[str, Selected]) -> Iterator[str]:
     for field, found in selected.items():
         if found.unsaid:
-            yield f"spec.{field}: not acted on yet: {found.unsaid}"
+            yield (
+                f"spec.{field}: not acted on yet: {found.unsaid}; no instance could be launched "
+                "from this EC2NodeClass"
+            )
 
 
 def _not_acted_on(spec: EC2NodeClassSpec) -> Iterator[str]:

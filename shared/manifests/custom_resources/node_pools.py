@@ -4,6 +4,7 @@ A NodePool of another provider's node class, such as EKS Auto Mode's, is none of
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from shared.manifests.api import node_pool as api
 from shared.manifests.api.aws_node_template import UserDataCheck
@@ -20,7 +21,7 @@ from shared.model.dialect import V1
 from shared.model.provisioner import Provisioner
 from shared.model.quantity import parse_quantity
 
-_NODES = "nodes"
+_NODES: Final = "nodes"
 
 
 def is_foreign(raw: Raw) -> bool:
@@ -108,7 +109,8 @@ def _not_acted_on(spec: api.NodePoolSpec) -> Iterator[str]:
             "spec.disruption.consolidateAfter: not acted on yet with this policy: nodes are "
             "consolidated without that wait"
         )
-    if disruption.budgets:
+    # API servers write the default into each object.
+    if disruption.budgets != [api.Budget()]:
         yield (
             "spec.disruption.budgets: not acted on yet: Dovetail's own budget holds, one change "
             "at a time"

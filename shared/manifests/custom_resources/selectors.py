@@ -6,12 +6,15 @@ are separated by commas; others cannot be said, and are reported.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from shared.manifests.api.selector_terms import ImageTerm, SecurityGroupTerm, SubnetTerm
 
-_IDS = "aws-ids"
-_NAME, _OWNERS = "aws::name", "aws::owners"
-_SEPARATOR = ","
+_IDS: Final = "aws-ids"
+_NAME: Final = "aws::name"
+_OWNERS: Final = "aws::owners"
+_SEPARATOR: Final = ","
+_NOTHING: Final[Mapping[str, str]] = {_IDS: "none"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +22,8 @@ class Selected:
     """What terms select.
 
     Attributes:
-        selector: As launches use it; empty when it cannot be said.
+        selector: As launches use it; one that finds nothing when it cannot be said, since an empty
+            one would find what carries the cluster's own tag.
         unsaid: What cannot be said in one selector, for people; empty when all can.
     """
 
@@ -31,13 +35,13 @@ def select(terms: Sequence[SubnetTerm | SecurityGroupTerm | ImageTerm]) -> Selec
     """Return the selector that finds what any of the terms finds."""
     maps = [_said(term) for term in terms]
     if not all(maps):
-        return Selected(unsaid="a term by name or by SSM parameter")
+        return Selected(selector=_NOTHING, unsaid="a term by name or by SSM parameter")
     if any(_SEPARATOR in value for said in maps for value in said.values()):
-        return Selected(unsaid="a value with a comma")
+        return Selected(selector=_NOTHING, unsaid="a value with a comma")
     known = {tuple(sorted(said)) for said in maps}
     differing = [key for key in maps[0] if len({said.get(key) for said in maps}) > 1]
     if len(known) > 1 or len(differing) > 1:
-        return Selected(unsaid="terms that differ in more than one thing")
+        return Selected(selector=_NOTHING, unsaid="terms that differ in more than one thing")
     joined = {key: _SEPARATOR.join(_distinct(said[key] for said in maps)) for key in maps[0]}
     return Selected(selector=joined)
 

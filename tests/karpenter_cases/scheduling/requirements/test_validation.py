@@ -128,7 +128,7 @@ def test_another_operator_is_refused(operator: str) -> None:
 
 def test_well_known_labels_are_taken() -> None:
     values = {keys.ARCH: "arm64", keys.OS: "linux", keys.CAPACITY_TYPE: "spot"}
-    for key in sorted(keys.WELL_KNOWN - {keys.PROVISIONER_NAME}):
+    for key in sorted(keys.WELL_KNOWN - keys.OWNER_LABELS):
         written = [wants(key, "In", values.get(key, "1"))]
         found = taken(requirements=written).requirements.get(key)
         assert found is not None

@@ -294,3 +294,14 @@ def test_user_data_is_not_read_where_the_family_is_not_known() -> None:
     assert "amiFamily" in found
     (found,) = wrong(amiSelectorTerms=[], userData="[a")
     assert "amiSelectorTerms" in found
+
+
+def test_terms_that_cannot_be_said_find_nothing() -> None:
+    template = read(
+        subnetSelectorTerms=[{"tags": {"a": "x,y"}}],
+        securityGroupSelectorTerms=[{"name": "nodes"}],
+        amiSelectorTerms=[{"ssmParameter": "mine"}],
+        amiFamily="AL2023",
+    ).template
+    selectors = template.subnet_selector, template.security_group_selector, template.ami_selector
+    assert selectors == ({"aws-ids": "none"},) * 3

@@ -107,7 +107,8 @@ def test_an_unknown_policy_is_refused(policy: str) -> None:
     ],
 )
 def test_a_budget_of_karpenter_is_accepted(budget: dict[str, Any]) -> None:
-    assert decode_node_pool(node_pool(disruption={"budgets": [budget]}), CLASSES).warnings
+    raw = node_pool(disruption={"budgets": [budget, {"nodes": "1"}]})
+    assert len(decode_node_pool(raw, CLASSES).warnings) == 1
 
 
 @pytest.mark.parametrize(
@@ -141,6 +142,8 @@ def test_a_wrong_budget_is_refused_wherever_it_is(budget: dict[str, Any], words:
             {**CLASS_REF, "apiVersion": "karpenter.k8s.aws/v1"},
             "apiVersion: write group: karpenter.k8s.aws instead",
         ),
+        ({**CLASS_REF, "name": ""}, "name: write at least one character"),
+        ({**CLASS_REF, "name": "x" * 64}, "name: write at most 63 letters"),
         ({**CLASS_REF, "name": "none"}, "name: there is no EC2NodeClass of that name; add its man"),
     ],
 )

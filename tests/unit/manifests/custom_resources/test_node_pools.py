@@ -129,6 +129,11 @@ def test_kubelet_and_launch_settings_are_those_of_the_class() -> None:
     assert (found.kubelet.max_pods, found.template.tags) == (20, {"team": "red"})
 
 
+def test_the_budget_that_api_servers_write_is_the_default() -> None:
+    assert disrupted(budgets=[{"nodes": "10%"}]).warnings == ()
+    assert len(disrupted(budgets=[]).warnings) == 1
+
+
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
