@@ -28,7 +28,7 @@ PRODUCT: Final = ("shared/", "functions/", "infra/aws/")
 DECIDING: Final = ("shared.scheduling", "shared.packing", "shared.planning")
 TIMER: Final = "functions.emptiness.handler"
 # The most lines that the function of a timer may load: they are most of its cold start.
-TIMER_LINES = 12_000
+TIMER_LINES = 12_300
 _NOT_CODE: Final = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -229,7 +229,7 @@ def figures() -> Iterable[tuple[str, str, str]]:
     yield "logical lines of infra/local", f"{lines_under('infra/local/'):,}", "-12 %"
     yield "logical lines of tests", f"{lines_under('tests/'):,}", "-10 %"
     loaded, count = timer_lines()
-    yield "lines a timer's function loads", f"{loaded:,} in {count} modules", "12,000"
+    yield "lines a timer's function loads", f"{loaded:,} in {count} modules", f"{TIMER_LINES:,}"
     yield "modules that nothing reaches", " ".join(unreached()) or "0", "0"
     yield "classes on the decision path", str(decision_classes()), "60"
     yield "lines of YAML in infra kept by hand", f"{yaml_lines():,}", "300"

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.model import labels as keys
+from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirement
 
 
@@ -31,6 +32,8 @@ class Dialect:
         expires_after: Age at which nodes expire where the owner says nothing; None for never.
         consolidates: Whether nodes are consolidated where the owner says nothing.
         hop_limit: Most network hops of the instance metadata service where nothing is said.
+        preference_policy: What becomes of what pods prefer on its nodes where nothing is said; None
+            for what the attachment of the cluster says.
         reserved_domains: Domains of labels that an owner may not choose, apart from single keys.
     """
 
@@ -44,6 +47,7 @@ class Dialect:
     expires_after: timedelta | None
     consolidates: bool
     hop_limit: int
+    preference_policy: PreferencePolicy | None
     reserved_domains: tuple[str, ...]
 
 
@@ -65,6 +69,7 @@ V1ALPHA5: Final = Dialect(
     expires_after=None,
     consolidates=False,
     hop_limit=2,
+    preference_policy=None,
     reserved_domains=keys.RESTRICTED_DOMAINS,
 )
 V1: Final = Dialect(
@@ -76,6 +81,7 @@ V1: Final = Dialect(
     expires_after=timedelta(hours=720),
     consolidates=True,
     hop_limit=1,
+    preference_policy=PreferencePolicy.RESPECT,
     reserved_domains=keys.CONTROL_DOMAINS,
 )
 BY_KIND: Final[Mapping[str, Dialect]] = {dialect.owner_kind: dialect for dialect in (V1ALPHA5, V1)}

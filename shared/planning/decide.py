@@ -13,6 +13,7 @@ from shared.packing.problem import PackingSettings
 from shared.planning.initial_state import asking, initial_state
 from shared.planning.offerings.pending_group import Wish
 from shared.planning.offerings.target_node import TargetNode
+from shared.planning.preferences.weighing import Weighed, weigh
 from shared.planning.reasons import Explainer
 from shared.planning.setting_aside import (
     BUDGET_STEPS,
@@ -23,7 +24,6 @@ from shared.planning.setting_aside import (
 )
 from shared.planning.solver import solve
 from shared.planning.state import PlanState
-from shared.planning.weighing import Weighed, weigh
 from shared.planning.work import OverBudgetError, Work
 from shared.scheduling.topology.constraints import obstacles
 

@@ -4,6 +4,7 @@ A NodePool of another provider's node class, such as EKS Auto Mode's, is none of
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from shared.manifests.api import node_pool as api
@@ -13,6 +14,7 @@ from shared.manifests.api.parts import read
 from shared.manifests.custom_resources.brakes import ProvisionerBrakes, is_paused, read_brakes
 from shared.manifests.custom_resources.limits import read_limits
 from shared.manifests.custom_resources.node_classes import NodeClass, read_named_class
+from shared.manifests.custom_resources.preferences import read_preference_policy
 from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
 from shared.model import labels as keys
@@ -50,13 +52,15 @@ def decode_node_pool(
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
     brakes = read_brakes(metadata)
+    preferences = read_preference_policy(metadata) or V1.preference_policy
     if document is None:
         raise InvalidProvisionerError(problems)
     named = document.spec.template.spec.node_class_ref.name
     node_class = read_named_class(named, classes, problems, check)
     if problems:
         raise InvalidProvisionerError(problems)
-    return _provisioner(metadata.raw, document.spec, brakes, node_class)
+    found = _provisioner(metadata.raw, document.spec, brakes, node_class)
+    return replace(found, preference_policy=preferences)
 
 
 def _provisioner(

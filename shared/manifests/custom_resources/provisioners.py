@@ -20,10 +20,9 @@ from shared.manifests.custom_resources.node_templates import (
     read_named_template,
     template_at_fault,
 )
+from shared.manifests.custom_resources.preferences import read_preference_policy
 from shared.manifests.fields import Raw, integer, mapping, text, text_map
 from shared.manifests.problems import FieldProblem, InvalidProvisionerError, Section, value_fault
-from shared.model import labels as keys
-from shared.model.policy import PreferencePolicy
 from shared.model.dialect import V1ALPHA5
 from shared.model.provisioner import NodeTemplate, Provisioner
 from shared.model.snapshot import InvalidProvisioner
@@ -47,7 +46,7 @@ def decode_provisioner(
     if fault := value_fault(text(metadata.raw.get("name"))):
         metadata.refuse("name", f"becomes a label of each node; {fault}")
     brakes = read_brakes(metadata)
-    preferences = _preference_policy(metadata)
+    preferences = read_preference_policy(metadata)
     template = read_named_template(raw, templates, problems, check)
     if document is None or problems:
         raise InvalidProvisionerError(problems)
@@ -118,37 +117,6 @@ def _provisioner(
         shadow=brakes.shadow,
         ceiling=brakes.ceiling,
     )
-
-
-def _preference_policy(metadata: Section) -> PreferencePolicy | None:
-    """Return what the annotation says, None without it; a wrong one makes it unusable."""
-    value = mapping(metadata.raw.get("annotations")).get(keys.PREFERENCE_POLICY)
-    if value is None:
-        return None
-    if value not in list(PreferencePolicy):
-        path = metadata.at("annotations")
-        annotations = Section({keys.PREFERENCE_POLICY: value}, path, metadata.problems)
-        annotations.refuse(keys.PREFERENCE_POLICY, f"write {' or '.join(PreferencePolicy)}")
-        return None
-    return PreferencePolicy(value)
-
-
-def _limits(given: Raw) -> tuple[Resources | None, tuple[str, ...]]:
-    """Return the limits; one on a resource that no machine has is left out with a warning."""
-    amounts = Section(given, "", []).ceilings().items
-    warnings = tuple(
-        f"spec.limits.resources.{name}: {given[name]!r}: no machine has a resource of that name, "
-        "so this limit never acts; write its full name, such as nvidia.com/gpu, or one of "
-        f"{', '.join(api.NATIVE_RESOURCES)}"
-        for name, _ in amounts
-        if not _is_resource(name)
-    )
-    acting = Resources(tuple(item for item in amounts if _is_resource(item[0])))
-    return acting or None, warnings
-
-
-def _is_resource(name: str) -> bool:
-    return name in api.NATIVE_RESOURCES or "/" in name or name.startswith("hugepages-")
 
 
 def _span(seconds: int | None) -> timedelta | None:

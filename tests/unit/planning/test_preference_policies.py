@@ -11,8 +11,8 @@ from shared.model.plan import KeptPreferences, Plan
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.planning import weighing
 from shared.planning.decide import decide
+from shared.planning.preferences import weighing
 from shared.planning.work import Work
 from tests import builders as make
 from tests.builders import needs, pod, pods, provisioner, snapshot

@@ -7,6 +7,7 @@ import pytest
 
 from shared.manifests.custom_resources.node_pools import decode_node_pool, is_foreign
 from shared.manifests.custom_resources.node_templates import by_name
+from shared.model.policy import PreferencePolicy
 from shared.model.provisioner import Provisioner
 from shared.model.resources import Resources
 from tests.unit.manifests.documents import node_class, node_pool, wants
@@ -31,7 +32,14 @@ def test_what_is_left_out_is_filled_in_as_v1_says() -> None:
     assert found.consolidation
     assert (found.ttl_after_empty, found.limits, found.weight) == (None, None, 0)
     assert found.template.metadata_options.http_put_response_hop_limit == 1
+    assert found.preference_policy == PreferencePolicy.RESPECT
     assert found.warnings == ()
+
+
+def test_the_preference_policy_may_be_another() -> None:
+    raw = node_pool()
+    raw["metadata"]["annotations"] = {"dovetail.dev/preference-policy": "Ignore"}
+    assert decode_node_pool(raw, CLASSES).preference_policy == PreferencePolicy.IGNORE
 
 
 def test_each_operator_is_read() -> None:

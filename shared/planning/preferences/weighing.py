@@ -13,9 +13,9 @@ from shared.model.plan import KeptPreferences
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
-from shared.planning.kept_preferences import KeptCounter
 from shared.planning.offerings.pending_group import Wish
 from shared.planning.offerings.target_node import TargetNode
+from shared.planning.preferences.kept import KeptCounter
 from shared.planning.state import PlanState
 from shared.planning.work import OverBudgetError, Work
 from shared.scheduling.preferences import weight_of
@@ -64,7 +64,7 @@ def weigh(plain: PlanState, solve: Solve, settings: PackingSettings, budget_step
             half = (len(some) + 1) // 2
             todo += [some[half:], some[:half]]
     kept, there = KeptCounter(weighing.best).count()
-    rest = weighing.dearest - weighing.best.cost() if kept < there else 0
+    rest = weighing.highest - weighing.best.cost() if kept < there else 0
     preferences = KeptPreferences(stated=there, kept=kept, rest_micros_per_hour=max(rest, 0))
     return Weighed(plan_state=weighing.best, preferences=preferences)
 
@@ -95,12 +95,12 @@ class _Weighing:
 
     Attributes:
         best: It keeps all preferences that were accepted.
-        dearest: Price of the plan that keeps all preferences as far as possible.
+        highest: Price of the plan that keeps all preferences as far as possible.
     """
 
     def __init__(self, plain: PlanState, solve: Solve, percent: int, budget_steps: int) -> None:
         self.best = plain
-        self.dearest = 0
+        self.highest = 0
         self._solve = solve
         self._accepted: AbstractSet[Wish] = frozenset()
         self._left_steps = budget_steps
@@ -116,7 +116,7 @@ class _Weighing:
             self._left_steps = 0
             return False
         self._left_steps -= work.steps
-        self.dearest = max(self.dearest, tried.cost())
+        self.highest = max(self.highest, tried.cost())
         worth = sum(self._prices[index] for index, _ in some)
         more = tried.cost() - self.best.cost()
         if tried.left_over() > self.best.left_over() or 100 * more > self._percent * worth:

@@ -1,0 +1,1 @@
+"""Which preferences of pods a plan keeps, and what they cost."""
