@@ -147,7 +147,8 @@ def _prices(plan_state: PlanState) -> list[int]:
 
 def _largest_share(spot: TargetNode, requests: Resources) -> int:
     """Return how much of a node a pod takes, of the resource it takes most of, in millionths."""
-    return max(
-        _MILLION * amount // max(spot.used.get(name, 0) + spot.free.get(name, 0), amount)
+    shares = [
+        _MILLION * amount // max(spot.used.get(name, 0) + spot.free.get(name, 0), amount, 1)
         for name, amount in requests.items
-    )
+    ]
+    return max([1, *shares])
