@@ -10,11 +10,19 @@ https://karpenter.sh/docs/concepts/nodepools/ and .../nodeclasses/ (2026-11).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Final
 
 from shared.model import labels as keys
 from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirement
+
+
+class OwnerKind(StrEnum):
+    """The kinds of objects that declare nodes."""
+
+    PROVISIONER = "Provisioner"
+    NODE_POOL = "NodePool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +46,7 @@ class Dialect:
     """
 
     owner_version: str
-    owner_kind: str
+    owner_kind: OwnerKind
     template_version: str
     template_kind: str
     owner_label: str
@@ -53,7 +61,7 @@ class Dialect:
 
 V1ALPHA5: Final = Dialect(
     owner_version="karpenter.sh/v1alpha5",
-    owner_kind="Provisioner",
+    owner_kind=OwnerKind.PROVISIONER,
     template_version="karpenter.k8s.aws/v1alpha1",
     template_kind="AWSNodeTemplate",
     owner_label=keys.PROVISIONER_NAME,
@@ -74,7 +82,7 @@ V1ALPHA5: Final = Dialect(
 )
 V1: Final = Dialect(
     owner_version="karpenter.sh/v1",
-    owner_kind="NodePool",
+    owner_kind=OwnerKind.NODE_POOL,
     template_version="karpenter.k8s.aws/v1",
     template_kind="EC2NodeClass",
     owner_label=keys.NODE_POOL,
@@ -84,4 +92,6 @@ V1: Final = Dialect(
     preference_policy=PreferencePolicy.RESPECT,
     reserved_domains=keys.CONTROL_DOMAINS,
 )
-BY_KIND: Final[Mapping[str, Dialect]] = {dialect.owner_kind: dialect for dialect in (V1ALPHA5, V1)}
+BY_KIND: Final[Mapping[OwnerKind, Dialect]] = {
+    dialect.owner_kind: dialect for dialect in (V1ALPHA5, V1)
+}

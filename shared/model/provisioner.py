@@ -9,14 +9,14 @@ from datetime import timedelta
 from typing import Final
 
 from shared.model.brakes import NO_CEILING, Ceiling
-from shared.model.dialect import BY_KIND, V1ALPHA5
+from shared.model.dialect import BY_KIND, V1ALPHA5, OwnerKind
 from shared.model.kubernetes.taints import Taint
 from shared.model.policy import PreferencePolicy
 from shared.model.requirements import Requirements
 from shared.model.resources import Resources
 
 API_VERSION: Final = V1ALPHA5.owner_version
-KIND: Final = V1ALPHA5.owner_kind
+KIND: Final = V1ALPHA5.owner_kind.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +166,7 @@ class Provisioner:
     """
 
     name: str
-    kind: str = KIND
+    kind: OwnerKind = OwnerKind.PROVISIONER
     uid: str = ""
     resource_version: str = ""
     generation: int = 0

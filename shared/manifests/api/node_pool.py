@@ -179,7 +179,7 @@ class NodePool(CustomResource):
     definition: ClassVar[Definition] = Definition(
         file="",
         api_version=V1.owner_version,
-        kind=V1.owner_kind,
+        kind=V1.owner_kind.value,
         plural="nodepools",
         description="What nodes may look like and how long they live",
         columns=(),
