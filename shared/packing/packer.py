@@ -14,7 +14,14 @@ from shared.packing.exact import EXACT, cover_exactly
 from shared.packing.free_nodes import Placements, place_on_bins
 from shared.packing.machine_kinds import MachineKind, allowed_shapes, find_kinds, front
 from shared.packing.priced_problem import Found, PricedProblem, make_ground
-from shared.packing.problem import LIMIT, NO_SHAPE, PackedNode, Packing, PackingProblem
+from shared.packing.problem import (
+    LIMIT,
+    NO_SHAPE,
+    PackedNode,
+    Packing,
+    PackingProblem,
+    PackingSettings,
+)
 from shared.packing.purchase.headroom import ROOMY, find_mix, place_for_growth, roomier
 from shared.packing.purchase.launch_options import list_offers
 from shared.packing.purchase.purchase import Limits, could_be_held, purchase, within_limits
@@ -31,6 +38,7 @@ _MUCH: Final = 20_000
 # A node is worth so many times the part of its price that fewer nodes may cost more: with that,
 # plans come close to it when a sixth of the nodes goes.
 _FEE_PARTS: Final = 6
+_DEFAULTS: Final = PackingSettings()
 _MANY_BINS: Final = 10
 _MANY_PODS: Final = 300  # to plan for fewer is quick, whether or not limits allow it
 
@@ -40,8 +48,10 @@ def pack(
 ) -> Packing:
     """Return the cheapest plan found, checked.
 
-    The same problem, seed included, gives the same plan. A plan the checker refuses is replaced by
-    the simple packer's and says so in `fallback`: that is a bug to report.
+    The same problem, seed included, gives the same plan. Settings that allow more nodes than the
+    defaults do, or mind their number less, never make it more expensive: the plan under the defaults is a
+    candidate. A plan the checker refuses is replaced by the simple packer's and says so in
+    `fallback`: that is a bug to report.
 
     Args:
         problem: What to pack.
@@ -54,9 +64,13 @@ def pack(
         ()
     """
     search_budget = SearchBudget(out_of_time)
-    parts = components(problem)
-    packings = [plan(part.problem, search_budget, bounded=bounded) for part in parts]
-    packing = joined(parts, packings) if len(parts) > 1 else packings[0]
+    packing = _in_parts(problem, search_budget, bounded=bounded)
+    narrower = _narrower(problem.settings)
+    if narrower != problem.settings and not search_budget.ended():
+        other = replace(problem, settings=narrower)
+        packing = min(
+            packing, _in_parts(other, search_budget, bounded=bounded), key=_left_out_and_cost
+        )
     wrong = check(problem, packing)
     if not wrong:
         return packing
@@ -64,6 +78,34 @@ def pack(
     rooms = amounts_of(problem.shapes, demand)
     allowed = frozenset(allowed_shapes(problem, demand, rooms))
     return replace(pack_simply(problem, allowed), fallback="; ".join(wrong[:3]))
+
+
+def _in_parts(problem: PackingProblem, search_budget: SearchBudget, *, bounded: bool) -> Packing:
+    parts = components(problem)
+    packings = [plan(part.problem, search_budget, bounded=bounded) for part in parts]
+    return joined(parts, packings) if len(parts) > 1 else packings[0]
+
+
+def _narrower(settings: PackingSettings) -> PackingSettings:
+    """Return the settings with no more freedom than the defaults leave."""
+    return replace(
+        settings,
+        node_fee_micros_per_hour=max(
+            settings.node_fee_micros_per_hour, _DEFAULTS.node_fee_micros_per_hour
+        ),
+        fewer_nodes_permille=max(settings.fewer_nodes_permille, _DEFAULTS.fewer_nodes_permille),
+        max_node_vcpus=_bounded(settings.max_node_vcpus, _DEFAULTS.max_node_vcpus),
+        max_launch_groups=_bounded(settings.max_launch_groups, _DEFAULTS.max_launch_groups),
+    )
+
+
+def _bounded(most: int, usual: int) -> int:
+    """Return a maximum, of which 0 says that there is none, no higher than usual."""
+    return min(most, usual) if most else usual
+
+
+def _left_out_and_cost(packing: Packing) -> tuple[int, int]:
+    return sum(count for _, count, _ in packing.unplaced), packing.cost_micros_per_hour
 
 
 def plan(
@@ -128,9 +170,9 @@ def _fee_for_fewer(problem: PackingProblem, bought: Packing) -> int:
 
 def is_better(problem: PackingProblem, again: Packing, before: Packing) -> bool:
     """Return whether a plan has fewer nodes at about the price of another, or costs less."""
-    if sum(count for _, count, _ in again.unplaced) > sum(count for _, count, _ in before.unplaced):
+    (left_out, cost), (others, other) = _left_out_and_cost(again), _left_out_and_cost(before)
+    if left_out > others:
         return False
-    cost, other = again.cost_micros_per_hour, before.cost_micros_per_hour
     part = _THOUSAND + problem.settings.fewer_nodes_permille
     if len(again.nodes) < len(before.nodes):
         return _THOUSAND * cost <= part * other

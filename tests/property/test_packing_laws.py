@@ -13,7 +13,7 @@ from shared.packing.checker import check
 from shared.packing.demand import read_demand
 from shared.packing.machine_kinds import allowed_shapes, find_kinds, front
 from shared.packing.packer import pack
-from shared.packing.problem import PackingProblem, PackingSettings, PodClass, Shape
+from shared.packing.problem import Packing, PackingProblem, PackingSettings, PodClass, Shape
 from shared.packing.search.first_fit import pack_simply
 from shared.packing.usable_capacity import amounts_of
 
@@ -232,6 +232,19 @@ def test_the_bound_never_rises_when_a_type_is_added(asked: PackingProblem) -> No
 
 @given(asked=problems())
 @QUICK
+def test_more_freedom_never_makes_a_plan_more_expensive(asked: PackingProblem) -> None:
+    usual = replace(asked, settings=PackingSettings())
+    free = PackingSettings(
+        max_node_vcpus=0, max_launch_groups=0, node_fee_micros_per_hour=0, fewer_nodes_permille=0
+    )
+    before, after = pack(usual), pack(replace(asked, settings=free))
+    assert _left_out(after) <= _left_out(before)
+    if _left_out(after) == _left_out(before):
+        assert after.cost_micros_per_hour <= before.cost_micros_per_hour
+
+
+@given(asked=problems())
+@QUICK
 def test_no_plan_beats_either_bound(asked: PackingProblem) -> None:
     free = replace(asked, bins=(), compatible_bins=(0,) * len(asked.classes), limits={})
     demand = read_demand(free)
@@ -276,3 +289,7 @@ def _bound(asked: PackingProblem, placed: list[int]) -> int:
     )
     prices = [kind.price for kind in kinds]
     return lower_bound(demand, placed, kinds, find_prices(demand, placed, kinds, prices))
+
+
+def _left_out(packing: Packing) -> int:
+    return sum(count for _, count, _ in packing.unplaced)
