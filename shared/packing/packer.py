@@ -49,9 +49,9 @@ def pack(
     """Return the cheapest plan found, checked.
 
     The same problem, seed included, gives the same plan. Settings that allow more nodes than the
-    defaults do, or mind their number less, never make it more expensive: the plan under the defaults is a
-    candidate. A plan the checker refuses is replaced by the simple packer's and says so in
-    `fallback`: that is a bug to report.
+    defaults do, or mind their number less, never make it more expensive: the plan under the
+    defaults is a candidate. A plan the checker refuses is replaced by the simple packer's and says
+    so in `fallback`: that is a bug to report.
 
     Args:
         problem: What to pack.
