@@ -20,6 +20,8 @@ class ProvisionReport:
         pods_runaway: For which nothing is bought, since what was bought was never usable.
         pods_rejected: For which what was bought is seen, for the first time, to be of no use: a
             kubelet rejected them, or a taint was added to the node.
+        preferences_stated: Preferences of the pods planned for, each once for each pod.
+        preferences_kept: Those that the plans keep.
         throttled: Launches that wait, because EC2 or the token bucket asked for it.
         failed_attempts: CreateFleet calls that launched nothing.
         nodes_disrupted: Nodes that are removed voluntarily.
@@ -39,6 +41,8 @@ class ProvisionReport:
     pods_set_aside: int = 0
     pods_runaway: int = 0
     pods_rejected: int = 0
+    preferences_stated: int = 0
+    preferences_kept: int = 0
     nodes_launched: int = 0
     nodes_over_ceiling: int = 0
     ceiling_percent: int | None = None
@@ -63,6 +67,8 @@ class ProvisionReport:
             + sum(len(placement.pods) for placement in plan.placements),
             pods_unschedulable=sum(not pod_left.later for pod_left in plan.unschedulable),
             pods_set_aside=sum(pod_left.later for pod_left in plan.unschedulable),
+            preferences_stated=self.preferences_stated + plan.preferences.stated,
+            preferences_kept=self.preferences_kept + plan.preferences.kept,
             cost_micros_per_hour=self.cost_micros_per_hour + plan.cost_micros_per_hour,
             lower_bound_micros_per_hour=self.lower_bound_micros_per_hour
             + plan.lower_bound_micros_per_hour,

@@ -44,8 +44,10 @@ def test_what_pods_prefer_counts_as_the_attachment_says() -> None:
     for policy, nodes in ((PreferencePolicy.WEIGH, 1), (PreferencePolicy.RESPECT, 2)):
         world = World(provisioner(), *pods(2, **apart))
         world.ports = dataclasses.replace(world.ports, preference_policy=policy)
-        world.provision()
+        report = world.provision()
         assert len(world.alive) == nodes
+        assert report.preferences_stated == 2
+        assert report.preferences_kept == (2 if nodes == 2 else 0)
 
 
 def test_a_second_wake_has_nothing_to_do() -> None:
