@@ -105,7 +105,7 @@ class _Weighing:
         self._accepted: AbstractSet[Wish] = frozenset()
         self._left_steps = budget_steps
         self._percent = percent
-        self._prices = _prices(plain)
+        self._prices = prices_of(plain)
 
     def accepts(self, some: Sequence[Wish]) -> bool:
         """Return whether keeping these, too, costs little enough; if so, they are kept."""
@@ -126,7 +126,7 @@ class _Weighing:
         return True
 
 
-def _prices(plan_state: PlanState) -> list[int]:
+def prices_of(plan_state: PlanState) -> list[int]:
     """Return what each pending group pays of the nodes to be bought, in micro-dollars an hour.
 
     Pods share the price of their node by what they take most of.

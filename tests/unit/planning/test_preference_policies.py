@@ -11,7 +11,9 @@ from shared.model.plan import KeptPreferences, Plan
 from shared.model.policy import PreferencePolicy
 from shared.model.resources import Resources
 from shared.packing.problem import PackingSettings
+from shared.planning import solver
 from shared.planning.decide import decide
+from shared.planning.initial_state import initial_state
 from shared.planning.preferences import weighing
 from shared.planning.work import Work
 from tests import builders as make
@@ -207,3 +209,23 @@ def test_a_zone_that_is_still_open_keeps_no_preference_about_zones() -> None:
     wanted = webs(1, affinity=(make.affinity(keys.ZONE, weight=1),))
     plan = decide(snapshot(*wanted), under(WEIGH, preference_price_percent=0))
     assert kept(plan) == (0, 1)
+
+
+def test_pods_share_the_price_of_their_node_by_what_they_take_most_of() -> None:
+    world = snapshot(
+        pod("a", cpu=1200, memory=make.GIB),
+        *pods(2, "b", cpu=100, memory=2 * make.GIB),
+        pod("c", cpu=10),
+        nodes=(make.node(allocatable=Resources.of(cpu=20, memory=make.GIB, pods=9)),),
+    )
+    plan_state = initial_state(world, world.pending, QUICK, Work(1_000_000))
+    solver.solve(plan_state, plan_state.pod_groups)
+    names = [group.one.pods[0].name[0] for group in plan_state.pod_groups]
+    paid = dict(zip(names, weighing.prices_of(plan_state), strict=True))
+    (bought,) = (spot for spot in plan_state.spots if spot.ways)
+    size = plan_state.table.offers[bought.ways[0].offer].available
+    price = bought.ways[0].offering.price_micros_per_hour
+    of_a, of_b = 1200 / size["cpu"], 2 * 2 * make.GIB / size["memory"]
+    assert paid["a"] == pytest.approx(price * of_a / (of_a + of_b), rel=1e-4)
+    assert paid["b"] == pytest.approx(price * of_b / (of_a + of_b), rel=1e-4)
+    assert paid["c"] == 0
