@@ -88,3 +88,8 @@ def test_weights_of_another_form_are_refused(text: str) -> None:
 def test_no_whole_number_is_refused(value: str) -> None:
     with pytest.raises(InvalidSettingError, match="write a whole number of at least 0"):
         with_settings(PackingSettings(), [f"max_node_vcpus={value}"])
+
+
+def test_a_policy_that_there_is_not_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="write Respect or Weigh or Ignore"):
+        with_settings(PackingSettings(), ["preference_policy=always"])
