@@ -11,7 +11,9 @@ from infra.local.kube import errors
 from infra.local.kube.errors import ApiError, JsonObject, bad_request
 from infra.local.kube.kinds import Kinds, Resource
 from infra.local.kube.options import DeleteOptions, WriteOptions
+from infra.local.kube.schemas.messages import MEDIA_TYPE, decode
 from infra.local.kube.selectors import field_selector, label_selector
+from infra.local.kube.simulated_pods import require_possible
 from infra.local.kube.store import Entry, Match
 
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
@@ -62,19 +64,7 @@ class Call:
         Raises:
             ApiError: 400 when it is malformed, 415 when its media type is not read here.
         """
-        media = self.headers.get("content-type", "").partition(";")[0].strip()
-        if media.endswith(("protobuf", "cbor")):
-            message = (
-                f"the body of the request was in an unknown format - accepted media types "
-                f"include: application/json, application/yaml; found {media}"
-            )
-            raise ApiError(415, "UnsupportedMediaType", message)
-        try:
-            if "yaml" in media and not self.body.lstrip().startswith(b"{"):
-                return yaml.load(self.body, Loader=yaml.CSafeLoader)
-            return orjson.loads(self.body)
-        except (orjson.JSONDecodeError, yaml.YAMLError) as error:
-            raise bad_request(f"the body of the request cannot be decoded: {error}") from error
+        return read_content(self.headers.get("content-type", ""), self.body)
 
     def object(self) -> JsonObject:
         """Return the body as an object of the path's kind.
@@ -163,8 +153,33 @@ def locate(kinds: Kinds, path: str) -> tuple[Resource, str, str, str]:
     if group == "" and plural == "bindings" and namespace:
         return kinds.core("pods"), namespace, "", "binding"
     resource = kinds.find(group, version, plural)
+    if subresource and group == "":
+        require_possible(plural, name, subresource)
     if resource is None or (subresource and subresource not in resource.subresources):
         raise errors.no_such_path()
     if bool(namespace) > resource.namespaced or (name and not namespace and resource.namespaced):
         raise errors.no_such_path()
     return resource, namespace, name, subresource
+
+
+def read_content(media_type: str, body: bytes) -> Any:
+    """Return a decoded body.
+
+    Raises:
+        ApiError: 400 when it is malformed, 415 when its media type is not read here.
+    """
+    media = media_type.partition(";")[0].strip()
+    if media == MEDIA_TYPE:
+        return decode(body)
+    if media.endswith("cbor"):
+        message = (
+            f"the body of the request was in an unknown format - accepted media types "
+            f"include: application/json, application/yaml, {MEDIA_TYPE}; found {media}"
+        )
+        raise ApiError(415, "UnsupportedMediaType", message)
+    try:
+        if "yaml" in media and not body.lstrip().startswith(b"{"):
+            return yaml.load(body, Loader=yaml.CSafeLoader)
+        return orjson.loads(body)
+    except (orjson.JSONDecodeError, yaml.YAMLError) as error:
+        raise bad_request(f"the body of the request cannot be decoded: {error}") from error

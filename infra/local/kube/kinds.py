@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _BUILT_IN = """
-|v1|pods|Pod|ns|po|all|status,binding,eviction
+|v1|pods|Pod|ns|po|all|status,binding,eviction,log
 |v1|nodes|Node||no||status
 |v1|namespaces|Namespace||ns||status,finalize
 |v1|services|Service|ns|svc|all|status

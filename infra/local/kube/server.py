@@ -12,9 +12,9 @@ from typing import Any, Self
 import orjson
 from aiohttp import web
 
-from infra.local.kube.api import discovery, openapi, watches
+from infra.local.kube.api import discovery, metrics, openapi, reviews, watches
 from infra.local.kube.api.verbs import Answer, Verbs
-from infra.local.kube.auth import Authenticator
+from infra.local.kube.auth import Authenticator, User
 from infra.local.kube.calls import Call, locate
 from infra.local.kube.errors import ApiError, JsonObject, no_such_path
 from infra.local.kube.faults import Fault, Faults
@@ -22,6 +22,7 @@ from infra.local.kube.kinds import Kinds
 from infra.local.kube.kubeconfig import write_kubeconfig
 from infra.local.kube.loopback import Loopback
 from infra.local.kube.objects.lifecycle import Lifecycle
+from infra.local.kube.simulated_pods import log_text
 from infra.local.kube.store import Store
 
 _LOG = logging.getLogger(__name__)
@@ -88,9 +89,10 @@ class KubeApi:
                 struck = await _suffer(request, fault)
                 if struck is not None:
                     return struck
+            user = None
             if self._authenticator is not None and request.path not in _HEALTH:
-                await self._authenticator.check(request.headers.get("Authorization", ""))
-            return await self._route(request)
+                user = await self._authenticator.check(request.headers.get("Authorization", ""))
+            return await self._route(request, user)
         except ApiError as error:
             return _json(error.code, orjson.dumps(error.status()), headers=_retry_after(error))
         except (ConnectionError, asyncio.CancelledError):
@@ -100,18 +102,30 @@ class KubeApi:
             defect = ApiError(500, "InternalError", "the embedded API server has a defect; see log")
             return _json(500, orjson.dumps(defect.status()))
 
-    async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _route(self, request: web.BaseRequest, user: User | None) -> web.StreamResponse:
         path = request.path
         if path in _HEALTH:
             return web.Response(text="ok")
+        if path == "/openapi/v2":
+            return openapi.empty_v2(request.headers.get("Accept", ""))
+        if reviews.is_review(path):
+            media, body = request.headers.get("Content-Type", ""), await _body(request)
+            return _json(201, reviews.review(request.method, path, media, body, user))
         if path.startswith("/openapi/v3"):
             return self._openapi(path)
         if path.count("/") <= 3 and (found := discovery.answer(self.kinds, path)):
+            return _json(200, orjson.dumps(found))
+        if path.startswith(f"{metrics.ROOT}/"):
+            now = self.lifecycle.now()
+            found = metrics.answer(self.kinds, self.store, path, request.query, now)
             return _json(200, orjson.dumps(found))
         call = await self._call(request)
         self._require_initialized(call)
         if call.method == "GET" and not call.subresource and call.flag("watch"):
             return await watches.serve(request, self.store, call)
+        if call.method == "GET" and call.subresource == "log":
+            pod = self.lifecycle.require(call.resource, call.namespace, call.name).load()
+            return web.Response(text=log_text(pod, call.query))
         answer = self._verbs.perform(call)
         return await self._respond(request, answer)
 
@@ -133,11 +147,6 @@ class KubeApi:
 
     async def _call(self, request: web.BaseRequest) -> Call:
         resource, namespace, name, subresource = locate(self.kinds, request.path)
-        try:
-            body = await request.read() if request.body_exists else b""
-        except web.HTTPRequestEntityTooLarge as error:
-            message = "the body of the request is larger than 1 MiB; send a smaller object"
-            raise ApiError(413, "RequestEntityTooLarge", message) from error
         return Call(
             method=request.method,
             resource=resource,
@@ -146,7 +155,7 @@ class KubeApi:
             subresource=subresource,
             query=request.query,
             headers={key.lower(): value for key, value in request.headers.items()},
-            body=body,
+            body=await _body(request),
         )
 
     async def _respond(self, request: web.BaseRequest, answer: Answer) -> web.Response:
@@ -160,6 +169,14 @@ class KubeApi:
             text = "; ".join(answer.warnings).replace('"', '\\"')
             headers["Warning"] = f'299 - "{text}"'
         return _json(answer.status, body, headers=headers)
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    try:
+        return await request.read() if request.body_exists else b""
+    except web.HTTPRequestEntityTooLarge as error:
+        message = "the body of the request is larger than 1 MiB; send a smaller object"
+        raise ApiError(413, "RequestEntityTooLarge", message) from error
 
 
 def _is_watch(request: web.BaseRequest) -> bool:

@@ -13,13 +13,15 @@ GROUPS = {
     "coordination.k8s.io",
     "rbac.authorization.k8s.io",
     "apiextensions.k8s.io",
+    "metrics.k8s.io",
 }
 
 
 def test_every_group_is_listed_with_its_preferred_version(api: Api) -> None:
     groups = api.get("/apis").body["groups"]
     assert {group["name"] for group in groups} == GROUPS
-    assert {group["preferredVersion"]["version"] for group in groups} == {"v1"}
+    versions = {group["name"]: group["preferredVersion"]["version"] for group in groups}
+    assert versions == {**dict.fromkeys(GROUPS, "v1"), "metrics.k8s.io": "v1beta1"}
     assert api.get("/api").body["versions"] == ["v1"]
     assert api.get("/apis/apps").body["kind"] == "APIGroup"
     assert api.get("/apis/absent").status == 404

@@ -195,10 +195,10 @@ def test_a_dry_run_stores_nothing(api: Api) -> None:
     assert api.get(f"{MAPS}/m").body["data"] == {"a": "1"}
 
 
-def test_bodies_are_read_as_json_or_yaml_and_never_as_protobuf(api: Api) -> None:
+def test_bodies_are_read_as_json_or_yaml_and_never_as_cbor(api: Api) -> None:
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata: {a: '1'}\n"
     assert api.call("POST", MAPS, text, "application/yaml").body["data"] == {"a": "1"}
-    refused = api.call("POST", MAPS, b"k8s\x00\x01", "application/vnd.kubernetes.protobuf")
+    refused = api.call("POST", MAPS, b"\xd9\xd9\xf7\xa0", "application/cbor")
     assert refused.status == 415
     assert api.call("POST", MAPS, b"{").status == 400
     assert api.post(MAPS, pod("a")).status == 400

@@ -1,15 +1,16 @@
 """Discovery: which groups, versions and resources there are."""
 
+from infra.local.kube.api import metrics
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
 
 VERSION = {
     "major": "1",
-    "minor": "32",
-    "gitVersion": "v1.32.0+embedded",
+    "minor": "34",
+    "gitVersion": "v1.34.1+embedded",
     "gitCommit": "",
     "gitTreeState": "clean",
-    "buildDate": "2024-12-11T00:00:00Z",
+    "buildDate": "2025-09-09T00:00:00Z",
     "goVersion": "",
     "compiler": "python",
     "platform": "linux/amd64",
@@ -19,6 +20,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, list[str]]] = {
     "binding": ("", "v1", "Binding", ["create"]),
     "eviction": ("policy", "v1", "Eviction", ["create"]),
     "scale": ("autoscaling", "v1", "Scale", ["get", "patch", "update"]),
+    "log": ("", "v1", "Pod", ["get"]),
 }
 
 
@@ -60,6 +62,10 @@ def _group(name: str, versions: list[str]) -> JsonObject:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
+def _groups(kinds: Kinds) -> dict[str, list[str]]:
+    return {**kinds.groups(), metrics.GROUP: [metrics.VERSION]}
+
+
 def answer(kinds: Kinds, path: str) -> JsonObject | None:
     """Return the body of a discovery path, or None when it is none; not the aggregated form."""
     parts = [part for part in path.split("/") if part]
@@ -68,11 +74,13 @@ def answer(kinds: Kinds, path: str) -> JsonObject | None:
     if parts == ["api"]:
         return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
     if parts == ["apis"]:
-        groups = [_group(name, list_) for name, list_ in kinds.groups().items() if name]
+        groups = [_group(name, list_) for name, list_ in _groups(kinds).items() if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-    if parts[:1] == ["apis"] and len(parts) == 2 and parts[1] in kinds.groups():
-        found = _group(parts[1], kinds.groups()[parts[1]])
+    if parts[:1] == ["apis"] and len(parts) == 2 and parts[1] in _groups(kinds):
+        found = _group(parts[1], _groups(kinds)[parts[1]])
         return {"kind": "APIGroup", "apiVersion": "v1"} | found
+    if path.rstrip("/") == metrics.ROOT:
+        return metrics.resources()
     return _resource_list(kinds, parts) if _is_version(kinds, parts) else None
 
 

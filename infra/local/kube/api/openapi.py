@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import orjson
+from aiohttp import web
+
 from infra.local.kube.errors import JsonObject
 from infra.local.kube.kinds import Kinds, Resource
 from infra.local.kube.schemas.fields import FieldType, type_name, types
 
+_VERSION = "v1.34.0"
+_PROTOBUF_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _SCALARS: dict[str, JsonObject] = {
     "s": {"type": "string"},
     "i": {"type": "integer"},
@@ -94,6 +99,19 @@ def index(kinds: Kinds) -> JsonObject:
     }
 
 
+def empty_v2(accept: str) -> web.Response:
+    """Return an OpenAPI v2 document of nothing: clients that find a kind in v3 never ask for it.
+
+    kubectl asks for kinds that are in no v3 document, to validate them, and then says that there
+    is no such kind. An empty protobuf message is an empty document.
+    """
+    if "protobuf" in accept:
+        return web.Response(body=b"", headers={"Content-Type": _PROTOBUF_V2})
+    info = {"title": "Kubernetes", "version": _VERSION}
+    body = {"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}
+    return web.Response(body=orjson.dumps(body), headers={"Content-Type": "application/json"})
+
+
 def document(kinds: Kinds, name: str) -> JsonObject | None:
     """Return the document of one group version, such as `apis/apps/v1`; None if there is none."""
     chosen = [
@@ -114,7 +132,7 @@ def document(kinds: Kinds, name: str) -> JsonObject | None:
             schemas[key] = _custom(resource)
         schemas[key]["x-kubernetes-group-version-kind"] = gvk
     paths = {_path(resource): _operations(resource) for resource in chosen}
-    info = {"title": "Kubernetes", "version": "v1.32.0"}
+    info = {"title": "Kubernetes", "version": _VERSION}
     head: JsonObject = {"openapi": "3.0.0", "info": info}
     return head | {"paths": paths, "components": {"schemas": schemas}}
 

@@ -1,0 +1,62 @@
+"""Reviews of a caller's name and rights: `kubectl auth whoami` and `kubectl auth can-i`.
+
+The embedded server checks tokens and no roles, so every review says yes.
+"""
+
+from typing import Final
+
+import orjson
+
+from infra.local.kube.auth import User
+from infra.local.kube.calls import read_content
+from infra.local.kube.errors import ApiError, JsonObject, bad_request
+
+_AUTHORIZATION: Final = "authorization.k8s.io/v1"
+_AUTHENTICATION: Final = "authentication.k8s.io/v1"
+_KINDS: Final = {
+    f"/apis/{_AUTHORIZATION}/selfsubjectaccessreviews": "SelfSubjectAccessReview",
+    f"/apis/{_AUTHORIZATION}/selfsubjectrulesreviews": "SelfSubjectRulesReview",
+    f"/apis/{_AUTHENTICATION}/selfsubjectreviews": "SelfSubjectReview",
+}
+_ADMIN: Final = User(name="kubernetes-admin", groups=("system:masters",))
+
+
+def is_review(path: str) -> bool:
+    """Whether a path takes reviews."""
+    return path in _KINDS
+
+
+def review(method: str, path: str, media: str, body: bytes, user: User | None) -> bytes:
+    """Return the reviewed object.
+
+    Args:
+        media: Content type of the body.
+        user: The caller; None where the server admits every caller.
+
+    Raises:
+        ApiError: The body is no review of this kind, or the method is not POST.
+    """
+    if method != "POST":
+        message = "the server does not allow this method on the requested resource"
+        raise ApiError(405, "MethodNotAllowed", message)
+    asked = read_content(media, body)
+    kind = _KINDS[path]
+    if not isinstance(asked, dict) or asked.get("kind", kind) != kind:
+        raise bad_request(f"the body of the request is no {kind}")
+    version = path.removeprefix("/apis/").rpartition("/")[0]
+    status = _status(kind, user or _ADMIN)
+    return orjson.dumps({**asked, "kind": kind, "apiVersion": version, "status": status})
+
+
+def _status(kind: str, user: User) -> JsonObject:
+    if kind == "SelfSubjectReview":
+        groups = [*user.groups, "system:authenticated"]
+        return {"userInfo": {"username": user.name, "groups": list(dict.fromkeys(groups))}}
+    if kind == "SelfSubjectAccessReview":
+        return {"allowed": True, "reason": "the local API server checks tokens, not roles"}
+    everything = ["*"]
+    return {
+        "resourceRules": [{"verbs": everything, "apiGroups": everything, "resources": everything}],
+        "nonResourceRules": [{"verbs": everything, "nonResourceURLs": everything}],
+        "incomplete": False,
+    }
