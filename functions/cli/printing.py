@@ -29,7 +29,7 @@ def plan_text(planned: Planned, output: str, told: Sequence[str]) -> str:
         told: Lines of an explanation, for the table.
     """
     if output == "table":
-        return as_text([*_table(planned), *([""] if told else []), *told])
+        return as_text([*told, *([""] if told else []), *_table(planned)])
     document = plan_document(planned.plan, planned.elapsed_ms)
     if output == "json":
         import json  # noqa: PLC0415 -- loaded anyway

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from shared.brakes.ceilings import OverCeiling
-from shared.events.node_events import event_on
+from shared.events.node_events import counted, event_on
 from shared.events.recorded import note_recorded, recently_recorded
 from shared.events.recorder import EventRecorder
 from shared.model.digest import digest
@@ -52,7 +52,8 @@ class PlanEvents:
             event_on(
                 provisioners[name],
                 "ShadowPlan",
-                f"would buy {len(planned)} nodes for {sum(len(n.pods) for n in planned)} pods at "
+                f"would buy {counted(len(planned), 'node')} for "
+                f"{counted(sum(len(n.pods) for n in planned), 'pod')} at "
                 f"${sum(n.price_micros_per_hour for n in planned) / _DOLLAR:.4f}/h",
                 severity=Severity.NORMAL,
             )

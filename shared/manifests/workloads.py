@@ -87,6 +87,8 @@ class PodReader:
             if owner is None:
                 break
             key = (owner.kind, document.namespace, owner.name)
+            if key not in self._workloads and owner.kind == "ReplicaSet":
+                key = _deployment_of(document, owner.name)
             current = None if key in seen else self._workloads.get(key)
             seen.add(key)
             if current is not None:
@@ -162,6 +164,13 @@ def _template_pod(document: Document, owner: str, template: Raw) -> dict[str, An
     waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     spec = mapping(template.get("spec"))
     return {"metadata": given, "spec": spec, "status": {"conditions": [waiting]}}
+
+
+def _deployment_of(pod: Document, replica_set: str) -> Key:
+    """Return the Deployment of a pod by the name that its ReplicaSet has from it."""
+    labels = mapping(mapping(pod.raw.get("metadata")).get("labels"))
+    name = replica_set.removesuffix(f"-{text(labels.get('pod-template-hash'))}")
+    return "Deployment", pod.namespace, name
 
 
 def _own_claim(template: Raw, pod: Pod) -> Claim:

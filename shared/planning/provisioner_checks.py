@@ -13,6 +13,8 @@ from shared.scheduling.provisioner_offerings import PLACE_KEYS, offers, place_la
 
 # Values or zones named in a text before the rest is only counted.
 _SHOWN: Final = 5
+# Why nothing can be launched where nothing says which subnet is missing.
+NO_SUBNET: Final = "no subnet: nothing was found"
 
 
 def requirement_warnings(
@@ -50,7 +52,7 @@ def launch_problem(
         site: The zones its subnets are in, or why there are none.
     """
     if not site.zones:
-        return "no subnet: " + (site.reason or "nothing was found")
+        return site.reason or NO_SUBNET
     if offers(provisioner, site, instance_types, ()):
         return ""
     return f"its requirements leave no instance type in {_few(site.zones)}"

@@ -12,7 +12,12 @@ from shared.model.requirements import Requirements
 from shared.model.resources import CPU, Resources, format_amount
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
 from shared.planning.offerings.picks import label_choices
-from shared.planning.provisioner_checks import excluded_by, launch_problem, requirement_warnings
+from shared.planning.provisioner_checks import (
+    NO_SUBNET,
+    excluded_by,
+    launch_problem,
+    requirement_warnings,
+)
 from shared.planning.spelling import nearest_label
 from shared.scheduling.compatibility import accepted_terms, conflict, taint_refusal
 from shared.scheduling.limits import remaining
@@ -98,7 +103,7 @@ class Explainer:
         if site is not None and site.refusal:
             return site.refusal
         if site is None or not site.zones:
-            return "no subnet: " + (site.reason if site and site.reason else "nothing was found")
+            return (site.reason if site else "") or NO_SUBNET
         every = self._of(provisioner, site, pod_class, available_only=False)
         if not every:
             types = self._snapshot.instance_types

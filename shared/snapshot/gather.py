@@ -190,6 +190,11 @@ def _asks_for_namespaces(pods: Iterable[Pod]) -> bool:
     )
 
 
+def _tags(selector: Mapping[str, str]) -> str:
+    named = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    return named or "(none given)"
+
+
 def _site(
     ports: ClusterPorts,
     provisioner: Provisioner,
@@ -205,12 +210,11 @@ def _site(
         names = ", ".join(sorted(subnet.subnet_id for subnet in site.subnets))
         refusal = f"EC2 refuses every subnet, as full or unknown ({names}); tried again"
         return ProvisionerSite(provisioner=provisioner.name, zones=(), refusal=refusal)
-    selector = ", ".join(
-        f"{key}={value}" for key, value in sorted(provisioner.template.subnet_selector.items())
-    )
-    reason = "" if zones else f"no subnet has the tags {selector or '(none given)'}"
-    if zones and not site.security_groups and not provisioner.template.launch_template:
-        zones, reason = (), "no security group has the tags of securityGroupSelector"
+    template = provisioner.template
+    reason = "" if zones else f"no subnet has the tags {_tags(template.subnet_selector)}"
+    if zones and not site.security_groups and not template.launch_template:
+        wanted = _tags(template.security_group_selector)
+        zones, reason = (), f"no security group has the tags {wanted}"
     left_out = known.left_out(now)
     return ProvisionerSite(
         provisioner=provisioner.name, zones=zones, reason=reason, refused=left_out

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from functions.cli.offline.provisioners import as_current, read_provisioners
+from functions.cli.offline.unknown_fields import check_fields
 from functions.cli.offline.volumes import read_volumes, with_volumes
 from shared.brakes.ceilings import under_ceilings
 from shared.catalog.reading import Catalog
@@ -27,6 +28,7 @@ from shared.model.kubernetes.daemonsets import DaemonSet
 from shared.model.kubernetes.nodes import Node
 from shared.model.kubernetes.pods import Owner, Pod
 from shared.model.snapshot import ClusterSnapshot, ProvisionerSite
+from shared.planning.explanation import counted
 from shared.scheduling.compatibility import labels_accepted, taint_refusal
 
 CLUSTER: Final = "offline"
@@ -96,6 +98,7 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
     known = _once(_recognized(documents, notes))
     provisioners = read_provisioners(known, catalog, notes)
     pods, volumes = _pods(known, notes)
+    notes += check_fields(known)
     daemonsets = _daemonsets(known, notes)
     nodes = tuple(_node(document, catalog) for document in known if document.kind == "Node")
     zones = sorted(
@@ -118,6 +121,8 @@ def read_snapshot(documents: Sequence[Document], catalog: Catalog) -> Offline:
         namespaces=_namespaces(known),
         instance_types=catalog.instance_types,
     )
+    if not snapshot.pending:
+        notes += _why_none_waits(known, snapshot)
     snapshot = under_ceilings(with_volumes(snapshot, volumes, known), NO_CEILING)
     return Offline(snapshot=snapshot, notes=tuple(notes))
 
@@ -204,11 +209,30 @@ def _pods(documents: Sequence[Document], notes: list[str]) -> tuple[tuple[Pod, .
         notes.append(f"PersistentVolumeClaim {first}{more} not given: taken to fit any zone")
     resting = sum(not pod.node_name and not pod.is_provisionable for pod in found)
     if resting:
+        verb = "does" if resting == 1 else "do"
         notes.append(
-            f"{resting} pods without a node do not wait for capacity: gated, being deleted, of a "
-            "DaemonSet, or not seen by kube-scheduler"
+            f"{counted(resting, 'pod')} without a node {verb} not wait for capacity: gated, being "
+            "deleted, of a DaemonSet, or not seen by kube-scheduler"
         )
     return found, volumes
+
+
+def _why_none_waits(documents: Iterable[Document], snapshot: ClusterSnapshot) -> list[str]:
+    """Return why no pod waits for capacity: what runs already, and workloads without pods."""
+    notes = []
+    if snapshot.bound:
+        nodes = len({pod.node_name for pod in snapshot.bound})
+        notes.append(f"{counted(len(snapshot.bound), 'pod')} on {counted(nodes, 'node')} already")
+    for document in documents:
+        spec = mapping(document.raw.get("spec"))
+        fields = ("parallelism", "completions") if document.kind == "Job" else ("replicas",)
+        for field in fields:
+            if document.kind in WORKLOADS and spec.get(field) == 0:
+                named = f"{document.kind} {document.namespace}/{document.name}"
+                notes.append(f"{named} asks for no pods: {field} is 0")
+        if document.kind == "Job" and spec.get("suspend") is True:
+            notes.append(f"Job {document.namespace}/{document.name} is suspended")
+    return notes
 
 
 def _namespaces(documents: Sequence[Document]) -> dict[str, dict[str, str]]:

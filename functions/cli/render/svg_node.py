@@ -13,6 +13,7 @@ from typing import Final
 
 from shared.model.quantity import format_cpu
 from shared.model.resources import CPU, MEMORY, Resources
+from shared.planning.explanation import counted
 
 PLOT: Final = 150
 CELL_WIDTH: Final = PLOT + 36
@@ -84,7 +85,7 @@ def draw_cell(cell: Cell, times: int, colours: Mapping[str, str], x: int, y: int
         across, up = across + wide, up + high
     return [
         *parts,
-        text(x, y + _TOP + PLOT + 14, f"{fill}, {pods} pods", "fill"),
+        text(x, y + _TOP + PLOT + 14, f"{fill}, {counted(pods, 'pod')}", "fill"),
         text(x, y + _TOP + PLOT + 27, clip(whole, _LINE)),
         "</g>",
     ]

@@ -36,12 +36,13 @@ _COLOURS: Final = (
     *("#499894", "#86bcb6", "#d37295", "#79706e", "#6b4c9a", "#c0392b", "#1b7837", "#b3cde3"),
 )
 _STANDING: Final = "pods that are there"
+_THERE: Final = "is there already"
 _GREY: Final[Mapping[str, str]] = {DAEMONS: "#b8bec6", _STANDING: "#d5d9de"}
 _KEY: Final = "Each square is one node: its cpu to the right, its memory upwards; white is free."
 
 
 def draw(snapshot: ClusterSnapshot, plan: Plan, caption: str) -> str:
-    """Return the plan as an SVG document.
+    """Return the plan as an SVG document; where it buys and places nothing, what runs now.
 
     Args:
         caption: One line under the totals, such as where the prices come from.
@@ -59,7 +60,7 @@ def draw(snapshot: ClusterSnapshot, plan: Plan, caption: str) -> str:
             sizes[block.name] += block.count
     colours = _colours(sizes)
     rows = -(-len(drawn) // columns)
-    parts = _header(plan, caption, left_out)
+    parts = _header(plan, caption, left_out, _running(snapshot))
     for number, cell in enumerate(drawn):
         x = _MARGIN + number % columns * CELL_WIDTH
         y = _HEADER + number // columns * CELL_HEIGHT
@@ -91,6 +92,12 @@ def _cells(snapshot: ClusterSnapshot, plan: Plan, pods: Mapping[str, Pod]) -> li
     on_node: dict[str, list[Pod]] = {}
     for pod in snapshot.bound:
         on_node.setdefault(pod.node_name, []).append(pod)
+    running = {name: pods for name, pods in sorted(on_node.items()) if name in rooms}
+    if not plan.nodes and not plan.placements:
+        return [
+            Cell(title=name, line=_THERE, room=rooms[name], blocks=_blocks(standing))
+            for name, standing in running.items()
+        ]
     for placement in plan.placements:
         standing = on_node.get(placement.node, [])
         used = Resources.total(pod.scheduling.requests for pod in standing)
@@ -98,7 +105,7 @@ def _cells(snapshot: ClusterSnapshot, plan: Plan, pods: Mapping[str, Pod]) -> li
         if standing:
             blocks = (Block(name=_STANDING, count=len(standing), used=used), *blocks)
         room = rooms.get(placement.node, Resources())
-        found.append(Cell(title=placement.node, line="is there already", room=room, blocks=blocks))
+        found.append(Cell(title=placement.node, line=_THERE, room=room, blocks=blocks))
     return found
 
 
@@ -132,7 +139,13 @@ def _by_size(sizes: Counter[str]) -> list[tuple[str, int]]:
     return sorted(sizes.items(), key=lambda siz: (-siz[1], siz[0]))
 
 
-def _header(plan: Plan, caption: str, left_out: int) -> list[str]:
+def _running(snapshot: ClusterSnapshot) -> str:
+    names = {node.name for node in snapshot.nodes}
+    pods = sum(pod.node_name in names for pod in snapshot.bound)
+    return f"{counted(pods, 'pod')} on {counted(len(names), 'node')}, nothing to buy"
+
+
+def _header(plan: Plan, caption: str, left_out: int, running: str) -> list[str]:
     count = sum(len(node.pods) for node in plan.nodes)
     placed = sum(len(placement.pods) for placement in plan.placements)
     facts = [
@@ -141,6 +154,8 @@ def _header(plan: Plan, caption: str, left_out: int) -> list[str]:
         f"lower bound {dollars(plan.lower_bound_micros_per_hour)}/h",
         gap(plan),
     ]
+    if not (count or placed or plan.unschedulable):
+        facts = [running]
     if placed:
         facts.append(f"{counted(placed, 'pod')} on nodes that are there")
     if plan.unschedulable:

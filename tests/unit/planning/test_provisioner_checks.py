@@ -81,7 +81,7 @@ def test_provisioner_without_offering_or_subnet_cannot_launch() -> None:
     expected = "its requirements leave no instance type in eu-west-1a"
     assert launch_problem(provisioner(), elsewhere, CATALOG) == expected
     assert launch_problem(owner, make.site(), CATALOG).startswith("its requirements leave no")
-    assert launch_problem(owner, nowhere, CATALOG) == "no subnet: no subnet has the tags a=b"
+    assert launch_problem(owner, nowhere, CATALOG) == "no subnet has the tags a=b"
 
 
 def test_single_requirement_that_excludes_types_is_named() -> None:

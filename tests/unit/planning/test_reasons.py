@@ -49,7 +49,7 @@ def test_a_taint_is_named_first() -> None:
     [
         ((), "no subnet: nothing was found"),
         ((make.site(zones=()),), "no subnet: nothing was found"),
-        ((make.site(zones=(), reason="no tag"),), "no subnet: no tag"),
+        ((make.site(zones=(), reason="no tag"),), "no tag"),
     ],
 )
 def test_a_provisioner_without_subnets_says_so(sites: tuple[Any, ...], text: str) -> None:

@@ -73,7 +73,7 @@ def test_a_site_without_subnet_or_security_group_says_what_was_looked_for() -> N
     (site,) = gather(world.ports, "p").snapshot.sites
     assert (site.zones, site.reason) == (
         (),
-        "no security group has the tags of securityGroupSelector",
+        "no security group has the tags b=2",
     )
     own = NodeTemplate(subnet_selector={"a": "1"}, launch_template="mine")
     world.cluster.add(provisioner(template=own))

@@ -70,7 +70,7 @@ def test_names_cannot_break_the_picture() -> None:
 
 
 def test_an_empty_plan_is_a_picture_too() -> None:
-    assert "0 new nodes for 0 pods" in told(draw(make.snapshot(), Plan(), "c"))
+    assert "0 pods on 0 nodes, nothing to buy" in told(draw(make.snapshot(), Plan(), "c"))
 
 
 def test_without_a_bound_the_gap_is_not_known() -> None:
@@ -93,7 +93,7 @@ def test_an_explanation_knows_promised_pods_and_provisioners_without_place() -> 
     lines = explanation(snapshot, Plan(), pod)
     assert lines[1] == "it is promised to a node that was launched before"
     assert "could hold it alone, the cheapest m5.large" in lines[2]
-    assert lines[3] == "b: no subnet: nothing has the tags"
+    assert lines[3] == "b: nothing has the tags"
     assert lines[4] == "c: no subnet: nothing was found"
     alone = explanation(snapshot, Plan(nodes=(make.planned(pod),)), pod)
     assert alone[1].startswith("goes to new node 1 of provisioner default")

@@ -1,0 +1,110 @@
+"""Fields of workloads that Kubernetes does not have: a plan without them would be another one.
+
+kubectl refuses them when it applies a manifest. A dump of a newer cluster may hold fields that are
+not known here, so only a name that is nearly a known one is refused; the others are noted.
+
+Source: Kubernetes 1.37, as in the models of the Python client 37; a test compares them.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from shared.manifests.documents import Document
+from shared.manifests.fields import Raw, mapping, mappings
+from shared.manifests.workloads import WORKLOADS
+
+_NEAR: Final = 0.8
+_NAMES: Final = {
+    "Container": (
+        "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports "
+        "readinessProbe resizePolicy resources restartPolicy restartPolicyRules "
+        "securityContext startupProbe stdin stdinOnce terminationMessagePath "
+        "terminationMessagePolicy tty volumeDevices volumeMounts workingDir"
+    ),
+    "DaemonSet": ("minReadySeconds revisionHistoryLimit selector template updateStrategy"),
+    "Deployment": (
+        "minReadySeconds paused progressDeadlineSeconds replicas revisionHistoryLimit selector "
+        "strategy template"
+    ),
+    "Job": (
+        "activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode completions "
+        "managedBy manualSelector maxFailedIndexes parallelism podFailurePolicy "
+        "podReplacementPolicy scheduling selector successPolicy suspend template "
+        "ttlSecondsAfterFinished"
+    ),
+    "Pod": (
+        "activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig "
+        "dnsPolicy enableServiceLinks ephemeralContainers evictionResponders hostAliases "
+        "hostIPC hostNetwork hostPID hostUsers hostname hostnameOverride imagePullSecrets "
+        "initContainers nodeName nodeSelector os overhead preemptionPolicy priority "
+        "priorityClassName readinessGates resourceClaims resources restartPolicy "
+        "runtimeClassName schedulerName schedulingGates schedulingGroup securityContext "
+        "serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain "
+        "terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes"
+    ),
+    "PodTemplate": ("metadata spec"),
+    "ReplicaSet": ("minReadySeconds replicas selector template"),
+    "Resources": ("claims limits requests"),
+    "StatefulSet": (
+        "minReadySeconds ordinals persistentVolumeClaimRetentionPolicy podManagementPolicy "
+        "replicas revisionHistoryLimit selector serviceName template updateStrategy "
+        "volumeClaimTemplates"
+    ),
+    "Toleration": ("effect key operator tolerationSeconds value"),
+    "TopologySpreadConstraint": (
+        "labelSelector matchLabelKeys maxSkew minDomains nodeAffinityPolicy nodeTaintsPolicy "
+        "topologyKey whenUnsatisfiable"
+    ),
+}
+FIELDS: Final = {kind: frozenset(names.split()) for kind, names in _NAMES.items()}
+
+
+def check_fields(documents: Iterable[Document]) -> list[str]:
+    """Return a note for each unknown field that is like no known one.
+
+    Raises:
+        InvalidDocumentError: If a field is nearly a known one.
+    """
+    notes = []
+    for document in documents:
+        for path, raw, kind in _parts(document):
+            known = FIELDS[kind]
+            for name in sorted(key for key in raw if key not in known):
+                near = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=_NEAR)
+                if near:
+                    remedy = f"unknown field; write {near[0]}"
+                    raise document.refused(f"{path}.{name}", raw[name], remedy)
+                notes.append(f"{document.where}: {path}.{name}: unknown field, left out")
+    return notes
+
+
+def _parts(document: Document) -> Iterator[tuple[str, Raw, str]]:
+    """Yield path, content and kind of each part of a workload whose fields are known."""
+    spec = mapping(document.raw.get("spec"))
+    if document.kind == "Pod":
+        yield from _of_pod("spec", spec)
+    elif document.kind in WORKLOADS or document.kind == "DaemonSet":
+        yield "spec", spec, document.kind
+        template = mapping(spec.get("template"))
+        yield "spec.template", template, "PodTemplate"
+        yield from _of_pod("spec.template.spec", mapping(template.get("spec")))
+
+
+def _of_pod(path: str, spec: Raw) -> Iterator[tuple[str, Raw, str]]:
+    yield path, spec, "Pod"
+    for field in ("containers", "initContainers"):
+        for at, container in _listed(f"{path}.{field}", mappings(spec.get(field))):
+            yield at, container, "Container"
+            yield f"{at}.resources", mapping(container.get("resources")), "Resources"
+    yield from (
+        (at, part, "Toleration")
+        for at, part in _listed(f"{path}.tolerations", mappings(spec.get("tolerations")))
+    )
+    spreads = mappings(spec.get("topologySpreadConstraints"))
+    for at, part in _listed(f"{path}.topologySpreadConstraints", spreads):
+        yield at, part, "TopologySpreadConstraint"
+
+
+def _listed(path: str, parts: Sequence[Raw]) -> Iterator[tuple[str, Raw]]:
+    return ((f"{path}[{number}]", part) for number, part in enumerate(parts))
