@@ -4,17 +4,18 @@ import argparse
 import functools
 import json
 import os
+import shlex
 import signal
 import sys
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from functions.cli.parser import Parser
-from infra.local.demo.problem import Problem, last_words
+from infra.local.demo.problem import Problem
+from infra.local.surroundings import stand_alone
 
 _EXIT_CODES = """exit codes:
   0  everything that was expected held
@@ -22,6 +23,7 @@ _EXIT_CODES = """exit codes:
   2  bad input: one line says what and how to mend it
 """
 
+_EXPORTS_BY = "# Written by dovetail up, and removed at its end."
 _THEN = """
 Then, for example:
 
@@ -29,6 +31,7 @@ Then, for example:
   kubectl scale deployment inflate --replicas 10
   kubectl get nodes -L karpenter.sh/capacity-type,node.kubernetes.io/instance-type
 
+Logs: {folder}/*.log of the processes, {folder}/logs/ of the functions (`aws logs` has none).
 Ctrl-C ends it and leaves nothing behind.
 """
 
@@ -46,6 +49,10 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # The reader closed the pipe, as `head` does: flushing at exit must not fail either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 def _interrupt(*_: object) -> None:
@@ -95,6 +102,12 @@ def _parser() -> argparse.ArgumentParser:
         ),
     )
     _speed(up, "machines boot and pods start")
+    up.add_argument(
+        "--exports",
+        type=Path,
+        metavar="FILE",
+        help="write the exports to this file, to be read with `. FILE`; removed at the end",
+    )
     _cluster(up)
     up.set_defaults(run=_up)
     scenarios = commands.add_parser("scenarios", help="list the scenarios")
@@ -143,11 +156,11 @@ def _positive(text: str) -> float:
     return value
 
 
-def _writable(path: Path) -> Path:
+def _writable(path: Path, option: str = "--report") -> Path:
     """Return the path of a file to be written; said before the work, not after it."""
     there = path if path.exists() else path.parent
     if path.is_dir() or not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
-        raise Problem(f"--report {path}: cannot be written: name a file in a folder that exists")
+        raise Problem(f"{option} {path}: cannot be written: name a file in a folder that exists")
     return path
 
 
@@ -164,6 +177,7 @@ def _scenarios(_: argparse.Namespace) -> int:
 
     for name in scenario_names():
         sys.stdout.write(f"{name:14} {load_scenario(name).title}\n")
+    sys.stdout.flush()
     return 0
 
 
@@ -175,6 +189,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
     scenario = load_scenario(arguments.scenario, arguments.examples or EXAMPLES)
     target = None if arguments.report is None else _writable(arguments.report)
+    stand_alone(os.environ)
     console = Console()
     report = play_scenario(scenario, _options(arguments), console)
     print_summary(console, report)
@@ -245,33 +260,49 @@ def _up(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from infra.local.demo.world import World
+    from infra.local.watcher import Watcher
 
     console = Console()
-    with World(
-        _options(arguments), lambda stage: console.print(f"[bold]•[/bold] {stage}")
-    ) as world:
-        lines = [f"export KUBECONFIG={world.kubeconfig}"]
+    options = _options(arguments)
+    exports = None if arguments.exports is None else _own_file(arguments.exports)
+    lines = stand_alone(os.environ)
+
+    def say(stage: str) -> None:
+        console.print(f"[bold]•[/bold] {stage}")
+
+    with World(options, say) as world, ExitStack() as stack:
+        lines += [f"export KUBECONFIG={world.kubeconfig}"]
         lines += [f"export {key}={value}" for key, value in world.aws_environment.items()]
+        if exports is not None:
+            stack.callback(exports.unlink, missing_ok=True)
+            _write_exports(exports, lines)
+            lines = [f". {shlex.quote(str(exports.resolve()))}"]
         console.print("\nThe world is up. In another terminal:\n")
         for line in lines:
             sys.stdout.write(f"  {line}\n")
-        sys.stdout.write(_THEN)
+        sys.stdout.write(_THEN.format(folder=world.folder))
         sys.stdout.flush()
         try:
-            _watch(world)
+            Watcher(world, say).watch()
         except KeyboardInterrupt:
             console.print("\n[bold]•[/bold] ending what was started")
     return 0
 
 
-def _watch(world: Any) -> None:
-    """Wait for the end; what ends by itself is news."""
-    while True:
-        time.sleep(0.5)
-        for child in ("aws", "kube", "sim", "forwarder"):
-            if not world.children.alive(child):
-                said = last_words(world.log(child))
-                raise Problem(f"{child} ended by itself: {said} (--keep-logs DIR keeps all logs)")
+def _own_file(path: Path) -> Path:
+    """Return the path of the exports: a new file, or one that `up` wrote before."""
+    try:
+        if path.exists() and not path.read_text(encoding="utf-8").startswith(_EXPORTS_BY):
+            raise Problem(f"--exports {path}: is there already: name a file that is not")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(f"--exports {path}: is there already: name a file that is not") from error
+    return _writable(path, "--exports")
+
+
+def _write_exports(path: Path, lines: Sequence[str]) -> None:
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text("".join(f"{line}\n" for line in (_EXPORTS_BY, *lines)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -133,7 +133,8 @@ class Session:
 
     @cached_property
     def _own(self) -> Any:
-        return boto3.session.Session(region_name=self._region)
+        with translated("configuration of the SDK"):
+            return boto3.session.Session(region_name=self._region)
 
     def _of_role(self, role: str) -> Any:
         held = self._roles.get(role)

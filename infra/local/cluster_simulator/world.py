@@ -56,7 +56,7 @@ class Timing:
     startup_grace_seconds: float = 60.0
     quarantine_seconds: float = 40.0
     collection_seconds: float = 20.0
-    least_lease_seconds: float = 1.0
+    least_lease_seconds: float = 5.0
 
     def real(self, simulated_seconds: float) -> float:
         """Return simulated seconds in real seconds."""

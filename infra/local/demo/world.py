@@ -129,6 +129,11 @@ class World:
         """What the `aws` command line needs to talk to the embedded AWS API."""
         return self.aws.environment
 
+    @property
+    def folder(self) -> Path:
+        """Where logs and kubeconfig are while the world lives."""
+        return self._folder
+
     def log(self, name: str) -> Path:
         """Return the log file of a child or function."""
         return self._folder / f"{name}.log"

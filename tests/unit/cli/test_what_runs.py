@@ -96,10 +96,12 @@ def test_lists_of_a_pod_are_checked_too(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     path: str,
-    field: dict[str, object],
+    field: object,
     near: str,
 ) -> None:
-    assert run("plan", "-f", write(tmp_path, PROVISIONER, pod(**{path: [field]}))) == 2
+    wrong = pod()
+    wrong["spec"] |= {path: [field]}  # type: ignore[operator]
+    assert run("plan", "-f", write(tmp_path, PROVISIONER, wrong)) == 2
     said = capsys.readouterr().err
     assert f"spec.{path}[0]." in said
     assert f"write {near}" in said
