@@ -21,7 +21,7 @@ setup: $(VENV)/.ready node_modules/.ready  ## Make the virtual environment, inst
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) tools/check_machine.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing locked Python packages (about a minute) ..."
+	@echo "installing locked Python packages (one to three minutes) ..."
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -57,7 +57,7 @@ class Watcher:
         if full and now - self._restarts[0] < _WITHIN_SECONDS:
             raise self._ended("forwarder")
         self._restarts.append(now)
-        self._say(f"the forwarder ended and is started again: {last_words(self._log('forwarder'))}")
+        self._say(f"the forwarder ended and is started again; its log: {self._log('forwarder')}")
         self._world.children.stop("forwarder")
         self._world.start_forwarder()
 

@@ -10,7 +10,7 @@ from infra.local.demo.cluster_client import ClusterClient, Refused
 from infra.local.demo.expectations import Situation, check
 from infra.local.demo.fault_injection import Mischief
 from infra.local.demo.observer import Observer
-from infra.local.demo.prices import bound_of
+from infra.local.demo.prices import bound_of, price_of
 from infra.local.demo.problem import Problem
 from infra.local.demo.scenario import Scenario, Step, manifests
 from infra.local.demo.timeline import NodeTrack
@@ -24,11 +24,15 @@ class StepResult:
 
     Attributes:
         failures: Why expectations did not hold in time, by name; empty when all did.
+        nodes: How many of Dovetail's nodes there were at its end.
+        price_micros_per_hour: What these cost.
     """
 
     title: str
     seconds: float
     failures: tuple[tuple[str, str], ...]
+    nodes: int = 0
+    price_micros_per_hour: int = 0
 
 
 class Player:
@@ -64,8 +68,16 @@ class Player:
             except Refused as refused:
                 raise Problem(f"step {step.title!r}: the cluster answers {refused}") from refused
             failures = self._await(step)
+            with self._observer.lock:
+                nodes = [node for node in self._observer.timeline.living_nodes() if node.ours]
             results.append(
-                StepResult(title=step.title, seconds=time.monotonic() - began, failures=failures)
+                StepResult(
+                    title=step.title,
+                    seconds=time.monotonic() - began,
+                    failures=failures,
+                    nodes=len(nodes),
+                    price_micros_per_hour=sum(price_of(node.labels) for node in nodes),
+                )
             )
             if failures:
                 break

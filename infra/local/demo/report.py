@@ -58,6 +58,8 @@ def build_report(
                 "title": result.title,
                 "seconds": round(result.seconds, 1),
                 "failures": [{"expectation": name, "why": why} for name, why in result.failures],
+                "nodes": result.nodes,
+                "dollars_per_hour": _dollars(result.price_micros_per_hour),
             }
             for result in results
         ],

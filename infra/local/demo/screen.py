@@ -1,5 +1,6 @@
 """What the person at the terminal sees: stages, nodes filling, and the summary."""
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,10 +11,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from infra.local.cluster_simulator.rules.amounts import amounts
 from infra.local.demo.observer import Observer
-from infra.local.demo.timeline import NodeTrack
+from infra.local.demo.prices import price_of
+from infra.local.demo.timeline import NodeTrack, PodTrack
 
 _ROWS = 18
+_DOLLAR = 1_000_000
 
 
 class Screen:
@@ -60,30 +64,46 @@ class Screen:
             nodes = observer.timeline.living_nodes()
         running = sum(1 for pod_track in pods if pod_track.running is not None)
         bound = sum(1 for pod_track in pods if pod_track.bound is not None)
+        price = sum(price_of(node.labels) for node in nodes) / _DOLLAR
         head = Text(
             f"{observer.now():6.1f} s   pods: {len(pods)}, bound {bound}, running {running}   "
-            f"nodes: {len(nodes)}"
+            f"nodes: {len(nodes)}, ${price:.4f}/h"
         )
-        counts: dict[str, int] = {}
+        on_node: dict[str, list[PodTrack]] = {}
         for pod in pods:
-            counts[pod.node] = counts.get(pod.node, 0) + 1
+            on_node.setdefault(pod.node, []).append(pod)
         table = Table(expand=False, box=None, padding=(0, 1))
-        for title in ("node", "type", "bought", "state", "pods", ""):
+        for title in ("node", "type", "bought", "$/h", "state", "pods", "filled", ""):
             table.add_column(title)
-        most = max([*counts.values(), 1])
         for node in nodes[:_ROWS]:
-            count = counts.get(node.name, 0)
+            here = on_node.get(node.name, [])
+            filled = fill_of(node, here)
             table.add_row(
                 node.name,
                 node.labels.get("node.kubernetes.io/instance-type", ""),
                 node.labels.get("karpenter.sh/capacity-type", "not ours"),
+                f"{price_of(node.labels) / _DOLLAR:.4f}",
                 state_of(node),
-                str(count),
-                ProgressBar(total=most, completed=count, width=24),
+                str(len(here)),
+                f"{filled:.0%}",
+                ProgressBar(total=1, completed=filled, width=24),
             )
         if len(nodes) > _ROWS:
-            table.add_row(f"… and {len(nodes) - _ROWS} more", "", "", "", "", "")
+            table.add_row(f"… and {len(nodes) - _ROWS} more")
         return Group(Panel(Group(head, table), title=self._stage, title_align="left"))
+
+
+def fill_of(node: NodeTrack, pods: Sequence[PodTrack]) -> float:
+    """Return how full a node is: the share of its cpu or memory that is requested, the larger."""
+    room = amounts(node.allocatable)
+    return max(
+        (
+            sum(pod.requests.get(name, 0) for pod in pods) / room[name]
+            for name in ("cpu", "memory")
+            if room.get(name)
+        ),
+        default=0.0,
+    )
 
 
 def state_of(node: NodeTrack) -> str:
@@ -107,7 +127,9 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
         table.add_row(kind, text or "none")
     table.add_row("pods that ran", str(report["pods"]))
     table.add_row("nodes launched", str(len(report["nodes"])))
-    table.add_row("bought", f"${report['dollars_per_hour_bought']:.4f}/h")
+    table.add_row(
+        "bought in all", f"${report['dollars_per_hour_bought']:.4f}/h, replacements included"
+    )
     table.add_row(
         "plans",
         f"{report['plans']}, ${report['plan_dollars_per_hour']:.4f}/h; no plan can cost less than "
@@ -126,6 +148,14 @@ def print_summary(console: Console, report: dict[str, Any]) -> None:
     console.print(table)
     for step in report["steps"]:
         mark = "[red]✗[/red]" if step["failures"] else "[green]✓[/green]"
-        console.print(f"{mark} {step['title']} ({step['seconds']} s)")
+        console.print(f"{mark} {step['title']} ({step['seconds']} s){_after(step)}")
         for failure in step["failures"]:
             console.print(f"    [red]{failure['expectation']}[/red]: {failure['why']}")
+
+
+def _after(step: dict[str, Any]) -> str:
+    nodes = step.get("nodes")
+    if nodes is None:
+        return ""
+    named = "1 node" if nodes == 1 else f"{nodes} nodes"
+    return f": {named}, ${step['dollars_per_hour']:.4f}/h"

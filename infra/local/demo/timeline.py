@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from infra.local.cluster_simulator.rules.amounts import pod_requests
+
 Object = dict[str, Any]
 PROVISIONER = "karpenter.sh/provisioner-name"
 
@@ -13,13 +15,14 @@ class PodTrack:
     """Seconds, since the world began, at which a pod was first seen in each state.
 
     Attributes:
+        requests: What it asks for: cpu in millicores, everything else in base units.
         early: Whether it was bound before its Node was Ready.
         refused: Whether the kubelet refused to run it.
     """
 
     name: str
     labels: Mapping[str, str]
-    cpu: str = ""
+    requests: Mapping[str, int] = field(default_factory=dict)
     seen: float | None = None
     unschedulable: float | None = None
     bound: float | None = None
@@ -126,9 +129,8 @@ class Timeline:
             track = self.pods.get(uid)
             if track is None:
                 labels = pod["metadata"].get("labels") or {}
-                requests = pod["spec"]["containers"][0].get("resources", {}).get("requests", {})
                 track = PodTrack(
-                    name=pod["metadata"]["name"], labels=labels, cpu=str(requests.get("cpu", ""))
+                    name=pod["metadata"]["name"], labels=labels, requests=pod_requests(pod)
                 )
                 self.pods[uid] = track
             status = pod.get("status") or {}

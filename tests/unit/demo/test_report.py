@@ -1,6 +1,7 @@
 """The pieces of the summary, and how it reads."""
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,8 +9,8 @@ from rich.console import Console
 
 from infra.local.demo.prices import prices
 from infra.local.demo.report import STAGES, Moment, _in_order, _node
-from infra.local.demo.screen import print_summary, state_of
-from infra.local.demo.timeline import NodeTrack, Timeline
+from infra.local.demo.screen import fill_of, print_summary, state_of
+from infra.local.demo.timeline import NodeTrack, PodTrack, Timeline
 
 ZONE = "topology.kubernetes.io/zone"
 TYPE = "node.kubernetes.io/instance-type"
@@ -118,3 +119,18 @@ def test_a_failed_step_says_why() -> None:
 def test_burst_that_launched_nothing_is_reported() -> None:
     text = printed(report(instance_types={}, capacity_types={}, nodes=[]))
     assert text.count("none") == 2
+
+
+def test_steps_end_with_nodes_and_their_price() -> None:
+    done = {"title": "scale it", "seconds": 9.5, "failures": []}
+    text = printed(report(steps=[{**done, "nodes": 1, "dollars_per_hour": 0.0349}]))
+    assert "scale it (9.5 s): 1 node, $0.0349/h" in text
+    assert "replacements included" in text
+
+
+def test_fill_is_the_larger_share_of_cpu_and_memory_that_is_requested() -> None:
+    node = track(allocatable={"cpu": "2", "memory": "4Gi"})
+    pod = PodTrack(name="p", labels={}, requests={"cpu": 500, "memory": 2 << 30})
+    assert fill_of(node, [pod]) == 0.5
+    assert fill_of(node, [pod, replace(pod, requests={"cpu": 1000})]) == 0.75
+    assert fill_of(track(), [pod]) == 0.0

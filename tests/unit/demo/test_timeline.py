@@ -14,7 +14,7 @@ def test_a_pod_keeps_the_first_moment_of_each_state() -> None:
     timeline.observe(4.0, [pod("1", node="a", phase="Running")], [node("a")], [instance("a")])
     seen = timeline.pods["1"]
     assert (seen.seen, seen.unschedulable, seen.bound, seen.running) == (1.0, 1.0, 2.0, 3.0)
-    assert (seen.node, seen.cpu, seen.gone) == ("a", "1", None)
+    assert (seen.node, seen.requests["cpu"], seen.gone) == ("a", 1000, None)
 
 
 def test_what_is_no_longer_listed_is_gone_from_that_moment() -> None:
