@@ -110,14 +110,18 @@ _VALUE: Final[Mapping[str, object]] = {
     "maxLength": 63,
     "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
 }
-_KEY: Final = Shape(minLength=1, maxLength=316, pattern=_KEY_PATTERN)
+_KEY_RULE: Final = (
+    "is a name of at most 63 characters, after a domain and a slash if you like, without spaces"
+)
+_KEY: Final = Shape(
+    Rule(f"a key {_KEY_RULE}", f"self.matches('{_KEY_PATTERN}')"), minLength=1, maxLength=316
+)
 Labels = Annotated[
     dict[str, str],
     AfterValidator(partial(checked_labels, label_key_fault)),
     Shape(
         Rule(
-            "a label key is a name of at most 63 characters, after a domain and a slash if you "
-            "like, without spaces",
+            f"a label key {_KEY_RULE}",
             f"self.all(key, size(key) <= 316 && key.matches('{_KEY_PATTERN}'))",
         ),
         Rule(_OF_OTHERS, f"self.all(key, {_not_of_others('key')})"),

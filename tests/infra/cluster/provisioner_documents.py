@@ -103,7 +103,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "a key with a leading space",
         requirement(" karpenter.sh/capacity-type", "In", "spot"),
-        "should match",
+        "after a domain and a slash if you like, without spaces",
     ),
     (
         "a key of the Kubernetes domains",
