@@ -29,6 +29,7 @@ class Timing:
             server has not answered yet; as long as that took on a busy machine.
         pod_start_seconds: Pod bound until Running, and again for each init container.
         pod_stop_seconds: Longest time a terminating pod takes, within its grace period.
+        job_seconds: Pod of a Job running until it succeeded, unless an annotation says otherwise.
         device_plugin_seconds: Ready until extended resources show.
         volume_seconds: Node selected for a claim until its volume exists.
         attach_seconds: VolumeAttachment made until its volume is attached.
@@ -47,6 +48,7 @@ class Timing:
     registration_seconds: float = 3.0
     pod_start_seconds: float = 2.0
     pod_stop_seconds: float = 1.0
+    job_seconds: float = 10.0
     device_plugin_seconds: float = 5.0
     volume_seconds: float = 2.0
     attach_seconds: float = 3.0

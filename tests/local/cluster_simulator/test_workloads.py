@@ -1,3 +1,5 @@
+import pytest
+
 from tests.local.cluster_simulator.bench import (
     BUDGETS,
     DAEMON_SETS,
@@ -101,9 +103,10 @@ def test_a_stateful_set_starts_in_order_with_its_volumes(bench: Bench) -> None:
     until(lambda: [p["metadata"]["name"] for p in bench.pods("db")] == ["db-0"])
 
 
-def test_a_job_ends_when_enough_pods_succeeded(bench: Bench) -> None:
+@pytest.mark.parametrize("annotations", [{"sim.dovetail.dev/complete-after": "5"}, {}])
+def test_a_job_ends_when_enough_pods_succeeded(bench: Bench, annotations: dict[str, str]) -> None:
     bench.add_node("n0")
-    quick = template("sum", annotations={"sim.dovetail.dev/complete-after": "5"})
+    quick = template("sum", annotations=annotations)
     quick["spec"]["restartPolicy"] = "Never"
     bench.create(JOBS, workload("Job", "sum", quick, completions=3, parallelism=2))
     job = until(lambda: (j := bench.get(f"{JOBS}/sum")) and is_true(j, "Complete") and j)

@@ -353,6 +353,8 @@ class Kubelet:
 
     async def _complete(self, pod: Json) -> float | None:
         seconds = seconds_of(pod, COMPLETE_AFTER)
+        if seconds is None and _of_job(pod):
+            seconds = self._world.timing.job_seconds
         if seconds is None:
             return None
         wait = self._remaining(pod, "running", self._world.timing.real(seconds))
@@ -375,6 +377,11 @@ class Kubelet:
         now = asyncio.get_running_loop().time()
         since = self._since.setdefault((pod["metadata"]["uid"], event), now)
         return since + seconds - now
+
+
+def _of_job(pod: Json) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(owner["kind"] == "Job" and owner.get("controller") for owner in owners)
 
 
 def _lease(node: Json, seconds: int) -> Json:
