@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from shared.manifests import api
-from shared.manifests.api.parts import CustomResource
+from shared.manifests.api.parts import CustomResource, untyped
 
 FOLDER: Final = Path(__file__).parents[2] / "infra" / "cluster"
 MADE_BY: Final = "# Made by `make crds` from shared/manifests/api.\n"
@@ -25,7 +25,7 @@ _INT32_MOST: Final = 2**31 - 1
 _REFERENCE: Final = "#/$defs/"
 # What pydantic says that a structural schema may not say, or says already.
 _LEFT_OUT: Final = ("$defs", "default", "title")
-_UNCHECKED: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_RULES: Final = "x-kubernetes-validations"
 
 
 def kinds() -> list[type[CustomResource]]:
@@ -34,11 +34,7 @@ def kinds() -> list[type[CustomResource]]:
         importlib.import_module(f"{api.__name__}.{module.name}").__name__
         for module in pkgutil.iter_modules(api.__path__)
     }
-    found = [
-        kind
-        for kind in CustomResource.__subclasses__()
-        if kind.__module__ in modules and kind.definition.file
-    ]
+    found = [kind for kind in CustomResource.__subclasses__() if kind.__module__ in modules]
     return sorted(found, key=lambda kind: kind.__name__)
 
 
@@ -80,6 +76,7 @@ def definition(kind: type[CustomResource]) -> Schema:
                 "listKind": f"{names.kind}List",
                 "plural": names.plural,
                 "singular": names.kind.lower(),
+                **({"shortNames": list(names.short_names)} if names.short_names else {}),
                 "categories": ["karpenter"],
             },
             "versions": [version],
@@ -95,7 +92,13 @@ def _document(kind: type[CustomResource]) -> Schema:
     read = kind.model_json_schema()
     schema = structural(read, read.get("$defs", {}))
     spec, status = (schema["properties"][name] for name in ("spec", "status"))
-    beside = {name: _misplaced(inner) for name, inner in sorted(spec["properties"].items())}
+    # Those that are refused anywhere are no fields of spec.
+    refused = kind.model_fields["spec"].annotation.refused  # type: ignore[union-attr]
+    beside = {
+        name: untyped(inner["type"])
+        for name, inner in sorted(spec["properties"].items())
+        if name not in refused
+    }
     rules = [
         {
             "message": f"{name} is outside spec: move it to spec.{name}",
@@ -107,7 +110,7 @@ def _document(kind: type[CustomResource]) -> Schema:
         "description": kind.definition.description,
         "type": "object",
         "required": ["spec"],
-        "x-kubernetes-validations": [*(rule.written for rule in kind.definition.rules), *rules],
+        _RULES: [*(rule.written for rule in kind.definition.rules), *rules],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
@@ -119,13 +122,6 @@ def _document(kind: type[CustomResource]) -> Schema:
     }
 
 
-def _misplaced(schema: Schema) -> Schema:
-    """Return the schema of a field of spec beside spec: only its type."""
-    if schema["type"] == "array":
-        return {"type": "array", "items": dict(_UNCHECKED)}
-    return dict(_UNCHECKED) if schema["type"] == "object" else {"type": schema["type"]}
-
-
 def structural(schema: Mapping[str, Any], parts: Mapping[str, Schema]) -> Schema:
     """Return a schema without references, alternatives with null and defaults.
 
@@ -135,18 +131,24 @@ def structural(schema: Mapping[str, Any], parts: Mapping[str, Schema]) -> Schema
     found = {key: value for key, value in schema.items() if key not in _LEFT_OUT}
     if "$ref" in found:
         part = parts[found.pop("$ref").removeprefix(_REFERENCE)]
-        # The description is of the field; that of the part is for readers of the model.
-        inner = {key: value for key, value in part.items() if key != "description"}
-        return structural({**inner, **found}, parts)
+        return structural(_joined(part, found), parts)
     if "anyOf" in found and not found.get("x-kubernetes-int-or-string"):
         (kept,) = (entry for entry in found.pop("anyOf") if entry != {"type": "null"})
         return structural({**kept, **found}, parts)
     if "const" in found:
         found["enum"] = [found.pop("const")]
+    if found.get("type") == "object":
+        # How long a map may be is no length of a text.
+        found = {key.replace("Length", "Properties"): value for key, value in found.items()}
     if isinstance(found.get("additionalProperties"), bool):
         del found["additionalProperties"]
     if found.get("format") == "int32" and found.get("maximum") == _INT32_MOST:
         del found["maximum"]
+    return _within(found, parts)
+
+
+def _within(found: Schema, parts: Mapping[str, Schema]) -> Schema:
+    """Return a schema whose inner schemas are structural."""
     if "properties" in found:
         properties = found["properties"].items()
         found["properties"] = {name: structural(inner, parts) for name, inner in properties}
@@ -154,6 +156,16 @@ def structural(schema: Mapping[str, Any], parts: Mapping[str, Schema]) -> Schema
         if key in found:
             found[key] = structural(found[key], parts)
     return found
+
+
+def _joined(part: Schema, field: Schema) -> Schema:
+    """Return the schema of a field that is a part, with the rules of both.
+
+    The description is of the field; that of the part is for readers of the model.
+    """
+    rules = [*part.get(_RULES, ()), *field.get(_RULES, ())]
+    inner = {key: value for key, value in part.items() if key != "description"}
+    return {**inner, **field, **({_RULES: rules} if rules else {})}
 
 
 def manifests() -> dict[str, str]:

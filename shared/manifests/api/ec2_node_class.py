@@ -7,7 +7,14 @@ import re
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from shared.manifests.api.aws_node_template import (
     BlockDeviceMapping,
@@ -17,13 +24,16 @@ from shared.manifests.api.aws_node_template import (
     checked_tags,
     refuse_user_data,
 )
-from shared.manifests.api.kubelet_configuration import Kubelet
+from shared.manifests.api.kubelet_configuration import KUBELET, Kubelet
 from shared.manifests.api.parts import (
     Choice,
+    Column,
     CustomResource,
     Definition,
     Fault,
     Part,
+    Rule,
+    Shape,
     Whole64,
     refuse,
 )
@@ -31,9 +41,11 @@ from shared.manifests.api.selector_terms import (
     ALIAS_FAMILIES,
     WINDOWS,
     ImageTerm,
-    SecurityGroupTerm,
-    SubnetTerm,
+    ImageTerms,
+    SecurityGroupTerms,
+    SubnetTerms,
 )
+from shared.manifests.api.status import TEXT, conditions, objects
 from shared.model.dialect import V1
 
 FAMILIES: Final = (*ALIAS_FAMILIES.values(), "Custom")
@@ -52,6 +64,28 @@ def _family(value: str) -> str:
     return value
 
 
+_TAGS: Final = Shape(
+    Rule("a tag name has 1 to 128 characters", "self.all(key, size(key) > 0 && size(key) <= 128)"),
+    Rule(
+        "this tag is set by the autoscaler or by AWS; choose another name",
+        """self.all(key, !key.matches('^karpenter[.]sh/(nodepool|nodeclaim)$')
+        && key != 'karpenter.k8s.aws/ec2nodeclass' && key != 'eks:eks-cluster-name'
+        && !key.startsWith('kubernetes.io/cluster')
+        && !key.startsWith('dovetail.dev/') && !key.startsWith('aws:'))""",
+    ),
+    maxProperties=40,
+    additionalProperties={"type": "string", "maxLength": 256},
+)
+_DISKS: Final = Shape(
+    Rule(
+        "another disk is the root volume: keep one of them",
+        """self.all(disk, !has(disk.rootVolume) || !disk.rootVolume
+        || self.all(other, other.deviceName == disk.deviceName
+        || !has(other.rootVolume) || !other.rootVolume))""",
+    )
+)
+
+
 class NodeClassMetadata(Metadata):
     """Access to the metadata service of the instance."""
 
@@ -64,6 +98,7 @@ class NodeClassVolume(Ebs):
     advice: ClassVar = {
         "volumeInitializationRate": "remove it: volumes are initialized at EC2's own rate"
     }
+    refused: ClassVar = {"volumeInitializationRate": "integer"}
 
 
 class NodeClassDisk(BlockDeviceMapping):
@@ -92,24 +127,38 @@ class EC2NodeClassSpec(Part):
         "securityGroupSelector": "write securityGroupSelectorTerms, a list of terms",
         "subnetSelector": "write subnetSelectorTerms, a list of terms",
     }
-    ami_selector_terms: Annotated[list[ImageTerm], Field(min_length=1, max_length=30)] = Field(
+    refused: ClassVar = {
+        "capacityReservationSelectorTerms": "array",
+        "connectionTracking": "object",
+        "cpuOptions": "object",
+        "ipPrefixCount": "integer",
+        "networkInterfaces": "array",
+        "placementGroupSelector": "object",
+    }
+    ami_selector_terms: ImageTerms = Field(
         description="A list of terms, such as alias: al2023@latest"
     )
-    subnet_selector_terms: Annotated[list[SubnetTerm], Field(min_length=1, max_length=30)] = Field(
-        description="A list of terms, each by tags or by id"
+    subnet_selector_terms: SubnetTerms = Field(description="A list of terms, each by tags or by id")
+    security_group_selector_terms: SecurityGroupTerms = Field(
+        description="A list of terms, each by tags, id or name"
     )
-    security_group_selector_terms: Annotated[
-        list[SecurityGroupTerm], Field(min_length=1, max_length=30)
-    ] = Field(description="A list of terms, each by tags, id or name")
-    ami_family: Annotated[str, AfterValidator(_family)] = Field(default="", validate_default=False)
+    ami_family: Annotated[str, AfterValidator(_family), Shape(enum=list(FAMILIES))] = Field(
+        default="",
+        validate_default=False,
+        description="How machines join; that of the alias when absent",
+    )
     role: Name | None = None
     instance_profile: Name | None = None
-    user_data: str = ""
-    tags: Annotated[dict[str, str], AfterValidator(partial(checked_tags, _RESTRICTED_TAGS))] = (
-        Field(default={})
+    user_data: str = Field(default="", description="What machines do at boot besides joining")
+    tags: Annotated[
+        dict[str, str], AfterValidator(partial(checked_tags, _RESTRICTED_TAGS)), _TAGS
+    ] = Field(default={}, description="Tags of all that a launch makes")
+    kubelet: Annotated[Kubelet, KUBELET] = Field(
+        default_factory=Kubelet, description="What is set on the kubelet of each node"
     )
-    kubelet: Kubelet = Field(default_factory=Kubelet)
-    block_device_mappings: Annotated[list[NodeClassDisk], Field(max_length=50)] = Field(default=[])
+    block_device_mappings: Annotated[list[NodeClassDisk], Field(max_length=50), _DISKS] = Field(
+        default=[], description="Disks; those of the family when absent"
+    )
     instance_store_policy: Annotated[str, Choice("RAID0")] = ""
     metadata_options: NodeClassMetadata = Field(default_factory=NodeClassMetadata)
     detailed_monitoring: bool = False
@@ -181,19 +230,72 @@ class EC2NodeClassSpec(Part):
         return self.ami_family or self.ami_selector_terms[0].family
 
 
+_SPEC: Final = Shape(
+    Rule(
+        "write exactly one of role and instanceProfile",
+        "(has(self.role) && !has(self.instanceProfile))"
+        " || (!has(self.role) && has(self.instanceProfile))",
+    ),
+    Rule(
+        "write amiFamily, the family that decides how the images join, such as AL2023",
+        "has(self.amiFamily) || self.amiSelectorTerms.exists(term, has(term.alias))",
+    ),
+)
+_STATUS: Final = {
+    "description": "What its selectors find in EC2, as the functions saw it last",
+    "type": "object",
+    "properties": {
+        "subnets": {
+            **objects(("id", "zone"), id=TEXT, zone=TEXT, zoneID=TEXT),
+            "description": "Most free addresses first",
+        },
+        "securityGroups": objects(("id",), id=TEXT, name=TEXT),
+        "amis": objects(
+            ("id", "requirements"),
+            id=TEXT,
+            name=TEXT,
+            deprecated={"type": "boolean"},
+            requirements={
+                **objects(
+                    ("key", "operator"),
+                    key=TEXT,
+                    operator=TEXT,
+                    values={"type": "array", "items": TEXT},
+                ),
+                "description": "What an instance type must offer to boot it",
+            },
+        ),
+        "instanceProfile": TEXT,
+        "conditions": conditions(observedGeneration={"type": "integer", "format": "int64"}),
+    },
+}
+
+
 class EC2NodeClass(CustomResource):
     """What a NodePool's `nodeClassRef` names."""
 
     definition: ClassVar[Definition] = Definition(
-        file="",
+        file="node_pools/node_classes.yaml",
         api_version=V1.template_version,
         kind=V1.template_kind,
         plural="ec2nodeclasses",
         description="How instances are launched",
-        columns=(),
+        short_names=("ec2nc", "ec2ncs"),
+        columns=(
+            Column(
+                name="Ready",
+                type="string",
+                path='.status.conditions[?(@.type=="Ready")].status',
+                description="Whether instances can be launched from it; the condition's message "
+                "says why not",
+            ),
+            Column(name="Role", type="string", path=".spec.role", wide=True),
+        ),
     )
     api_version: Annotated[str, Choice(definition.api_version)] = definition.api_version
     kind: Annotated[str, Choice(definition.kind)] = definition.kind
     metadata: dict[str, Any] = Field(default={})
-    spec: EC2NodeClassSpec = Field(description="How instances are launched, under spec")
-    status: Any = None
+    spec: Annotated[EC2NodeClassSpec, _SPEC] = Field(
+        description="How instances are launched, under spec"
+    )
+    status: Annotated[Any, WithJsonSchema(_STATUS)] = None

@@ -45,9 +45,6 @@ def _controls(allowed: str) -> str:
     )
 
 
-_CONTROLS: Final = _controls(keys.DO_NOT_CONSOLIDATE)
-
-
 def label_key_fault(key: str) -> str | None:
     """Return what to change in a key of a label that a user chooses, None when it may be used."""
     return key_fault(key) or (_OF_OTHERS if keys.is_restricted(key) else None)
@@ -90,13 +87,17 @@ def _domains(names: Iterable[str]) -> str:
     return "|".join(name.replace(".", "[.]") for name in names)
 
 
-def _not_of_others(key: str) -> str:
-    """Return the rule that a key of a label is one that a user may choose."""
+def not_of_others(key: str, reserved: tuple[str, ...] = keys.RESTRICTED_DOMAINS) -> str:
+    """Return the rule that a key of a label is one that a user may choose.
+
+    Args:
+        reserved: Domains that the dialect of the document reserves.
+    """
     known = sorted(
         f"'{name}'" for name in (*keys.WELL_KNOWN, *keys.ALIASES) if not keys.is_restricted(name)
     )
     return (
-        f"(!{key}.matches('^([^/]*[.])?({_domains(keys.RESTRICTED_DOMAINS)})/')"
+        f"(!{key}.matches('^([^/]*[.])?({_domains(reserved)})/')"
         f" || {key}.matches('^([^/]*[.])?({_domains(keys.EXCEPTED_DOMAINS)})/')"
         f" || {key} in [{', '.join(known)}])"
     )
@@ -113,36 +114,57 @@ _VALUE: Final[Mapping[str, object]] = {
 _KEY_RULE: Final = (
     "is a name of at most 63 characters, after a domain and a slash if you like, without spaces"
 )
-_KEY: Final = Shape(
+KEY: Final = Shape(
     Rule(f"a key {_KEY_RULE}", f"self.matches('{_KEY_PATTERN}')"), minLength=1, maxLength=316
 )
-Labels = Annotated[
-    dict[str, str],
-    AfterValidator(partial(checked_labels, label_key_fault)),
-    Shape(
+
+
+def label_shape(said: str, reserved: tuple[str, ...] = keys.RESTRICTED_DOMAINS) -> Shape:
+    """Return what the schema says of labels.
+
+    Args:
+        said: Of a key that may not be chosen.
+        reserved: Domains that the dialect of the document reserves.
+    """
+    return Shape(
         Rule(
             f"a label key {_KEY_RULE}",
             f"self.all(key, size(key) <= 316 && key.matches('{_KEY_PATTERN}'))",
         ),
-        Rule(_OF_OTHERS, f"self.all(key, {_not_of_others('key')})"),
+        Rule(said, f"self.all(key, {not_of_others('key', reserved)})"),
         maxProperties=100,
         additionalProperties={"type": "string", **_VALUE},
-    ),
+    )
+
+
+def annotation_shape(allowed: str) -> Shape:
+    """Return what the schema says of annotations.
+
+    Args:
+        allowed: The only one of Dovetail's and Karpenter's that may be set.
+    """
+    return Shape(
+        Rule(
+            _controls(allowed),
+            f"self.all(key, !key.matches('^({_domains(keys.CONTROL_DOMAINS)})/')"
+            f" || key == '{allowed}')",
+        ),
+        maxProperties=100,
+    )
+
+
+Labels = Annotated[
+    dict[str, str],
+    AfterValidator(partial(checked_labels, label_key_fault)),
+    label_shape(_OF_OTHERS),
 ]
 Annotations = Annotated[
     dict[str, str],
     AfterValidator(partial(checked_annotations, keys.DO_NOT_CONSOLIDATE)),
-    Shape(
-        Rule(
-            _CONTROLS,
-            f"self.all(key, !key.matches('^({_domains(keys.CONTROL_DOMAINS)})/')"
-            f" || key == '{keys.DO_NOT_CONSOLIDATE}')",
-        ),
-        maxProperties=100,
-    ),
+    annotation_shape(keys.DO_NOT_CONSOLIDATE),
 ]
-LabelKey = Annotated[str, refused_by(label_key_fault), _KEY]
-TaintKey = Annotated[str, refused_by(key_fault), _KEY]
+LabelKey = Annotated[str, refused_by(label_key_fault), KEY]
+TaintKey = Annotated[str, refused_by(key_fault), KEY]
 Value = Annotated[str, refused_by(value_fault), Shape(**_VALUE)]
 
 
@@ -177,23 +199,35 @@ class NodeRequirement(Part):
         return _parsed(self.key, self.operator, self.values)
 
 
-_REQUIREMENT: Final = Shape(
-    Rule(
-        "In and NotIn need values",
-        "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
-    ),
-    Rule(
-        "Exists and DoesNotExist take no values",
-        """!(self.operator in ['Exists', 'DoesNotExist'])
-        || !has(self.values) || size(self.values) == 0""",
-    ),
-    Rule(
-        "Gt and Lt need one value, a whole number of 0 or more",
-        """!(self.operator in ['Gt', 'Lt']) || (has(self.values) && size(self.values) == 1
-        && self.values.all(value, value.matches('^[0-9]{1,9}$')))""",
-    ),
-    Rule(_OF_OTHERS, _not_of_others("self.key")),
-)
+def requirement_shape(*rules: Rule, bounds: Iterable[str] = (Operator.GT, Operator.LT)) -> Shape:
+    """Return what the schema says of a requirement.
+
+    Args:
+        rules: Of its dialect.
+        bounds: Operators that compare with a number.
+    """
+    named = tuple(bounds)
+    return Shape(
+        Rule(
+            "In and NotIn need values",
+            "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
+        ),
+        Rule(
+            "Exists and DoesNotExist take no values",
+            """!(self.operator in ['Exists', 'DoesNotExist'])
+            || !has(self.values) || size(self.values) == 0""",
+        ),
+        Rule(
+            f"{', '.join(named[:-1])} and {named[-1]} need one value, a whole number of 0 or more",
+            f"""!(self.operator in [{", ".join(f"'{name}'" for name in named)}])
+            || (has(self.values) && size(self.values) == 1
+            && self.values.all(value, value.matches('^[0-9]{{1,9}}$')))""",
+        ),
+        *rules,
+    )
+
+
+_REQUIREMENT: Final = requirement_shape(Rule(_OF_OTHERS, not_of_others("self.key")))
 NodeRequirements = Annotated[list[Annotated[NodeRequirement, _REQUIREMENT]], Shape(maxItems=50)]
 
 

@@ -7,27 +7,45 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from shared.manifests.api.node_constraints import (
     NodeTaint,
+    NodeTaints,
     asked_of_nodes,
     contradictions,
     refused_by,
     repeated_taints,
 )
 from shared.manifests.api.parts import (
+    QUANTITY,
     Choice,
+    Column,
     CustomResource,
     Definition,
     Fault,
     Part,
+    Rule,
+    Shape,
     Whole32,
     quantities,
     refuse,
 )
-from shared.manifests.api.pool_constraints import PoolAnnotations, PoolLabels, PoolRequirement
+from shared.manifests.api.pool_constraints import (
+    POOL_REQUIREMENT,
+    PoolAnnotations,
+    PoolLabels,
+    PoolRequirement,
+)
 from shared.manifests.api.spans import Span, SpanOrNever
+from shared.manifests.api.status import conditions
 from shared.manifests.problems import value_fault
 from shared.model.dialect import V1
 
@@ -42,6 +60,13 @@ _SCHEDULE: Final = re.compile(
     re.ASCII,
 )
 _DURATION: Final = re.compile(r"(\d{1,6}h(\d{1,6}m)?|\d{1,6}m)(0s)?\Z", re.ASCII)
+# The same as API servers check them.
+_NODES_PATTERN: Final = "^((100|[0-9]{1,2})%|[0-9]{1,9})$"
+_SCHEDULE_PATTERN: Final = (
+    "^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)"
+    "|[-0-9A-Za-z*/,]+([ ]+[-0-9A-Za-z*/,?#]+){4})$"
+)
+_DURATION_PATTERN: Final = "^([0-9]{1,6}h([0-9]{1,6}m)?|[0-9]{1,6}m)(0s)?$"
 
 
 def _nodes(value: str) -> str:
@@ -65,10 +90,17 @@ def _duration(value: str) -> str:
 class Budget(Part):
     """How many nodes may be disrupted at once."""
 
-    nodes: Annotated[str, AfterValidator(_nodes)] = "10%"
-    schedule: Annotated[str, AfterValidator(_schedule)] | None = None
-    duration: Annotated[str, AfterValidator(_duration)] | None = None
-    reasons: list[Annotated[str, Choice("Underutilized", "Empty", "Drifted")]] = Field(default=[])
+    nodes: Annotated[str, AfterValidator(_nodes), Shape(pattern=_NODES_PATTERN)] = "10%"
+    schedule: (
+        Annotated[str, AfterValidator(_schedule), Shape(maxLength=256, pattern=_SCHEDULE_PATTERN)]
+        | None
+    ) = None
+    duration: Annotated[str, AfterValidator(_duration), Shape(pattern=_DURATION_PATTERN)] | None = (
+        None
+    )
+    reasons: Annotated[
+        list[Annotated[str, Choice("Underutilized", "Empty", "Drifted")]], Shape(maxItems=50)
+    ] = Field(default=[])
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
@@ -81,6 +113,11 @@ class Budget(Part):
         return self
 
 
+_BUDGET: Final = Shape(
+    Rule("schedule and duration: each needs the other", "has(self.schedule) == has(self.duration)")
+)
+
+
 class Disruption(Part):
     """When nodes are removed or replaced to save money, and how many at once."""
 
@@ -89,21 +126,27 @@ class Disruption(Part):
         UNDERUTILIZED if V1.consolidates else EMPTY
     )
     consolidate_after: SpanOrNever = timedelta(0)
-    budgets: Annotated[list[Budget], Field(max_length=50)] = Field(default=[Budget()])
+    budgets: Annotated[list[Annotated[Budget, _BUDGET]], Field(max_length=50)] = Field(
+        default=[Budget()], description="How many nodes may be disrupted at once; [] for any number"
+    )
+
+
+# A NodePool may name the node class of another provider, which is none of Dovetail's.
+_ANY_NAME: Final = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 253})
 
 
 class NodeClassRef(Part):
     """Names an EC2NodeClass."""
 
     advice: ClassVar = {"apiVersion": f"write group: {CLASS_GROUP} instead"}
-    group: Annotated[str, Choice(CLASS_GROUP)] = Field(
+    group: Annotated[str, Choice(CLASS_GROUP), _ANY_NAME] = Field(
         description=f"The group of the EC2NodeClass, {CLASS_GROUP}"
     )
-    kind: Annotated[str, Choice(V1.template_kind)] = Field(
+    kind: Annotated[str, Choice(V1.template_kind), _ANY_NAME] = Field(
         description=f"The kind {V1.template_kind}"
     )
-    name: Annotated[str, Field(min_length=1), refused_by(value_fault)] = Field(
-        description="The name of an EC2NodeClass"
+    name: Annotated[str, Field(min_length=1), refused_by(value_fault), Shape(maxLength=253)] = (
+        Field(description="The name of an EC2NodeClass")
     )
 
 
@@ -121,12 +164,20 @@ class NodeSpec(Part):
         "kubelet": "move it to spec.kubelet of the EC2NodeClass: since v1 the NodePool has none"
     }
     node_class_ref: NodeClassRef = Field(description="The group, kind and name of an EC2NodeClass")
-    taints: list[NodeTaint] = Field(default=[])
-    startup_taints: list[NodeTaint] = Field(default=[])
-    requirements: Annotated[list[PoolRequirement], Field(max_length=100)] = Field(
-        description="A list of requirements; [] allows each instance type"
+    taints: NodeTaints = Field(
+        default=[], description="Taints of each node, to be tolerated by its pods"
     )
-    expire_after: SpanOrNever = V1.expires_after
+    startup_taints: NodeTaints = Field(
+        default=[],
+        description="Taints of each new node that another component removes; not to be tolerated",
+    )
+    requirements: Annotated[
+        list[Annotated[PoolRequirement, POOL_REQUIREMENT]], Field(max_length=100)
+    ] = Field(description="A list of requirements; [] allows each instance type")
+    expire_after: SpanOrNever = Field(
+        default=V1.expires_after,
+        description="A node is replaced this long after it was made; 720h when absent, or Never",
+    )
     termination_grace_period: Span | None = None
 
     @field_validator("taints", "startup_taints")
@@ -167,25 +218,72 @@ class NodePoolSpec(Part):
         "replicas": "remove it: a fixed number of nodes is not kept; use a managed node group, or "
         "a Deployment of placeholder pods with that many replicas",
     }
+    refused: ClassVar = {"replicas": "integer"}
     template: NodeShape = Field(description="The template of nodes")
     disruption: Disruption = Field(default_factory=Disruption)
-    limits: Annotated[dict[str, Any], AfterValidator(quantities)] = Field(default={})
-    weight: Whole32 | None = Field(default=None, ge=1, le=100)
+    limits: Annotated[
+        dict[str, Any],
+        AfterValidator(quantities),
+        Shape(maxProperties=50, additionalProperties=QUANTITY),
+    ] = Field(
+        default={}, description="Ceiling on what its nodes have together, and on their number"
+    )
+    weight: Whole32 | None = Field(
+        default=None, ge=1, le=100, description="The highest is tried first; 0 when absent"
+    )
+
+
+_STATUS: Final = {
+    "type": "object",
+    "properties": {
+        "resources": {
+            "description": "What its nodes have together",
+            "type": "object",
+            "additionalProperties": QUANTITY,
+        },
+        "nodes": {
+            "description": "How many nodes it has",
+            "type": "integer",
+            "format": "int64",
+        },
+        "nodeClassObservedGeneration": {"type": "integer", "format": "int64"},
+        "conditions": conditions(observedGeneration={"type": "integer", "format": "int64"}),
+    },
+}
 
 
 class NodePool(CustomResource):
     """What nodes may look like, how many there may be, and when they are disrupted."""
 
     definition: ClassVar[Definition] = Definition(
-        file="",
+        file="node_pools/node_pools.yaml",
         api_version=V1.owner_version,
         kind=V1.owner_kind.value,
         plural="nodepools",
         description="What nodes may look like and how long they live",
-        columns=(),
+        rules=(
+            Rule(
+                "the name becomes a label of each node, so it has at most 63 characters",
+                "size(self.metadata.name) <= 63",
+            ),
+        ),
+        columns=(
+            Column(name="NodeClass", type="string", path=".spec.template.spec.nodeClassRef.name"),
+            Column(name="Nodes", type="string", path=".status.nodes"),
+            Column(
+                name="Ready",
+                type="string",
+                path='.status.conditions[?(@.type=="Ready")].status',
+                description="Whether Dovetail launches nodes for it; the condition's message says "
+                "why not",
+            ),
+            Column(name="Weight", type="integer", path=".spec.weight", wide=True),
+            Column(name="CPU", type="string", path=".status.resources.cpu", wide=True),
+            Column(name="Memory", type="string", path=".status.resources.memory", wide=True),
+        ),
     )
     api_version: Annotated[str, Choice(definition.api_version)] = definition.api_version
     kind: Annotated[str, Choice(definition.kind)] = definition.kind
     metadata: dict[str, Any] = Field(default={})
     spec: NodePoolSpec = Field(description="What nodes may look like, under spec")
-    status: Any = None
+    status: Annotated[Any, WithJsonSchema(_STATUS)] = None

@@ -9,12 +9,18 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from shared.manifests.api.node_constraints import (
+    KEY,
     NodeRequirement,
+    Value,
+    annotation_shape,
     checked_annotations,
     checked_labels,
+    label_shape,
+    not_of_others,
     refused_by,
+    requirement_shape,
 )
-from shared.manifests.api.parts import Choice, Fault, Whole32, refuse
+from shared.manifests.api.parts import Choice, Fault, Rule, Shape, Whole32, refuse
 from shared.manifests.problems import key_fault
 from shared.model import labels as keys
 from shared.model.dialect import V1
@@ -57,19 +63,24 @@ PoolLabels = Annotated[
     dict[str, str],
     AfterValidator(partial(checked_labels, pool_label_key_fault)),
     Field(max_length=100),
+    label_shape(_OF_THE_POOL, V1.reserved_domains),
 ]
 PoolAnnotations = Annotated[
-    dict[str, str], AfterValidator(partial(checked_annotations, keys.DO_NOT_DISRUPT))
+    dict[str, str],
+    AfterValidator(partial(checked_annotations, keys.DO_NOT_DISRUPT)),
+    annotation_shape(keys.DO_NOT_DISRUPT),
 ]
 
 
 class PoolRequirement(NodeRequirement):
     """What nodes of a NodePool must answer about one label."""
 
-    key: Annotated[str, refused_by(pool_label_key_fault)] = Field(
+    key: Annotated[str, refused_by(pool_label_key_fault), KEY] = Field(
         description="A label of nodes, such as kubernetes.io/arch"
     )
     operator: Annotated[str, Choice(*Operator)] = Field(description=f"One of {', '.join(Operator)}")
+    # Fewer than in Kubernetes: API servers bound what the rules below may cost.
+    values: Annotated[list[Value], Shape(maxItems=800)] = Field(default=[], validate_default=True)
     min_values: Whole32 | None = Field(default=None, ge=1, le=50)
 
     @field_validator("min_values")
@@ -79,3 +90,14 @@ class PoolRequirement(NodeRequirement):
         if info.data.get("operator") == Operator.IN and values is not None and len(values) < least:
             refuse([Fault((), least, f"write at most {len(values)}, or give more values")])
         return least
+
+
+POOL_REQUIREMENT: Final = requirement_shape(
+    Rule(_OF_THE_POOL, not_of_others("self.key", V1.reserved_domains)),
+    Rule(
+        "In with minValues needs at least that many values",
+        """self.operator != 'In' || !has(self.minValues) || !has(self.values)
+        || size(self.values) >= self.minValues""",
+    ),
+    bounds=(Operator.GT, Operator.LT, Operator.GTE, Operator.LTE),
+)

@@ -4,12 +4,12 @@ Source: https://karpenter.sh/docs/concepts/nodeclasses/ (2026-11).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from shared.manifests.api.parts import Fault, Part, refuse
+from shared.manifests.api.parts import Fault, Part, Rule, Shape, refuse
 
 # Families whose recommended images an alias can name, and the `amiFamily` of each.
 ALIAS_FAMILIES: Final[Mapping[str, str]] = {
@@ -21,7 +21,11 @@ LATEST: Final = "latest"
 WINDOWS: Final = "Windows instances are not launched; use a managed node group for them"
 _ALIAS: Final = re.compile(r"([a-z0-9]+)@([-A-Za-z0-9_.]+)\Z")
 _LONGEST_ALIAS: Final = 30
+_OWNER_PATTERN: Final = "^([0-9]{12}|self|amazon|aws-marketplace)$"
 _OWNER: Final = re.compile(r"(\d{12}|self|amazon|aws-marketplace)\Z")
+_ALIAS_SHAPE: Final = Shape(
+    maxLength=_LONGEST_ALIAS, pattern=f"^({'|'.join(ALIAS_FAMILIES)})@[-A-Za-z0-9_.]+$"
+)
 _TAGS_ALONE: Final = "an id leaves nothing to select: remove it or tags"
 
 
@@ -32,8 +36,19 @@ def _tags(given: dict[str, str]) -> dict[str, str]:
 
 
 Tags = Annotated[
-    dict[str, str], AfterValidator(_tags), Field(default={}, min_length=1, max_length=20)
+    dict[str, str],
+    AfterValidator(_tags),
+    Field(default={}, min_length=1, max_length=20),
+    Shape(
+        Rule("a tag name must not be empty", "self.all(key, size(key) > 0)"),
+        additionalProperties={"type": "string", "minLength": 1, "maxLength": 256},
+    ),
 ]
+_Text = Annotated[str, Field(min_length=1), Shape(maxLength=1024)]
+
+
+def _id_of(prefix: str) -> Shape:
+    return Shape(maxLength=64, pattern=f"^{prefix}-[0-9a-z]+$")
 
 
 class _Term(Part):
@@ -59,6 +74,7 @@ class SubnetTerm(_Term):
     """Subnets, by tags or by id."""
 
     id_prefix: ClassVar = "subnet"
+    resource_id: Annotated[str, _id_of(id_prefix)] | None = Field(default=None, alias="id")
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -70,7 +86,8 @@ class SecurityGroupTerm(_Term):
     """Security groups, by tags, by id or by name."""
 
     id_prefix: ClassVar = "sg"
-    name: Annotated[str, Field(min_length=1)] | None = None
+    resource_id: Annotated[str, _id_of(id_prefix)] | None = Field(default=None, alias="id")
+    name: _Text | None = None
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -82,10 +99,11 @@ class ImageTerm(_Term):
     """Images: an alias of a family's recommended one, an id, an SSM parameter, or a search."""
 
     id_prefix: ClassVar = "ami"
-    alias: str | None = None
-    ssm_parameter: Annotated[str, Field(min_length=1)] | None = None
-    name: Annotated[str, Field(min_length=1)] | None = None
-    owner: str | None = None
+    resource_id: Annotated[str, _id_of(id_prefix)] | None = Field(default=None, alias="id")
+    alias: Annotated[str, _ALIAS_SHAPE] | None = None
+    ssm_parameter: _Text | None = None
+    name: _Text | None = None
+    owner: Annotated[str, Shape(maxLength=32, pattern=_OWNER_PATTERN)] | None = None
 
     @field_validator("alias")
     @classmethod
@@ -131,3 +149,46 @@ class ImageTerm(_Term):
 def _exactly_one(given: list[str], known: str) -> Iterator[Fault]:
     if len(given) != 1:
         yield Fault((), given or None, f"write exactly one of {known}")
+
+
+def _alone(name: str, others: Iterable[str]) -> Rule:
+    return Rule(
+        f"{name} leaves nothing to select: remove the others",
+        f"!has(self.{name}) || !({' || '.join(f'has(self.{other})' for other in others)})",
+    )
+
+
+def _one_of(*names: str) -> Rule:
+    ways = (
+        " && ".join(f"{'' if other == name else '!'}has(self.{other})" for other in names)
+        for name in names
+    )
+    return Rule(f"write exactly one of {', '.join(names)}", " || ".join(f"({way})" for way in ways))
+
+
+_SELECTING: Final = ("alias", "id", "name", "ssmParameter", "tags")
+SubnetTerms = Annotated[
+    list[Annotated[SubnetTerm, Shape(_one_of("tags", "id"))]], Field(min_length=1, max_length=30)
+]
+SecurityGroupTerms = Annotated[
+    list[Annotated[SecurityGroupTerm, Shape(_one_of("tags", "id", "name"))]],
+    Field(min_length=1, max_length=30),
+]
+_IMAGE_TERM: Final = Shape(
+    Rule(
+        "write alias, id, name, ssmParameter or tags",
+        " || ".join(f"has(self.{name})" for name in _SELECTING),
+    ),
+    _alone("alias", (*_SELECTING[1:], "owner")),
+    _alone("id", (*_SELECTING[2:], "alias", "owner")),
+)
+ImageTerms = Annotated[
+    list[Annotated[ImageTerm, _IMAGE_TERM]],
+    Field(min_length=1, max_length=30),
+    Shape(
+        Rule(
+            "an alias must be the only term: remove it or the others",
+            "size(self) == 1 || !self.exists(term, has(term.alias))",
+        )
+    ),
+]

@@ -38,6 +38,14 @@ def _read(value: Any, remedy: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-_SCHEMA: Final = WithJsonSchema({"type": "string"})
-Span = Annotated[timedelta, PlainValidator(_span), _SCHEMA]
-SpanOrNever = Annotated[timedelta | None, PlainValidator(_span_or_never), _SCHEMA]
+_PATTERN: Final = "([0-9]{1,9}[hms])+"
+Span = Annotated[
+    timedelta,
+    PlainValidator(_span),
+    WithJsonSchema({"type": "string", "pattern": f"^{_PATTERN}$"}),
+]
+SpanOrNever = Annotated[
+    timedelta | None,
+    PlainValidator(_span_or_never),
+    WithJsonSchema({"type": "string", "pattern": f"^({_PATTERN}|{NEVER})$"}),
+]

@@ -110,5 +110,10 @@ def test_kubectl_finds_the_kinds_under_their_names_and_prints_their_state() -> N
         assert version["subresources"] == {"status": {}}
     assert shown == {
         "awsnodetemplates.karpenter.k8s.aws": ("v1alpha1", ["Ready", "Family", "Age"]),
+        "ec2nodeclasses.karpenter.k8s.aws": ("v1", ["Ready", "Role", "Age"]),
+        "nodepools.karpenter.sh": (
+            "v1",
+            ["NodeClass", "Nodes", "Ready", "Weight", "CPU", "Memory", "Age"],
+        ),
         "provisioners.karpenter.sh": ("v1alpha5", ["Active", "Reason", "Weight", "Age"]),
     }
